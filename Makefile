@@ -1,0 +1,50 @@
+# `make setup` needs only Python, pip and make; everything else depends on it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: setup test lint types layers unit lock bench clean
+
+setup: $(VENV)/.done
+
+$(VENV)/.done: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+test: lint types layers unit
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+layers: setup
+	$(BIN)/lint-imports
+
+unit: setup
+	$(BIN)/pytest
+
+# Rewrites the lock from pyproject.toml. The result names packages and hashes, no registry.
+lock: setup
+	$(BIN)/pip-compile --quiet --extra dev --allow-unsafe --generate-hashes --strip-extras --no-header \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build src/*.egg-info
+
+# The playground is not there yet: explains the pending pods of the example cluster.
+.PHONY: up docs
+up: setup
+	$(BIN)/kubesched explain shop/web-2 -f examples/explain/cluster.yaml
+
+bench: setup
+	$(BIN)/python benchmarks/decide.py
+
+# Rewrites the generated pages of the reference.
+docs: setup
+	$(BIN)/python -m kubesched.config.reference_page > docs/reference/configuration.md
+	$(BIN)/python -m kubesched.plugins.reference_page > docs/reference/plugins.md

@@ -1,0 +1,35 @@
+"""kubesched: the Kubernetes scheduler in Python.
+
+    import kubesched
+
+    print(kubesched.explain(objects, "shop/web-1"))          # why a pod goes where it goes, or nowhere
+    kubesched.simulate(objects, sequence=["shop/web-1"])     # pods one after another
+
+Plugin authors import `kubesched.framework`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kubesched.explanation.explain import Explanation, explain
+    from kubesched.simulator.sequence import Simulation, simulate
+
+__all__ = ["Explanation", "Simulation", "explain", "simulate"]
+
+_HOMES = {
+    "Explanation": "kubesched.explanation.explain",
+    "explain": "kubesched.explanation.explain",
+    "Simulation": "kubesched.simulator.sequence",
+    "simulate": "kubesched.simulator.sequence",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what is asked for, when it is asked for: `kubesched --help` need not load NumPy."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
