@@ -1,0 +1,98 @@
+"""Compiles selectors and runs them.
+
+`compile` parses, checks and compiles an expression, and remembers the result by its text. A Program answers for one
+device at a time and keeps nothing between devices.
+
+Next: `syntax.parser`, `checking.checker` and `compiling.compiler` are the three stages, in this order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kubesched.cel.checking.checker import Checker, may_be_result
+from kubesched.cel.checking.validators import validate
+from kubesched.cel.compiling.compiler import Compiler
+from kubesched.cel.compiling.metering import CostMeter, needs_metering
+from kubesched.cel.compiling.steps import FIRST_LOCAL_SLOT, METER_SLOT, UNSET, Evaluate, Frame
+from kubesched.cel.device import DeviceView
+from kubesched.cel.errors import CelAbort, CelCompileError, CelEvaluationError
+from kubesched.cel.library import environment
+from kubesched.cel.syntax.nodes import Expr
+from kubesched.cel.syntax.parser import parse
+from kubesched.cel.syntax.source import SourceText
+from kubesched.cel.values.naming import type_name
+
+_CACHE_SIZE = 4096
+_TOO_DEEP = "expression recursion limit exceeded: 250"
+_NOT_A_BOOL = {
+    "int": "unsupported type conversion from 'int' to bool",
+    "uint": "unsupported type conversion from 'uint' to bool",
+    "string": "unsupported native conversion from string to 'bool'",
+    "kubernetes.Quantity": "type conversion error from 'Quantity' to 'bool'",
+    "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiled selector."""
+
+    expression: str
+    list_type_attributes: bool
+    is_metered: bool
+    _run: Evaluate
+    _locals: tuple[object, ...]
+
+    def evaluate(self, device: DeviceView) -> bool:
+        """Whether the device is selected; raises CelEvaluationError if the expression has no value for it."""
+        if device.list_attribute and not self.list_type_attributes:
+            raise CelEvaluationError(f"attribute {device.list_attribute}: unsupported attribute value")
+        frame: Frame = [device, None, *self._locals]
+        if self.is_metered:
+            frame[METER_SLOT] = CostMeter()
+        try:
+            result = self._run(frame)
+        except CelAbort as abort:
+            raise CelEvaluationError(str(abort)) from None
+        except RecursionError:
+            raise CelEvaluationError(_TOO_DEEP) from None
+        if result is True or result is False:
+            return result
+        raise _not_a_bool(result)
+
+
+def _not_a_bool(result: object) -> CelEvaluationError:
+    name = type_name(result)
+    reason = _NOT_A_BOOL.get(name, f"type conversion error from {name} to 'bool'")
+    return CelEvaluationError(f"CEL result of type {name} could not be converted to bool: {reason}")
+
+
+@lru_cache(maxsize=_CACHE_SIZE)
+def compile(expression: str, *, list_type_attributes: bool = False) -> Program:
+    """The program of a selector; raises CelCompileError. `list_type_attributes` is the gate DRAListTypeAttributes."""
+    source = SourceText(expression)
+    try:
+        tree = check(source, list_type_attributes)
+        is_metered = needs_metering(tree, expression)
+        compiler = Compiler(is_metered)
+        step = compiler.compile(tree)
+    except RecursionError:
+        raise CelCompileError(f"compilation failed: ERROR: <input>:-1:0: {_TOO_DEEP}") from None
+    unset = (UNSET,) * (compiler.n_slots - FIRST_LOCAL_SLOT)
+    return Program(expression, list_type_attributes, is_metered, step.run, unset)
+
+
+def check(source: SourceText, list_type_attributes: bool) -> Expr:
+    """The typed tree of a selector; raises CelCompileError if it is none."""
+    tree = parse(source)
+    fields = environment.device_fields(list_type_attributes)
+    checker = Checker(source, environment.VARIABLES, environment.TYPE_NAMES, fields, environment.FUNCTIONS)
+    output = checker.check(tree)
+    source.raise_issues()
+    validate(tree, source)
+    source.raise_issues()
+    if not may_be_result(output, list_type_attributes):
+        raise CelCompileError(f"must evaluate to bool or the unknown type, not {output}")
+    return tree
