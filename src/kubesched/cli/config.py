@@ -1,0 +1,113 @@
+"""`kubesched config`: show, complete and check KubeSchedulerConfiguration files.
+
+Errors go to standard error, one line each, and make the exit code 2. `-` stands for standard input.
+
+Next: `kubesched.config`, which does the work.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from kubesched.config import ResolvedProfile
+
+_ERROR_EXIT = 2
+_STDIN = "-"
+
+_output_option = click.option(
+    "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Output format."
+)
+
+
+@click.group("config")
+def config() -> None:
+    """Show, complete and check KubeSchedulerConfiguration files."""
+
+
+@config.command("view")
+@click.option("-f", "--filename", required=True, metavar="FILE", help="The file; - for standard input.")
+@_output_option
+def view(filename: str, output: str) -> None:
+    """Print a configuration with all its defaults filled in."""
+    from kubesched.config import ConfigError, load, to_manifest
+
+    try:
+        loaded = load(_read(filename), _source(filename))
+    except (ConfigError, OSError) as error:
+        click.echo(_problem(filename, error), err=True)
+        sys.exit(_ERROR_EXIT)
+    _print_manifest(to_manifest(loaded), output)
+
+
+@config.command("default")
+@_output_option
+def default_configuration(output: str) -> None:
+    """Print the configuration of a scheduler that was given none."""
+    from kubesched.config import default, to_manifest
+
+    _print_manifest(to_manifest(default()), output)
+
+
+@config.command("validate")
+@click.argument("filenames", nargs=-1, required=True, metavar="FILE...")
+@click.option("--resolved", is_flag=True, help="Show the plugins of each extension point, in order, with weights.")
+def validate(filenames: tuple[str, ...], resolved: bool) -> None:
+    """Check configurations: print `FILE: ok`, or every mistake."""
+    from kubesched.config import ConfigError, load, resolve_profiles
+    from kubesched.plugins.registry import capabilities
+
+    n_bad = 0
+    for filename in filenames:
+        source = _source(filename)
+        try:
+            profiles = resolve_profiles(load(_read(filename), source), capabilities(), source)
+        except (ConfigError, OSError) as error:
+            click.echo(_problem(filename, error), err=True)
+            n_bad += 1
+            continue
+        click.echo(f"{source}: ok")
+        if resolved:
+            for profile in profiles:
+                _print_resolved(profile)
+    if n_bad:
+        sys.exit(_ERROR_EXIT)
+
+
+def _read(filename: str) -> bytes:
+    if filename == _STDIN:
+        return sys.stdin.buffer.read()
+    return Path(filename).read_bytes()
+
+
+def _source(filename: str) -> str:
+    return "<stdin>" if filename == _STDIN else filename
+
+
+def _problem(filename: str, error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{_source(filename)}: {error.strerror or error}"
+    return str(error)
+
+
+def _print_manifest(manifest: dict[str, Any], output: str) -> None:
+    import json
+
+    from kubesched.config import to_yaml
+
+    if output == "json":
+        click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))
+    else:
+        click.echo(to_yaml(manifest), nl=False)
+
+
+def _print_resolved(profile: ResolvedProfile) -> None:
+    click.echo(f"profile {profile.scheduler_name}")
+    width = max(map(len, profile.points))
+    for point, plugins in profile.points.items():
+        names = [f"{plugin.name} ({plugin.weight})" if plugin.weight else plugin.name for plugin in plugins]
+        click.echo(f"  {point:<{width}}  {', '.join(names) or '-'}")

@@ -1,0 +1,84 @@
+"""The form of label keys, label values and extended resource names, with Kubernetes' messages.
+
+Each function returns what is wrong, an empty list if nothing is. Next: `validation`, `validation_args`.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_NAME_RULE = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+)
+_NAME_EXAMPLES = ("MyName", "my.name", "123-abc")
+_VALUE = f"({_NAME})?"
+_VALUE_RULE = f"a valid label must be an empty string or {_NAME_RULE.removeprefix('must ')}"
+_VALUE_EXAMPLES = ("MyValue", "my_value", "12345")
+_DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+_SUBDOMAIN_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    "and must start and end with an alphanumeric character"
+)
+
+_LONGEST_NAME = 63
+_LONGEST_SUBDOMAIN = 253
+
+_QUOTA_PREFIX = "requests."
+_NATIVE_DOMAIN = "kubernetes.io/"
+
+
+def label_key_mistakes(key: str) -> list[str]:
+    """Also the rule for what Kubernetes calls a qualified name."""
+    prefix, slash, name = key.rpartition("/")
+    if "/" in prefix:
+        rule = _with_pattern(_NAME_RULE, _NAME, *_NAME_EXAMPLES)
+        return [f"a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+    mistakes = []
+    if slash and not prefix:
+        mistakes.append("prefix part must be non-empty")
+    elif slash:
+        mistakes.extend(f"prefix part {mistake}" for mistake in _subdomain_mistakes(prefix))
+    if not name:
+        mistakes.append("name part must be non-empty")
+    elif _n_bytes(name) > _LONGEST_NAME:
+        mistakes.append(f"name part must be no more than {_LONGEST_NAME} bytes")
+    if not re.fullmatch(_NAME, name):
+        mistakes.append(f"name part {_with_pattern(_NAME_RULE, _NAME, *_NAME_EXAMPLES)}")
+    return mistakes
+
+
+def label_value_mistakes(value: str) -> list[str]:
+    mistakes = []
+    if _n_bytes(value) > _LONGEST_NAME:
+        mistakes.append(f"must be no more than {_LONGEST_NAME} bytes")
+    if not re.fullmatch(_VALUE, value):
+        mistakes.append(_with_pattern(_VALUE_RULE, _VALUE, *_VALUE_EXAMPLES))
+    return mistakes
+
+
+def is_extended_resource_name(name: str) -> bool:
+    """A resource outside of Kubernetes' own domain, whose name still fits when a quota puts its prefix before it."""
+    is_native = "/" not in name or _NATIVE_DOMAIN in name
+    if is_native or name.startswith(_QUOTA_PREFIX):
+        return False
+    return not label_key_mistakes(_QUOTA_PREFIX + name)
+
+
+def _subdomain_mistakes(text: str) -> list[str]:
+    mistakes = []
+    if _n_bytes(text) > _LONGEST_SUBDOMAIN:
+        mistakes.append(f"must be no more than {_LONGEST_SUBDOMAIN} bytes")
+    if not re.fullmatch(_SUBDOMAIN, text):
+        mistakes.append(_with_pattern(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))
+    return mistakes
+
+
+def _with_pattern(rule: str, pattern: str, *examples: str) -> str:
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{rule} (e.g. {shown}regex used for validation is '{pattern}')"
+
+
+def _n_bytes(text: str) -> int:
+    return len(text.encode())
