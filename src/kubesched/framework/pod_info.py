@@ -1,0 +1,190 @@
+"""A pod as plugins see it: the object, and what follows from it, computed once for all pods alike.
+
+Pods of one Deployment differ in name and node only. What the scheduler derives from a pod (requests, host ports,
+compiled affinity terms) depends on the rest, its *shape*, and is shared by all pods of that shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from kubesched.model import selectors
+from kubesched.model.core import (
+    ContainerPort,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    PodSpec,
+    Toleration,
+    WeightedPodAffinityTerm,
+)
+from kubesched.model.meta import PodKey
+from kubesched.model.requests import PodResources, is_restartable, pod_resources
+from kubesched.model.selectors import Labels, Selector
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """A compiled pod (anti-)affinity term: which pods it speaks of, and in which topology."""
+
+    topology_key: str
+    selector: Selector
+    namespaces: frozenset[str]
+    namespace_selector: Selector
+    weight: int = 0
+
+    def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
+        """Whether a pod with these labels, in a namespace with those, is one that the term speaks of."""
+        in_scope = namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
+        return in_scope and self.selector.matches(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class PodAffinityTerms:
+    required: tuple[AffinityTerm, ...] = ()
+    required_anti: tuple[AffinityTerm, ...] = ()
+    preferred: tuple[AffinityTerm, ...] = ()
+    preferred_anti: tuple[AffinityTerm, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.required or self.required_anti or self.preferred or self.preferred_anti)
+
+
+NO_AFFINITY = PodAffinityTerms()
+
+
+class PodShape:
+    """What all pods alike share. `label_class` and `affinity_class` are the numbers that the pod table knows them by:
+    pods with the same namespace and labels have one label class, pods with the same terms one affinity class
+    (-1: no pod affinity at all)."""
+
+    def __init__(self, pod: Pod, label_class: int, affinity_class: int) -> None:
+        self.pod = pod
+        self.label_class = label_class
+        self.affinity_class = affinity_class
+
+    @cached_property
+    def resources(self) -> PodResources:
+        return pod_resources(self.pod)
+
+    @cached_property
+    def host_ports(self) -> tuple[ContainerPort, ...]:
+        """Ports on the node that the pod holds as long as it runs."""
+        spec = self.pod.spec
+        holders = [c for c in spec.init_containers or () if is_restartable(c)]
+        holders.extend(spec.containers)
+        return tuple(port for container in holders for port in container.ports or () if port.host_port > 0)
+
+    @cached_property
+    def affinity(self) -> PodAffinityTerms:
+        return compile_pod_affinity(self.pod)
+
+    @cached_property
+    def claim_names(self) -> tuple[str, ...]:
+        """`namespace/name` of the persistent volume claims that the pod names itself."""
+        return tuple(
+            f"{self.pod.namespace}/{volume.persistent_volume_claim.claim_name}"
+            for volume in self.pod.spec.volumes or ()
+            if volume.persistent_volume_claim is not None
+        )
+
+
+class PodInfo:
+    """One pod. Cheap: everything derived lives in its shape."""
+
+    __slots__ = ("pod", "shape")
+
+    def __init__(self, pod: Pod, shape: PodShape) -> None:
+        self.pod = pod
+        self.shape = shape
+
+    @property
+    def name(self) -> str:
+        return self.pod.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        return self.pod.metadata.namespace
+
+    @property
+    def key(self) -> PodKey:
+        return self.pod.pod_key
+
+    @property
+    def uid(self) -> str:
+        """The uid, or for manifests that never met an API server, the key in its place."""
+        return self.pod.metadata.uid or self.pod.pod_key
+
+    def is_same_as(self, pod: Pod) -> bool:
+        """Whether the object is this pod, perhaps in another state."""
+        return (pod.metadata.uid or pod.pod_key) == self.uid
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.pod.labels
+
+    @property
+    def spec(self) -> PodSpec:
+        return self.pod.spec
+
+    @property
+    def priority(self) -> int:
+        return self.pod.spec.priority or 0
+
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        return self.pod.spec.tolerations or ()
+
+    @property
+    def resources(self) -> PodResources:
+        return self.shape.resources
+
+    @property
+    def host_ports(self) -> tuple[ContainerPort, ...]:
+        return self.shape.host_ports
+
+    @property
+    def affinity(self) -> PodAffinityTerms:
+        return self.shape.affinity
+
+    def __repr__(self) -> str:
+        return f"PodInfo({self.key})"
+
+
+def compile_pod_affinity(pod: Pod) -> PodAffinityTerms:
+    """Raises SelectorError where a term cannot be understood."""
+    affinity = pod.spec.affinity
+    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return NO_AFFINITY
+    toward = affinity.pod_affinity or PodAffinity()
+    away = affinity.pod_anti_affinity or PodAntiAffinity()
+    return PodAffinityTerms(
+        required=_terms(pod, toward.required_during_scheduling_ignored_during_execution),
+        required_anti=_terms(pod, away.required_during_scheduling_ignored_during_execution),
+        preferred=_weighted(pod, toward.preferred_during_scheduling_ignored_during_execution),
+        preferred_anti=_weighted(pod, away.preferred_during_scheduling_ignored_during_execution),
+    )
+
+
+def _terms(pod: Pod, terms: Iterable[PodAffinityTerm] | None) -> tuple[AffinityTerm, ...]:
+    return tuple(_compile_term(pod, term, 0) for term in terms or ())
+
+
+def _weighted(pod: Pod, terms: Iterable[WeightedPodAffinityTerm] | None) -> tuple[AffinityTerm, ...]:
+    return tuple(_compile_term(pod, term.pod_affinity_term, term.weight) for term in terms or ())
+
+
+def _compile_term(pod: Pod, term: PodAffinityTerm, weight: int) -> AffinityTerm:
+    namespaces = frozenset(term.namespaces or ())
+    if not namespaces and term.namespace_selector is None:
+        namespaces = frozenset({pod.namespace})
+    return AffinityTerm(
+        topology_key=term.topology_key,
+        selector=selectors.from_label_selector(term.label_selector),
+        namespaces=namespaces,
+        namespace_selector=selectors.from_label_selector(term.namespace_selector),
+        weight=weight,
+    )

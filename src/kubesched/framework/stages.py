@@ -1,0 +1,226 @@
+"""The stages of a cycle, one small protocol each. A plugin has a name and the methods of the stages it takes part in;
+it inherits nothing.
+
+Two stages have a form for the whole table and one for a single node; a plugin gives whichever is clearer, and the
+runtime adapts the second to the first.
+
+| stage (as configured) | method(s) | the answer |
+|---|---|---|
+| preEnqueue | `pre_enqueue` | may the pod enter the queue at all? |
+| queueSort | `sort_key` | which pod is next |
+| preFilter | `pre_filter` (`add_pod`, `remove_pod`) | can the pod go anywhere; prepares for filter |
+| filter | `filter` or `filter_node` | which nodes the pod can go to |
+| postFilter | `post_filter` | what to do when there is none |
+| preScore | `pre_score` | prepares for score |
+| score | `score` or `score_node` (`normalize_score`) | how good each node is, 0 to 100 |
+| reserve | `reserve`, `unreserve` | keeps a claim until the pod is bound |
+| permit | `permit` | go, no, or wait |
+| preBind | `pre_bind` | what must be written before the pod is bound |
+| bind | `bind` | binds the pod |
+| postBind | `post_bind` | the pod is bound |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, runtime_checkable
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import RegisteredEvent
+from kubesched.framework.nodes import NodeInfo, NodeTable
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import NodeStatuses, PostFilterResult, PreFilterResult
+from kubesched.framework.scores import Scores
+from kubesched.framework.status import Status
+from kubesched.framework.verdicts import Verdicts
+
+
+@runtime_checkable
+class Plugin(Protocol):
+    """The one thing every plugin has."""
+
+    @property
+    def name(self) -> str: ...
+
+
+@runtime_checkable
+class EnqueueExtensions(Plugin, Protocol):
+    def events_to_register(self) -> Sequence[RegisteredEvent]:
+        """The changes that can undo this plugin's rejections."""
+        ...
+
+
+@runtime_checkable
+class PreEnqueue(Plugin, Protocol):
+    def pre_enqueue(self, pod: PodInfo) -> Status: ...
+
+
+class QueuedPod(Protocol):
+    """A pod in the queue, and when it came."""
+
+    @property
+    def info(self) -> PodInfo: ...
+    @property
+    def queued_at_s(self) -> float: ...
+
+
+@runtime_checkable
+class QueueSort(Plugin, Protocol):
+    def sort_key(self, queued: QueuedPod) -> tuple[float, ...]:
+        """Pods are popped in ascending order of this key."""
+        ...
+
+
+@runtime_checkable
+class PreFilter(Plugin, Protocol):
+    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult: ...
+
+
+@runtime_checkable
+class PreFilterExtensions(Plugin, Protocol):
+    """How prepared state changes when a pod were added to, or removed from, a row. The two undo each other."""
+
+    def add_pod(self, cycle: Cycle, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status: ...
+
+    def remove_pod(self, cycle: Cycle, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status: ...
+
+
+@runtime_checkable
+class Filter(Plugin, Protocol):
+    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts: ...
+
+
+@runtime_checkable
+class FilterNode(Plugin, Protocol):
+    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status: ...
+
+
+@runtime_checkable
+class PostFilter(Plugin, Protocol):
+    def post_filter(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult: ...
+
+
+@runtime_checkable
+class PreScore(Plugin, Protocol):
+    def pre_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+        """`nodes` are the feasible ones. SKIP leaves this plugin's score out."""
+        ...
+
+
+@runtime_checkable
+class Score(Plugin, Protocol):
+    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+        """(n_nodes,) raw scores."""
+        ...
+
+
+@runtime_checkable
+class ScoreNode(Plugin, Protocol):
+    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int: ...
+
+
+@runtime_checkable
+class NormalizeScore(Plugin, Protocol):
+    def normalize_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
+        """Raw scores brought into 0 to 100."""
+        ...
+
+
+@runtime_checkable
+class Reserve(Plugin, Protocol):
+    def reserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status: ...
+
+    def unreserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+        """Undoes `reserve`; must also work when it never ran, or failed half-way."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PermitResult:
+    """`timeout_s` counts for WAIT: how long to hold the pod before it is rejected."""
+
+    status: Status
+    timeout_s: float = 0.0
+
+
+@runtime_checkable
+class Permit(Plugin, Protocol):
+    def permit(self, cycle: Cycle, pod: PodInfo, node_name: str) -> PermitResult: ...
+
+
+Steps = Generator[object, object, Status]
+"""Work that needs the world outside: yields an effect (see `effects`), is sent what became of it, ends in a status."""
+
+
+@runtime_checkable
+class PreBind(Plugin, Protocol):
+    def pre_bind_pre_flight(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+        """SKIP when `pre_bind` would have nothing to do."""
+        ...
+
+    def pre_bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Steps: ...
+
+
+@runtime_checkable
+class Bind(Plugin, Protocol):
+    def bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Steps:
+        """Ends in SKIP to leave the pod to the next bind plugin."""
+        ...
+
+
+@runtime_checkable
+class PostBind(Plugin, Protocol):
+    def post_bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None: ...
+
+
+class Scope(Enum):
+    """What a plugin's answer for one node depends on, beside the pod. It says how long an answer stays true.
+
+    A plugin states it as the class attributes `filter_scope` and `score_scope`; without them it is asked anew for every
+    pod. `CLUSTER` plugins that also have `pod_changed` keep their state up to date and are asked with it.
+    """
+
+    NODE = "node"
+    """The node's own object: the answer stays true until the node changes."""
+    ROW = "row"
+    """The node's object and the pods on it: the answer stays true until one of these changes."""
+    CLUSTER = "cluster"
+    """Anything else in the cluster."""
+
+
+@runtime_checkable
+class FollowsPods(Plugin, Protocol):
+    """A plugin whose prepared state (of filter, score, or both) can follow the pods that come and go.
+
+    After `pod_changed` the state is the one that `pre_filter` and `pre_score` would prepare from nothing.
+    """
+
+    def pod_changed(self, cycle: Cycle, pod: PodInfo, changed: PodInfo, node: NodeInfo, *, added: bool) -> None: ...
+
+
+EXTENSION_POINTS: dict[str, tuple[str, ...]] = {
+    "preEnqueue": ("pre_enqueue",),
+    "queueSort": ("sort_key",),
+    "preFilter": ("pre_filter",),
+    "filter": ("filter", "filter_node"),
+    "postFilter": ("post_filter",),
+    "preScore": ("pre_score",),
+    "score": ("score", "score_node"),
+    "reserve": ("reserve",),
+    "permit": ("permit",),
+    "preBind": ("pre_bind",),
+    "bind": ("bind",),
+    "postBind": ("post_bind",),
+}
+"""The configured name of each stage, and the methods of which one makes a plugin take part in it."""
+
+
+def extension_points_of(plugin: object) -> frozenset[str]:
+    """The stages that a plugin, or a plugin class, takes part in."""
+    return frozenset(
+        point
+        for point, methods in EXTENSION_POINTS.items()
+        if any(callable(getattr(plugin, method, None)) for method in methods)
+    )
