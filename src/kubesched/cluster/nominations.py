@@ -1,0 +1,33 @@
+"""Which pods are promised which node: pods that waited for evictions there, and must not be overtaken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kubesched.framework.pod_info import PodInfo
+
+
+class Nominations:
+    """Nominated pods by node name. A pod is promised one node at a time."""
+
+    def __init__(self) -> None:
+        self._by_node: dict[str, dict[str, PodInfo]] = {}
+        self._node_of: dict[str, str] = {}
+
+    def add(self, info: PodInfo, node_name: str) -> None:
+        self.remove(info)
+        self._by_node.setdefault(node_name, {})[info.uid] = info
+        self._node_of[info.uid] = node_name
+
+    def remove(self, info: PodInfo) -> None:
+        node_name = self._node_of.pop(info.uid, None)
+        if node_name is not None:
+            del self._by_node[node_name][info.uid]
+            if not self._by_node[node_name]:
+                del self._by_node[node_name]
+
+    def on(self, node_name: str) -> Sequence[PodInfo]:
+        return tuple(self._by_node.get(node_name, {}).values())
+
+    def node_names(self) -> Iterable[str]:
+        return self._by_node.keys()

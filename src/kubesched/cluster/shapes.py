@@ -1,0 +1,66 @@
+"""Finds pods that are alike, so that what follows from a pod is worked out once.
+
+Two pods have one shape if they agree in namespace, labels, spec (but for the node) and in those parts of their status
+that change what they request. The key of a shape is the encoding of just these, so a field that the model learns to
+decode tells shapes apart without anybody remembering to list it here.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakValueDictionary
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.cluster.label_classes import LabelClasses
+from kubesched.framework.pod_info import PodInfo, PodShape
+from kubesched.model.core import Pod
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Shapes:
+    """Shapes by what makes pods alike, and the numbers of their affinity classes."""
+
+    def __init__(self, label_classes: LabelClasses) -> None:
+        self._label_classes = label_classes
+        self._shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
+        self._affinity_classes: dict[bytes, int] = {}
+
+    def info(self, pod: Pod) -> PodInfo:
+        key = _shape_key(pod)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = PodShape(
+                pod,
+                self._label_classes.intern(pod.metadata.namespace, pod.metadata.labels),
+                self._affinity_class(pod),
+            )
+            self._shapes[key] = shape
+        return PodInfo(pod, shape)
+
+    def _affinity_class(self, pod: Pod) -> int:
+        affinity = pod.spec.affinity
+        if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+            return -1
+        key = _encode((pod.metadata.namespace, affinity.pod_affinity, affinity.pod_anti_affinity))
+        return self._affinity_classes.setdefault(key, len(self._affinity_classes))
+
+
+def _shape_key(pod: Pod) -> bytes:
+    metadata, spec, status = pod.metadata, pod.spec, pod.status
+    if spec.node_name:
+        spec = replace(spec, node_name="")
+    resizing = any(c.type == "PodResizePending" for c in status.conditions) if status.conditions else False
+    return _encode(
+        (
+            metadata.namespace,
+            metadata.labels,
+            spec,
+            status.container_statuses,
+            status.init_container_statuses,
+            status.resources,
+            status.allocated_resources,
+            status.conditions if resizing else None,
+        )
+    )
