@@ -1,0 +1,40 @@
+"""DefaultPreemption: when no node fits, evict pods of lower priority from the node where it hurts least.
+
+How victims are found is the engine's business (`kubesched.engine.preemption`), which the handle offers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from kubesched.config import DefaultPreemptionArgs
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
+from kubesched.framework.handle import Handle
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import NodeStatuses, PostFilterResult
+from kubesched.framework.status import Status
+
+
+class DefaultPreemption:
+    name: ClassVar[str] = "DefaultPreemption"
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        self._args = args
+        self._handle = handle
+
+    def post_filter(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+        result = self._handle.preempt(cycle, pod, statuses, self._args)
+        if not result.status.message:
+            return result
+        return replace(result, status=Status(result.status.code, (f"preemption: {result.status.message}",)))
+
+    def events_to_register(self) -> Sequence[RegisteredEvent]:
+        """Pods held back here wait for their own victims to go; the plugin that rejected them decides on the rest."""
+        return (RegisteredEvent(ClusterEvent(EventResource.POD, ActionType.DELETE), _never),)
+
+
+def _never(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001
+    return Hint.SKIP

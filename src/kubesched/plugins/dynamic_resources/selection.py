@@ -1,0 +1,87 @@
+"""Which devices a request picks: the CEL selectors of its class and its own, and the taints it puts up with.
+
+What an expression says about a device is remembered with the device, for all nodes that have such a device.
+
+Next: `kubesched.cel` for the language, `search` for who asks.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from kubesched import cel
+from kubesched.cel.device import AttributeValue, DeviceView, VersionText
+from kubesched.model.resource import DeviceAttribute, DeviceSelector, DeviceTaint, DeviceToleration
+from kubesched.plugins.dynamic_resources.outcomes import AllocationError
+from kubesched.plugins.dynamic_resources.published import PublishedDevice
+from kubesched.plugins.dynamic_resources.wants import Want
+
+_compile = lru_cache(maxsize=1024)(cel.compile)
+
+
+def is_selected(want: Want, device: PublishedDevice, claim_key: str) -> bool:
+    """Raises AllocationError where an expression is broken, or has no answer for the device."""
+    if want.device_class is not None:
+        source = f"class {want.device_class.name}"
+        if not _all_match(want.device_class.spec.selectors or (), device, source):
+            return False
+    return _all_match(want.selectors, device, f"claim {claim_key}")
+
+
+def is_kept_away(device: PublishedDevice, want: Want) -> bool:
+    """Whether the device has a taint that the request does not tolerate."""
+    tolerations = want.tolerations or ()
+    return any(not any(tolerates(toleration, taint) for toleration in tolerations) for taint in device.taints)
+
+
+def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"
+
+
+def _all_match(selectors: tuple[DeviceSelector, ...], device: PublishedDevice, source: str) -> bool:
+    return all(_matches(selector, device, f"{source}: selector #{index}") for index, selector in enumerate(selectors))
+
+
+def _matches(selector: DeviceSelector, device: PublishedDevice, place: str) -> bool:
+    expression = selector.cel.expression if selector.cel is not None else ""
+    known = device.selected.get(expression)
+    if known is not None:
+        return known
+    try:
+        program = _compile(expression)
+    except cel.CelCompileError as mistake:
+        raise AllocationError(f"{place}: CEL compile error: {mistake}") from None
+    try:
+        answer = program.evaluate(_view(device))
+    except cel.CelError as mistake:
+        raise AllocationError(f"{place}: CEL runtime error: {mistake}") from None
+    device.selected[expression] = answer
+    return answer
+
+
+def _view(device: PublishedDevice) -> DeviceView:
+    """Raises CelError where an attribute is not what it says."""
+    if device.view is not None:
+        return device.view
+    attributes = {name: _attribute(name, value) for name, value in (device.device.attributes or {}).items()}
+    capacity = {name: published.value for name, published in device.capacity.items()}
+    device.view = DeviceView.of(device.driver, attributes, capacity, device.is_shareable)
+    return device.view
+
+
+def _attribute(name: str, attribute: DeviceAttribute) -> AttributeValue:
+    if attribute.int_value is not None:
+        return attribute.int_value
+    if attribute.bool_value is not None:
+        return attribute.bool_value
+    if attribute.string is not None:
+        return attribute.string
+    if attribute.version is not None:
+        return VersionText(attribute.version)
+    raise cel.CelEvaluationError(f"attribute {name}: unsupported attribute value")

@@ -1,0 +1,9 @@
+"""InterPodAffinity: places pods near to, or away from, other pods.
+
+Read in this order: `terms` (whom a pod speaks of), `topology` (counting by topology), `term_index` (who speaks of a
+pod), `filtering` (required terms), `scoring` (preferred terms), `hints`; `plugin` joins them.
+"""
+
+from kubesched.plugins.inter_pod_affinity.plugin import InterPodAffinity
+
+__all__ = ["InterPodAffinity"]

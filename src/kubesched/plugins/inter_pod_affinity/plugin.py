@@ -1,0 +1,127 @@
+"""The plugin InterPodAffinity: which stages it takes part in, and what each of them hands on.
+
+The rules themselves are in `filtering` (required terms) and `scoring` (preferred ones).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from kubesched.config.plugin_args import InterPodAffinityArgs
+from kubesched.framework import (
+    OK,
+    ActionType,
+    ClusterEvent,
+    Cycle,
+    EventResource,
+    Handle,
+    NodeTable,
+    PodInfo,
+    PreFilterResult,
+    RegisteredEvent,
+    Status,
+    Verdicts,
+)
+from kubesched.framework.nodes import NodeInfo
+from kubesched.framework.scores import Scores
+from kubesched.framework.status import SKIP
+from kubesched.model.core import Pod
+from kubesched.plugins.inter_pod_affinity import hints
+from kubesched.plugins.inter_pod_affinity.filtering import AffinityFilterState, required_anti_terms
+from kubesched.plugins.inter_pod_affinity.scoring import AffinityScoreState, normalize, scoring_terms
+from kubesched.plugins.inter_pod_affinity.term_index import TermIndex
+from kubesched.plugins.inter_pod_affinity.terms import mistakes_in
+
+NO_FILTER_STATE = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
+NO_SCORE_STATE = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
+
+
+class InterPodAffinity:
+    """Places pods near to, or away from, other pods."""
+
+    name: ClassVar[str] = "InterPodAffinity"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._args = args if isinstance(args, InterPodAffinityArgs) else InterPodAffinityArgs()
+        self._handle = handle
+        self._anti_terms = TermIndex(required_anti_terms)
+        self._scoring_terms = TermIndex(partial(scoring_terms, hard_weight=self._args.hard_pod_affinity_weight))
+
+    def events_to_register(self) -> Sequence[RegisteredEvent]:
+        pods = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL
+        nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+        return (
+            RegisteredEvent(ClusterEvent(EventResource.POD, pods), hints.after_pod_change),
+            RegisteredEvent(ClusterEvent(EventResource.NODE, nodes), hints.after_node_change),
+        )
+
+    # -- required terms ------------------------------------------------------------------------------------------------
+
+    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        if (mistakes := mistakes_in(pod)) is not None:
+            return PreFilterResult(Status.unresolvable(f"parsing pod: {mistakes}"))
+        handle = self._handle
+        namespace_labels = handle.namespace_labels(pod.namespace)
+        state = AffinityFilterState(pod, nodes, handle.objects.namespaces, namespace_labels, self._anti_terms)
+        if state.is_idle:
+            return PreFilterResult(SKIP)
+        cycle.put(state)
+        return PreFilterResult()
+
+    def add_pod(self, cycle: Cycle, _pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
+        return _change(cycle, added, node.row, +1)
+
+    def remove_pod(self, cycle: Cycle, _pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
+        return _change(cycle, removed, node.row, -1)
+
+    def filter(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Verdicts:
+        state = cycle.find(AffinityFilterState)
+        if state is None:
+            return Verdicts.from_statuses([Status.error(NO_FILTER_STATE)] * len(nodes))
+        return state.verdicts(nodes)
+
+    # -- preferred terms -----------------------------------------------------------------------------------------------
+
+    def pre_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+        if self._args.ignore_preferred_terms_of_existing_pods and not _has_preferred_terms(pod.pod):
+            return SKIP
+        if (mistakes := mistakes_in(pod)) is not None:
+            return Status.error(f"failed to parse pod: {mistakes}")
+        state = AffinityScoreState(nodes)
+        state.add_own_terms(pod.affinity, self._handle.objects.namespaces)
+        state.add_terms_of_others(pod, self._handle.namespace_labels(pod.namespace), self._scoring_terms)
+        if state.is_idle:
+            return SKIP
+        cycle.put(state)
+        return OK
+
+    def score(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Scores:
+        state = cycle.find(AffinityScoreState)
+        if state is None:
+            raise LookupError(NO_SCORE_STATE)
+        return state.scores(nodes)
+
+    def normalize_score(self, _cycle: Cycle, _pod: PodInfo, _nodes: NodeTable, scores: Scores) -> Scores:
+        return normalize(scores) if len(scores) else np.zeros_like(scores)
+
+
+def _change(cycle: Cycle, changed: PodInfo, row: int, by: int) -> Status:
+    state = cycle.find(AffinityFilterState)
+    if state is None:
+        return Status.error(NO_FILTER_STATE)
+    state.change(changed, row, by)
+    return OK
+
+
+def _has_preferred_terms(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return False
+    return any(
+        kind is not None and kind.preferred_during_scheduling_ignored_during_execution
+        for kind in (affinity.pod_affinity, affinity.pod_anti_affinity)
+    )

@@ -1,0 +1,70 @@
+"""Numbers by topology: for each topology key an array, indexed by the code of the label's value.
+
+What is counted on a row counts for all nodes with the same value of the topology label; a row without the label counts
+nowhere. To ask for nodes is a gather. Filtering counts pods this way, scoring adds up weights.
+
+Next: `filtering`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from kubesched.framework.nodes import MISSING, IntArray, NodeTable, RowArray
+
+
+class TopologyCounts:
+    """Numbers by topology key and value. Only keys that something was added for have an array."""
+
+    __slots__ = ("_by_key", "_nodes", "n_pods")
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._nodes = nodes.whole
+        self._by_key: dict[str, IntArray] = {}
+        self.n_pods = 0
+        """How many pods have been added, once per key, that stand on a row with the label."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_key)
+
+    def add_pods(self, key: str, rows: RowArray, weight: int = 1) -> None:
+        """Pods by the row of each; a row may occur several times."""
+        column = self._nodes.label(key)
+        codes = column.codes[rows]
+        codes = codes[codes != MISSING]
+        if len(codes):
+            self._array(key)[:-1] += weight * np.bincount(codes, minlength=len(column.values))
+            self.n_pods += len(codes)
+
+    def add_counts(self, key: str, counts: IntArray, weight: int = 1) -> None:
+        """Pods by how many every row of the whole table holds."""
+        column = self._nodes.label(key)
+        rows = np.flatnonzero((counts > 0) & (column.codes != MISSING))
+        if len(rows):
+            n_values = len(column.values)
+            by_value = np.bincount(column.codes[rows], weights=counts[rows], minlength=n_values).astype(np.int64)
+            self._array(key)[:-1] += weight * by_value
+            self.n_pods += int(by_value.sum())
+
+    def change(self, key: str, row: int, by: int) -> None:
+        """One pod comes to a row (+1), or leaves it (-1)."""
+        code = int(self._nodes.label(key).codes[row])
+        if code != MISSING:
+            self._array(key)[code] += by
+            self.n_pods += by
+
+    def at(self, key: str, nodes: NodeTable) -> IntArray:
+        """(n_nodes,) the number of each node's topology; 0 for nodes without the label."""
+        found = self._by_key.get(key)
+        if found is None:
+            return np.zeros(len(nodes), dtype=np.int64)
+        return found[nodes.label(key).codes]
+
+    def _array(self, key: str) -> IntArray:
+        """One entry more than there are values: the code `MISSING` finds it, and it stays 0."""
+        found = self._by_key.get(key)
+        if found is None:
+            found = self._by_key[key] = np.zeros(len(self._nodes.label(key).values) + 1, dtype=np.int64)
+        return found

@@ -1,0 +1,37 @@
+"""NodeName: a pod that names its node goes there and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from kubesched.framework import (
+    ACCEPT_ALL,
+    ActionType,
+    ClusterEvent,
+    Cycle,
+    EventResource,
+    Handle,
+    NodeTable,
+    PodInfo,
+    RegisteredEvent,
+    Verdicts,
+)
+
+REASON = "node(s) didn't match the requested node name"
+
+
+class NodeName:
+    name: ClassVar[str] = "NodeName"
+
+    def __init__(self, _args: object, _handle: Handle) -> None:
+        """Has no arguments, and looks at nothing but pod and nodes."""
+
+    def filter(self, _cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+        wanted = pod.spec.node_name
+        if not wanted:
+            return ACCEPT_ALL
+        return Verdicts.reject(~nodes.named(wanted), REASON, unresolvable=True)
+
+    def events_to_register(self) -> Sequence[RegisteredEvent]:
+        return (RegisteredEvent(ClusterEvent(EventResource.NODE, ActionType.ADD)),)

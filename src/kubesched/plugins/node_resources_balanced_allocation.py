@@ -1,0 +1,102 @@
+"""The plugin NodeResourcesBalancedAllocation: prefers nodes whose resources the pod would leave evenly used.
+
+The score compares the balance with and without the pod: around 75 where the pod changes nothing, more where it evens
+out what others left uneven. Fractions are float64 in kube-scheduler's order of evaluation, so that scores agree to
+the last bit.
+
+Next: `kubesched.plugins.resource_allocation`, for the columns that go in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.config.plugin_args import NodeResourcesBalancedAllocationArgs
+from kubesched.framework import MAX_NODE_SCORE, OK, Cycle, Handle, NodeTable, PodInfo, Status
+from kubesched.framework.nodes import IntArray
+from kubesched.framework.scores import Scores
+from kubesched.framework.status import SKIP
+from kubesched.framework.verdicts import BoolArray
+from kubesched.plugins.resource_allocation import ResourceUses
+
+FloatArray = NDArray[np.float64]
+
+_HALF = MAX_NODE_SCORE // 2
+
+
+class NodeResourcesBalancedAllocation:
+    """Scores by how much the pod improves or spoils the balance between a node's resources."""
+
+    name: ClassVar[str] = "NodeResourcesBalancedAllocation"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        given = args if isinstance(args, NodeResourcesBalancedAllocationArgs) else NodeResourcesBalancedAllocationArgs()
+        self._resources = given.resources
+        self._uses = ResourceUses(handle)
+
+    def pre_score(self, _cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> Status:
+        """A pod that asks for none of the resources changes no balance; scored, all such pods would go to one node."""
+        return OK if self._asks_for_any(pod) else SKIP
+
+    def score(self, _cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+        if not self._asks_for_any(pod):
+            return np.zeros(len(nodes), dtype=np.int64)
+        uses = self._uses.of(self._resources, pod.resources.requests, nodes, nonzero=False)
+        allocatable = [use.allocatable for use in uses]
+        with_pod = balance([use.requested for use in uses], allocatable, len(nodes))
+        without_pod = balance([use.allocated for use in uses], allocatable, len(nodes))
+        scores: Scores = _HALF + (_HALF + with_pod - without_pod) // 2
+        return scores
+
+    def _asks_for_any(self, pod: PodInfo) -> bool:
+        requests = pod.resources.requests
+        return any(requests.get(resource.name, 0) for resource in self._resources)
+
+
+def balance(used: Sequence[IntArray], allocatable: Sequence[IntArray], n_nodes: int) -> Scores:
+    """(n_nodes,) from 50, where one resource is used up and another not at all, to 100, where all are used alike."""
+    present = [np.not_equal(total, 0) for total in allocatable]
+    fractions = [_fraction(part, total, has) for part, total, has in zip(used, allocatable, present, strict=True)]
+    if len(fractions) < 2:
+        return np.full(n_nodes, MAX_NODE_SCORE, dtype=np.int64)
+    deviation = _deviation_of_two(fractions, present) if len(fractions) == 2 else _deviation(fractions, present)
+    scores: Scores = ((1 - deviation) * float(MAX_NODE_SCORE)).astype(np.int64)
+    return scores
+
+
+def _fraction(used: IntArray, allocatable: IntArray, has_any: BoolArray) -> FloatArray:
+    """How much of the resource is used, at most 1; where a node does not have it, the number means nothing."""
+    divisor = allocatable if has_any.all() else np.where(has_any, allocatable, 1)
+    share: FloatArray = np.minimum(used / divisor, 1.0)
+    return share
+
+
+def _deviation_of_two(fractions: Sequence[FloatArray], present: Sequence[BoolArray]) -> FloatArray:
+    """For two numbers the standard deviation is half their distance; a single one does not deviate."""
+    distance: FloatArray = np.abs((fractions[0] - fractions[1]) / 2)
+    return np.where(present[0] & present[1], distance, 0.0)
+
+
+def _deviation(fractions: Sequence[FloatArray], present: Sequence[BoolArray]) -> FloatArray:
+    """Of the fractions that each node has. Summed in order: in floating point the order counts."""
+    columns = np.stack(fractions)
+    has = np.stack(present)
+    n_present = has.sum(axis=0)
+    count = np.maximum(n_present, 1).astype(np.float64)
+    mean = _sum_in_order(np.where(has, columns, 0.0)) / count
+    deviation = np.sqrt(_sum_in_order(np.where(has, (columns - mean) * (columns - mean), 0.0)) / count)
+    highest = np.where(has, columns, -np.inf).max(axis=0)
+    lowest = np.where(has, columns, np.inf).min(axis=0)
+    return np.select([n_present > 2, n_present == 2], [deviation, np.abs((highest - lowest) / 2)], 0.0)
+
+
+def _sum_in_order(columns: FloatArray) -> FloatArray:
+    """(n_nodes,) one addition after the other, which `np.sum` does not promise."""
+    total = np.zeros(columns.shape[1])
+    for column in columns:
+        total = total + column
+    return total

@@ -1,0 +1,18 @@
+"""PrioritySort: higher priority first, and among equals whoever has waited longer."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kubesched.framework import Handle
+from kubesched.framework.stages import QueuedPod
+
+
+class PrioritySort:
+    name: ClassVar[str] = "PrioritySort"
+
+    def __init__(self, _args: object, _handle: Handle) -> None:
+        """Has no arguments, and looks at nothing but the queued pod."""
+
+    def sort_key(self, queued: QueuedPod) -> tuple[float, ...]:
+        return (-queued.info.priority, queued.queued_at_s)

@@ -1,0 +1,58 @@
+"""The in-tree plugins: a visible table of names and factories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubesched.framework.registry import Registry
+from kubesched.framework.stages import extension_points_of
+from kubesched.plugins.default_binder import DefaultBinder
+from kubesched.plugins.default_preemption import DefaultPreemption
+from kubesched.plugins.dynamic_resources import DynamicResources
+from kubesched.plugins.image_locality import ImageLocality
+from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.plugins.node_affinity import NodeAffinity
+from kubesched.plugins.node_declared_features import NodeDeclaredFeatures
+from kubesched.plugins.node_name import NodeName
+from kubesched.plugins.node_ports import NodePorts
+from kubesched.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.plugins.node_unschedulable import NodeUnschedulable
+from kubesched.plugins.node_volume_limits import NodeVolumeLimits
+from kubesched.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.plugins.priority_sort import PrioritySort
+from kubesched.plugins.scheduling_gates import SchedulingGates
+from kubesched.plugins.taint_toleration import TaintToleration
+from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.plugins.volume_restrictions import VolumeRestrictions
+from kubesched.plugins.volume_zone import VolumeZone
+
+_IN_TREE = (
+    SchedulingGates,
+    PrioritySort,
+    NodeUnschedulable,
+    NodeName,
+    TaintToleration,
+    NodeAffinity,
+    NodePorts,
+    NodeResourcesFit,
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
+    PodTopologySpread,
+    InterPodAffinity,
+    DynamicResources,
+    DefaultPreemption,
+    NodeResourcesBalancedAllocation,
+    ImageLocality,
+    DefaultBinder,
+    NodeDeclaredFeatures,
+)
+
+REGISTRY = Registry({plugin.name: plugin for plugin in _IN_TREE})
+
+
+def capabilities(registry: Mapping[str, object] = REGISTRY) -> dict[str, frozenset[str]]:
+    """The stages that each plugin takes part in, by the plugin's name."""
+    return {name: extension_points_of(factory) for name, factory in registry.items()}

@@ -1,0 +1,8 @@
+"""How full nodes are, resource by resource: what both scores on resources look at. Not a plugin itself.
+
+Read `uses` first; `devices` counts devices where these stand for an extended resource.
+"""
+
+from kubesched.plugins.resource_allocation.uses import ResourceUse, ResourceUses
+
+__all__ = ["ResourceUse", "ResourceUses"]

@@ -1,0 +1,92 @@
+"""DefaultPreemption: what it makes of the engine's answer. How victims are found is tested with the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from kubesched.cluster import Cluster
+from kubesched.config import DefaultPreemptionArgs
+from kubesched.engine.diagnosis import Diagnosis
+from kubesched.engine.prefilter import PreFilterOutcome
+from kubesched.framework import OK, Cycle, Handle, Hint, NominatingMode, PostFilterResult, Status
+from kubesched.framework.handle import Objects, PreemptionLimits
+from kubesched.framework.nodes import NodeTable
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import NodeStatuses
+from kubesched.framework.stages import extension_points_of
+from kubesched.model.core import Pod
+from kubesched.plugins.default_preemption import DefaultPreemption
+
+
+class Answering:
+    """A handle whose preemption always has this answer, and remembers the limits it was given."""
+
+    def __init__(self, result: PostFilterResult) -> None:
+        self.result = result
+        self.limits: PreemptionLimits | None = None
+        self._cluster = Cluster()
+
+    @property
+    def objects(self) -> Objects:
+        return self._cluster.objects
+
+    @property
+    def nodes(self) -> NodeTable:
+        return self._cluster.nodes
+
+    def namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        return {}
+
+    def preempt(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits) -> PostFilterResult:
+        self.limits = limits
+        return self.result
+
+
+def _ask(result: PostFilterResult) -> tuple[PostFilterResult, Answering]:
+    handle = Answering(result)
+    typed: Handle = handle
+    cluster = Cluster()
+    pod = cluster.shapes.info(Pod())
+    plugin = DefaultPreemption(DefaultPreemptionArgs(), typed)
+    return plugin.post_filter(Cycle(), pod, Diagnosis(cluster.nodes, PreFilterOutcome())), handle
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        pytest.param(
+            PostFilterResult(OK, NominatingMode.OVERRIDE, "a"),
+            PostFilterResult(OK, NominatingMode.OVERRIDE, "a"),
+            id="success is passed on without a word",
+        ),
+        pytest.param(
+            PostFilterResult(Status.unschedulable("no."), NominatingMode.OVERRIDE),
+            PostFilterResult(Status.unschedulable("preemption: no."), NominatingMode.OVERRIDE),
+            id="a reason says where it comes from",
+        ),
+        pytest.param(
+            PostFilterResult(Status.error("broken")),
+            PostFilterResult(Status.error("preemption: broken")),
+            id="so does an error",
+        ),
+    ],
+)
+def test_the_answer_says_that_it_is_about_preemption(result: PostFilterResult, expected: PostFilterResult) -> None:
+    answer, handle = _ask(result)
+    assert answer == expected
+    assert handle.limits is not None
+    assert (handle.limits.min_candidate_nodes_percentage, handle.limits.min_candidate_nodes_absolute) == (10, 100)
+
+
+def test_it_takes_part_after_the_filters() -> None:
+    assert "postFilter" in extension_points_of(DefaultPreemption)
+
+
+def test_a_deleted_pod_is_for_the_other_plugins_to_judge() -> None:
+    cluster = Cluster()
+    plugin = DefaultPreemption(DefaultPreemptionArgs(), Answering(PostFilterResult(OK)))
+    (registered,) = plugin.events_to_register()
+    assert registered.hint is not None
+    assert registered.hint(cluster.shapes.info(Pod()), Pod(), None) is Hint.SKIP
