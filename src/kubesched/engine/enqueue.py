@@ -1,0 +1,18 @@
+"""PreEnqueue: may the pod enter the queue at all?"""
+
+from __future__ import annotations
+
+from kubesched.engine.plugin_call import guarded
+from kubesched.engine.profile import Profile
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import OK, Status
+
+
+def run_pre_enqueue(profile: Profile, pod: PodInfo) -> Status:
+    """The first plugin that holds the pod back, or OK."""
+    for plugin in profile.pre_enqueue:
+        with guarded(plugin.name, f'running PreEnqueue plugin "{plugin.name}"'):
+            status = plugin.pre_enqueue(pod)
+        if not status.is_success:
+            return status.by(plugin.name)
+    return OK

@@ -1,0 +1,40 @@
+"""What plugins get to look at. Implements `framework.Handle`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubesched.cluster import Cluster
+from kubesched.cluster.view import TableView
+from kubesched.engine.preemption import preempt
+from kubesched.engine.profile import Profile
+from kubesched.engine.select import TieBreak
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.handle import Objects, PreemptionLimits
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import NodeStatuses, PostFilterResult
+
+
+class EngineHandle:
+    """One per profile: preemption asks the profile's own filters."""
+
+    def __init__(self, cluster: Cluster, tie_break: TieBreak) -> None:
+        self._cluster = cluster
+        self._tie_break = tie_break
+        self.profile: Profile | None = None
+        """Set once the profile's plugins, which are built with this handle, stand."""
+
+    @property
+    def objects(self) -> Objects:
+        return self._cluster.objects
+
+    @property
+    def nodes(self) -> TableView:
+        return self._cluster.nodes
+
+    def namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        return self._cluster.namespace_labels(namespace)
+
+    def preempt(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits) -> PostFilterResult:
+        assert self.profile is not None
+        return preempt(self._cluster, self.profile, self._tie_break, cycle, pod, statuses, limits)

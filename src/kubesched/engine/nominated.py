@@ -1,0 +1,36 @@
+"""Filter with the pods that are promised a node.
+
+Pods of equal or higher priority that are nominated to a node are treated as if they ran there: the pod must fit with
+them and without them.
+"""
+
+from __future__ import annotations
+
+from kubesched.cluster import Cluster
+from kubesched.engine.filter import FilterOutcome, index_of, run_filters
+from kubesched.engine.profile import Profile
+from kubesched.engine.row_check import check_row_beside, rivals_on
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import NodeTable
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import Code
+
+
+def run_filters_with_nominated(
+    cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable
+) -> FilterOutcome:
+    """As `run_filters`, and nodes must hold the pod beside those nominated to them, too. A rejection because of these
+    comes before any other."""
+    outcome = run_filters(profile, cycle, pod, nodes)
+    for node_name in cluster.nominations.node_names():
+        row = cluster.table.rows.get(node_name)
+        position = None if row is None else index_of(nodes.rows, row)
+        rivals = rivals_on(cluster, pod, node_name)
+        if row is None or position is None or not rivals:
+            continue
+        status = check_row_beside(cluster, profile, cycle, pod, row, rivals)
+        if not status.is_success:
+            outcome.fits[position] = False
+            outcome.unresolvable[position] = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+            outcome.overrides[position] = status
+    return outcome

@@ -1,0 +1,75 @@
+"""A profile: the plugins that decide for one scheduler name, stage by stage in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.config import ResolvedProfile
+from kubesched.engine.steps import FilterStep, ScoreStep, filter_step, score_step
+from kubesched.framework.handle import Handle
+from kubesched.framework.registry import Registry
+from kubesched.framework.stages import (
+    Bind,
+    Permit,
+    Plugin,
+    PostBind,
+    PostFilter,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    PreFilterExtensions,
+    PreScore,
+    QueueSort,
+    Reserve,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Plugins by stage. A plugin that takes part in several stages is one object."""
+
+    scheduler_name: str
+    percentage_of_nodes_to_score: int | None
+    plugins: Mapping[str, Plugin]
+    pre_enqueue: list[PreEnqueue]
+    queue_sort: list[QueueSort]
+    pre_filter: list[PreFilter]
+    pre_filter_extensions: list[PreFilterExtensions]
+    filter: list[FilterStep]
+    post_filter: list[PostFilter]
+    pre_score: list[PreScore]
+    score: list[ScoreStep]
+    reserve: list[Reserve]
+    permit: list[Permit]
+    pre_bind: list[PreBind]
+    bind: list[Bind]
+    post_bind: list[PostBind]
+
+
+def build_profile(resolved: ResolvedProfile, registry: Registry, handle: Handle) -> Profile:
+    """Makes one object of every enabled plugin, and lines them up."""
+    plugins = {name: registry[name](resolved.plugin_args.get(name), handle) for name in resolved.plugin_names}
+
+    def stage(point: str) -> Any:
+        return [plugins[plugin.name] for plugin in resolved.points[point]]
+
+    return Profile(
+        scheduler_name=resolved.scheduler_name,
+        percentage_of_nodes_to_score=resolved.percentage_of_nodes_to_score,
+        plugins=plugins,
+        pre_enqueue=stage("preEnqueue"),
+        queue_sort=stage("queueSort"),
+        pre_filter=stage("preFilter"),
+        pre_filter_extensions=[p for p in stage("preFilter") if isinstance(p, PreFilterExtensions)],
+        filter=[filter_step(plugin) for plugin in stage("filter")],
+        post_filter=stage("postFilter"),
+        pre_score=stage("preScore"),
+        score=[score_step(plugins[scored.name], scored.weight) for scored in resolved.points["score"]],
+        reserve=stage("reserve"),
+        permit=stage("permit"),
+        pre_bind=stage("preBind"),
+        bind=stage("bind"),
+        post_bind=stage("postBind"),
+    )

@@ -1,0 +1,26 @@
+"""Reserve: plugins keep what the pod will need until it is bound; unreserve gives it back, in reverse order."""
+
+from __future__ import annotations
+
+from kubesched.engine.plugin_call import guarded
+from kubesched.engine.profile import Profile
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import OK, Status
+
+
+def run_reserve(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+    """All or nothing: if a plugin refuses, every plugin gives back what it kept."""
+    for plugin in profile.reserve:
+        with guarded(plugin.name, f'running Reserve plugin "{plugin.name}"'):
+            status = plugin.reserve(cycle, pod, node_name)
+        if not status.is_success:
+            run_unreserve(profile, cycle, pod, node_name)
+            return status.by(plugin.name)
+    return OK
+
+
+def run_unreserve(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+    for plugin in reversed(profile.reserve):
+        with guarded(plugin.name, f'running Unreserve plugin "{plugin.name}"'):
+            plugin.unreserve(cycle, pod, node_name)

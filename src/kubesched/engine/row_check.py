@@ -1,0 +1,69 @@
+"""One pod on one node: does it fit as things are, or with the pods nominated there?
+
+The same answer as the filters give for a table of one row, asked through the plugins' scalar forms where they have one:
+trials (preemption, nominated pods) ask this very often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubesched.cluster import Cluster
+from kubesched.engine.filter import change_state
+from kubesched.engine.plugin_call import PluginError, guarded
+from kubesched.engine.profile import Profile
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import OK, Code, Status
+
+
+def check_row(cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, row: int) -> Status:
+    """The first rejection, with its plugin; or OK."""
+    nodes = cluster.nodes
+    node = nodes.at(row)
+    alone = None
+    for step in profile.filter:
+        if step.name in cycle.skip_filter:
+            continue
+        with guarded(step.name, f'running "{step.name}" filter plugin'):
+            if step.filter_node is not None:
+                status = step.filter_node(cycle, pod, node)
+            else:
+                if alone is None:
+                    alone = nodes.take(np.array([row]))
+                status = step.filter(cycle, pod, alone).status(0)
+        if status.code is Code.ERROR:
+            raise PluginError(step.name, f'running "{step.name}" filter plugin: {status.message}')
+        if not status.is_success:
+            return status.by(step.name)
+    return OK
+
+
+def check_row_with_nominated(cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, row: int) -> Status:
+    """The pod must fit beside its rivals (asked first, as their rejection counts) and without them."""
+    rivals = rivals_on(cluster, pod, cluster.table.names[row])
+    if rivals:
+        status = check_row_beside(cluster, profile, cycle, pod, row, rivals)
+        if not status.is_success:
+            return status
+    return check_row(cluster, profile, cycle, pod, row)
+
+
+def rivals_on(cluster: Cluster, pod: PodInfo, node_name: str) -> list[PodInfo]:
+    """Pods nominated to the node that this one must not overtake."""
+    return [p for p in cluster.nominations.on(node_name) if p.priority >= pod.priority and p.uid != pod.uid]
+
+
+def check_row_beside(
+    cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, row: int, others: Sequence[PodInfo]
+) -> Status:
+    """Whether the pod fits on the row if the others ran there too."""
+    with cluster.with_pods(others, row):
+        for other in others:
+            change_state(profile, cycle, pod, other, cluster, row, adding=True)
+        status = check_row(cluster, profile, cycle, pod, row)
+        for other in reversed(others):
+            change_state(profile, cycle, pod, other, cluster, row, adding=False)
+    return status

@@ -1,0 +1,79 @@
+"""PreScore, Score, NormalizeScore: how good is each feasible node, 0 to 100 a plugin, weighted and added up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.engine.plugin_call import PluginError, guarded
+from kubesched.engine.profile import Profile
+from kubesched.engine.steps import ScoreStep
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import NodeTable
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
+
+
+@dataclass(frozen=True, slots=True)
+class PluginScores:
+    """One plugin's scores: as it gave them, and normalised times weight."""
+
+    plugin: str
+    raw: Scores
+    weighted: Scores
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreOutcome:
+    """Scores by position in `nodes`. Without any score plugin every node has the total 1."""
+
+    nodes: NodeTable
+    by_plugin: list[PluginScores]
+    total: Scores
+
+
+def run_scores(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> ScoreOutcome:
+    if not profile.score:
+        return ScoreOutcome(nodes, [], np.ones(len(nodes), dtype=np.int64))
+    _run_pre_score(profile, cycle, pod, nodes)
+    total = np.zeros(len(nodes), dtype=np.int64)
+    found = []
+    for plugin in profile.score:
+        if plugin.name in cycle.skip_score:
+            continue
+        scores = _score(plugin, cycle, pod, nodes)
+        total += scores.weighted
+        found.append(scores)
+    return ScoreOutcome(nodes, found, total)
+
+
+def _run_pre_score(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> None:
+    skipped = set()
+    for plugin in profile.pre_score:
+        with guarded(plugin.name, f'running PreScore plugin "{plugin.name}"'):
+            status = plugin.pre_score(cycle, pod, nodes)
+        if status.is_skip:
+            skipped.add(plugin.name)
+        elif not status.is_success:
+            raise PluginError(plugin.name, f'running PreScore plugin "{plugin.name}": {status.message}')
+    cycle.skip_score = frozenset(skipped)
+
+
+def _score(plugin: ScoreStep, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PluginScores:
+    failed = f'plugin "{plugin.name}" failed with'
+    with guarded(plugin.name, f"running Score plugins: {failed}"):
+        scores = raw = plugin.score(cycle, pod, nodes)
+    if plugin.normalize is not None:
+        with guarded(plugin.name, f"running Normalize on Score plugins: {failed}"):
+            scores = plugin.normalize(cycle, pod, nodes, raw)
+    outside = (scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)
+    if outside.any():
+        worst = int(scores[outside][0])
+        raise PluginError(
+            plugin.name,
+            f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" returns an invalid score {worst}, '
+            f"it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing",
+        )
+    return PluginScores(plugin.name, raw, scores * plugin.weight, plugin.weight)

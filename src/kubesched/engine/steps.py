@@ -1,0 +1,74 @@
+"""Filter and score plugins brought into one form: whole tables. A plugin that answers node by node is adapted here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import NodeInfo, NodeTable
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.scores import Scores
+from kubesched.framework.stages import Filter, FilterNode, NormalizeScore, Plugin, Scope, Score, ScoreNode
+from kubesched.framework.status import Status
+from kubesched.framework.verdicts import Verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class FilterStep:
+    """`node_by_node` says that every node asked about costs a call: only live ones should be."""
+
+    name: str
+    filter: Callable[[Cycle, PodInfo, NodeTable], Verdicts]
+    node_by_node: bool
+    filter_node: Callable[[Cycle, PodInfo, NodeInfo], Status] | None
+    scope_for: Callable[[PodInfo], Scope | None]
+    """What the answer depends on, for this pod; None if the plugin does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreStep:
+    name: str
+    weight: int
+    score: Callable[[Cycle, PodInfo, NodeTable], Scores]
+    normalize: Callable[[Cycle, PodInfo, NodeTable, Scores], Scores] | None
+    score_node: Callable[[Cycle, PodInfo, NodeInfo], int] | None
+    scope_for: Callable[[PodInfo], Scope | None]
+
+
+def filter_step(plugin: Plugin) -> FilterStep:
+    scope_for = _scope_for(plugin, "filter_scope")
+    ask = plugin.filter_node if isinstance(plugin, FilterNode) else None
+    if isinstance(plugin, Filter):
+        return FilterStep(plugin.name, plugin.filter, False, ask, scope_for)
+    assert ask is not None
+
+    def filter_each(cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+        return Verdicts.from_statuses([ask(cycle, pod, nodes.at(position)) for position in range(len(nodes))])
+
+    return FilterStep(plugin.name, filter_each, True, ask, scope_for)
+
+
+def score_step(plugin: Plugin, weight: int) -> ScoreStep:
+    normalize = plugin.normalize_score if isinstance(plugin, NormalizeScore) else None
+    scope_for = _scope_for(plugin, "score_scope")
+    ask = plugin.score_node if isinstance(plugin, ScoreNode) else None
+    if isinstance(plugin, Score):
+        return ScoreStep(plugin.name, weight, plugin.score, normalize, ask, scope_for)
+    assert ask is not None
+
+    def score_each(cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+        return np.fromiter((ask(cycle, pod, nodes.at(i)) for i in range(len(nodes))), np.int64, len(nodes))
+
+    return ScoreStep(plugin.name, weight, score_each, normalize, ask, scope_for)
+
+
+def _scope_for(plugin: Plugin, attribute: str) -> Callable[[PodInfo], Scope | None]:
+    """A plugin states its scope once for all pods, or (`filter_scope_for`, `score_scope_for`) pod by pod."""
+    by_pod: Callable[[PodInfo], Scope | None] | None = getattr(plugin, f"{attribute}_for", None)
+    if by_pod is not None:
+        return by_pod
+    scope: Scope | None = getattr(plugin, attribute, None)
+    return lambda _pod: scope
