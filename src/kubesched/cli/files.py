@@ -1,0 +1,92 @@
+"""Reads the files that commands are given: manifests, dumps, directories of them, or standard input.
+
+What cannot be read is an `InputError` of one line that names the file. Kinds that scheduling does not look at are
+left out, with a warning.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from kubesched.model import manifests
+from kubesched.model.manifests import ManifestError, Manifests
+
+STDIN = "-"
+STDIN_NAME = "<stdin>"
+
+_EXTENSIONS = (".json", ".yaml", ".yml")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_WIDE_ENCODINGS = (b"\xff\xfe", b"\xfe\xff")
+"""How a UTF-16 text begins, as PowerShell writes it; YAML allows for it."""
+
+
+class InputError(ValueError):
+    """A file cannot be read."""
+
+
+def read_manifests(filenames: Iterable[str]) -> tuple[Manifests, list[str]]:
+    """All objects of these files, in their order; and a warning for each kind in a file that was left out."""
+    whole = Manifests()
+    warnings: list[str] = []
+    for filename in _expanded(filenames):
+        name = source_name(filename)
+        found = _read(read_bytes(filename), name)
+        whole.objects.extend(found.objects)
+        whole.sources.update(found.sources)
+        warnings.extend(f"{name}: ignored {count} {kind}" for kind, count in found.ignored.items())
+    return whole, warnings
+
+
+def read_bytes(filename: str) -> bytes:
+    if filename == STDIN:
+        return sys.stdin.buffer.read()
+    try:
+        return Path(filename).read_bytes()
+    except OSError as problem:
+        raise InputError(f"{filename}: {problem.strerror or problem}") from None
+
+
+def source_name(filename: str) -> str:
+    return STDIN_NAME if filename == STDIN else filename
+
+
+def _expanded(filenames: Iterable[str]) -> Iterator[str]:
+    """A directory stands for the manifests in it, as with kubectl; what lies in its own directories is left out."""
+    for filename in filenames:
+        if filename == STDIN or not Path(filename).is_dir():
+            yield filename
+            continue
+        inside = sorted(path for path in Path(filename).iterdir() if path.suffix in _EXTENSIONS and path.is_file())
+        if not inside:
+            raise InputError(f"{filename}: no {', '.join(_EXTENSIONS)} file in this directory")
+        yield from map(str, inside)
+
+
+def _read(data: bytes, name: str) -> Manifests:
+    if not data.strip():
+        raise InputError(f"{name}: the file is empty")
+    data = data.removeprefix(_BYTE_ORDER_MARK)
+    try:
+        found = manifests.read(data, name)
+    except ManifestError:
+        _check_encoding(data, name)
+        raise
+    except RecursionError:
+        raise InputError(f"{name}: nested too deeply") from None
+    except ValueError as problem:  # a YAML tag may ask for a number and be given something else
+        raise InputError(f"{name}: {' '.join(str(problem).split())}") from None
+    if not found.objects and not found.ignored:
+        raise InputError(f"{name}: no Kubernetes objects in it")
+    return found
+
+
+def _check_encoding(data: bytes, name: str) -> None:
+    if data.startswith(_WIDE_ENCODINGS):
+        return
+    try:
+        data.decode()
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, problem.start) + 1
+        raise InputError(f"{name}: line {line}: not UTF-8: byte {data[problem.start]:#04x}") from None

@@ -1,0 +1,72 @@
+"""The command `kubesched`. Subcommands are imported when they are called: asking for help loads no engine.
+
+Every mistake of the user is one line on standard error and exit code 2. Next: one module per subcommand.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from kubesched.cli.output import ERROR_EXIT, say_error
+
+INTERRUPTED_EXIT = 130
+BROKEN_PIPE_EXIT = 141
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "config": ("kubesched.cli.config:config", "Show, complete and check KubeSchedulerConfiguration files."),
+    "explain": ("kubesched.cli.explain:explain", "Explain where a pending pod would go, or why nowhere."),
+}
+"""Where each subcommand is, and what it does in a line."""
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name, and imports one when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        """As click's, but mistakes in the command line are told in one line, like all others."""
+        try:
+            return super().main(args, *rest, **{**options, "standalone_mode": False})
+        except click.exceptions.Abort:
+            sys.exit(INTERRUPTED_EXIT)
+        except BrokenPipeError:
+            # Whoever read the answer has seen enough; without this, Python would complain when it flushes at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(BROKEN_PIPE_EXIT)
+        except click.exceptions.NoArgsIsHelpError as asked:
+            click.echo(asked.format_message())
+            sys.exit(ERROR_EXIT)
+        except click.ClickException as mistake:
+            say_error(_one_line(mistake))
+            sys.exit(ERROR_EXIT)
+
+
+@click.group("kubesched", cls=LazyGroup)
+@click.version_option(package_name="kubesched", message="%(prog)s %(version)s")
+def main() -> None:
+    """The Kubernetes scheduler in Python: decides as kube-scheduler does, and says why."""
+
+
+def _one_line(mistake: click.ClickException) -> str:
+    text = " ".join(mistake.format_message().split())
+    context = getattr(mistake, "ctx", None)
+    return text if context is None else f"{text.rstrip('.')} (try: {context.command_path} --help)"

@@ -1,0 +1,46 @@
+"""What commands print: answers to standard output, everything else as single lines to standard error."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from typing import Any
+
+import click
+
+ERROR_EXIT = 2
+WIDTH_OF_A_PIPE = 100
+"""How wide tables are where nobody looks at them directly."""
+
+
+def say_error(text: str) -> None:
+    """One line for each line of the text."""
+    for line in text.splitlines() or [""]:
+        click.echo(f"error: {line}", err=True)
+
+
+def say_warning(text: str) -> None:
+    click.echo(f"warning: {text}", err=True)
+
+
+def line_width() -> int:
+    if not sys.stdout.isatty():
+        return WIDTH_OF_A_PIPE
+    return max(60, shutil.get_terminal_size((WIDTH_OF_A_PIPE, 24)).columns)
+
+
+def print_record(record: dict[str, Any], form: str) -> None:
+    """As JSON or YAML, keys in the order of the record."""
+    if form == "json":
+        click.echo(json.dumps(record, indent=2, ensure_ascii=False))
+        return
+    import yaml
+
+    class Plain(yaml.CSafeDumper):
+        """Writes every value out: no anchors for what occurs twice."""
+
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    click.echo(yaml.dump(record, Dumper=Plain, sort_keys=False, allow_unicode=True, width=1000), nl=False)

@@ -1,0 +1,153 @@
+"""A change that would make a pod fit: what it is in a sentence, how big it is, and what exactly would be done.
+
+Next: `what_if`, which tries changes out; `search`, which looks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from kubesched.explanation.amounts import exact
+from kubesched.explanation.changes.patches import Operation
+from kubesched.model.core import Node
+from kubesched.model.meta import PodKey
+
+
+class ChangeKind(Enum):
+    """In the order of preference among changes of the same size: what costs the cluster least comes first."""
+
+    UNCORDON = "uncordon"
+    TOLERATE = "tolerate"
+    SPREAD = "raise-max-skew"
+    RELAX = "relax"
+    REQUESTS = "lower-requests"
+    FREE = "free"
+    EVICT = "evict"
+    PRIORITY = "raise-priority"
+    ADD_NODE = "add-node"
+    COMBINED = "combined"
+
+    @property
+    def rank(self) -> int:
+        return list(ChangeKind).index(self)
+
+
+# -- what would be done ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PatchPod:
+    """The pending pod's manifest, changed."""
+
+    pod: PodKey
+    operations: tuple[Operation, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"action": "patch", "kind": "Pod", "name": self.pod, "patch": [o.to_dict() for o in self.operations]}
+
+
+@dataclass(frozen=True, slots=True)
+class PatchNode:
+    node: str
+    operations: tuple[Operation, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"action": "patch", "kind": "Node", "name": self.node, "patch": [o.to_dict() for o in self.operations]}
+
+
+@dataclass(frozen=True, slots=True)
+class FreeOnNode:
+    """So much less is used on a node. Milli-cpus, bytes, whole units; `pods` counts pods."""
+
+    node: str
+    amounts: Mapping[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        printed = {resource: exact(resource, units) for resource, units in self.amounts.items()}
+        return {"action": "free", "kind": "Node", "name": self.node, "amounts": printed}
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePods:
+    node: str
+    pods: tuple[PodKey, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"action": "delete", "kind": "Pod", "names": list(self.pods)}
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNode:
+    """A new node, an empty copy of another."""
+
+    manifest: Node
+    like: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"action": "create", "kind": "Node", "name": self.manifest.name, "like": self.like}
+
+
+Action = PatchPod | PatchNode | FreeOnNode | DeletePods | CreateNode
+
+
+# -- the change --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A change that may help on a node; whether it does has not been tried."""
+
+    kind: ChangeKind
+    description: str
+    """One sentence without a full stop, in the imperative."""
+    node: str
+    actions: tuple[Action, ...]
+    details: Mapping[str, Any] = field(default_factory=dict)
+    n_edits: int = 1
+    """How many single things change: one toleration, one request, one label, one pod, one node."""
+    cost: float = 0.0
+    """Tells changes of the same kind and number of edits apart, the smaller the better."""
+    is_drastic: bool = False
+    """Leaves nothing of something that was asked for; such a change is told last."""
+
+    @property
+    def burden(self) -> int:
+        """Who pays: 0 if only settings of the pod or a node change, 1 if other pods must give way, 2 for hardware."""
+        if any(isinstance(action, CreateNode) for action in self.actions):
+            return 2
+        takes_place = any(isinstance(action, FreeOnNode | DeletePods) for action in self.actions)
+        return int(takes_place or self.kind is ChangeKind.PRIORITY)
+
+    @property
+    def size(self) -> tuple[bool, int, int, int, float, str]:
+        """Smaller proposals sort first: by who pays, number of edits, kind, cost."""
+        return self.is_drastic, self.burden, self.n_edits, self.kind.rank, self.cost, self.node
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A proposal that was tried out: with its actions done, the engine finds that the pod fits on `node` (after the
+    evictions that a raised priority entitles it to)."""
+
+    proposal: Proposal
+    node: str
+
+    @property
+    def kind(self) -> ChangeKind:
+        return self.proposal.kind
+
+    @property
+    def description(self) -> str:
+        return self.proposal.description
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind.value,
+            "description": self.description,
+            "node": self.node,
+            **self.proposal.details,
+            "actions": [action.to_dict() for action in self.proposal.actions],
+        }

@@ -1,0 +1,111 @@
+"""Free how much of which resource on which node: the node where least is missing, and pods that could go elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from kubesched.explanation.amounts import exact, exact_and_readable
+from kubesched.explanation.changes.change import Change, ChangeKind, DeletePods, FreeOnNode, Proposal
+from kubesched.explanation.changes.shortfalls import Shortfalls, find_shortfalls
+from kubesched.explanation.changes.situation import Situation
+from kubesched.framework.pod_info import PodInfo
+from kubesched.model.meta import controller_of
+from kubesched.model.requests import PODS
+from kubesched.plugins.node_resources_fit import NodeResourcesFit
+
+_BOUND_TO_NODE = ("DaemonSet", "Node")
+"""Owners of pods that would come back to the node they left."""
+
+
+def free_resources(situation: Situation) -> list[Change]:
+    if NodeResourcesFit.name not in situation.failures.rejecting():
+        return []
+    shortfalls = find_shortfalls(situation, situation.failures.only({NodeResourcesFit.name}))
+    change = situation.what_if.first_that_helps(_proposals(situation, shortfalls))
+    return [] if change is None else [_with_example(situation, change)]
+
+
+def propose_freeing(situation: Situation, row: int) -> Proposal | None:
+    """What would have to be freed on this node; None if it is too small even when empty."""
+    shortfalls = find_shortfalls(situation, np.array([row]))
+    return next(_proposals(situation, shortfalls), None)
+
+
+def _proposals(situation: Situation, shortfalls: Shortfalls) -> Iterator[Proposal]:
+    """Nodes that would be large enough if they were empty, least missing first."""
+    large_enough = (shortfalls.allocatable >= shortfalls.requested[:, np.newaxis]).all(axis=0)
+    cost = shortfalls.cost()
+    positions = np.flatnonzero(large_enough)
+    for position in positions[np.argsort(cost[positions], kind="stable")].tolist():
+        name = situation.name(int(shortfalls.rows[position]))
+        amounts = shortfalls.amounts(position)
+        steps = [_amount_text(resource, units) for resource, units in amounts.items()]
+        yield Proposal(
+            kind=ChangeKind.FREE,
+            description=f"free {' and '.join(steps)} on {name}",
+            node=name,
+            actions=(FreeOnNode(name, amounts),),
+            details={"free": {resource: exact(resource, units) for resource, units in amounts.items()}},
+            n_edits=len(amounts),
+            cost=float(cost[position]),
+        )
+
+
+def _amount_text(resource: str, units: int) -> str:
+    if resource == PODS:
+        return "the place of a pod" if units == 1 else f"the places of {units} pods"
+    return f"{exact_and_readable(resource, units)} {resource}"
+
+
+# -- pods that could go elsewhere --------------------------------------------------------------------------------------
+
+
+def _with_example(situation: Situation, change: Change) -> Change:
+    """Names pods whose leaving frees enough, if there are such and they were tried out."""
+    (action,) = change.proposal.actions
+    assert isinstance(action, FreeOnNode)
+    pods = _enough_pods(situation, action.node, action.amounts)
+    if not pods or change.node not in situation.what_if.fits_on([DeletePods(action.node, tuple(p.key for p in pods))]):
+        return change
+    keys = [pod.key for pod in pods]
+    proposal = replace(
+        change.proposal,
+        description=f"{change.description}, for example by moving {' and '.join(keys)} away",
+        details={**change.proposal.details, "pods": keys},
+    )
+    return replace(change, proposal=proposal)
+
+
+def _enough_pods(situation: Situation, node: str, amounts: Mapping[str, int]) -> list[PodInfo]:
+    """Few pods that together have so much: the smallest one that has all of it, else large ones first."""
+    row = situation.cluster.table.rows[node]
+    movable = [pod for pod in situation.cluster.table.pods.on(row) if _is_movable(pod)]
+    single = [pod for pod in movable if _covers([pod], amounts)]
+    if single:
+        return [min(single, key=lambda pod: (_share(pod, amounts), pod.key))]
+    chosen: list[PodInfo] = []
+    for pod in sorted(movable, key=lambda pod: (-_share(pod, amounts), pod.key)):
+        chosen.append(pod)
+        if _covers(chosen, amounts):
+            return chosen
+    return []
+
+
+def _is_movable(pod: PodInfo) -> bool:
+    owner = controller_of(pod.pod.metadata)
+    return not pod.pod.is_terminating and (owner is None or owner.kind not in _BOUND_TO_NODE)
+
+
+def _covers(pods: list[PodInfo], amounts: Mapping[str, int]) -> bool:
+    return all(sum(_has(pod, resource) for pod in pods) >= units for resource, units in amounts.items())
+
+
+def _share(pod: PodInfo, amounts: Mapping[str, int]) -> float:
+    return sum(_has(pod, resource) / units for resource, units in amounts.items())
+
+
+def _has(pod: PodInfo, resource: str) -> int:
+    return 1 if resource == PODS else pod.resources.requests.get(resource, 0)

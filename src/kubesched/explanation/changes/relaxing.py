@@ -1,0 +1,139 @@
+"""Relax which term: the labels, requirements, terms and ports that keep the pod off a node, dropped from the pod.
+
+Each `propose_…` gives the least that has to go for one node, as far as one plugin is concerned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubesched.explanation.changes.change import ChangeKind, PatchPod, Proposal
+from kubesched.explanation.changes.patches import Operation, remove
+from kubesched.explanation.changes.situation import Situation
+from kubesched.explanation.findings.node_affinity import unmet
+from kubesched.explanation.findings.pod_affinity import UnmetPodAffinity, term_text
+from kubesched.explanation.findings.ports import is_same_port, port_text
+from kubesched.model.core import Container, ContainerPort, Node, NodeSelectorTerm
+from kubesched.model.requests import is_restartable
+from kubesched.model.selectors import compile_node_term
+from kubesched.plugins.node_affinity.required import node_selector_of
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_NODE_AFFINITY = ("spec", "affinity", "nodeAffinity", _REQUIRED)
+
+Drop = tuple[str, Operation]
+"""What is dropped, in words and as an operation."""
+
+
+def relaxation(situation: Situation, row: int, drops: Sequence[Drop]) -> Proposal | None:
+    """Drops all of these; None if there is nothing to drop."""
+    if not drops:
+        return None
+    texts = [text for text, _ in drops]
+    # Later entries of a list first: a removal must not move what is still to be removed.
+    operations = sorted((operation for _, operation in drops), key=lambda operation: operation.path, reverse=True)
+    return Proposal(
+        kind=ChangeKind.RELAX,
+        description=f"drop {' and '.join(texts)}",
+        node=situation.name(row),
+        actions=(PatchPod(situation.pod.key, tuple(operations)),),
+        details={"drop": texts},
+        n_edits=len(drops),
+    )
+
+
+# -- labels and node affinity ------------------------------------------------------------------------------------------
+
+
+def propose_node_affinity(situation: Situation, row: int) -> Proposal | None:
+    node = situation.cluster.table.nodes[row]
+    drops = [
+        (f"the nodeSelector {key}={value}", remove("spec", "nodeSelector", key))
+        for key, value in sorted((situation.pod.spec.node_selector or {}).items())
+        if node.labels.get(key) != value
+    ]
+    drops.extend(_node_affinity_drops(situation, node))
+    return relaxation(situation, row, drops)
+
+
+def drop_node_affinity(situation: Situation, row: int) -> Proposal | None:
+    """All of the required node affinity."""
+    if node_selector_of(situation.pod.spec) is None:
+        return None
+    return relaxation(situation, row, [("the required node affinity", remove(*_NODE_AFFINITY))])
+
+
+def _node_affinity_drops(situation: Situation, node: Node) -> list[Drop]:
+    """Of the term that comes closest, the requirements that are not met; the whole affinity, if that leaves none."""
+    selector = node_selector_of(situation.pod.spec)
+    if selector is None or any(_matches(term, node) for term in selector.node_selector_terms):
+        return []
+    closest: list[Drop] | None = None
+    for index, term in enumerate(selector.node_selector_terms):
+        drops = _term_drops(index, term, node)
+        if drops is not None and (closest is None or len(drops) < len(closest)):
+            closest = drops
+    return closest or [("the required node affinity", remove(*_NODE_AFFINITY))]
+
+
+def _matches(term: NodeSelectorTerm, node: Node) -> bool:
+    compiled = compile_node_term(term)
+    return bool(compiled.labels or compiled.fields) and compiled.matches(node.labels, node.name)
+
+
+def _term_drops(index: int, term: NodeSelectorTerm, node: Node) -> list[Drop] | None:
+    """None for a term that would be left without any requirement: such a term matches no node."""
+    compiled = compile_node_term(term)
+    failing = {id(requirement) for requirement, _ in unmet(compiled, node)}
+    n_requirements = len(compiled.labels) + len(compiled.fields)
+    if compiled.error is not None or len(failing) >= n_requirements:
+        return None
+    path = (*_NODE_AFFINITY, "nodeSelectorTerms", index)
+    return [
+        (f"the node affinity requirement {requirement}", remove(*path, field, position))
+        for field, requirements in (("matchExpressions", compiled.labels), ("matchFields", compiled.fields))
+        for position, requirement in enumerate(requirements)
+        if id(requirement) in failing
+    ]
+
+
+# -- pod affinity ------------------------------------------------------------------------------------------------------
+
+
+def propose_pod_affinity(situation: Situation, row: int, unmet_terms: UnmetPodAffinity) -> Proposal | None:
+    """The pod's own terms that the node does not meet; None if it is another pod's term that stands against it."""
+    if unmet_terms.is_unwelcome(row):
+        return None
+    path = ("spec", "affinity")
+    drops = [
+        (f"the pod affinity term {term_text(term)}", remove(*path, "podAffinity", _REQUIRED, index))
+        for index, term in unmet_terms.unmet_toward(row)
+    ]
+    drops.extend(
+        (f"the pod anti-affinity term {term_text(term)}", remove(*path, "podAntiAffinity", _REQUIRED, index))
+        for index, term in unmet_terms.unmet_away(row)
+    )
+    return relaxation(situation, row, drops)
+
+
+# -- host ports --------------------------------------------------------------------------------------------------------
+
+
+def propose_ports(situation: Situation, row: int) -> Proposal | None:
+    holders = [*situation.cluster.table.pods.on(row), *situation.rivals.get(row, ())]
+    taken = [port for holder in holders for port in holder.host_ports]
+    spec = situation.pod.spec
+    drops = []
+    for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers or ())):
+        for index, container in enumerate(containers):
+            for position, port in enumerate(container.ports or ()):
+                if _is_held(port, container, field) and any(is_same_port(port, other) for other in taken):
+                    path = ("spec", field, index, "ports", position)
+                    # On the host's network a port is a host port, whatever it says.
+                    where = path if spec.host_network else (*path, "hostPort")
+                    drops.append((f"the host port {port_text(port)} of container {container.name}", remove(*where)))
+    return relaxation(situation, row, drops)
+
+
+def _is_held(port: ContainerPort, container: Container, field: str) -> bool:
+    return port.host_port > 0 and (field == "containers" or is_restartable(container))

@@ -1,0 +1,141 @@
+"""Tries changes out: the engine on the changed pod and the changed cluster, which afterwards is as it was.
+
+A trial asks only whether and where the pod fits: its scheduler has the same plugins up to Filter, and none after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+
+from kubesched.cluster import Cluster
+from kubesched.engine.cycle import Scheduler
+from kubesched.engine.select import ByName
+from kubesched.explanation.amounts import exact
+from kubesched.explanation.changes.change import (
+    Action,
+    Change,
+    CreateNode,
+    DeletePods,
+    FreeOnNode,
+    PatchNode,
+    PatchPod,
+    Proposal,
+)
+from kubesched.explanation.changes.patches import Operation, patched, put
+from kubesched.framework.pod_info import PodInfo
+from kubesched.model.core import Node
+from kubesched.model.requests import node_units
+
+TRIES = 6
+"""How many proposals of a kind are tried, smallest first, before the search gives up on that kind."""
+
+_ALL_NODES = 100
+
+
+class WhatIf:
+    """Questions about one pod on one cluster. Counts its trials, so that a search can be kept within bounds."""
+
+    def __init__(self, cluster: Cluster, scheduler: Scheduler, pod: PodInfo) -> None:
+        self.cluster = cluster
+        self.pod = pod
+        self.n_trials = 0
+        filters_only = replace(scheduler.profile, post_filter=[], pre_score=[], score=[])
+        self._trial = Scheduler(cluster, filters_only, ByName(), _ALL_NODES)
+
+    def fits_on(self, actions: Iterable[Action]) -> tuple[str, ...]:
+        """The nodes on which the pod would fit after these actions, by name; none if a plugin breaks."""
+        self.n_trials += 1
+        with self._after(actions) as pod:
+            decision = self._trial.decide(pod, complete=True)
+            if decision.error or decision.filtered is None:
+                return ()
+            names = decision.filtered.nodes.names
+            return tuple(sorted(names[position] for position in np.flatnonzero(decision.filtered.fits).tolist()))
+
+    def first_that_helps(self, proposals: Iterable[Proposal], n_most: int = TRIES) -> Change | None:
+        """The first of at most so many proposals after which the pod fits."""
+        for proposal in islice(proposals, n_most):
+            nodes = self.fits_on(proposal.actions)
+            if nodes:
+                return Change(proposal, proposal.node if proposal.node in nodes else nodes[0])
+        return None
+
+    @contextmanager
+    def _after(self, actions: Iterable[Action]) -> Iterator[PodInfo]:
+        """The changed pod, and for as long, the changed cluster."""
+        with ExitStack() as undo:
+            operations: list[Operation] = []
+            for action in actions:
+                if isinstance(action, PatchPod):
+                    operations.extend(action.operations)
+                else:
+                    undo.enter_context(_done(self.cluster, action))
+            yield self._changed_pod(operations)
+
+    def _changed_pod(self, operations: Sequence[Operation]) -> PodInfo:
+        if not operations:
+            return self.pod
+        return self.cluster.shapes.info(patched(self.pod.pod, operations))
+
+
+@contextmanager
+def _done(cluster: Cluster, action: PatchNode | FreeOnNode | DeletePods | CreateNode) -> Iterator[None]:
+    """The cluster with an action carried out."""
+    match action:
+        case PatchNode(name, operations):
+            node = cluster.table.nodes[cluster.table.rows[name]]
+            with _node_as(cluster, patched(node, operations)):
+                yield
+        case FreeOnNode(name, amounts):
+            node = cluster.table.nodes[cluster.table.rows[name]]
+            with _node_as(cluster, _with_more(node, dict(amounts))):
+                yield
+        case DeletePods(name, keys):
+            with _without_pods(cluster, cluster.table.rows[name], set(keys)):
+                yield
+        case CreateNode(manifest):
+            cluster.put(manifest)
+            try:
+                yield
+            finally:
+                cluster.remove(manifest)
+
+
+@contextmanager
+def _node_as(cluster: Cluster, changed: Node) -> Iterator[None]:
+    before = cluster.table.nodes[cluster.table.rows[changed.name]]
+    cluster.put(changed)
+    try:
+        yield
+    finally:
+        cluster.put(before)
+
+
+def _with_more(node: Node, amounts: dict[str, int]) -> Node:
+    """To a filter, less used and more allocatable are the same: as much more is free."""
+    units = node_units(node.status.allocatable, "status.allocatable")
+    operations = [
+        put("status", "allocatable", resource, value=exact(resource, units.get(resource, 0) + more))
+        for resource, more in amounts.items()
+    ]
+    return patched(node, operations)
+
+
+@contextmanager
+def _without_pods(cluster: Cluster, row: int, keys: set[str]) -> Iterator[None]:
+    pods = cluster.table.pods
+    order = list(pods.on(row))
+    gone = [info for info in order if info.key in keys]
+    for info in gone:
+        cluster.table.remove_pod(info)
+    try:
+        yield
+    finally:
+        for info in gone:
+            cluster.table.add_pod(info, row)
+        pods.restore_order(row, order)

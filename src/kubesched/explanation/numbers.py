@@ -1,0 +1,76 @@
+"""The numbers behind every rejection: requested, used and free; the taint, the label, the port, the pod in the way.
+
+`Numbers` asks, for each plugin that rejects a node, the module of `findings` that knows that plugin. Plugins that are
+not known there have said all they have to say in their reasons.
+
+Next: `findings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubesched.cluster import Cluster
+from kubesched.config import PodTopologySpreadArgs
+from kubesched.engine.handle import EngineHandle
+from kubesched.engine.select import ByName
+from kubesched.explanation.failing import Failures, rivals_by_row
+from kubesched.explanation.findings.finding import Finding, FindingSource
+from kubesched.explanation.findings.node_affinity import UnmetNodeAffinity
+from kubesched.explanation.findings.pod_affinity import UnmetPodAffinity
+from kubesched.explanation.findings.ports import TakenPorts
+from kubesched.explanation.findings.resources import ResourceShortages
+from kubesched.explanation.findings.spread import SkewedDomains
+from kubesched.explanation.findings.taints import Cordoned, UntoleratedTaints
+from kubesched.framework.pod_info import PodInfo
+from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.plugins.node_affinity import NodeAffinity
+from kubesched.plugins.node_ports import NodePorts
+from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.plugins.node_unschedulable import NodeUnschedulable
+from kubesched.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.plugins.pod_topology_spread.constraints import (
+    DO_NOT_SCHEDULE,
+    ConstraintError,
+    ConstraintSource,
+    SpreadConstraint,
+)
+from kubesched.plugins.taint_toleration import TaintToleration
+
+
+class Numbers:
+    """What stands behind the rejections of one pod, by row. Looks at the cluster as it is when asked."""
+
+    def __init__(
+        self, cluster: Cluster, pod: PodInfo, failures: Failures, spread_constraints: Sequence[SpreadConstraint]
+    ) -> None:
+        self._failures = failures
+        rivals = rivals_by_row(cluster, pod)
+        self.shortages = ResourceShortages(cluster, pod, failures, rivals)
+        self._sources: dict[str, FindingSource] = {
+            NodeResourcesFit.name: self.shortages,
+            NodeUnschedulable.name: Cordoned(),
+            TaintToleration.name: UntoleratedTaints(cluster, pod),
+            NodeAffinity.name: UnmetNodeAffinity(cluster, pod),
+            NodePorts.name: TakenPorts(cluster, pod, rivals),
+            PodTopologySpread.name: SkewedDomains(cluster, pod, spread_constraints),
+            InterPodAffinity.name: UnmetPodAffinity(cluster, pod, rivals),
+        }
+
+    def by(self, plugin: str, row: int) -> tuple[Finding, ...]:
+        """What stands behind this plugin's rejection of the row."""
+        source = self._sources.get(plugin)
+        return () if source is None else source.of(row)
+
+    def of(self, row: int) -> tuple[Finding, ...]:
+        """What stands behind all rejections of the row."""
+        return tuple(finding for status in self._failures.statuses(row) for finding in self.by(status.plugin, row))
+
+
+def hard_constraints(cluster: Cluster, pod: PodInfo, args: object) -> tuple[SpreadConstraint, ...]:
+    """The pod's own hard constraints, or the profile's for a pod that has none; none if they cannot be understood."""
+    known = args if isinstance(args, PodTopologySpreadArgs) else PodTopologySpreadArgs()
+    try:
+        return ConstraintSource(known, EngineHandle(cluster, ByName())).of(pod.pod, DO_NOT_SCHEDULE)
+    except ConstraintError:
+        return ()

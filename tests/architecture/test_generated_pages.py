@@ -1,0 +1,13 @@
+"""Pages that are generated say what the code says now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kubesched.plugins import reference_page
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+
+
+def test_the_plugin_page_is_up_to_date() -> None:
+    assert (REFERENCE / "plugins.md").read_text() == reference_page.page(), "run `make docs`"
