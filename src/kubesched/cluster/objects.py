@@ -52,6 +52,11 @@ class ObjectStore:
             resource.DeviceClass: self.device_classes,
         }
 
+    def find(self, item: KubeObject) -> KubeObject | None:
+        """The object of this kind and key as it is known, in whatever state."""
+        found: KubeObject | None = self._by_kind[type(item)].get(item.key)
+        return found
+
     def put(self, item: KubeObject) -> None:
         self._by_kind[type(item)][item.key] = item
 

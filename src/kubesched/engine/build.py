@@ -5,11 +5,14 @@ from __future__ import annotations
 from kubesched.cluster import Cluster
 from kubesched.config import KubeSchedulerConfiguration, resolve_profiles
 from kubesched.engine.cycle import Scheduler
+from kubesched.engine.enqueue import checked_pre_enqueue
 from kubesched.engine.handle import EngineHandle
-from kubesched.engine.profile import build_profile
+from kubesched.engine.loop import SchedulingLoop
+from kubesched.engine.profile import Profile, build_profile
 from kubesched.engine.select import TieBreak
 from kubesched.framework.registry import Registry
 from kubesched.plugins import registry as in_tree
+from kubesched.queue import QueueProfile, QueueSettings, SchedulingQueue, registered_events
 
 
 def build_schedulers(
@@ -23,6 +26,7 @@ def build_schedulers(
 ) -> dict[str, Scheduler]:
     """Schedulers by scheduler name. `percentage` stands in where the configuration leaves the share of nodes open."""
     plugins = in_tree.REGISTRY if registry is None else registry
+    plugins = in_tree.with_shared_devices(plugins)
     schedulers = {}
     for resolved in resolve_profiles(config, in_tree.capabilities(plugins), source):
         handle = EngineHandle(cluster, tie_break)
@@ -33,5 +37,38 @@ def build_schedulers(
             share = config.percentage_of_nodes_to_score
         if not share and percentage is not None:
             share = percentage
-        schedulers[profile.scheduler_name] = Scheduler(cluster, profile, tie_break, share or 0)
+        schedulers[profile.scheduler_name] = Scheduler(cluster, profile, tie_break, share or 0, handle)
     return schedulers
+
+
+def build_loop(
+    config: KubeSchedulerConfiguration,
+    tie_break: TieBreak,
+    *,
+    registry: Registry | None = None,
+    percentage: int | None = None,
+    max_unschedulable_s: float = 300.0,
+    source: str = "",
+) -> SchedulingLoop:
+    """A loop over a cluster of which nothing is known yet."""
+    cluster = Cluster()
+    schedulers = build_schedulers(cluster, config, tie_break, registry=registry, percentage=percentage, source=source)
+    settings = QueueSettings(
+        initial_backoff_s=config.pod_initial_backoff_seconds,
+        max_backoff_s=config.pod_max_backoff_seconds,
+        max_unschedulable_s=max_unschedulable_s,
+    )
+    queue = SchedulingQueue(settings, {name: _queue_profile(s.profile) for name, s in schedulers.items()})
+    loop = SchedulingLoop(cluster, schedulers, queue)
+    for scheduler in schedulers.values():
+        assert scheduler.handle is not None
+        scheduler.handle.preempting = loop.preemptions.is_preempting
+    return loop
+
+
+def _queue_profile(profile: Profile) -> QueueProfile:
+    return QueueProfile(
+        sort_key=profile.queue_sort[0].sort_key,
+        pre_enqueue=lambda pod: checked_pre_enqueue(profile, pod),
+        events=registered_events(profile.plugins.values()),
+    )

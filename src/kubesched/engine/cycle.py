@@ -17,6 +17,7 @@ from kubesched.cluster import Cluster
 from kubesched.cluster.view import TableView
 from kubesched.engine.diagnosis import Diagnosis, absent_status
 from kubesched.engine.filter import FilterOutcome
+from kubesched.engine.handle import EngineHandle
 from kubesched.engine.nominated import run_filters_with_nominated
 from kubesched.engine.plugin_call import PluginError
 from kubesched.engine.postfilter import run_post_filter
@@ -80,9 +81,18 @@ class Decision:
 class Scheduler:
     """Decides for pods of one profile, on one cluster. Remembers only where the last search ended."""
 
-    def __init__(self, cluster: Cluster, profile: Profile, tie_break: TieBreak, percentage: int) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        profile: Profile,
+        tie_break: TieBreak,
+        percentage: int,
+        handle: EngineHandle | None = None,
+    ) -> None:
         self.cluster = cluster
         self.profile = profile
+        self.handle = handle
+        """What the profile's plugins were built with."""
         self.tie_break = tie_break
         self._percentage = percentage
         self._next_start = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kubesched.cluster import Cluster
 from kubesched.cluster.view import TableView
@@ -23,6 +23,8 @@ class EngineHandle:
         self._tie_break = tie_break
         self.profile: Profile | None = None
         """Set once the profile's plugins, which are built with this handle, stand."""
+        self.preempting: Callable[[str], bool] = _nobody
+        """Set where preemption is carried out."""
 
     @property
     def objects(self) -> Objects:
@@ -35,6 +37,13 @@ class EngineHandle:
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         return self._cluster.namespace_labels(namespace)
 
+    def is_preempting(self, uid: str) -> bool:
+        return self.preempting(uid)
+
     def preempt(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits) -> PostFilterResult:
         assert self.profile is not None
         return preempt(self._cluster, self.profile, self._tie_break, cycle, pod, statuses, limits)
+
+
+def _nobody(_uid: str) -> bool:
+    return False

@@ -12,6 +12,7 @@ from kubesched.framework.handle import Handle
 from kubesched.framework.registry import Registry
 from kubesched.framework.stages import (
     Bind,
+    EmitsEffects,
     Permit,
     Plugin,
     PostBind,
@@ -46,6 +47,7 @@ class Profile:
     pre_bind: list[PreBind]
     bind: list[Bind]
     post_bind: list[PostBind]
+    emitters: list[EmitsEffects]
 
 
 def build_profile(resolved: ResolvedProfile, registry: Registry, handle: Handle) -> Profile:
@@ -72,4 +74,5 @@ def build_profile(resolved: ResolvedProfile, registry: Registry, handle: Handle)
         pre_bind=stage("preBind"),
         bind=stage("bind"),
         post_bind=stage("postBind"),
+        emitters=[plugin for plugin in plugins.values() if isinstance(plugin, EmitsEffects)],
     )

@@ -15,8 +15,7 @@ from kubesched import config as configuration
 from kubesched.cluster import Cluster
 from kubesched.engine.build import build_schedulers
 from kubesched.engine.cycle import Decision, Scheduler
-from kubesched.engine.enqueue import run_pre_enqueue
-from kubesched.engine.plugin_call import PluginError
+from kubesched.engine.enqueue import checked_pre_enqueue
 from kubesched.engine.select import ByName
 from kubesched.explanation.changes import Change, smallest_changes
 from kubesched.explanation.failing import Failures, find_failures
@@ -132,10 +131,7 @@ def explain_pending(
 ) -> Explanation:
     """Explains a pod that is known to the cluster, by a scheduler that stands; `config` is what it was built from."""
     explanation = Explanation(cluster, scheduler, info, config=config)
-    try:
-        gate = run_pre_enqueue(scheduler.profile, info)
-    except PluginError as bug:
-        gate = Status.error(bug.message).by(bug.plugin)
+    gate = checked_pre_enqueue(scheduler.profile, info)
     if not gate.is_success:
         explanation.gate = gate
     else:

@@ -71,6 +71,10 @@ class Handle(Protocol):
         """Labels of a namespace; empty if it is not known."""
         ...
 
+    def is_preempting(self, uid: str) -> bool:
+        """Whether evictions for this pod are still being asked for."""
+        ...
+
     def preempt(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits) -> PostFilterResult:
         """Looks for a node where evicting pods of lower priority makes room."""
         ...

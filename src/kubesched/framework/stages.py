@@ -175,6 +175,15 @@ class PostBind(Plugin, Protocol):
     def post_bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None: ...
 
 
+@runtime_checkable
+class EmitsEffects(Plugin, Protocol):
+    """A plugin that asks for something outside of a binding cycle: after PostFilter, or when it gives back."""
+
+    def take_effects(self) -> Sequence[object]:
+        """What was asked for since the last call (see `effects`). Nobody waits for it to be done."""
+        ...
+
+
 class Scope(Enum):
     """What a plugin's answer for one node depends on, beside the pod. It says how long an answer stays true.
 
@@ -194,10 +203,14 @@ class Scope(Enum):
 class FollowsPods(Plugin, Protocol):
     """A plugin whose prepared state (of filter, score, or both) can follow the pods that come and go.
 
-    After `pod_changed` the state is the one that `pre_filter` and `pre_score` would prepare from nothing.
+    Only pods: when a node or another object changes, state is prepared anew. What the table says of pods at the time
+    of the call must not be looked at: it may be ahead of what the plugin is being told.
     """
 
-    def pod_changed(self, cycle: Cycle, pod: PodInfo, changed: PodInfo, node: NodeInfo, *, added: bool) -> None: ...
+    def pod_changed(self, cycle: Cycle, pod: PodInfo, changed: PodInfo, node: NodeInfo, *, added: bool) -> bool:
+        """A pod came to a node, or left it. True: the state answers as if `pre_filter` and `pre_score` had prepared it
+        just now, whichever of the two prepared it. False: it does not, and must be prepared anew."""
+        ...
 
 
 EXTENSION_POINTS: dict[str, tuple[str, ...]] = {

@@ -33,21 +33,24 @@ class Verdicts:
     @classmethod
     def reject(cls, mask: BoolArray, reason: str, *, unresolvable: bool | BoolArray = False) -> Verdicts:
         """Rejects the nodes of the mask for one reason; `ACCEPT_ALL` when it is empty."""
-        if not mask.any():
+        if not np.count_nonzero(mask):
             return ACCEPT_ALL
-        flags = np.broadcast_to(np.asarray(unresolvable, dtype=np.bool_), mask.shape)
-        return cls((reason,), mask[np.newaxis, :], flags)
+        return cls((reason,), mask[np.newaxis, :], _marked(mask, unresolvable))
 
     @classmethod
     def combine(cls, findings: Iterable[tuple[str, BoolArray, bool | BoolArray]]) -> Verdicts:
         """From (reason, mask, unresolvable) triples. A node is unresolvable as soon as one of its reasons is."""
-        found = [(reason, mask, flags) for reason, mask, flags in findings if mask.any()]
+        found = [finding for finding in findings if np.count_nonzero(finding[1])]
         if not found:
             return ACCEPT_ALL
-        bits = np.stack([mask for _, mask, _ in found])
+        if len(found) == 1:
+            reason, mask, flags = found[0]
+            return cls((reason,), mask[np.newaxis, :], _marked(mask, flags))
+        bits = np.array([mask for _, mask, _ in found])
         unresolvable = np.zeros(bits.shape[1], dtype=np.bool_)
         for _, mask, flags in found:
-            unresolvable |= mask & flags
+            if flags is not False:
+                unresolvable |= _marked(mask, flags)
         return cls(tuple(reason for reason, _, _ in found), bits, unresolvable)
 
     @classmethod
@@ -88,6 +91,13 @@ class Verdicts:
             return OK
         reasons = tuple(reason for reason in reasons if reason)
         return Status.unresolvable(*reasons) if self.unresolvable[position] else Status.unschedulable(*reasons)
+
+
+def _marked(mask: BoolArray, flags: bool | BoolArray) -> BoolArray:
+    """The nodes of the mask that the flags apply to."""
+    if flags is True:
+        return mask
+    return np.zeros(len(mask), dtype=np.bool_) if flags is False else mask & flags
 
 
 ACCEPT_ALL = Verdicts((), np.zeros((0, 0), dtype=np.bool_), np.zeros(0, dtype=np.bool_))

@@ -15,7 +15,9 @@ from kubesched.framework.events import ActionType, ClusterEvent, EventResource, 
 from kubesched.framework.handle import Handle
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
-from kubesched.framework.status import Status
+from kubesched.framework.status import OK, Status
+
+_STILL_PREEMPTING = Status.unresolvable("waiting for the preemption for this pod to be finished")
 
 
 class DefaultPreemption:
@@ -24,6 +26,10 @@ class DefaultPreemption:
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         self._args = args
         self._handle = handle
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """A pod whose victims are still being asked to go stays outside, so that it does not preempt twice."""
+        return _STILL_PREEMPTING if self._handle.is_preempting(pod.uid) else OK
 
     def post_filter(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         result = self._handle.preempt(cycle, pod, statuses, self._args)

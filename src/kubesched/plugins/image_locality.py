@@ -14,8 +14,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from kubesched.framework import MAX_NODE_SCORE, Cycle, Handle, NodeTable, PodInfo
+from kubesched.framework import MAX_NODE_SCORE, Cycle, Handle, NodeInfo, NodeTable, PodInfo
 from kubesched.framework.scores import Scores
+from kubesched.framework.stages import Scope
 from kubesched.model.core import PodSpec
 
 MIB = 1024 * 1024
@@ -25,9 +26,13 @@ MAX_CONTAINER_THRESHOLD_BYTES = 1000 * MIB
 
 class ImageLocality:
     name: ClassVar[str] = "ImageLocality"
+    # Not only the node itself counts but also how many others have its images. These are objects of the same kind, and
+    # what is remembered of any node is forgotten as soon as one of them changes.
+    score_scope: ClassVar[Scope] = Scope.NODE
 
-    def __init__(self, _args: object, _handle: Handle) -> None:
+    def __init__(self, _args: object, handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""
+        self._handle = handle
 
     def score(self, _cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
         n_all = len(nodes.whole)
@@ -35,8 +40,20 @@ class ImageLocality:
         for image in _images(pod.spec):
             if n_having := nodes.image_node_count(image):
                 present_bytes += (nodes.image_sizes(image) * (n_having / n_all)).astype(np.int64)
-        n_containers = len(pod.spec.init_containers or ()) + len(pod.spec.containers)
-        return _within_bounds(present_bytes, n_containers)
+        most = _most_bytes(pod.spec)
+        counted = np.where(present_bytes < MIN_THRESHOLD_BYTES, MIN_THRESHOLD_BYTES, np.minimum(present_bytes, most))
+        scores: Scores = MAX_NODE_SCORE * (counted - MIN_THRESHOLD_BYTES) // (most - MIN_THRESHOLD_BYTES)
+        return scores
+
+    def score_node(self, _cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+        whole = self._handle.nodes
+        present_bytes = 0
+        for image in _images(pod.spec):
+            if size_bytes := node.image_size(image):
+                present_bytes += int(size_bytes * (whole.image_node_count(image) / len(whole)))
+        most = _most_bytes(pod.spec)
+        counted = MIN_THRESHOLD_BYTES if present_bytes < MIN_THRESHOLD_BYTES else min(present_bytes, most)
+        return MAX_NODE_SCORE * (counted - MIN_THRESHOLD_BYTES) // (most - MIN_THRESHOLD_BYTES)
 
 
 def _images(spec: PodSpec) -> Iterator[str]:
@@ -53,9 +70,6 @@ def normalized_image_name(name: str) -> str:
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 
-def _within_bounds(present_bytes: Scores, n_containers: int) -> Scores:
-    """0 at the lower bound, the highest score at the upper one. The lower bound wins where the two are crossed."""
-    most = MAX_CONTAINER_THRESHOLD_BYTES * n_containers
-    counted = np.where(present_bytes < MIN_THRESHOLD_BYTES, MIN_THRESHOLD_BYTES, np.minimum(present_bytes, most))
-    scores: Scores = MAX_NODE_SCORE * (counted - MIN_THRESHOLD_BYTES) // (most - MIN_THRESHOLD_BYTES)
-    return scores
+def _most_bytes(spec: PodSpec) -> int:
+    """The upper bound. Without containers it is below the lower one, which then wins."""
+    return MAX_CONTAINER_THRESHOLD_BYTES * (len(spec.init_containers or ()) + len(spec.containers))

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kubesched.framework import (
+    OK,
     ActionType,
     ClusterEvent,
     Cycle,
     EventResource,
     Handle,
     Hint,
+    NodeInfo,
     NodeTable,
     PodInfo,
     PreFilterResult,
@@ -23,6 +25,7 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
+from kubesched.framework.stages import Scope
 from kubesched.framework.status import SKIP
 from kubesched.model.core import Node, Pod
 from kubesched.model.declared_features import required_features
@@ -41,6 +44,7 @@ class RequiredFeatures:
 
 class NodeDeclaredFeatures:
     name: ClassVar[str] = "NodeDeclaredFeatures"
+    filter_scope: ClassVar[Scope] = Scope.NODE
 
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""
@@ -57,6 +61,13 @@ class NodeDeclaredFeatures:
         if required is None:
             return Verdicts.from_statuses([Status.error(NO_STATE)] * len(nodes))
         return Verdicts.reject(nodes.declared_features.where(required.are_lacking), REASON, unresolvable=True)
+
+    def filter_node(self, cycle: Cycle, _pod: PodInfo, node: NodeInfo) -> Status:
+        required = cycle.find(RequiredFeatures)
+        if required is None:
+            return Status.error(NO_STATE)
+        declared = frozenset(node.node.status.declared_features or ())
+        return Status.unresolvable(REASON) if required.are_lacking(declared) else OK
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         node_change = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE)

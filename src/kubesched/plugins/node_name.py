@@ -7,22 +7,27 @@ from typing import ClassVar
 
 from kubesched.framework import (
     ACCEPT_ALL,
+    OK,
     ActionType,
     ClusterEvent,
     Cycle,
     EventResource,
     Handle,
+    NodeInfo,
     NodeTable,
     PodInfo,
     RegisteredEvent,
+    Status,
     Verdicts,
 )
+from kubesched.framework.stages import Scope
 
 REASON = "node(s) didn't match the requested node name"
 
 
 class NodeName:
     name: ClassVar[str] = "NodeName"
+    filter_scope: ClassVar[Scope] = Scope.NODE
 
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""
@@ -32,6 +37,10 @@ class NodeName:
         if not wanted:
             return ACCEPT_ALL
         return Verdicts.reject(~nodes.named(wanted), REASON, unresolvable=True)
+
+    def filter_node(self, _cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+        wanted = pod.spec.node_name
+        return OK if not wanted or wanted == node.name else Status.unresolvable(REASON)
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         return (RegisteredEvent(ClusterEvent(EventResource.NODE, ActionType.ADD)),)

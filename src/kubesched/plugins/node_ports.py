@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kubesched.framework import (
+    OK,
     ActionType,
     ClusterEvent,
     Cycle,
     EventResource,
     Handle,
     Hint,
+    NodeInfo,
     NodeTable,
     PodInfo,
     PodShape,
@@ -27,6 +29,7 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
+from kubesched.framework.stages import Scope
 from kubesched.framework.status import SKIP
 from kubesched.model.core import ContainerPort, Pod
 
@@ -43,6 +46,7 @@ class WantedPorts:
 
 class NodePorts:
     name: ClassVar[str] = "NodePorts"
+    filter_scope: ClassVar[Scope] = Scope.ROW
 
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""
@@ -58,6 +62,12 @@ class NodePorts:
         if wanted is None:
             return Verdicts.from_statuses([Status.error(NO_STATE)] * len(nodes))
         return Verdicts.reject(nodes.conflicting_ports(wanted.ports), REASON)
+
+    def filter_node(self, cycle: Cycle, _pod: PodInfo, node: NodeInfo) -> Status:
+        wanted = cycle.find(WantedPorts)
+        if wanted is None:
+            return Status.error(NO_STATE)
+        return Status.unschedulable(REASON) if node.has_conflicting_ports(wanted.ports) else OK
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         pod_gone = ClusterEvent(EventResource.POD, ActionType.DELETE)

@@ -9,52 +9,80 @@ Next: `kubesched.plugins.resource_allocation`, for the columns that go in.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.config.plugin_args import NodeResourcesBalancedAllocationArgs
-from kubesched.framework import MAX_NODE_SCORE, OK, Cycle, Handle, NodeTable, PodInfo, Status
+from kubesched.framework import MAX_NODE_SCORE, OK, Cycle, Handle, NodeInfo, NodeTable, PodInfo, Status
 from kubesched.framework.nodes import IntArray
 from kubesched.framework.scores import Scores
+from kubesched.framework.stages import Scope
 from kubesched.framework.status import SKIP
 from kubesched.framework.verdicts import BoolArray
-from kubesched.plugins.resource_allocation import ResourceUses
+from kubesched.plugins.resource_allocation import ResourceUses, ScoredResource, scored_resources
 
 FloatArray = NDArray[np.float64]
 
 _HALF = MAX_NODE_SCORE // 2
 
 
+@dataclass(frozen=True, slots=True)
+class BalancedResources:
+    """What counts for the pod in the score; None if it asks for nothing that does."""
+
+    resources: tuple[ScoredResource, ...] | None
+
+
 class NodeResourcesBalancedAllocation:
     """Scores by how much the pod improves or spoils the balance between a node's resources."""
 
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
+    score_scope: ClassVar[Scope] = Scope.ROW
 
     def __init__(self, args: object, handle: Handle) -> None:
         given = args if isinstance(args, NodeResourcesBalancedAllocationArgs) else NodeResourcesBalancedAllocationArgs()
         self._resources = given.resources
-        self._uses = ResourceUses(handle)
+        self._handle = handle
+        self._uses = ResourceUses(handle, nonzero=False)
 
-    def pre_score(self, _cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> Status:
+    def pre_score(self, cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> Status:
         """A pod that asks for none of the resources changes no balance; scored, all such pods would go to one node."""
-        return OK if self._asks_for_any(pod) else SKIP
+        found = self._resources_for(pod)
+        cycle.put(found)
+        return SKIP if found.resources is None else OK
 
-    def score(self, _cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
-        if not self._asks_for_any(pod):
+    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+        found = cycle.find(BalancedResources) or self._resources_for(pod)
+        if found.resources is None:
             return np.zeros(len(nodes), dtype=np.int64)
-        uses = self._uses.of(self._resources, pod.resources.requests, nodes, nonzero=False)
+        uses = self._uses.of(found.resources, nodes)
         allocatable = [use.allocatable for use in uses]
         with_pod = balance([use.requested for use in uses], allocatable, len(nodes))
         without_pod = balance([use.allocated for use in uses], allocatable, len(nodes))
         scores: Scores = _HALF + (_HALF + with_pod - without_pod) // 2
         return scores
 
-    def _asks_for_any(self, pod: PodInfo) -> bool:
+    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+        found = cycle.find(BalancedResources) or self._resources_for(pod)
+        if found.resources is None:
+            return 0
+        uses = self._uses.on_node(found.resources, node)
+        if uses is None:
+            return int(self.score(cycle, pod, self._handle.nodes.take(np.array([node.row])))[0])
+        with_pod = node_balance([_share(requested, allocatable) for _, allocatable, _, requested in uses])
+        without_pod = node_balance([_share(allocated, allocatable) for _, allocatable, allocated, _ in uses])
+        return _HALF + (_HALF + with_pod - without_pod) // 2
+
+    def _resources_for(self, pod: PodInfo) -> BalancedResources:
         requests = pod.resources.requests
-        return any(requests.get(resource.name, 0) for resource in self._resources)
+        if not any(requests.get(resource.name, 0) for resource in self._resources):
+            return BalancedResources(None)
+        return BalancedResources(scored_resources(self._resources, requests))
 
 
 def balance(used: Sequence[IntArray], allocatable: Sequence[IntArray], n_nodes: int) -> Scores:
@@ -92,6 +120,32 @@ def _deviation(fractions: Sequence[FloatArray], present: Sequence[BoolArray]) ->
     highest = np.where(has, columns, -np.inf).max(axis=0)
     lowest = np.where(has, columns, np.inf).min(axis=0)
     return np.select([n_present > 2, n_present == 2], [deviation, np.abs((highest - lowest) / 2)], 0.0)
+
+
+def node_balance(shares: Sequence[float]) -> int:
+    """As `balance`, for one node, from the shares that are used of the resources it has."""
+    count = len(shares)
+    if count < 2:
+        return MAX_NODE_SCORE
+    if count == 2:
+        deviation = abs((shares[0] - shares[1]) / 2)
+    else:
+        mean = _total_in_order(shares) / count
+        deviation = math.sqrt(_total_in_order([(share - mean) * (share - mean) for share in shares]) / count)
+    return int((1 - deviation) * float(MAX_NODE_SCORE))
+
+
+def _share(used: int, allocatable: int) -> float:
+    # Through floats, as columns are divided: whole numbers would be rounded once less.
+    return 1.0 if used >= allocatable else float(used) / float(allocatable)
+
+
+def _total_in_order(numbers: Sequence[float]) -> float:
+    """One addition after the other, which `sum` does not promise."""
+    total = 0.0
+    for number in numbers:
+        total += number
+    return total
 
 
 def _sum_in_order(columns: FloatArray) -> FloatArray:

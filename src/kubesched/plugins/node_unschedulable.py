@@ -10,17 +10,21 @@ from typing import ClassVar
 
 from kubesched.framework import (
     ACCEPT_ALL,
+    OK,
     ActionType,
     ClusterEvent,
     Cycle,
     EventResource,
     Handle,
     Hint,
+    NodeInfo,
     NodeTable,
     PodInfo,
     RegisteredEvent,
+    Status,
     Verdicts,
 )
+from kubesched.framework.stages import Scope
 from kubesched.model import taints
 from kubesched.model.core import Node, Pod
 
@@ -29,6 +33,7 @@ REASON = "node(s) were unschedulable"
 
 class NodeUnschedulable:
     name: ClassVar[str] = "NodeUnschedulable"
+    filter_scope: ClassVar[Scope] = Scope.NODE
 
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""
@@ -39,6 +44,11 @@ class NodeUnschedulable:
             return ACCEPT_ALL
         # The column itself is live; what was found must not change with it.
         return Verdicts.reject(cordoned.copy(), REASON, unresolvable=True)
+
+    def filter_node(self, _cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+        if not node.node.spec.unschedulable or taints.is_tolerated(taints.UNSCHEDULABLE_TAINT, pod.tolerations):
+            return OK
+        return Status.unresolvable(REASON)
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         node_change = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from kubesched.framework.registry import Registry
 from kubesched.framework.stages import extension_points_of
 from kubesched.plugins.default_binder import DefaultBinder
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.dynamic_resources import DynamicResources
+from kubesched.plugins.dynamic_resources.shared_devices import SharedDevices
 from kubesched.plugins.image_locality import ImageLocality
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.plugins.node_affinity import NodeAffinity
@@ -55,4 +57,17 @@ REGISTRY = Registry({plugin.name: plugin for plugin in _IN_TREE})
 
 def capabilities(registry: Mapping[str, object] = REGISTRY) -> dict[str, frozenset[str]]:
     """The stages that each plugin takes part in, by the plugin's name."""
-    return {name: extension_points_of(factory) for name, factory in registry.items()}
+    return {name: extension_points_of(_plugin_class(factory)) for name, factory in registry.items()}
+
+
+def _plugin_class(factory: object) -> object:
+    return factory.func if isinstance(factory, partial) else factory
+
+
+def with_shared_devices(registry: Registry) -> Registry:
+    """The same plugins, of which those of all profiles see each other's device allocations that are not written yet."""
+    if registry.get(DynamicResources.name) is not DynamicResources:
+        return registry
+    shared = SharedDevices()
+    others = {name: factory for name, factory in registry.items() if name != DynamicResources.name}
+    return Registry({**others, DynamicResources.name: partial(DynamicResources, shared=shared)})

@@ -19,6 +19,7 @@ from kubesched.framework import (
     EventResource,
     Handle,
     Hint,
+    NodeInfo,
     NodeTable,
     PodInfo,
     RegisteredEvent,
@@ -27,6 +28,7 @@ from kubesched.framework import (
     default_normalize_score,
 )
 from kubesched.framework.scores import Scores
+from kubesched.framework.stages import Scope
 from kubesched.model import taints
 from kubesched.model.core import Node, Pod, Taint, Toleration
 
@@ -49,6 +51,8 @@ class PreferredTolerations:
 
 class TaintToleration:
     name: ClassVar[str] = "TaintToleration"
+    filter_scope: ClassVar[Scope] = Scope.NODE
+    score_scope: ClassVar[Scope] = Scope.NODE
 
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""
@@ -57,6 +61,9 @@ class TaintToleration:
         tolerations = pod.tolerations
         rejected = nodes.taints.where(lambda of_node: _is_untolerated(of_node, tolerations))
         return Verdicts.reject(rejected, REASON, unresolvable=True)
+
+    def filter_node(self, _cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+        return Status.unresolvable(REASON) if _is_untolerated(node.node.spec.taints, pod.tolerations) else OK
 
     def pre_score(self, cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> Status:
         relevant = ("", taints.PREFER_NO_SCHEDULE)
@@ -69,6 +76,12 @@ class TaintToleration:
         if state is None:
             raise LookupError(NO_STATE)
         return nodes.taints.measure(state.n_untolerated)
+
+    def score_node(self, cycle: Cycle, _pod: PodInfo, node: NodeInfo) -> int:
+        state = cycle.find(PreferredTolerations)
+        if state is None:
+            raise LookupError(NO_STATE)
+        return state.n_untolerated(node.node.spec.taints)
 
     def normalize_score(self, _cycle: Cycle, _pod: PodInfo, _nodes: NodeTable, scores: Scores) -> Scores:
         return default_normalize_score(scores, reverse=True)
@@ -83,7 +96,7 @@ class TaintToleration:
 
 
 def _is_untolerated(of_node: tuple[Taint, ...] | None, tolerations: tuple[Toleration, ...]) -> bool:
-    return taints.find_untolerated(of_node or (), tolerations) is not None
+    return bool(of_node) and taints.find_untolerated(of_node or (), tolerations) is not None
 
 
 def _hint_after_node_change(pod: PodInfo, old: object | None, new: object | None) -> Hint:

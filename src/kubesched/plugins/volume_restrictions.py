@@ -21,6 +21,7 @@ from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
+from kubesched.framework.stages import Scope
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import BoolArray, Verdicts
 from kubesched.model.core import Pod
@@ -51,6 +52,11 @@ class VolumeRestrictions:
     args: object
     handle: Handle
     name: ClassVar[str] = "VolumeRestrictions"
+    filter_scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def filter_scope_for(self, pod: PodInfo) -> Scope:
+        """A pod without such volumes is never refused."""
+        return self.filter_scope if _restricted_volumes(pod.pod) or _named_claims(pod.pod) else Scope.NODE
 
     def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         claims = self.handle.objects.persistent_volume_claims

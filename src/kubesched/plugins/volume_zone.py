@@ -20,6 +20,7 @@ from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import MISSING, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
+from kubesched.framework.stages import Scope
 from kubesched.framework.status import SKIP, Status
 from kubesched.framework.verdicts import BoolArray, Verdicts
 from kubesched.model import volume_claims
@@ -52,6 +53,11 @@ class VolumeZone:
     args: object
     handle: Handle
     name: ClassVar[str] = "VolumeZone"
+    filter_scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def filter_scope_for(self, pod: PodInfo) -> Scope:
+        """A pod without claims is never refused."""
+        return self.filter_scope if pod.shape.claim_names else Scope.NODE
 
     def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         found = self._topologies_of(pod)

@@ -66,6 +66,9 @@ class StorageCluster:
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         return self.cluster.namespace_labels(namespace)
 
+    def is_preempting(self, uid: str) -> bool:
+        return False
+
     def preempt(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits) -> PostFilterResult:
         raise NotImplementedError
 

@@ -17,6 +17,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses
 from kubesched.framework.stages import extension_points_of
 from kubesched.model.core import Pod
+from kubesched.model.meta import ObjectMeta
 from kubesched.plugins.default_preemption import DefaultPreemption
 
 
@@ -38,6 +39,9 @@ class Answering:
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         return {}
+
+    def is_preempting(self, uid: str) -> bool:
+        return uid == "preempting"
 
     def preempt(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits) -> PostFilterResult:
         self.limits = limits
@@ -80,8 +84,16 @@ def test_the_answer_says_that_it_is_about_preemption(result: PostFilterResult, e
     assert (handle.limits.min_candidate_nodes_percentage, handle.limits.min_candidate_nodes_absolute) == (10, 100)
 
 
-def test_it_takes_part_after_the_filters() -> None:
-    assert "postFilter" in extension_points_of(DefaultPreemption)
+def test_it_takes_part_before_the_queue_and_after_the_filters() -> None:
+    assert extension_points_of(DefaultPreemption) == {"preEnqueue", "postFilter"}
+
+
+def test_a_pod_whose_victims_are_asked_to_go_stays_outside() -> None:
+    plugin = DefaultPreemption(DefaultPreemptionArgs(), Answering(PostFilterResult(OK)))
+    shapes = Cluster().shapes
+    assert plugin.pre_enqueue(shapes.info(Pod(ObjectMeta(uid="other")))) == OK
+    held = plugin.pre_enqueue(shapes.info(Pod(ObjectMeta(uid="preempting"))))
+    assert held == Status.unresolvable("waiting for the preemption for this pod to be finished")
 
 
 def test_a_deleted_pod_is_for_the_other_plugins_to_judge() -> None:

@@ -11,6 +11,7 @@ from kubesched.cluster import Cluster
 from kubesched.explanation.findings.finding import HOSTNAME_LABEL, Fact, place_text
 from kubesched.framework.nodes import MISSING
 from kubesched.framework.pod_info import AffinityTerm, PodInfo
+from kubesched.model.selectors import Requirement
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.plugins.inter_pod_affinity.filtering import (
     REASON_AFFINITY,
@@ -143,7 +144,7 @@ class UnmetPodAffinity:
     def _pods_in(self, term: ScopedTerm, domain: str) -> Iterator[PodInfo]:
         """Pods in a domain that the term speaks of."""
         nodes, pods = self._cluster.nodes, self._cluster.table.pods
-        in_domain = nodes.label(term.topology_key).where(domain.__eq__)
+        in_domain = nodes.matching(Requirement(term.topology_key, "In", (domain,)))
         occupied = pods.counts(pods.classes(term.selector, term.namespaces)) > 0
         for row in np.flatnonzero(in_domain & occupied).tolist():
             yield from filter(term.speaks_of, pods.on(row))

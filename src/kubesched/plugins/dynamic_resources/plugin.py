@@ -20,7 +20,7 @@ from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult, PreFilterResult
 from kubesched.framework.scores import Scores, default_normalize_score
-from kubesched.framework.stages import Steps
+from kubesched.framework.stages import Scope, Steps
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
 from kubesched.model.resource import ResourceClaim
@@ -37,6 +37,8 @@ class DynamicResources:
     """Profiles of one scheduler give out the same devices: they should be built with the same `shared`."""
 
     name: ClassVar[str] = "DynamicResources"
+    filter_scope: ClassVar[Scope] = Scope.CLUSTER
+    score_scope: ClassVar[Scope] = Scope.CLUSTER
 
     def __init__(self, args: object, handle: Handle, shared: SharedDevices | None = None) -> None:
         self._args = args if isinstance(args, DynamicResourcesArgs) else DynamicResourcesArgs()
@@ -46,6 +48,13 @@ class DynamicResources:
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         return RequeueHints(self._find_claim).events()
+
+    def filter_scope_for(self, pod: PodInfo) -> Scope:
+        """A pod that needs no devices is never refused, and all nodes are alike to it."""
+        needs_devices = preparing.may_need_devices(pod, self._handle.objects.device_classes)
+        return self.filter_scope if needs_devices else Scope.NODE
+
+    score_scope_for = filter_scope_for
 
     def take_effects(self) -> list[ClaimRequest]:
         """What PostFilter and Unreserve ask for since this was last called. Nothing waits for it to be done."""

@@ -16,6 +16,7 @@ from kubesched.framework.pod_info import PodAffinityTerms, PodInfo
 from kubesched.framework.verdicts import BoolArray, Verdicts
 from kubesched.model.core import Namespace
 from kubesched.model.selectors import Labels
+from kubesched.plugins.inter_pod_affinity.concerns import ByClass
 from kubesched.plugins.inter_pod_affinity.term_index import TermIndex, WeightedTerm
 from kubesched.plugins.inter_pod_affinity.terms import ScopedTerm, scoped, speak_all_of
 from kubesched.plugins.inter_pod_affinity.topology import TopologyCounts
@@ -50,6 +51,7 @@ class AffinityFilterState:
         self._wanted = _count_wanted(self._toward, nodes)
         self._unwanted = _count_unwanted(self._away, nodes)
         self._unwelcoming = _count_unwelcoming(pod, nodes, namespace_labels, anti_terms)
+        self._concerns: ByClass[tuple[TopologyCounts, str]] = ByClass(self._concerns_of)
 
     @property
     def is_idle(self) -> bool:
@@ -58,37 +60,43 @@ class AffinityFilterState:
 
     def change(self, pod: PodInfo, row: int, by: int) -> None:
         """A pod comes to a row, or leaves it."""
-        for term in pod.affinity.required_anti:
-            if term.matches(self._pod.namespace, self._pod.labels, self._namespace_labels):
-                self._unwelcoming.change(term.topology_key, row, by)
-        if speak_all_of(self._toward, pod):
-            for wanted in self._toward:
-                self._wanted.change(wanted.topology_key, row, by)
-        for unwanted in self._away:
-            if unwanted.speaks_of(pod):
-                self._unwanted.change(unwanted.topology_key, row, by)
+        for counts, key in self._concerns.of(pod):
+            counts.change(key, row, by)
 
     def verdicts(self, nodes: NodeTable) -> Verdicts:
         """A node's reason is the first of the three that applies."""
-        lonely = self._lonely(nodes)
-        repelled = _occupied(self._unwanted, nodes) & ~lonely
-        repelling = _occupied(self._unwelcoming, nodes) & ~lonely & ~repelled
-        return Verdicts.combine(
-            [
-                (REASON_AFFINITY, lonely, True),
-                (REASON_ANTI_AFFINITY, repelled, False),
-                (REASON_EXISTING_ANTI_AFFINITY, repelling, False),
-            ]
+        lonely = self._lonely(nodes) if self._toward else None
+        repelled = _beside(self._unwanted.with_any(nodes), lonely)
+        repelling = _beside(_beside(self._unwelcoming.with_any(nodes), lonely), repelled)
+        findings = (
+            (REASON_AFFINITY, lonely),
+            (REASON_ANTI_AFFINITY, repelled),
+            (REASON_EXISTING_ANTI_AFFINITY, repelling),
         )
+        return Verdicts.combine(
+            (reason, mask, reason is REASON_AFFINITY) for reason, mask in findings if mask is not None
+        )
+
+    def _concerns_of(self, pod: PodInfo) -> Iterator[tuple[TopologyCounts, str]]:
+        """What is counted differently once the pod is on a row, and in which topology."""
+        for term in pod.affinity.required_anti:
+            if term.matches(self._pod.namespace, self._pod.labels, self._namespace_labels):
+                yield self._unwelcoming, term.topology_key
+        if speak_all_of(self._toward, pod):
+            for wanted in self._toward:
+                yield self._wanted, wanted.topology_key
+        for unwanted in self._away:
+            if unwanted.speaks_of(pod):
+                yield self._unwanted, unwanted.topology_key
 
     def _lonely(self, nodes: NodeTable) -> BoolArray:
         """Nodes without a topology label that a term names, or without the pods that the pod wants to be near."""
-        rejected = np.zeros(len(nodes), dtype=np.bool_)
         is_first_of_series = self._is_own_kind and self._wanted.n_pods == 0
-        for term in self._toward:
-            rejected |= nodes.label(term.topology_key).codes == MISSING
-            if not is_first_of_series:
-                rejected |= self._wanted.at(term.topology_key, nodes) <= 0
+        rejected: BoolArray | None = None
+        for key in {term.topology_key for term in self._toward}:
+            here = nodes.label(key).codes == MISSING if is_first_of_series else self._wanted.without_any(key, nodes)
+            rejected = here if rejected is None else rejected | here
+        assert rejected is not None
         return rejected
 
 
@@ -124,9 +132,6 @@ def _count_unwelcoming(
     return counts
 
 
-def _occupied(counts: TopologyCounts, nodes: NodeTable) -> BoolArray:
-    """Nodes in a topology where something was counted."""
-    mask = np.zeros(len(nodes), dtype=np.bool_)
-    for key in counts:
-        mask |= counts.at(key, nodes) > 0
-    return mask
+def _beside(mask: BoolArray | None, earlier: BoolArray | None) -> BoolArray | None:
+    """The nodes of the mask that have no earlier reason."""
+    return mask if mask is None or earlier is None else mask & ~earlier

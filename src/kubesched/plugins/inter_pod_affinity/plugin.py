@@ -28,6 +28,7 @@ from kubesched.framework import (
 )
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.scores import Scores
+from kubesched.framework.stages import Scope
 from kubesched.framework.status import SKIP
 from kubesched.model.core import Pod
 from kubesched.plugins.inter_pod_affinity import hints
@@ -44,6 +45,8 @@ class InterPodAffinity:
     """Places pods near to, or away from, other pods."""
 
     name: ClassVar[str] = "InterPodAffinity"
+    filter_scope: ClassVar[Scope] = Scope.CLUSTER
+    score_scope: ClassVar[Scope] = Scope.CLUSTER
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._args = args if isinstance(args, InterPodAffinityArgs) else InterPodAffinityArgs()
@@ -67,10 +70,8 @@ class InterPodAffinity:
         handle = self._handle
         namespace_labels = handle.namespace_labels(pod.namespace)
         state = AffinityFilterState(pod, nodes, handle.objects.namespaces, namespace_labels, self._anti_terms)
-        if state.is_idle:
-            return PreFilterResult(SKIP)
-        cycle.put(state)
-        return PreFilterResult()
+        cycle.put(state)  # an idle one, too: it sees pods come that change that
+        return PreFilterResult(SKIP) if state.is_idle else PreFilterResult()
 
     def add_pod(self, cycle: Cycle, _pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
         return _change(cycle, added, node.row, +1)
@@ -91,13 +92,11 @@ class InterPodAffinity:
             return SKIP
         if (mistakes := mistakes_in(pod)) is not None:
             return Status.error(f"failed to parse pod: {mistakes}")
-        state = AffinityScoreState(nodes)
-        state.add_own_terms(pod.affinity, self._handle.objects.namespaces)
-        state.add_terms_of_others(pod, self._handle.namespace_labels(pod.namespace), self._scoring_terms)
-        if state.is_idle:
-            return SKIP
+        handle = self._handle
+        namespace_labels = handle.namespace_labels(pod.namespace)
+        state = AffinityScoreState(pod, nodes, handle.objects.namespaces, namespace_labels, self._scoring_terms)
         cycle.put(state)
-        return OK
+        return SKIP if state.is_idle else OK
 
     def score(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Scores:
         state = cycle.find(AffinityScoreState)
@@ -107,6 +106,19 @@ class InterPodAffinity:
 
     def normalize_score(self, _cycle: Cycle, _pod: PodInfo, _nodes: NodeTable, scores: Scores) -> Scores:
         return normalize(scores) if len(scores) else np.zeros_like(scores)
+
+    # -- pods that come and go -----------------------------------------------------------------------------------------
+
+    def pod_changed(self, cycle: Cycle, _pod: PodInfo, changed: PodInfo, node: NodeInfo, *, added: bool) -> bool:
+        """Cannot follow where a stage that was left out has something to say from now on."""
+        followed = True
+        for kind in (AffinityFilterState, AffinityScoreState):
+            state: AffinityFilterState | AffinityScoreState | None = cycle.find(kind)
+            if state is not None:
+                was_idle = state.is_idle
+                state.change(changed, node.row, 1 if added else -1)
+                followed = followed and (state.is_idle or not was_idle)
+        return followed
 
 
 def _change(cycle: Cycle, changed: PodInfo, row: int, by: int) -> Status:

@@ -8,7 +8,7 @@ Next: `hints` for when a rejected pod deserves another try.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -17,8 +17,9 @@ from kubesched.framework.pod_info import PodAffinityTerms, PodInfo
 from kubesched.framework.scores import MAX_NODE_SCORE, Scores
 from kubesched.model.core import Namespace
 from kubesched.model.selectors import Labels
+from kubesched.plugins.inter_pod_affinity.concerns import ByClass
 from kubesched.plugins.inter_pod_affinity.term_index import TermIndex, WeightedTerm
-from kubesched.plugins.inter_pod_affinity.terms import ScopedTerm, scoped
+from kubesched.plugins.inter_pod_affinity.terms import scoped
 from kubesched.plugins.inter_pod_affinity.topology import TopologyCounts
 
 
@@ -36,37 +37,64 @@ def scoring_terms(terms: PodAffinityTerms, hard_weight: int) -> Iterator[Weighte
 class AffinityScoreState:
     """What PreScore found out: the score of every topology."""
 
-    def __init__(self, nodes: NodeTable) -> None:
+    def __init__(
+        self,
+        pod: PodInfo,
+        nodes: NodeTable,
+        namespaces: Mapping[str, Namespace],
+        namespace_labels: Labels,
+        terms: TermIndex,
+    ) -> None:
+        self._pod = pod
+        self._namespace_labels = namespace_labels
+        self._own = (
+            *((term, term.weight) for term in scoped(pod.affinity.preferred, namespaces)),
+            *((term, -term.weight) for term in scoped(pod.affinity.preferred_anti, namespaces)),
+        )
+        self._terms_of_others = terms.terms_of
         self._weights = TopologyCounts(nodes)
-        self._nodes = nodes
+        self._add_own_terms(nodes)
+        self._add_terms_of_others(nodes, terms)
+        self._concerns: ByClass[tuple[str, int]] = ByClass(self._concerns_of)
 
     @property
     def is_idle(self) -> bool:
         """Whether no term matched any pod, so that there is nothing to score."""
         return self._weights.n_pods == 0
 
-    def add_own_terms(self, terms: PodAffinityTerms, namespaces: Mapping[str, Namespace]) -> None:
-        """What the pod itself prefers."""
-        self._add_own(scoped(terms.preferred, namespaces), +1)
-        self._add_own(scoped(terms.preferred_anti, namespaces), -1)
-
-    def add_terms_of_others(self, pod: PodInfo, namespace_labels: Labels, terms: TermIndex) -> None:
-        """What pods on nodes prefer, or require, as far as this pod is one they speak of."""
-        terms.follow(self._nodes.pods.affinity_groups())
-        for group, term, weight in terms.about(pod, namespace_labels):
-            self._weights.add_pods(term.topology_key, group.rows, weight)
+    def change(self, pod: PodInfo, row: int, by: int) -> None:
+        """A pod comes to a row, or leaves it."""
+        for key, weight in self._concerns.of(pod):
+            self._weights.change(key, row, by, weight)
 
     def scores(self, nodes: NodeTable) -> Scores:
-        total: Scores = np.zeros(len(nodes), dtype=np.int64)
+        total: Scores | None = None
         for key in self._weights:
-            total += self._weights.at(key, nodes)
-        return total
+            weights = self._weights.at(key, nodes)
+            total = weights if total is None else total + weights
+        return np.zeros(len(nodes), dtype=np.int64) if total is None else total
 
-    def _add_own(self, terms: Sequence[ScopedTerm], sign: int) -> None:
-        pods = self._nodes.pods
-        for term in terms:
+    def _add_own_terms(self, nodes: NodeTable) -> None:
+        """What the pod itself prefers."""
+        pods = nodes.pods
+        for term, weight in self._own:
             counts = pods.counts(pods.classes(term.selector, term.namespaces))
-            self._weights.add_counts(term.topology_key, counts, sign * term.weight)
+            self._weights.add_counts(term.topology_key, counts, weight)
+
+    def _add_terms_of_others(self, nodes: NodeTable, terms: TermIndex) -> None:
+        """What pods on nodes prefer, or require, as far as this pod is one they speak of."""
+        terms.follow(nodes.pods.affinity_groups())
+        for group, term, weight in terms.about(self._pod, self._namespace_labels):
+            self._weights.add_pods(term.topology_key, group.rows, weight)
+
+    def _concerns_of(self, pod: PodInfo) -> Iterator[tuple[str, int]]:
+        """In which topologies the score changes once the pod is on a row, and by how much."""
+        for own, weight in self._own:
+            if own.speaks_of(pod):
+                yield own.topology_key, weight
+        for term, weight in self._terms_of_others(pod.affinity):
+            if term.matches(self._pod.namespace, self._pod.labels, self._namespace_labels):
+                yield term.topology_key, weight
 
 
 def normalize(scores: Scores) -> Scores:
@@ -74,4 +102,6 @@ def normalize(scores: Scores) -> Scores:
     lowest, highest = int(scores.min()), int(scores.max())
     if highest == lowest:
         return np.zeros_like(scores)
-    return (float(MAX_NODE_SCORE) * ((scores - lowest) / float(highest - lowest))).astype(np.int64)
+    shares = (scores - lowest) / float(highest - lowest)
+    shares *= float(MAX_NODE_SCORE)
+    return shares.astype(np.int64)

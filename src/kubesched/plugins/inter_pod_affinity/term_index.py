@@ -25,7 +25,7 @@ class TermIndex:
     """Terms of groups of pods, with a weight each; which terms of a group count is up to `terms_of`."""
 
     def __init__(self, terms_of: Callable[[PodAffinityTerms], Iterable[WeightedTerm]]) -> None:
-        self._terms_of = terms_of
+        self.terms_of = terms_of
         self._groups: Sequence[AffinityGroup] = ()
         self._places: dict[AffinityGroup, set[_Place]] = {}
         self._terms: dict[_Place, dict[AffinityGroup, list[WeightedTerm]]] = {}
@@ -53,7 +53,7 @@ class TermIndex:
 
     def _add(self, group: AffinityGroup) -> None:
         places = self._places[group] = set()
-        for term, weight in self._terms_of(group.terms):
+        for term, weight in self.terms_of(group.terms):
             for place in self._places_for(term):
                 self._terms.setdefault(place, {}).setdefault(group, []).append((term, weight))
                 places.add(place)

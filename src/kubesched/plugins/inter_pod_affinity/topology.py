@@ -12,17 +12,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kubesched.framework.nodes import MISSING, IntArray, NodeTable, RowArray
+from kubesched.framework.nodes import MISSING, CodeArray, Column, IntArray, NodeTable, RowArray
+from kubesched.framework.verdicts import BoolArray
 
 
 class TopologyCounts:
     """Numbers by topology key and value. Only keys that something was added for have an array."""
 
-    __slots__ = ("_by_key", "_nodes", "n_pods")
+    __slots__ = ("_by_key", "_codes", "_nodes", "n_pods")
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes.whole
         self._by_key: dict[str, IntArray] = {}
+        self._codes: dict[str, CodeArray] = {}
         self.n_pods = 0
         """How many pods have been added, once per key, that stand on a row with the label."""
 
@@ -32,10 +34,10 @@ class TopologyCounts:
     def add_pods(self, key: str, rows: RowArray, weight: int = 1) -> None:
         """Pods by the row of each; a row may occur several times."""
         column = self._nodes.label(key)
-        codes = column.codes[rows]
+        codes = column.codes.take(rows)
         codes = codes[codes != MISSING]
         if len(codes):
-            self._array(key)[:-1] += weight * np.bincount(codes, minlength=len(column.values))
+            self._array(key, column)[:-1] += weight * np.bincount(codes, minlength=len(column.values))
             self.n_pods += len(codes)
 
     def add_counts(self, key: str, counts: IntArray, weight: int = 1) -> None:
@@ -45,26 +47,48 @@ class TopologyCounts:
         if len(rows):
             n_values = len(column.values)
             by_value = np.bincount(column.codes[rows], weights=counts[rows], minlength=n_values).astype(np.int64)
-            self._array(key)[:-1] += weight * by_value
+            self._array(key, column)[:-1] += weight * by_value
             self.n_pods += int(by_value.sum())
 
-    def change(self, key: str, row: int, by: int) -> None:
+    def change(self, key: str, row: int, by: int, weight: int = 1) -> None:
         """One pod comes to a row (+1), or leaves it (-1)."""
-        code = int(self._nodes.label(key).codes[row])
+        codes = self._codes.get(key)
+        if codes is None:
+            codes = self._codes[key] = self._nodes.label(key).codes
+        code = codes[row]
         if code != MISSING:
-            self._array(key)[code] += by
+            array = self._by_key.get(key)
+            if array is None:
+                array = self._array(key, self._nodes.label(key))
+            array[code] += weight * by
             self.n_pods += by
 
     def at(self, key: str, nodes: NodeTable) -> IntArray:
         """(n_nodes,) the number of each node's topology; 0 for nodes without the label."""
         found = self._by_key.get(key)
-        if found is None:
-            return np.zeros(len(nodes), dtype=np.int64)
-        return found[nodes.label(key).codes]
+        return np.zeros(len(nodes), dtype=np.int64) if found is None else found.take(nodes.label(key).codes)
 
-    def _array(self, key: str) -> IntArray:
+    def without_any(self, key: str, nodes: NodeTable) -> BoolArray:
+        """(n_nodes,) nodes in a topology where nothing was counted, or in none."""
+        found = self._by_key.get(key)
+        if found is None:
+            return np.ones(len(nodes), dtype=np.bool_)
+        empty = found <= 0
+        return empty.take(nodes.label(key).codes)
+
+    def with_any(self, nodes: NodeTable) -> BoolArray | None:
+        """(n_nodes,) nodes in a topology where something was counted; None if there are no such nodes."""
+        mask: BoolArray | None = None
+        for key, found in self._by_key.items():
+            occupied = found > 0
+            if occupied.any():
+                here = occupied.take(nodes.label(key).codes)
+                mask = here if mask is None else mask | here
+        return mask
+
+    def _array(self, key: str, column: Column[str]) -> IntArray:
         """One entry more than there are values: the code `MISSING` finds it, and it stays 0."""
         found = self._by_key.get(key)
         if found is None:
-            found = self._by_key[key] = np.zeros(len(self._nodes.label(key).values) + 1, dtype=np.int64)
+            found = self._by_key[key] = np.zeros(len(column.values) + 1, dtype=np.int64)
         return found

@@ -18,6 +18,7 @@ from kubesched.framework import (
     EventResource,
     Handle,
     Hint,
+    NodeInfo,
     NodeTable,
     PodInfo,
     PreFilterResult,
@@ -27,6 +28,7 @@ from kubesched.framework import (
     default_normalize_score,
 )
 from kubesched.framework.scores import Scores
+from kubesched.framework.stages import Scope
 from kubesched.framework.status import SKIP
 from kubesched.model import core, selectors
 from kubesched.model.selectors import CompiledNodeSelector, SelectorError
@@ -50,6 +52,8 @@ REASON_CONFLICT = "pod affinity terms conflict"
 
 class NodeAffinity:
     name: ClassVar[str] = "NodeAffinity"
+    filter_scope: ClassVar[Scope] = Scope.NODE
+    score_scope: ClassVar[Scope] = Scope.NODE
 
     def __init__(self, args: object, _handle: Handle) -> None:
         self._args = args if isinstance(args, NodeAffinityArgs) else NodeAffinityArgs()
@@ -72,6 +76,12 @@ class NodeAffinity:
         allowed = selected_nodes(self._added_required, nodes)
         return Verdicts.combine([(REASON_ENFORCED, ~allowed, True), (REASON_POD, allowed & ~matched, True)])
 
+    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+        if self._added_required is not None and not self._added_required.matches(node.node):
+            return Status.unresolvable(REASON_ENFORCED)
+        required = cycle.find(RequiredNodeAffinity) or required_node_affinity(pod.spec)
+        return OK if required.on_node(node.node) else Status.unresolvable(REASON_POD)
+
     def pre_score(self, cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> Status:
         if preferred_terms_of(pod.spec) is None and self._added_preferred is None:
             return SKIP
@@ -85,6 +95,11 @@ class NodeAffinity:
         preferred = cycle.find(PreferredNodeAffinity) or preferred_node_affinity(pod.spec)
         scores = preferred.on_table(nodes)
         return scores if self._added_preferred is None else scores + self._added_preferred.on_table(nodes)
+
+    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+        preferred = cycle.find(PreferredNodeAffinity) or preferred_node_affinity(pod.spec)
+        score = preferred.on_node(node.node)
+        return score if self._added_preferred is None else score + self._added_preferred.on_node(node.node)
 
     def normalize_score(self, _cycle: Cycle, _pod: PodInfo, _nodes: NodeTable, scores: Scores) -> Scores:
         return default_normalize_score(scores, reverse=False)

@@ -34,6 +34,9 @@ class PreferredNodeAffinity:
             scores[term_nodes(term, nodes)] += weight
         return scores
 
+    def on_node(self, node: core.Node) -> int:
+        return sum(weight for term, weight in self.terms if term.matches(node.labels, node.name))
+
 
 def preferred_terms_of(spec: core.PodSpec) -> tuple[core.PreferredSchedulingTerm, ...] | None:
     """The pod's preferred terms; None, as against none at all, when it says nothing about them."""

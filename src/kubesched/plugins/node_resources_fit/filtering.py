@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.framework import NodeTable, Verdicts
+from kubesched.framework import OK, NodeInfo, NodeTable, Status, Verdicts
 from kubesched.framework.verdicts import BoolArray
 from kubesched.model.extended_resources import device_class_of
 from kubesched.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
@@ -61,6 +61,22 @@ class PodDemands:
 
     def verdicts(self, nodes: NodeTable) -> Verdicts:
         return Verdicts.combine(self._findings(nodes))
+
+    def status(self, node: NodeInfo) -> Status:
+        """The same of one node."""
+        reasons: list[str] = []
+        unresolvable = False
+        if node.pod_count >= node.allowed_pods:
+            reasons.append(TOO_MANY_PODS)
+        for demand in self.demands:
+            resource, amount = demand.resource, demand.amount
+            allocatable = node.allocatable(resource)
+            if allocatable - node.requested(resource) < amount and not (demand.has_devices and allocatable <= 0):
+                reasons.append(demand.reason)
+                unresolvable = unresolvable or allocatable < amount
+        if not reasons:
+            return OK
+        return Status.unresolvable(*reasons) if unresolvable else Status.unschedulable(*reasons)
 
     def fits_empty_node(self, allocatable: Mapping[str, int]) -> bool:
         """Whether a node with these amounts (the number of pods among them) and no pod would do."""

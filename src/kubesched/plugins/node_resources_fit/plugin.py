@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
+
+import numpy as np
 
 from kubesched.config.plugin_args import NodeResourcesFitArgs
 from kubesched.framework import (
@@ -13,6 +17,7 @@ from kubesched.framework import (
     Cycle,
     EventResource,
     Handle,
+    NodeInfo,
     NodeTable,
     PodInfo,
     PreFilterResult,
@@ -21,18 +26,28 @@ from kubesched.framework import (
     Verdicts,
 )
 from kubesched.framework.scores import Scores
+from kubesched.framework.stages import Scope
 from kubesched.plugins.node_resources_fit.filtering import IgnoredResources, PodDemands, demands_of
 from kubesched.plugins.node_resources_fit.hints import FitHints
-from kubesched.plugins.node_resources_fit.scoring import strategy_scores
-from kubesched.plugins.resource_allocation import ResourceUses
+from kubesched.plugins.node_resources_fit.scoring import NodeScore, node_score, strategy_scores
+from kubesched.plugins.resource_allocation import ResourceUses, ScoredResource, scored_resources
 
 NO_FILTER_STATE = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
+
+
+@dataclass(frozen=True, slots=True)
+class FitResources:
+    """What counts for the pod in the score."""
+
+    resources: tuple[ScoredResource, ...]
 
 
 class NodeResourcesFit:
     """A node must have free what the pod asks for; by how full it would be, it is scored."""
 
     name: ClassVar[str] = "NodeResourcesFit"
+    filter_scope: ClassVar[Scope] = Scope.ROW
+    score_scope: ClassVar[Scope] = Scope.ROW
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._args = args if isinstance(args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
@@ -40,7 +55,7 @@ class NodeResourcesFit:
             frozenset(self._args.ignored_resources), frozenset(self._args.ignored_resource_groups)
         )
         self._handle = handle
-        self._uses = ResourceUses(handle)
+        self._uses = ResourceUses(handle, nonzero=True)
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         hints = FitHints(self._handle.objects)
@@ -63,12 +78,30 @@ class NodeResourcesFit:
             return Verdicts.from_statuses([Status.error(NO_FILTER_STATE)] * len(nodes))
         return demands.verdicts(nodes)
 
-    def pre_score(self, _cycle: Cycle, _pod: PodInfo, _nodes: NodeTable) -> Status:
+    def filter_node(self, cycle: Cycle, _pod: PodInfo, node: NodeInfo) -> Status:
+        demands = cycle.find(PodDemands)
+        return Status.error(NO_FILTER_STATE) if demands is None else demands.status(node)
+
+    def pre_score(self, cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> Status:
         """Always scores, also a pod that asks for nothing: with the defaults it asks for something."""
+        cycle.put(self._resources_for(pod))
         return OK
 
-    def score(self, _cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
-        strategy = self._args.scoring_strategy
-        requests = pod.resources.container_requests
-        uses = self._uses.of(strategy.resources, requests, nodes, nonzero=True)
-        return strategy_scores(strategy, uses, len(nodes))
+    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+        found = cycle.find(FitResources) or self._resources_for(pod)
+        return strategy_scores(self._args.scoring_strategy, self._uses.of(found.resources, nodes), len(nodes))
+
+    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+        found = cycle.find(FitResources) or self._resources_for(pod)
+        uses = self._uses.on_node(found.resources, node)
+        if uses is None:
+            return int(self.score(cycle, pod, self._handle.nodes.take(np.array([node.row])))[0])
+        return self._score_of_node(uses)
+
+    def _resources_for(self, pod: PodInfo) -> FitResources:
+        specs = self._args.scoring_strategy.resources
+        return FitResources(scored_resources(specs, pod.resources.container_requests))
+
+    @cached_property
+    def _score_of_node(self) -> NodeScore:
+        return node_score(self._args.scoring_strategy)

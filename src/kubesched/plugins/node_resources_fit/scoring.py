@@ -1,4 +1,5 @@
-"""The scoring strategies: how full nodes would be, as one number from 0 to 100 per node.
+"""The scoring strategies: how full nodes would be, as one number from 0 to 100 per node. `strategy_scores` is for whole
+tables, `node_score` the same for a single node.
 
 All arithmetic is on int64 and cuts toward zero, as kube-scheduler's does. A resource that a node does not have does
 not count for that node.
@@ -18,10 +19,13 @@ from kubesched.framework import MAX_NODE_SCORE
 from kubesched.framework.nodes import IntArray
 from kubesched.framework.scores import Scores
 from kubesched.plugins.node_resources_fit.shape import MAX_UTILIZATION, broken_linear
-from kubesched.plugins.resource_allocation import ResourceUse
+from kubesched.plugins.resource_allocation import NodeUse, ResourceUse
 
 ResourceScore = Callable[[IntArray, IntArray], IntArray]
 """(requested, allocatable) -> score of one resource; `allocatable` is nowhere 0."""
+
+NodeScore = Callable[[Sequence[NodeUse]], int]
+"""The score of a node, of which the amounts are positive and not so large that arithmetic could overflow."""
 
 
 def strategy_scores(strategy: ScoringStrategy, uses: Sequence[ResourceUse], n_nodes: int) -> Scores:
@@ -70,6 +74,42 @@ def _weighted_sum(
         total += scores * weight
         weights = weights + weight
     return total, weights
+
+
+def node_score(strategy: ScoringStrategy) -> NodeScore:
+    if strategy.type == REQUESTED_TO_CAPACITY_RATIO and strategy.requested_to_capacity_ratio is not None:
+        curve = broken_linear(strategy.requested_to_capacity_ratio.shape).tolist()
+        return lambda uses: _node_on_curve(curve, uses)
+    return _node_most_allocated if strategy.type == MOST_ALLOCATED else _node_least_allocated
+
+
+def _node_least_allocated(uses: Sequence[NodeUse]) -> int:
+    total = weights = 0
+    for weight, allocatable, _, requested in uses:
+        if requested < allocatable:
+            total += (allocatable - requested) * MAX_NODE_SCORE // allocatable * weight
+        weights += weight
+    return total // (weights or 1)
+
+
+def _node_most_allocated(uses: Sequence[NodeUse]) -> int:
+    total = weights = 0
+    for weight, allocatable, _, requested in uses:
+        full = requested >= allocatable
+        total += (MAX_NODE_SCORE if full else requested * MAX_NODE_SCORE // allocatable) * weight
+        weights += weight
+    return total // (weights or 1)
+
+
+def _node_on_curve(curve: Sequence[int], uses: Sequence[NodeUse]) -> int:
+    total = weights = 0
+    for weight, allocatable, _, requested in uses:
+        full = requested >= allocatable
+        if score := curve[MAX_UTILIZATION if full else requested * MAX_UTILIZATION // allocatable]:
+            total += score * weight
+            weights += weight
+    mean = total / (weights or 1)
+    return int(mean) + (mean - int(mean) >= 0.5)
 
 
 def divide_toward_zero(number: IntArray, divisor: IntArray) -> IntArray:

@@ -21,6 +21,7 @@ from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
+from kubesched.framework.stages import Scope
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
 from kubesched.plugins.node_volume_limits import hints
@@ -47,11 +48,16 @@ class NodeVolumeLimits:
     """Keeps a ledger of what is attached; nothing in it outlives a change of what it was written from."""
 
     name: ClassVar[str] = "NodeVolumeLimits"
+    filter_scope: ClassVar[Scope] = Scope.CLUSTER
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._handle = handle
         self._ledger = VolumeLedger()
         self._limits = LimitColumns()
+
+    def filter_scope_for(self, pod: PodInfo) -> Scope:
+        """A pod without volumes to attach is never refused."""
+        return self.filter_scope if has_attachable_volumes(pod.pod) else Scope.NODE
 
     def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         if not has_attachable_volumes(pod.pod):

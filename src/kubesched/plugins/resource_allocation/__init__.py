@@ -3,6 +3,12 @@
 Read `uses` first; `devices` counts devices where these stand for an extended resource.
 """
 
-from kubesched.plugins.resource_allocation.uses import ResourceUse, ResourceUses
+from kubesched.plugins.resource_allocation.uses import (
+    NodeUse,
+    ResourceUse,
+    ResourceUses,
+    ScoredResource,
+    scored_resources,
+)
 
-__all__ = ["ResourceUse", "ResourceUses"]
+__all__ = ["NodeUse", "ResourceUse", "ResourceUses", "ScoredResource", "scored_resources"]

@@ -21,7 +21,7 @@ from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import Steps
+from kubesched.framework.stages import Scope, Steps
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import Verdicts
 from kubesched.model import volume_claims
@@ -49,12 +49,20 @@ class VolumeBinding:
     """Keeps what was promised to pods between their cycle and their binding."""
 
     name: ClassVar[str] = "VolumeBinding"
+    filter_scope: ClassVar[Scope] = Scope.CLUSTER
+    score_scope: ClassVar[Scope] = Scope.CLUSTER
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._args = args if isinstance(args, VolumeBindingArgs) else VolumeBindingArgs()
         self._handle = handle
         self._promises = Promises()
         self._finder = VolumeFinder(self._promises.volumes)
+
+    def filter_scope_for(self, pod: PodInfo) -> Scope:
+        """A pod without claims is never refused, and all nodes are alike to it."""
+        return self.filter_scope if any(True for _ in volume_claims.claims_of(pod.pod)) else Scope.NODE
+
+    score_scope_for = filter_scope_for
 
     def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         obstacle = find_obstacle(self._handle.objects, pod.pod)

@@ -1,0 +1,92 @@
+"""The binding cycle of one pod, as steps that need the world outside.
+
+    wait for permit → prebind (volumes, devices) → bind → done
+
+Binding cycles of many pods overlap; each is a generator that yields an action, is sent what became of it, and ends in
+a status. `WaitForPermit` is the one action that the loop keeps to itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from kubesched.engine.permit import WaitingPod
+from kubesched.engine.plugin_call import guarded
+from kubesched.engine.profile import Profile
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.effects import PatchPodStatus
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.stages import PreBind
+from kubesched.framework.status import OK, Status
+
+BindingSteps = Generator[object, object, Status]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForPermit:
+    """Answered with the status the waiting came to."""
+
+    waiting: WaitingPod
+
+
+@dataclass(frozen=True, slots=True)
+class PermitPassed:
+    """The pod can no longer be called unschedulable: whatever fails from here on is an error. Not answered."""
+
+
+def bind_pod(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str, waiting: WaitingPod | None) -> BindingSteps:
+    """All steps from permit to bound."""
+    preparing = _plugins_that_prepare(profile, cycle, pod, node_name)
+    if preparing or waiting is not None:
+        yield PatchPodStatus(pod.key, pod.uid, nominated_node_name=node_name)
+    if waiting is not None:
+        answer = yield WaitForPermit(waiting)
+        assert isinstance(answer, Status)
+        if not answer.is_success:
+            return answer
+    yield PermitPassed()
+    for plugin in preparing:
+        status = yield from _pre_bind(plugin, cycle, pod, node_name)
+        if not status.is_success:
+            return status
+    return (yield from _bind(profile, cycle, pod, node_name))
+
+
+def run_post_bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+    for plugin in profile.post_bind:
+        with guarded(plugin.name, f'running PostBind plugin "{plugin.name}"'):
+            plugin.post_bind(cycle, pod, node_name)
+
+
+def _plugins_that_prepare(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> list[PreBind]:
+    """The PreBind plugins that have something to do for this pod."""
+    found = []
+    for plugin in profile.pre_bind:
+        with guarded(plugin.name, f'running PreBindPreFlight "{plugin.name}"'):
+            status = plugin.pre_bind_pre_flight(cycle, pod, node_name)
+        if not status.is_skip:
+            found.append(plugin)
+    return found
+
+
+def _pre_bind(plugin: PreBind, cycle: Cycle, pod: PodInfo, node_name: str) -> BindingSteps:
+    with guarded(plugin.name, f'running PreBind plugin "{plugin.name}"'):
+        status = yield from plugin.pre_bind(cycle, pod, node_name)
+    if status.is_success or status.is_rejected:
+        return status.by(plugin.name)
+    return Status.error(f'running PreBind plugin "{plugin.name}": {status.message}').by(plugin.name)
+
+
+def _bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> BindingSteps:
+    for plugin in profile.bind:
+        with guarded(plugin.name, f'running Bind plugin "{plugin.name}"'):
+            status = yield from plugin.bind(cycle, pod, node_name)
+        if status.is_skip:
+            continue
+        if status.is_success:
+            return OK
+        if status.is_rejected:
+            return status.by(plugin.name)
+        return Status.error(f'running Bind plugin "{plugin.name}": {status.message}').by(plugin.name)
+    return Status.error("no Bind plugin took the pod")

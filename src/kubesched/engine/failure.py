@@ -1,0 +1,76 @@
+"""What happens when a pod could not be scheduled: the event, the condition, the nomination, and back to the queue."""
+
+from __future__ import annotations
+
+from kubesched.cluster import Cluster
+from kubesched.engine.diagnosis import for_event
+from kubesched.engine.outbox import Outbox
+from kubesched.framework.effects import PatchPodStatus, RecordEvent
+from kubesched.framework.results import NominatingMode
+from kubesched.model.core import PodCondition
+from kubesched.queue import QueuedPodInfo, SchedulingQueue
+
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+
+
+class FailureHandler:
+    """Ends a pod's attempt that failed."""
+
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, outbox: Outbox) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._outbox = outbox
+
+    def handle(
+        self,
+        queued: QueuedPodInfo,
+        *,
+        message: str,
+        is_error: bool,
+        plugins: frozenset[str],
+        mode: NominatingMode,
+        node_name: str,
+        now_s: float,
+    ) -> None:
+        """`plugins` rejected the pod; `mode` and `node_name` say what becomes of its nomination."""
+        info = queued.info
+        latest = self._cluster.pending.get(info.key)
+        if latest is None or latest.uid != info.uid:
+            self._queue.done(info.uid)  # deleted, bound by somebody else, or another pod of that name by now
+            return
+        queued.info = info = latest
+        queued.unschedulable_plugins = plugins
+        queued.pending_plugins = frozenset()
+        self._queue.add_unschedulable(queued, is_error=is_error, now_s=now_s)
+        if mode is NominatingMode.OVERRIDE:
+            self._nominate(queued, node_name)
+        self._report(queued, message, SCHEDULER_ERROR if is_error else UNSCHEDULABLE, mode, node_name)
+
+    def _nominate(self, queued: QueuedPodInfo, node_name: str) -> None:
+        if node_name:
+            self._cluster.nominations.add(queued.info, node_name)
+        else:
+            self._cluster.nominations.remove(queued.info)
+
+    def _report(self, queued: QueuedPodInfo, message: str, reason: str, mode: NominatingMode, node_name: str) -> None:
+        info = queued.info
+        self._outbox.send(
+            RecordEvent(
+                pod=info.key,
+                uid=info.pod.metadata.uid,
+                type="Warning",
+                reason="FailedScheduling",
+                action="Scheduling",
+                note=for_event(message),
+                scheduler_name=info.spec.scheduler_name,
+            )
+        )
+        condition = PodCondition("PodScheduled", "False", reason, message)
+        status = info.pod.status
+        unchanged = any(known == condition for known in status.conditions or ())
+        nominated = node_name if mode is NominatingMode.OVERRIDE and node_name != status.nominated_node_name else None
+        if not unchanged or nominated is not None:
+            self._outbox.send(
+                PatchPodStatus(info.key, info.pod.metadata.uid, None if unchanged else condition, nominated)
+            )

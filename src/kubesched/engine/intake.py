@@ -1,0 +1,149 @@
+"""Facts from informers, told to the cluster and to the queue.
+
+The cluster learns what is; the queue learns what changed, so that pods which that may help are tried again. The cluster
+is told first, but for a node that goes: what waits is told while the node is still known, as kube-scheduler does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+from kubesched.cluster import Cluster
+from kubesched.framework.events import ASSIGNED_POD_DELETE
+from kubesched.framework.pod_info import PodInfo
+from kubesched.model.core import Node, Pod
+from kubesched.model.meta import KubeObject, PodKey
+from kubesched.queue import SchedulingQueue
+from kubesched.queue.changes import events_of
+
+
+class Waiters(Protocol):
+    """Who knows the pods that wait for a permit, and the evictions under way."""
+
+    def reject_if_waiting(self, info: PodInfo, now_s: float) -> bool: ...
+
+    def pod_deleted(self, uid: str, now_s: float) -> None: ...
+
+    def object_changed(self, item: KubeObject, now_s: float) -> None: ...
+
+
+class Intake:
+    """Remembers every object as the informer last showed it."""
+
+    def __init__(
+        self, cluster: Cluster, queue: SchedulingQueue, scheduler_names: Collection[str], waiters: Waiters
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._scheduler_names = scheduler_names
+        self._waiters = waiters
+        self._pods: dict[PodKey, Pod] = {}
+
+    def put(self, item: KubeObject, now_s: float) -> None:
+        if isinstance(item, Pod):
+            self._put_pod(item, now_s)
+            return
+        old: KubeObject | None
+        if isinstance(item, Node):
+            row = self._cluster.table.rows.get(item.name)
+            old = None if row is None else self._cluster.table.nodes[row]
+        else:
+            old = self._cluster.objects.find(item)
+        self._cluster.put(item)
+        self._move(old, item, now_s)
+        self._waiters.object_changed(item, now_s)
+
+    def remove(self, item: KubeObject, now_s: float) -> None:
+        if isinstance(item, Pod):
+            self._remove_pod(item, now_s)
+        elif isinstance(item, Node):
+            self._move(item, None, now_s)
+            self._cluster.remove(item)
+        else:
+            self._cluster.remove(item)
+            self._move(item, None, now_s)
+
+    def assumed_pod_forgotten(self, assumed: PodInfo, *, itself_too: bool, now_s: float) -> None:
+        """What a failed binding held is free again: for others, and unless it was rejected for the pod itself."""
+        self._queue.move_all(
+            ASSIGNED_POD_DELETE,
+            assumed.pod,
+            None,
+            now_s,
+            only=None if itself_too else lambda info: info.uid != assumed.uid,
+        )
+
+    # -- pods ----------------------------------------------------------------------------------------------------------
+
+    def _put_pod(self, pod: Pod, now_s: float) -> None:
+        if pod.is_terminal:
+            self._remove_pod(pod, now_s)  # a finished pod holds nothing any more
+            return
+        old = self._pods.get(pod.pod_key)
+        if old is not None and old.metadata.uid != pod.metadata.uid:
+            self._remove_pod(old, now_s)
+            old = None
+        self._pods[pod.pod_key] = pod
+        if pod.spec.node_name:
+            self._put_assigned(old, pod, now_s)
+        else:
+            self._put_pending(old, pod, now_s)
+
+    def _put_assigned(self, old: Pod | None, pod: Pod, now_s: float) -> None:
+        waiting = self._cluster.pending.get(pod.pod_key)
+        self._cluster.put(pod)
+        if waiting is not None:
+            self._queue.delete(waiting)
+        self._move(old, pod, now_s)
+
+    def _put_pending(self, old: Pod | None, pod: Pod, now_s: float) -> None:
+        if old is not None and old.metadata.resource_version == pod.metadata.resource_version != "":
+            return
+        assumed = self._cluster.is_assumed(pod.pod_key)
+        self._cluster.put(pod)
+        if assumed:
+            if pod.is_terminating and not (old is not None and old.is_terminating):
+                self._assumed_pod_leaves(pod, now_s)
+            return
+        if pod.spec.scheduler_name not in self._scheduler_names:
+            return
+        info = self._cluster.pending[pod.pod_key]
+        if old is None:
+            self._queue.add(info, now_s)
+            return
+        self._queue.update(old, info, now_s)
+        nominated = old.status.nominated_node_name
+        if nominated and nominated != pod.status.nominated_node_name:
+            self._place_freed(old, now_s)
+
+    def _remove_pod(self, pod: Pod, now_s: float) -> None:
+        old = self._pods.pop(pod.pod_key, None) or pod
+        self._waiters.pod_deleted(old.metadata.uid or old.pod_key, now_s)
+        if self._cluster.is_assumed(pod.pod_key):
+            self._assumed_pod_leaves(old, now_s)
+        waiting = self._cluster.pending.get(pod.pod_key)
+        self._cluster.remove(pod)
+        if waiting is not None:
+            self._queue.delete(waiting)
+        if old.spec.node_name:
+            self._move(old, None, now_s)
+        elif old.status.nominated_node_name:
+            self._place_freed(old, now_s)
+
+    def _assumed_pod_leaves(self, pod: Pod, now_s: float) -> None:
+        """A pod that is being bound is deleted: its place is free at once, its binding will fail by itself."""
+        assumed = self._cluster.find_pod(pod.pod_key)
+        if assumed is None:
+            return
+        if not self._waiters.reject_if_waiting(assumed, now_s):
+            self._cluster.forget(assumed)
+        self._queue.move_all(ASSIGNED_POD_DELETE, assumed.pod, None, now_s)
+
+    def _place_freed(self, pod: Pod, now_s: float) -> None:
+        """A pod no longer counts on the node it was nominated to: those that had to leave it the place may try."""
+        self._queue.move_all(ASSIGNED_POD_DELETE, pod, None, now_s, only=lambda info: info.priority <= pod.priority)
+
+    def _move(self, old: KubeObject | None, new: KubeObject | None, now_s: float) -> None:
+        for event in events_of(old, new):
+            self._queue.move_all(event, old, new, now_s)

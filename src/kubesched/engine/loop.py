@@ -1,0 +1,286 @@
+"""The scheduling loop: facts in, effects out. One thread owns it; nothing here waits.
+
+A pod's way, told as seven steps (`schedule_one` and what it calls):
+
+    1. pop        the next pod; one that is being deleted, or already assumed, is skipped
+    2. schedule   `decide`: filter, score, select
+    3. record     where no node fits: event and condition; and preempt
+    4. assume     the pod counts on its node; plugins reserve (volumes first) what it needs
+    5. permit     allow, deny, or wait
+    6. bind       a binding cycle that overlaps with others: wait for permit, prebind, bind
+    7. finish     postbind; or, where anything failed, undo it all in reverse and back to the queue
+
+Facts come from informers (`put`, `remove`), answers to effects (`answer`), time through `tick`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kubesched.cluster import Cluster
+from kubesched.engine.bind import BindingSteps, PermitPassed, WaitForPermit, bind_pod, run_post_bind
+from kubesched.engine.cycle import Decision, Scheduler
+from kubesched.engine.failure import FailureHandler
+from kubesched.engine.intake import Intake
+from kubesched.engine.outbox import Outbox
+from kubesched.engine.permit import WaitingPod, next_deadline_s, run_permit
+from kubesched.engine.plugin_call import PluginError
+from kubesched.engine.preemption.execution import PreemptionExecutor
+from kubesched.engine.reserve import run_reserve, run_unreserve
+from kubesched.engine.waits import Waits
+from kubesched.framework.effects import Effect, PatchPodStatus, RecordEvent
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import NominatingMode
+from kubesched.framework.status import OK, Status
+from kubesched.model.meta import KubeObject
+from kubesched.model.resource import ResourceClaim
+from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.plugins.dynamic_resources.effects import AwaitClaims
+from kubesched.plugins.volume_binding.effects import WaitForBinding
+from kubesched.queue import QueuedPodInfo, SchedulingQueue
+
+
+@dataclass(slots=True)
+class PodBinding:
+    """A pod on its way from assumed to bound."""
+
+    queued: QueuedPodInfo
+    scheduler: Scheduler
+    decision: Decision
+    assumed: PodInfo
+    steps: BindingSteps
+    waiting: WaitingPod | None
+    waiting_since_s: float
+
+
+class SchedulingLoop:
+    def __init__(self, cluster: Cluster, schedulers: Mapping[str, Scheduler], queue: SchedulingQueue) -> None:
+        self.cluster = cluster
+        self.queue = queue
+        self.schedulers = schedulers
+        self.outbox = Outbox()
+        self.preemptions = PreemptionExecutor(cluster, self.outbox, self._reject_waiting, queue.activate)
+        self.bindings: dict[str, PodBinding] = {}
+        self._failures = FailureHandler(cluster, queue, self.outbox)
+        self._waits = Waits(self._wait_ended)
+        self._intake = Intake(cluster, queue, schedulers.keys(), self)
+
+    # -- facts, answers, time ------------------------------------------------------------------------------------------
+
+    def put(self, item: KubeObject, now_s: float) -> None:
+        """An informer saw the object added, or changed."""
+        self._intake.put(item, now_s)
+
+    def remove(self, item: KubeObject, now_s: float) -> None:
+        """An informer saw the object deleted."""
+        self._intake.remove(item, now_s)
+
+    def answer(self, effect_id: int, answer: object, now_s: float) -> None:
+        self.outbox.answer(effect_id, answer, now_s)
+
+    def tick(self, now_s: float) -> None:
+        """Time has passed: backoffs end, pods are flushed, waits time out."""
+        self.queue.flush(now_s)
+        self._waits.look(now_s)
+        for binding in [b for b in self.bindings.values() if b.waiting is not None]:
+            self._check_permit(binding, now_s)
+
+    def next_deadline_s(self) -> float | None:
+        """When `tick` has something to do."""
+        waiting = next_deadline_s(b.waiting for b in self.bindings.values() if b.waiting is not None)
+        deadlines = (self.queue.next_deadline_s(), self._waits.next_deadline_s(), waiting)
+        return min((at_s for at_s in deadlines if at_s is not None), default=None)
+
+    def take_effects(self) -> list[Effect]:
+        return self.outbox.take()
+
+    # -- the cycle -----------------------------------------------------------------------------------------------------
+
+    def schedule_one(self, now_s: float) -> bool:
+        """One pod, from the queue to a binding under way or back. False if no pod is ready."""
+        queued = self.queue.pop(now_s)
+        if queued is None:
+            return False
+        info = queued.info
+        if self._is_skipped(info):
+            self.queue.done(info.uid)
+            return True
+        scheduler = self.schedulers[info.spec.scheduler_name]
+        decision = scheduler.decide(info)
+        if decision.node_name:
+            self._assume(queued, scheduler, decision, now_s)
+        else:
+            self._record(queued, decision, now_s)
+        return True
+
+    def _is_skipped(self, info: PodInfo) -> bool:
+        if info.pod.is_terminating:
+            note = f"skip schedule deleting pod: {info.key}"
+            self._event(info, "Warning", "FailedScheduling", "Scheduling", note)
+            return True
+        return self.cluster.is_assumed(info.key)
+
+    def _record(self, queued: QueuedPodInfo, decision: Decision, now_s: float) -> None:
+        """Step 3: no node fits. Preemption was decided with it, and is set going."""
+        post_filter = decision.post_filter
+        mode = NominatingMode.OVERRIDE if post_filter is None else post_filter.mode
+        self._failures.handle(
+            queued,
+            message=decision.message,
+            is_error=bool(decision.error),
+            plugins=frozenset() if decision.diagnosis is None else decision.diagnosis.unschedulable_plugins(),
+            mode=mode,
+            node_name="" if post_filter is None else post_filter.node_name,
+            now_s=now_s,
+        )
+        self._send_requests(self.schedulers[queued.info.spec.scheduler_name])
+        preemption = decision.preemption
+        if preemption is not None:
+            self.preemptions.start(queued.info, preemption)
+            for binding in [b for b in self.bindings.values() if b.waiting is not None and b.waiting.rejection]:
+                self._check_permit(binding, now_s)
+
+    def _send_requests(self, scheduler: Scheduler) -> None:
+        """What plugins ask for outside of a binding cycle, without waiting for it."""
+        for plugin in scheduler.profile.emitters:
+            for action in plugin.take_effects():
+                self.outbox.send(action)
+
+    def _assume(self, queued: QueuedPodInfo, scheduler: Scheduler, decision: Decision, now_s: float) -> None:
+        """Steps 4 and 5."""
+        node_name = decision.node_name
+        assumed = self.cluster.assume(queued.info, node_name)
+        profile, cycle = scheduler.profile, decision.cycle
+        waiting: WaitingPod | None = None
+        try:
+            status = run_reserve(profile, cycle, assumed, node_name)
+            if status.is_success:
+                permit = run_permit(profile, cycle, assumed, node_name, now_s)
+                if isinstance(permit, WaitingPod):
+                    waiting = permit
+                else:
+                    status = permit
+            steps = bind_pod(profile, cycle, assumed, node_name, waiting)
+        except PluginError as bug:
+            status = Status.error(bug.message).by(bug.plugin)
+            steps = _no_steps()
+        binding = PodBinding(queued, scheduler, decision, assumed, steps, waiting, now_s)
+        if not status.is_success:
+            self._undo(binding, status, now_s)
+            return
+        self.bindings[assumed.uid] = binding
+        self._advance(binding, None, now_s)
+
+    def _advance(self, binding: PodBinding, answer: object, now_s: float) -> None:
+        """Step 6: the binding cycle up to the next action whose outcome it needs."""
+        try:
+            while True:
+                action = binding.steps.send(answer)
+                answer = None
+                if isinstance(action, PermitPassed):
+                    binding.waiting = None
+                    self.queue.done(binding.assumed.uid)
+                elif isinstance(action, WaitForPermit):
+                    self._check_permit(binding, now_s)
+                    return
+                elif isinstance(action, WaitForBinding | AwaitClaims):
+                    self._waits.add(binding.assumed.uid, binding.assumed.name, action, now_s)
+                    return
+                elif isinstance(action, PatchPodStatus):
+                    self.outbox.send(action)
+                else:
+                    self.outbox.send(action, lambda found, at_s: self._advance(binding, found, at_s))
+                    return
+        except StopIteration as end:
+            status: Status = end.value
+        except PluginError as bug:
+            status = Status.error(bug.message).by(bug.plugin)
+        self._finish(binding, status, now_s)
+
+    def _finish(self, binding: PodBinding, status: Status, now_s: float) -> None:
+        """Step 7."""
+        assumed = binding.assumed
+        self.bindings.pop(assumed.uid, None)
+        self._waits.forget(assumed.uid)
+        if not status.is_success:
+            self._undo(binding, status, now_s)
+            return
+        node_name = binding.decision.node_name
+        note = f"Successfully assigned {assumed.key} to {node_name}"
+        self._event(assumed, "Normal", "Scheduled", "Binding", note)
+        run_post_bind(binding.scheduler.profile, binding.decision.cycle, assumed, node_name)
+
+    def _undo(self, binding: PodBinding, status: Status, now_s: float) -> None:
+        """Gives back what was reserved and assumed, in reverse, and puts the pod back into the queue."""
+        assumed, decision = binding.assumed, binding.decision
+        run_unreserve(binding.scheduler.profile, decision.cycle, assumed, decision.node_name)
+        self._send_requests(binding.scheduler)
+        forgotten = self.cluster.forget(assumed)
+        message = status.message
+        if status.is_rejected:
+            message = f"0/1 nodes are available: 1 {status.message}."
+        self._failures.handle(
+            binding.queued,
+            message=message,
+            is_error=not status.is_rejected,
+            plugins=frozenset({status.plugin}) if status.is_rejected else frozenset(),
+            mode=NominatingMode.OVERRIDE,
+            node_name="",
+            now_s=now_s,
+        )
+        if forgotten:
+            self._intake.assumed_pod_forgotten(assumed, itself_too=not status.is_rejected, now_s=now_s)
+
+    # -- waiting for permit --------------------------------------------------------------------------------------------
+
+    def waiting_pods(self) -> list[WaitingPod]:
+        """Pods that plugins asked to wait; they may be allowed or rejected, then call `tick`."""
+        return [binding.waiting for binding in self.bindings.values() if binding.waiting is not None]
+
+    def _check_permit(self, binding: PodBinding, now_s: float) -> None:
+        assert binding.waiting is not None
+        outcome = binding.waiting.outcome(now_s, now_s - binding.waiting_since_s)
+        if outcome is not None:
+            binding.waiting = None
+            self._advance(binding, outcome, now_s)
+
+    def _reject_waiting(self, victim: PodInfo, plugin: str) -> bool:
+        binding = self.bindings.get(victim.uid)
+        if binding is None or binding.waiting is None:
+            return False
+        binding.waiting.reject(plugin, "preempted")
+        return True
+
+    def reject_if_waiting(self, info: PodInfo, now_s: float) -> bool:
+        """The pod is being deleted: if it waits for a permit, its binding ends here."""
+        if not self._reject_waiting(info, ""):
+            return False
+        self._check_permit(self.bindings[info.uid], now_s)
+        return True
+
+    # -- asked by the intake -------------------------------------------------------------------------------------------
+
+    def pod_deleted(self, uid: str, now_s: float) -> None:
+        self.preemptions.forget(uid)
+        self._waits.pod_deleted(uid, now_s)
+
+    def object_changed(self, item: KubeObject, now_s: float) -> None:
+        if isinstance(item, PersistentVolume | PersistentVolumeClaim | ResourceClaim):
+            self._waits.look(now_s, at_all=True)
+
+    def _wait_ended(self, uid: str, answer: object, now_s: float) -> None:
+        binding = self.bindings.get(uid)
+        if binding is not None:
+            self._advance(binding, answer, now_s)
+
+    def _event(self, info: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
+        self.outbox.send(
+            RecordEvent(info.key, info.pod.metadata.uid, kind, reason, action, note, info.spec.scheduler_name)
+        )
+
+
+def _no_steps() -> BindingSteps:
+    """The binding cycle of a pod that never got that far."""
+    yield from ()
+    return OK

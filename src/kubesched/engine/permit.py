@@ -1,0 +1,69 @@
+"""Permit: go, no, or wait; and the pods that wait.
+
+A waiting pod goes on when every plugin that asked it to wait has allowed it, and is turned down when one rejects it or
+the shortest of their timeouts has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kubesched.engine.plugin_call import guarded
+from kubesched.engine.profile import Profile
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import OK, Code, Status
+
+LONGEST_WAIT_S = 15 * 60.0
+
+
+@dataclass(slots=True)
+class WaitingPod:
+    """A pod that some plugins asked to wait: their names with their deadlines."""
+
+    info: PodInfo
+    node_name: str
+    deadlines_s: dict[str, float]
+    rejection: Status | None = None
+
+    def allow(self, plugin: str) -> None:
+        self.deadlines_s.pop(plugin, None)
+
+    def reject(self, plugin: str, message: str) -> None:
+        self.rejection = Status.unschedulable(message).by(plugin)
+
+    @property
+    def deadline_s(self) -> float:
+        return min(self.deadlines_s.values())
+
+    def outcome(self, now_s: float, waited_s: float) -> Status | None:
+        """None while the pod still has to wait."""
+        if self.rejection is not None:
+            return self.rejection
+        if not self.deadlines_s:
+            return OK
+        late = min(self.deadlines_s, key=lambda plugin: self.deadlines_s[plugin])
+        if self.deadlines_s[late] > now_s:
+            return None
+        return Status.unschedulable(f"rejected due to timeout after waiting {waited_s:g}s at plugin {late}").by(late)
+
+
+def run_permit(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str, now_s: float) -> Status | WaitingPod:
+    """OK, a rejection, or the pod as one that waits."""
+    deadlines: dict[str, float] = {}
+    for plugin in profile.permit:
+        with guarded(plugin.name, f'running Permit plugin "{plugin.name}"'):
+            result = plugin.permit(cycle, pod, node_name)
+        status = result.status
+        if status.is_rejected:
+            return status.by(plugin.name)
+        if status.is_wait:
+            deadlines[plugin.name] = now_s + min(result.timeout_s, LONGEST_WAIT_S)
+        elif not status.is_success:
+            return Status(Code.ERROR, (f'running Permit plugin "{plugin.name}": {status.message}',)).by(plugin.name)
+    return WaitingPod(pod, node_name, deadlines) if deadlines else OK
+
+
+def next_deadline_s(waiting: Iterable[WaitingPod]) -> float | None:
+    return min((pod.deadline_s for pod in waiting if pod.deadlines_s), default=None)

@@ -1,0 +1,125 @@
+"""Preemption, carried out: victims are evicted while the preemptor waits outside the queue.
+
+All victims but the last are evicted at once, the last one when these are done. Until then the preemptor is
+*preempting* and not let into the queue again, so that it does not preempt twice; if an eviction fails, it is let in at
+once. A victim that waits for a permit is turned down there instead of deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kubesched.cluster import Cluster
+from kubesched.engine.outbox import Outbox
+from kubesched.engine.preemption.candidates import Preemption
+from kubesched.framework.effects import EvictPod, Failed, PatchPodStatus, RecordEvent
+from kubesched.framework.pod_info import PodInfo
+from kubesched.model.core import PodCondition
+from kubesched.model.meta import PodKey
+
+RejectWaiting = Callable[[PodInfo, str], bool]
+"""(victim, plugin) -> whether it was waiting for a permit, and is turned down now."""
+
+Activate = Callable[[Iterable[PodKey], float], None]
+
+_PLUGIN = "DefaultPreemption"
+
+
+class PreemptionExecutor:
+    """Evictions under way, by the preemptor they make room for."""
+
+    def __init__(self, cluster: Cluster, outbox: Outbox, reject_waiting: RejectWaiting, activate: Activate) -> None:
+        self._cluster = cluster
+        self._outbox = outbox
+        self._reject_waiting = reject_waiting
+        self._activate = activate
+        self._under_way: dict[str, int] = {}
+        self._last_victim: dict[str, PodKey] = {}
+
+    def is_preempting(self, uid: str) -> bool:
+        """Whether victims still have to be asked to go. The last one has gone before its eviction is answered, when the
+        informer is faster: then nothing is left to wait for."""
+        last = self._last_victim.get(uid)
+        if last is None:
+            return uid in self._under_way
+        known = self._cluster.find_pod(last)
+        return known is not None and not known.pod.is_terminating
+
+    def start(self, preemptor: PodInfo, preemption: Preemption) -> None:
+        self._clear_lower_nominations(preemptor, preemption.node_name)
+        victims = [victim for victim in preemption.victims if not victim.pod.is_terminating]
+        victims = [victim for victim in victims if not self._turned_down(preemptor, victim, preemption.node_name)]
+        if victims:
+            self._evict(preemptor, victims[:-1], victims[-1], preemption.node_name)
+
+    def forget(self, uid: str) -> None:
+        """The preemptor is gone."""
+        self._under_way.pop(uid, None)
+        self._last_victim.pop(uid, None)
+
+    def _evict(self, preemptor: PodInfo, first: list[PodInfo], last: PodInfo, node_name: str) -> None:
+        self._under_way[preemptor.uid] = len(first)
+
+        def first_answered(answer: object, now_s: float) -> None:
+            if preemptor.uid not in self._under_way:
+                return
+            if isinstance(answer, Failed) and not answer.is_gone:
+                self._finish(preemptor, failed=True, now_s=now_s)
+                return
+            self._under_way[preemptor.uid] -= 1
+            if self._under_way[preemptor.uid] == 0:
+                send_last()
+
+        def last_answered(answer: object, now_s: float) -> None:
+            self._finish(preemptor, failed=isinstance(answer, Failed) and not answer.is_gone, now_s=now_s)
+
+        def send_last() -> None:
+            self._last_victim[preemptor.uid] = last.key
+            self._send(preemptor, last, node_name, last_answered)
+
+        for victim in first:
+            self._send(preemptor, victim, node_name, first_answered)
+        if not first:
+            send_last()
+
+    def _finish(self, preemptor: PodInfo, *, failed: bool, now_s: float) -> None:
+        self._last_victim.pop(preemptor.uid, None)
+        if self._under_way.pop(preemptor.uid, None) is not None and failed:
+            self._activate([preemptor.key], now_s)
+
+    def _send(
+        self, preemptor: PodInfo, victim: PodInfo, node_name: str, answered: Callable[[object, float], None]
+    ) -> None:
+        scheduler = preemptor.spec.scheduler_name
+        message = f"{scheduler}: preempting to accommodate a higher priority pod"
+        condition = PodCondition("DisruptionTarget", "True", "PreemptionByScheduler", message)
+        self._outbox.send(EvictPod(victim.key, victim.pod.metadata.uid, condition, preemptor.key), answered)
+        self._record(preemptor, victim, f"Preempted by pod {preemptor.pod.metadata.uid} on node {node_name}")
+
+    def _turned_down(self, preemptor: PodInfo, victim: PodInfo, node_name: str) -> bool:
+        if not self._reject_waiting(victim, _PLUGIN):
+            return False
+        uid = preemptor.pod.metadata.uid
+        self._record(preemptor, victim, f"Preempted by pod {uid} on node {node_name} (in kube-scheduler memory).")
+        return True
+
+    def _record(self, preemptor: PodInfo, victim: PodInfo, note: str) -> None:
+        self._outbox.send(
+            RecordEvent(
+                pod=victim.key,
+                uid=victim.pod.metadata.uid,
+                type="Normal",
+                reason="Preempted",
+                action="Preempting",
+                note=note,
+                scheduler_name=preemptor.spec.scheduler_name,
+                related=preemptor.key,
+            )
+        )
+
+    def _clear_lower_nominations(self, preemptor: PodInfo, node_name: str) -> None:
+        """Pods of lower priority that were promised this node have to look elsewhere."""
+        for other in self._cluster.nominations.on(node_name):
+            if other.priority < preemptor.priority:
+                self._cluster.nominations.remove(other)
+                self._outbox.send(PatchPodStatus(other.key, other.pod.metadata.uid, nominated_node_name=""))
