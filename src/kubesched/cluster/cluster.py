@@ -11,7 +11,7 @@ A pod that is being bound is *assumed*: it counts on its node and is still pendi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 
 import numpy as np
@@ -121,10 +121,10 @@ class Cluster:
         self._rows_in_order = None
 
     def _put_pod(self, pod: Pod) -> None:
-        info = self.shapes.info(pod)
+        known = self._pods.get(pod.pod_key)
+        info = self.shapes.info_like(pod, known)
         info.shape.resources  # noqa: B018  a pod whose amounts cannot be read must fail before anything changes
         key = info.key
-        known = self._pods.get(key)
         if known is not None and known.uid == info.uid and not pod.is_terminal:
             if not pod.spec.node_name and key in self._assumed:
                 self.pending[key] = info  # the API server has not heard of the binding yet
@@ -211,6 +211,15 @@ class Cluster:
 
     def is_assumed(self, key: PodKey) -> bool:
         return key in self._assumed
+
+    @property
+    def placed(self) -> Mapping[PodKey, PodInfo]:
+        """Every pod that has a node here: confirmed or assumed, whether its node is known or not."""
+        return self._pods
+
+    @property
+    def assumed_keys(self) -> Set[PodKey]:
+        return self._assumed
 
     @property
     def n_assumed(self) -> int:

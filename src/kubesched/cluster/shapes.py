@@ -1,8 +1,8 @@
 """Finds pods that are alike, so that what follows from a pod is worked out once.
 
-Two pods have one shape if they agree in namespace, labels, spec (but for the node) and in those parts of their status
-that change what they request. The key of a shape is the encoding of just these, so a field that the model learns to
-decode tells shapes apart without anybody remembering to list it here.
+Two pods have one shape if they agree in namespace, labels, controller, spec (but for the node) and in those parts of
+their status that change what they request. The key of a shape is the encoding of just these, so a field that the model
+learns to decode tells shapes apart without anybody remembering to list it here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from kubesched.cluster.label_classes import LabelClasses
 from kubesched.framework.pod_info import PodInfo, PodShape
 from kubesched.model.core import Pod
+from kubesched.model.meta import controller_of
 
 _encode = msgspec.json.Encoder().encode
 
@@ -26,6 +27,12 @@ class Shapes:
         self._label_classes = label_classes
         self._shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
         self._affinity_classes: dict[bytes, int] = {}
+
+    def info_like(self, pod: Pod, known: PodInfo | None) -> PodInfo:
+        """As `info`, for a newer state of a pod that is known: mostly of the same shape, which is cheap to see."""
+        if known is not None and _is_alike(known.pod, pod):
+            return PodInfo(pod, known.shape)
+        return self.info(pod)
 
     def info(self, pod: Pod) -> PodInfo:
         key = _shape_key(pod)
@@ -47,6 +54,21 @@ class Shapes:
         return self._affinity_classes.setdefault(key, len(self._affinity_classes))
 
 
+def _is_alike(old: Pod, new: Pod) -> bool:
+    """Whether everything that `_shape_key` looks at, and the node, is the same."""
+    old_status, new_status = old.status, new.status
+    return (
+        old.metadata.labels == new.metadata.labels
+        and old.metadata.owner_references == new.metadata.owner_references
+        and old.spec == new.spec
+        and old_status.container_statuses == new_status.container_statuses
+        and old_status.init_container_statuses == new_status.init_container_statuses
+        and old_status.resources == new_status.resources
+        and old_status.allocated_resources == new_status.allocated_resources
+        and old_status.conditions == new_status.conditions
+    )
+
+
 def _shape_key(pod: Pod) -> bytes:
     metadata, spec, status = pod.metadata, pod.spec, pod.status
     if spec.node_name:
@@ -56,6 +78,7 @@ def _shape_key(pod: Pod) -> bytes:
         (
             metadata.namespace,
             metadata.labels,
+            controller_of(metadata) if metadata.owner_references else None,
             spec,
             status.container_statuses,
             status.init_container_statuses,

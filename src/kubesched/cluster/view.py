@@ -86,7 +86,8 @@ class TableView:
 
     @property
     def rows(self) -> RowArray:
-        return self._table.row_numbers[self._rows]
+        rows = self._rows
+        return self._table.row_numbers[rows] if isinstance(rows, slice) else rows
 
     @cached_property
     def names(self) -> Sequence[str]:

@@ -40,10 +40,10 @@ class StrictDecoder:
         self._hooks = hooks or {}
 
     def decode(self, annotation: Any, value: Any, path: str) -> Any:
-        """`value` as the annotation asks, or `MISTAKE`. Null gives what an absent field would give, or None."""
-        kind, optional = _unwrap(annotation)
+        """`value` as the annotation asks, or `MISTAKE`. Null gives an empty value."""
+        kind = _without_none(annotation)
         if value is None:
-            return None if optional else self.empty(kind, path)
+            return self._empty(kind, path)
         if kind in self._hooks:
             return self._hooks[kind](self, value, path)
         origin = get_origin(kind)
@@ -73,15 +73,12 @@ class StrictDecoder:
                 found[field.name] = self.decode(field.type, None, join(path, name))
         return kind(**found)
 
-    def empty(self, annotation: Any, path: str) -> Any:
+    def _empty(self, kind: Any, path: str) -> Any:
         """What Go would have in place of a value that is not there."""
-        kind, _ = _unwrap(annotation)
-        if kind in self._hooks:
-            return self._hooks[kind](self, {}, path)
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             return self.struct(kind, {}, path)
-        plain = get_origin(kind) or _bare(kind)
-        return Duration(0) if plain is Duration else plain()
+        plain = _bare(kind)
+        return (get_origin(plain) or plain)()
 
     def mistyped(self, path: str, value: Any, wanted: str) -> Any:
         shown = display(value)
@@ -97,7 +94,7 @@ class StrictDecoder:
         for index, element in enumerate(value):
             decoded = self.decode(item, element, f"{path}[{index}]")
             # An empty element keeps the places of those after it, which messages speak of.
-            found.append(self.empty(item, f"{path}[{index}]") if decoded is MISTAKE else decoded)
+            found.append(self._empty(item, f"{path}[{index}]") if decoded is MISTAKE else decoded)
         return tuple(found)
 
     def _object(self, item: Any, value: Any, path: str) -> Any:
@@ -143,7 +140,7 @@ class StrictDecoder:
 
 def type_name(annotation: Any) -> str:
     """What Kubernetes calls a type, for messages and for the reference page."""
-    kind, _ = _unwrap(annotation)
+    kind = _without_none(annotation)
     plain = _bare(kind)
     if plain is int:
         return "int32" if _bounds(kind)[1] < 2**32 else "int64"
@@ -158,12 +155,9 @@ def _fields(kind: type[msgspec.Struct]) -> dict[str, FieldInfo]:
     return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 
-def _unwrap(annotation: Any) -> tuple[Any, bool]:
-    """The type without `| None`, and whether None was among its choices."""
-    if get_origin(annotation) not in (Union, types.UnionType):
-        return annotation, False
-    choices = [choice for choice in get_args(annotation) if choice is not types.NoneType]
-    return choices[0], True
+def _without_none(annotation: Any) -> Any:
+    """`X` for `X | None`, which is the only union that a field may have."""
+    return get_args(annotation)[0] if get_origin(annotation) in (Union, types.UnionType) else annotation
 
 
 def _bare(kind: Any) -> Any:

@@ -94,5 +94,5 @@ def _part_nanoseconds(part: re.Match[str], text: str) -> int:
 def _decimal(amount: int, unit: int) -> str:
     """`amount / unit` without trailing zeros; exact, as units are powers of ten."""
     whole, rest = divmod(amount, unit)
-    digits = str(rest).zfill(len(str(unit)) - 1).rstrip("0") if rest else ""
+    digits = str(rest).zfill(len(str(unit)) - 1).rstrip("0")
     return f"{whole}.{digits}" if digits else str(whole)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.config.decode import MISTAKE, StrictDecoder
+from kubesched.config.decode import StrictDecoder
 from kubesched.config.errors import ErrorList
 from kubesched.config.plugin_args import ARGS_BY_PLUGIN
 from kubesched.config.profile import PluginConfig
@@ -41,8 +41,7 @@ def decode_plugin_config(decoder: StrictDecoder, value: Any, path: str) -> Any:
     if not _is_kind(args, kind.__name__, entry.name, args_path, decoder.errors):
         return PluginConfig(entry.name, kind())
     fields = {key: item for key, item in args.items() if key not in ("apiVersion", "kind")}
-    decoded = decoder.struct(kind, fields, args_path)
-    return PluginConfig(entry.name, kind() if decoded is MISTAKE else decoded)
+    return PluginConfig(entry.name, decoder.struct(kind, fields, args_path))
 
 
 def _is_kind(args: dict[str, Any], kind: str, plugin: str, path: str, errors: ErrorList) -> bool:

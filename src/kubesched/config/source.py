@@ -54,9 +54,8 @@ class _JsonObject(dict[str, Any]):
 
 def _json_object(pairs: list[tuple[str, Any]]) -> _JsonObject:
     found = _JsonObject(pairs)
-    if len(found) < len(pairs):
-        counts = Counter(key for key, _ in pairs)
-        found.repeated = tuple(key for key, count in counts.items() if count > 1)
+    counts = Counter(key for key, _ in pairs)
+    found.repeated = tuple(key for key, count in counts.items() if count > 1)
     return found
 
 

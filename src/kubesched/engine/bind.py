@@ -55,7 +55,7 @@ def bind_pod(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str, waiti
 
 def run_post_bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
     for plugin in profile.post_bind:
-        with guarded(plugin.name, f'running PostBind plugin "{plugin.name}"'):
+        with guarded(plugin.name, 'running PostBind plugin "{}"'):
             plugin.post_bind(cycle, pod, node_name)
 
 
@@ -63,7 +63,7 @@ def _plugins_that_prepare(profile: Profile, cycle: Cycle, pod: PodInfo, node_nam
     """The PreBind plugins that have something to do for this pod."""
     found = []
     for plugin in profile.pre_bind:
-        with guarded(plugin.name, f'running PreBindPreFlight "{plugin.name}"'):
+        with guarded(plugin.name, 'running PreBindPreFlight "{}"'):
             status = plugin.pre_bind_pre_flight(cycle, pod, node_name)
         if not status.is_skip:
             found.append(plugin)
@@ -71,7 +71,7 @@ def _plugins_that_prepare(profile: Profile, cycle: Cycle, pod: PodInfo, node_nam
 
 
 def _pre_bind(plugin: PreBind, cycle: Cycle, pod: PodInfo, node_name: str) -> BindingSteps:
-    with guarded(plugin.name, f'running PreBind plugin "{plugin.name}"'):
+    with guarded(plugin.name, 'running PreBind plugin "{}"'):
         status = yield from plugin.pre_bind(cycle, pod, node_name)
     if status.is_success or status.is_rejected:
         return status.by(plugin.name)
@@ -80,7 +80,7 @@ def _pre_bind(plugin: PreBind, cycle: Cycle, pod: PodInfo, node_name: str) -> Bi
 
 def _bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> BindingSteps:
     for plugin in profile.bind:
-        with guarded(plugin.name, f'running Bind plugin "{plugin.name}"'):
+        with guarded(plugin.name, 'running Bind plugin "{}"'):
             status = yield from plugin.bind(cycle, pod, node_name)
         if status.is_skip:
             continue

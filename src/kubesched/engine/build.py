@@ -22,9 +22,11 @@ def build_schedulers(
     *,
     registry: Registry | None = None,
     percentage: int | None = None,
+    keeps_classes: bool = False,
     source: str = "",
 ) -> dict[str, Scheduler]:
-    """Schedulers by scheduler name. `percentage` stands in where the configuration leaves the share of nodes open."""
+    """Schedulers by scheduler name. `percentage` stands in where the configuration leaves the share of nodes open;
+    `keeps_classes` makes pods alike cheap, and pays when many pods are decided."""
     plugins = in_tree.REGISTRY if registry is None else registry
     plugins = in_tree.with_shared_devices(plugins)
     schedulers = {}
@@ -37,7 +39,9 @@ def build_schedulers(
             share = config.percentage_of_nodes_to_score
         if not share and percentage is not None:
             share = percentage
-        schedulers[profile.scheduler_name] = Scheduler(cluster, profile, tie_break, share or 0, handle)
+        schedulers[profile.scheduler_name] = Scheduler(
+            cluster, profile, tie_break, share or 0, handle, keeps_classes=keeps_classes
+        )
     return schedulers
 
 
@@ -48,11 +52,20 @@ def build_loop(
     registry: Registry | None = None,
     percentage: int | None = None,
     max_unschedulable_s: float = 300.0,
+    keeps_classes: bool = True,
     source: str = "",
 ) -> SchedulingLoop:
     """A loop over a cluster of which nothing is known yet."""
     cluster = Cluster()
-    schedulers = build_schedulers(cluster, config, tie_break, registry=registry, percentage=percentage, source=source)
+    schedulers = build_schedulers(
+        cluster,
+        config,
+        tie_break,
+        registry=registry,
+        percentage=percentage,
+        keeps_classes=keeps_classes,
+        source=source,
+    )
     settings = QueueSettings(
         initial_backoff_s=config.pod_initial_backoff_seconds,
         max_backoff_s=config.pod_max_backoff_seconds,

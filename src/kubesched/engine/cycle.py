@@ -9,12 +9,15 @@ runs cycles one after another.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from kubesched.cluster import Cluster
 from kubesched.cluster.view import TableView
+from kubesched.engine.class_cache import ClassCache
+from kubesched.engine.class_cache.pod_class import PodClass
 from kubesched.engine.diagnosis import Diagnosis, absent_status
 from kubesched.engine.filter import FilterOutcome
 from kubesched.engine.handle import EngineHandle
@@ -24,7 +27,7 @@ from kubesched.engine.postfilter import run_post_filter
 from kubesched.engine.preemption import Preemption
 from kubesched.engine.prefilter import PreFilterOutcome, run_pre_filter
 from kubesched.engine.profile import Profile
-from kubesched.engine.row_check import check_row_with_nominated
+from kubesched.engine.row_check import check_row_beside, check_row_with_nominated, rivals_on
 from kubesched.engine.sampling import cut_search, feasible_nodes_to_find
 from kubesched.engine.score import ScoreOutcome, run_scores
 from kubesched.engine.select import TieBreak
@@ -33,6 +36,7 @@ from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PostFilterResult
 from kubesched.framework.status import Status
+from kubesched.framework.verdicts import BoolArray
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -43,13 +47,15 @@ class Decision:
 
     pod: PodInfo
     cycle: Cycle
+    node_names: Sequence[str]
+    """Of all nodes, by row."""
     node_name: str = ""
     """Where the pod goes; empty if nowhere."""
     prefilter: PreFilterOutcome | None = None
     filtered: FilterOutcome | None = None
     scored: ScoreOutcome | None = None
-    best: tuple[str, ...] = ()
-    """The nodes that are equally good; `node_name` is one of them."""
+    best_rows: RowArray | None = None
+    """The nodes that are equally good; the chosen one is among them."""
     nominated: bool = False
     """The pod took the node it was nominated to, without looking further."""
     diagnosis: Diagnosis | None = None
@@ -57,6 +63,11 @@ class Decision:
     error: str = ""
     """A plugin broke, and this is what it said."""
     n_feasible: int = 0
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The names of the nodes that are equally good, sorted."""
+        return () if self.best_rows is None else tuple(sorted(self.node_names[row] for row in self.best_rows.tolist()))
 
     @property
     def message(self) -> str:
@@ -88,6 +99,8 @@ class Scheduler:
         tie_break: TieBreak,
         percentage: int,
         handle: EngineHandle | None = None,
+        *,
+        keeps_classes: bool = False,
     ) -> None:
         self.cluster = cluster
         self.profile = profile
@@ -96,13 +109,17 @@ class Scheduler:
         self.tie_break = tie_break
         self._percentage = percentage
         self._next_start = 0
+        self._classes = ClassCache(cluster, profile) if keeps_classes else None
+        self.n_decided_by_class = 0
+        """How many decisions came from what was kept for pods alike."""
 
     def decide(self, pod: PodInfo, *, complete: bool = False) -> Decision:
         """Where the pod goes, or why nowhere. `complete` looks at every node and scores even a single one, so that
         the answer can be explained; what is chosen is the same."""
-        decision = Decision(pod, Cycle())
+        decision = Decision(pod, Cycle(), self.cluster.table.names)
         try:
-            self._decide(decision, complete)
+            if complete or not self._decide_by_class(decision):
+                self._decide(decision, complete)
         except PluginError as bug:
             decision.error = bug.message
         return decision
@@ -138,7 +155,7 @@ class Scheduler:
             return False
         decision.nominated = True
         decision.node_name = self.cluster.table.names[row]
-        decision.best = (decision.node_name,)
+        decision.best_rows = np.array([row])
         decision.n_feasible = 1
         return True
 
@@ -153,25 +170,70 @@ class Scheduler:
         if complete:
             return rows[filtered.fits]
         enough = feasible_nodes_to_find(self._percentage, len(rows)) if self.profile.score else 1
-        if not whole_search or enough >= len(rows):
+        if not whole_search:
             return rows[filtered.fits][:enough]
-        found, n_looked_at = cut_search(self.cluster.rows_in_order, filtered.fits, self._next_start, enough)
+        order = self.cluster.rows_in_order
+        if enough >= len(rows):
+            return order[filtered.fits[order]]
+        found, n_looked_at = cut_search(order, filtered.fits, self._next_start, enough)
         self._next_start = (self._next_start + n_looked_at) % len(rows)
         return found
 
     def _choose(self, decision: Decision, feasible: RowArray, complete: bool) -> None:
         nodes = TableView(self.cluster.table, feasible)
         if len(feasible) == 1 and not complete:
-            decision.node_name = nodes.names[0]
-            decision.best = (decision.node_name,)
+            self._choose_among(decision, feasible)
             return
         scored = decision.scored = run_scores(self.profile, decision.cycle, decision.pod, nodes)
         if decision.nominated:
             return
-        top = feasible[scored.total == scored.total.max()]
+        self._choose_among(decision, feasible[scored.total == scored.total.max()])
+
+    def _choose_among(self, decision: Decision, top: RowArray) -> None:
         names = self.cluster.table.names
-        decision.best = tuple(sorted(names[row] for row in top.tolist()))
-        decision.node_name = self.tie_break.choose(decision.best)
+        row = int(top[0]) if len(top) == 1 else self.tie_break.choose_row(top, names)
+        decision.node_name = names[row]
+        decision.best_rows = top
+
+    def _decide_by_class(self, decision: Decision) -> bool:
+        """Decides from what is kept for pods alike; False if that does not answer (nothing kept, or nothing fits)."""
+        if self._classes is None or decision.pod.pod.status.nominated_node_name:
+            return False
+        known = self._classes.find(decision.pod)
+        if known is None:
+            return False
+        fits = self._without_rivals_places(known, decision.pod)
+        n = len(fits)
+        enough = feasible_nodes_to_find(self._percentage, n) if self.profile.score else 1
+        start = self._next_start if enough < n else 0
+        positions, n_looked_at = known.search(fits, start, enough)
+        if len(positions) == 0:
+            return False
+        if enough < n:
+            self._next_start = (start + n_looked_at) % n
+        self.n_decided_by_class += 1
+        decision.cycle = known.cycle.fork()
+        decision.n_feasible = len(positions)
+        if len(positions) == 1:
+            self._choose_among(decision, known.order[positions])
+            return True
+        totals = known.totals(positions)
+        self._choose_among(decision, known.order[positions[totals == totals.max()]])
+        return True
+
+    def _without_rivals_places(self, known: PodClass, pod: PodInfo) -> BoolArray:
+        """Where the pod fits, but for nodes that are promised to others beside whom it would not."""
+        fits = known.fits
+        for node_name in self.cluster.nominations.node_names():
+            row = self.cluster.table.rows.get(node_name)
+            rivals = rivals_on(self.cluster, pod, node_name)
+            if row is None or not rivals or not known.fits[known.position_of[row]]:
+                continue
+            status = check_row_beside(self.cluster, self.profile, known.cycle, pod, row, rivals)
+            if not status.is_success:
+                fits = fits.copy() if fits is known.fits else fits
+                fits[known.position_of[row]] = False
+        return fits
 
     def _make_room(self, decision: Decision, diagnosis: Diagnosis) -> None:
         decision.diagnosis = diagnosis

@@ -11,7 +11,7 @@ from kubesched.framework.status import OK, Status
 def run_pre_enqueue(profile: Profile, pod: PodInfo) -> Status:
     """The first plugin that holds the pod back, or OK."""
     for plugin in profile.pre_enqueue:
-        with guarded(plugin.name, f'running PreEnqueue plugin "{plugin.name}"'):
+        with guarded(plugin.name, 'running PreEnqueue plugin "{}"'):
             status = plugin.pre_enqueue(pod)
         if not status.is_success:
             return status.by(plugin.name)

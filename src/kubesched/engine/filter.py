@@ -106,7 +106,7 @@ def run_filters(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) 
 
 def ask(plugin: FilterStep, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
     """One plugin's verdicts on these nodes."""
-    with guarded(plugin.name, f'running "{plugin.name}" filter plugin'):
+    with guarded(plugin.name, 'running "{}" filter plugin'):
         return plugin.filter(cycle, pod, nodes)
 
 
@@ -118,7 +118,7 @@ def change_state(
     for plugin in profile.pre_filter_extensions:
         if plugin.name in cycle.skip_filter:
             continue
-        with guarded(plugin.name, f'running PreFilter plugin "{plugin.name}"'):
+        with guarded(plugin.name, 'running PreFilter plugin "{}"'):
             change = plugin.add_pod if adding else plugin.remove_pod
             status = change(cycle, pod, other, node)
         if not status.is_success:

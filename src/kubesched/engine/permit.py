@@ -53,7 +53,7 @@ def run_permit(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str, now
     """OK, a rejection, or the pod as one that waits."""
     deadlines: dict[str, float] = {}
     for plugin in profile.permit:
-        with guarded(plugin.name, f'running Permit plugin "{plugin.name}"'):
+        with guarded(plugin.name, 'running Permit plugin "{}"'):
             result = plugin.permit(cycle, pod, node_name)
         status = result.status
         if status.is_rejected:

@@ -18,15 +18,17 @@ class PluginError(Exception):
 class guarded:  # noqa: N801  reads as a verb where it stands: `with guarded(...)`
     """Names the plugin in whatever is raised inside. A class, because it stands on the path of every decision."""
 
-    __slots__ = ("_plugin", "_prefix")
+    __slots__ = ("_doing", "_plugin")
 
-    def __init__(self, plugin: str, prefix: str) -> None:
+    def __init__(self, plugin: str, doing: str) -> None:
+        """`doing` words what broke; `{}` stands for the plugin's name."""
         self._plugin = plugin
-        self._prefix = prefix
+        self._doing = doing
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, bug: BaseException | None, trace: object) -> None:
         if isinstance(bug, Exception) and not isinstance(bug, PluginError):
-            raise PluginError(self._plugin, f"{self._prefix}: {str(bug) or type(bug).__name__}") from bug
+            doing = self._doing.format(self._plugin)
+            raise PluginError(self._plugin, f"{doing}: {str(bug) or type(bug).__name__}") from bug

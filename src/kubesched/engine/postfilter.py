@@ -19,7 +19,7 @@ def run_post_filter(profile: Profile, cycle: Cycle, pod: PodInfo, diagnosis: Dia
     last: PostFilterResult | None = None
     for plugin in profile.post_filter:
         try:
-            with guarded(plugin.name, f'running PostFilter plugin "{plugin.name}"'):
+            with guarded(plugin.name, 'running PostFilter plugin "{}"'):
                 result = plugin.post_filter(cycle, pod, diagnosis)
         except PluginError as bug:
             return PostFilterResult(Status.error(bug.message).by(plugin.name))

@@ -38,7 +38,7 @@ def _run(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable, skipped
     narrowed_by: list[str] = []
     rejection = OK
     for plugin in profile.pre_filter:
-        with guarded(plugin.name, f'running PreFilter plugin "{plugin.name}"'):
+        with guarded(plugin.name, 'running PreFilter plugin "{}"'):
             result = plugin.pre_filter(cycle, pod, nodes)
         status = result.status
         if status.is_skip:

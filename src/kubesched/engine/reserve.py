@@ -12,7 +12,7 @@ from kubesched.framework.status import OK, Status
 def run_reserve(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
     """All or nothing: if a plugin refuses, every plugin gives back what it kept."""
     for plugin in profile.reserve:
-        with guarded(plugin.name, f'running Reserve plugin "{plugin.name}"'):
+        with guarded(plugin.name, 'running Reserve plugin "{}"'):
             status = plugin.reserve(cycle, pod, node_name)
         if not status.is_success:
             run_unreserve(profile, cycle, pod, node_name)
@@ -22,5 +22,5 @@ def run_reserve(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) ->
 
 def run_unreserve(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
     for plugin in reversed(profile.reserve):
-        with guarded(plugin.name, f'running Unreserve plugin "{plugin.name}"'):
+        with guarded(plugin.name, 'running Unreserve plugin "{}"'):
             plugin.unreserve(cycle, pod, node_name)

@@ -27,7 +27,7 @@ def check_row(cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, ro
     for step in profile.filter:
         if step.name in cycle.skip_filter:
             continue
-        with guarded(step.name, f'running "{step.name}" filter plugin'):
+        with guarded(step.name, 'running "{}" filter plugin'):
             if step.filter_node is not None:
                 status = step.filter_node(cycle, pod, node)
             else:

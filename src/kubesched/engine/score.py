@@ -37,7 +37,7 @@ class ScoreOutcome:
 def run_scores(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> ScoreOutcome:
     if not profile.score:
         return ScoreOutcome(nodes, [], np.ones(len(nodes), dtype=np.int64))
-    _run_pre_score(profile, cycle, pod, nodes)
+    run_pre_score(profile, cycle, pod, nodes)
     total = np.zeros(len(nodes), dtype=np.int64)
     found = []
     for plugin in profile.score:
@@ -49,10 +49,10 @@ def run_scores(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -
     return ScoreOutcome(nodes, found, total)
 
 
-def _run_pre_score(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> None:
+def run_pre_score(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> None:
     skipped = set()
     for plugin in profile.pre_score:
-        with guarded(plugin.name, f'running PreScore plugin "{plugin.name}"'):
+        with guarded(plugin.name, 'running PreScore plugin "{}"'):
             status = plugin.pre_score(cycle, pod, nodes)
         if status.is_skip:
             skipped.add(plugin.name)
@@ -62,11 +62,10 @@ def _run_pre_score(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTabl
 
 
 def _score(plugin: ScoreStep, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PluginScores:
-    failed = f'plugin "{plugin.name}" failed with'
-    with guarded(plugin.name, f"running Score plugins: {failed}"):
+    with guarded(plugin.name, 'running Score plugins: plugin "{}" failed with'):
         scores = raw = plugin.score(cycle, pod, nodes)
     if plugin.normalize is not None:
-        with guarded(plugin.name, f"running Normalize on Score plugins: {failed}"):
+        with guarded(plugin.name, 'running Normalize on Score plugins: plugin "{}" failed with'):
             scores = plugin.normalize(cycle, pod, nodes, raw)
     outside = (scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)
     if outside.any():

@@ -6,10 +6,16 @@ from collections.abc import Sequence
 from random import Random
 from typing import Protocol
 
+from kubesched.framework.nodes import RowArray
+
 
 class TieBreak(Protocol):
     def choose(self, names: Sequence[str]) -> str:
         """One of several nodes that are equally good."""
+        ...
+
+    def choose_row(self, rows: RowArray, names: Sequence[str]) -> int:
+        """One of several rows, in search order, that are equally good."""
         ...
 
     def offset(self, n: int) -> int:
@@ -23,6 +29,9 @@ class ByName:
     def choose(self, names: Sequence[str]) -> str:
         return min(names)
 
+    def choose_row(self, rows: RowArray, names: Sequence[str]) -> int:
+        return int(min(rows.tolist(), key=names.__getitem__))
+
     def offset(self, n: int) -> int:
         return 0
 
@@ -35,6 +44,9 @@ class Seeded:
 
     def choose(self, names: Sequence[str]) -> str:
         return names[self._random.randrange(len(names))]
+
+    def choose_row(self, rows: RowArray, names: Sequence[str]) -> int:
+        return int(rows[self._random.randrange(len(rows))])
 
     def offset(self, n: int) -> int:
         return self._random.randrange(n) if n else 0

@@ -33,5 +33,13 @@ class Cycle:
         assert found is None or isinstance(found, kind)
         return found
 
+    def fork(self) -> Cycle:
+        """A cycle that begins with what this one remembers, and goes on by itself."""
+        forked = Cycle()
+        forked._states = self._states.copy()
+        forked.skip_filter = self.skip_filter
+        forked.skip_score = self.skip_score
+        return forked
+
     def drop(self, kind: type[object]) -> None:
         self._states.pop(kind, None)

@@ -95,11 +95,15 @@ class PodShape:
 class PodInfo:
     """One pod. Cheap: everything derived lives in its shape."""
 
-    __slots__ = ("pod", "shape")
+    __slots__ = ("key", "pod", "shape", "uid")
 
     def __init__(self, pod: Pod, shape: PodShape) -> None:
+        metadata = pod.metadata
         self.pod = pod
         self.shape = shape
+        self.key = PodKey(f"{metadata.namespace}/{metadata.name}")
+        self.uid: str = metadata.uid or self.key
+        """The uid, or for manifests that never met an API server, the key in its place."""
 
     @property
     def name(self) -> str:
@@ -108,15 +112,6 @@ class PodInfo:
     @property
     def namespace(self) -> str:
         return self.pod.metadata.namespace
-
-    @property
-    def key(self) -> PodKey:
-        return self.pod.pod_key
-
-    @property
-    def uid(self) -> str:
-        """The uid, or for manifests that never met an API server, the key in its place."""
-        return self.pod.metadata.uid or self.pod.pod_key
 
     def is_same_as(self, pod: Pod) -> bool:
         """Whether the object is this pod, perhaps in another state."""

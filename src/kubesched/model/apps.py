@@ -1,20 +1,46 @@
-"""Replica sets and stateful sets: what the default spread constraints take their selector from."""
+"""Replica sets and stateful sets. The default spread constraints take their selectors from them.
+
+Next: `workloads` for the controllers that scheduling itself never looks at.
+"""
 
 from __future__ import annotations
 
+from kubesched.model.core import PodTemplateSpec
 from kubesched.model.meta import KubeObject, KubeStruct, LabelSelector
+from kubesched.model.volumes import PersistentVolumeClaimTemplate
 
 
 class ReplicaSetSpec(KubeStruct, frozen=True):
+    replicas: int | None = None
     selector: LabelSelector | None = None
+    template: PodTemplateSpec | None = None
 
 
 class ReplicaSet(KubeObject, frozen=True):
     spec: ReplicaSetSpec = ReplicaSetSpec()
 
 
+class StatefulSetOrdinals(KubeStruct, frozen=True):
+    start: int = 0
+
+
+class StatefulSetRollingUpdate(KubeStruct, frozen=True):
+    partition: int = 0
+
+
+class StatefulSetUpdateStrategy(KubeStruct, frozen=True):
+    type: str = "RollingUpdate"
+    rolling_update: StatefulSetRollingUpdate | None = None
+
+
 class StatefulSetSpec(KubeStruct, frozen=True):
+    replicas: int | None = None
     selector: LabelSelector | None = None
+    template: PodTemplateSpec | None = None
+    volume_claim_templates: tuple[PersistentVolumeClaimTemplate, ...] | None = None
+    pod_management_policy: str = "OrderedReady"
+    ordinals: StatefulSetOrdinals | None = None
+    update_strategy: StatefulSetUpdateStrategy | None = None
 
 
 class StatefulSet(KubeObject, frozen=True):

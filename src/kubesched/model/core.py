@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from kubesched.model.amounts import ResourceList
-from kubesched.model.meta import KubeObject, KubeStruct, LabelSelector, PodKey
+from kubesched.model.meta import KubeObject, KubeStruct, LabelSelector, ObjectMeta, PodKey
 from kubesched.model.volumes import Volume
 
 # -- Pods ------------------------------------------------------------------------------------------------------------
@@ -179,6 +179,13 @@ class PodSpec(KubeStruct, frozen=True):
     termination_grace_period_seconds: int | None = None
 
 
+class PodTemplateSpec(KubeStruct, frozen=True):
+    """What a controller makes its pods from."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+
+
 class PodCondition(KubeStruct, frozen=True):
     type: str
     status: str = ""
@@ -306,7 +313,9 @@ class Service(KubeObject, frozen=True):
 
 
 class ReplicationControllerSpec(KubeStruct, frozen=True):
+    replicas: int | None = None
     selector: dict[str, str] | None = None
+    template: PodTemplateSpec | None = None
 
 
 class ReplicationController(KubeObject, frozen=True):

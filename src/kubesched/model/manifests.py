@@ -1,15 +1,17 @@
 """Objects from JSON and YAML: single ones, lists, and streams of documents, straight into typed structs.
 
 JSON lists are cut into items without decoding them, and each item is decoded once, into the struct of its kind. Kinds
-that scheduling does not look at are left out and reported, so that a whole dump of a cluster can be given.
+that are not asked for (at first: those that scheduling does not look at) are left out and reported, so that a whole
+dump of a cluster can be given.
 
 Errors name the source, the object and the field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import msgspec
 import yaml
@@ -17,8 +19,11 @@ import yaml
 from kubesched.model import apps, core, policy, resource, storage
 from kubesched.model.collector import collector_paused
 from kubesched.model.meta import KubeObject
+from kubesched.model.workloads import WORKLOAD_KINDS
 
-KINDS: dict[tuple[str, str], type[KubeObject]] = {
+Kinds = Mapping[tuple[str, str], type[KubeObject]]
+
+KINDS: Kinds = {
     ("", "Pod"): core.Pod,
     ("", "Node"): core.Node,
     ("", "Namespace"): core.Namespace,
@@ -42,6 +47,9 @@ KINDS: dict[tuple[str, str], type[KubeObject]] = {
 }
 """(API group, kind) of every object the scheduler looks at."""
 
+KINDS_WITH_WORKLOADS: Kinds = {**KINDS, **WORKLOAD_KINDS}
+"""And of those that make pods."""
+
 _NAMESPACED: frozenset[type[KubeObject]] = frozenset(
     {
         core.Pod,
@@ -54,6 +62,7 @@ _NAMESPACED: frozenset[type[KubeObject]] = frozenset(
         policy.PodDisruptionBudget,
         resource.ResourceClaim,
         resource.ResourceClaimTemplate,
+        *WORKLOAD_KINDS.values(),
     }
 )
 
@@ -70,11 +79,13 @@ class ManifestError(ValueError):
 
 @dataclass(slots=True)
 class Manifests:
-    """What was read: the objects, where each came from, and the kinds that were passed over with their numbers."""
+    """What was read: the objects, where each came from, and the kinds that were passed over with their numbers.
+    `kinds` are those that are taken."""
 
     objects: list[KubeObject] = field(default_factory=list)
     sources: dict[int, str] = field(default_factory=dict)
     ignored: dict[str, int] = field(default_factory=dict)
+    kinds: Kinds = field(default_factory=lambda: KINDS)
 
     def source_of(self, item: KubeObject) -> str:
         return self.sources.get(id(item), "")
@@ -93,14 +104,16 @@ class _RawList(msgspec.Struct, rename="camel", gc=False):
 
 _decode_header = msgspec.json.Decoder(_Header).decode
 _decode_list = msgspec.json.Decoder(_RawList).decode
-_decoders: dict[type[KubeObject], Callable[[bytes | msgspec.Raw], KubeObject]] = {
-    kind: msgspec.json.Decoder(kind).decode for kind in KINDS.values()
-}
 
 
-def read(data: bytes, source: str, into: Manifests | None = None) -> Manifests:
-    """All objects in a JSON or YAML text."""
-    found = Manifests() if into is None else into
+@cache
+def _decoder(struct: type[KubeObject]) -> Callable[[bytes | msgspec.Raw], KubeObject]:
+    return msgspec.json.Decoder(struct).decode
+
+
+def read(data: bytes, source: str, into: Manifests | None = None, *, kinds: Kinds = KINDS) -> Manifests:
+    """All objects of these kinds in a JSON or YAML text."""
+    found = Manifests(kinds=kinds) if into is None else into
     with collector_paused():
         _read(data, source, found)
     return found
@@ -118,9 +131,9 @@ def _read(data: bytes, source: str, found: Manifests) -> None:
     _read_yaml(data, source, found)
 
 
-def from_dicts(manifests: Iterable[object], source: str = "") -> Manifests:
+def from_dicts(manifests: Iterable[object], source: str = "", *, kinds: Kinds = KINDS) -> Manifests:
     """Objects from manifests as Python dictionaries; lists among them are unpacked."""
-    found = Manifests()
+    found = Manifests(kinds=kinds)
     for index, document in enumerate(manifests):
         _read_document(document, source, f"[{index}]", found)
     return found
@@ -155,7 +168,7 @@ def _read_json_item(
     if struct is None:
         return
     try:
-        decoded = _decoders[struct](item)
+        decoded = _decoder(struct)(item)
     except msgspec.DecodeError as problem:
         name = _name_in(msgspec.json.decode(item)) or where
         raise ManifestError(source, f"{kind} {name}", _plain(problem)) from None
@@ -225,7 +238,7 @@ def _struct_for(api_version: str, kind: str, source: str, where: str, found: Man
         missing = "kind" if not kind else "apiVersion"
         raise ManifestError(source, where, f"not a Kubernetes object: {missing} is missing")
     group = api_version.rpartition("/")[0]
-    struct = KINDS.get((group, kind))
+    struct = found.kinds.get((group, kind))
     if struct is None:
         name = f"{api_version} {kind}"
         found.ignored[name] = found.ignored.get(name, 0) + 1

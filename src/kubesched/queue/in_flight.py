@@ -43,8 +43,9 @@ class InFlightPods:
     def get(self, uid: str) -> QueuedPodInfo | None:
         return self._pods.get(uid)
 
-    def find(self, key: PodKey) -> QueuedPodInfo | None:
-        return next((queued for queued in self._pods.values() if queued.key == key), None)
+    def named(self, key: PodKey) -> list[QueuedPodInfo]:
+        """More than one if a pod was deleted during its attempt, and its successor is being tried already."""
+        return [queued for queued in self._pods.values() if queued.key == key]
 
     def start(self, queued: QueuedPodInfo) -> None:
         queued.flight_start = self._first + len(self._log)

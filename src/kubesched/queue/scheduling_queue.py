@@ -145,8 +145,7 @@ class SchedulingQueue:
         for key in keys:
             queued = self._pods.by_key.get(key)
             if queued is None:
-                flying = self._in_flight.find(key)
-                if flying is not None:
+                for flying in self._in_flight.named(key):
                     self._record(FORCE_ACTIVATE, None, flying.info.pod)
             elif queued.heap is not self._pods.active:
                 from_backoff = queued.heap is not None

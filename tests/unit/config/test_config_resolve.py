@@ -286,12 +286,17 @@ def test_mistakes_of_all_profiles_are_told(capabilities: Capabilities) -> None:
     config = configuration(
         {"schedulerName": "a", "plugins": {"score": {"enabled": [{"name": "Foo"}]}}},
         {"schedulerName": "b", "plugins": {"bind": {"disabled": [{"name": "*"}]}}},
+        sorted_by("c", "PrioritySort DefaultBinder"),
+        sorted_by("d", "OtherSort DefaultBinder"),
+        extenders=EXTENDERS,
     )
     with pytest.raises(ConfigError) as caught:
-        resolve_profiles(config, capabilities, "f")
+        resolve_profiles(config, {**capabilities, "OtherSort": {"queueSort"}}, "f")
     assert [error.path for error in caught.value.errors] == [
         "profiles[0].plugins.score.enabled",
         "profiles[1].plugins.bind",
+        "profiles[2].pluginConfig",
+        "profiles[3].pluginConfig",
     ]
 
 

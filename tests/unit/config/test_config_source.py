@@ -33,7 +33,9 @@ def parsed(text: str | bytes) -> Any:
         pytest.param("a: yes\nb: off\nc: n", {"a": True, "b": False, "c": False}, id="booleans of YAML 1.1"),
         pytest.param("a: 'yes'", {"a": "yes"}, id="quotes make text"),
         pytest.param("a: ~\nb:\nc: null", {"a": None, "b": None, "c": None}, id="nulls"),
-        pytest.param("2: a\ntrue: b\n~: c", {"2": "a", "true": "b", "null": "c"}, id="keys become text"),
+        pytest.param(
+            "2: a\ntrue: b\nno: c\n~: d", {"2": "a", "true": "b", "false": "c", "null": "d"}, id="keys become text"
+        ),
         pytest.param("a: &x {b: 1}\nc: *x", {"a": {"b": 1}, "c": {"b": 1}}, id="an alias"),
         pytest.param("a: &x {b: 1}\nc: {<<: *x, d: 2}", {"a": {"b": 1}, "c": {"b": 1, "d": 2}}, id="a merge key"),
         pytest.param('  {"a": [1, null]}', {"a": [1, None]}, id="JSON"),
@@ -60,7 +62,10 @@ def test_text_is_read_as_kubernetes_reads_it(text: str | bytes, value: Any) -> N
             id="all of them are told",
         ),
         pytest.param('1: a\n"1": b', ['1: duplicate field "1" (line 2)'], id="a number and a text that are alike"),
-        pytest.param('{"a": [{"b": 1, "b": 2}]}', ['a[0].b: duplicate field "b"'], id="in JSON"),
+        pytest.param(
+            "a: &x {b: 1, b: 2}\nc: *x", ['a.b: duplicate field "b" (line 1)'], id="under an alias they are told once"
+        ),
+        pytest.param('{"a": [{"b": 1, "c": 1, "b": 2}]}', ['a[0].b: duplicate field "b"'], id="in JSON"),
     ],
 )
 def test_keys_given_twice_are_told_with_their_path(text: str, messages: list[str]) -> None:

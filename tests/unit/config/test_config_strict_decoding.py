@@ -20,6 +20,14 @@ def with_args(plugin: str, args: Any) -> dict[str, Any]:
 
 
 ARGS = "profiles[0].pluginConfig[0].args"
+CONSTRAINT_MISTAKES = (
+    f'{ARGS}.defaultingType: Invalid value: "System": when .defaultConstraints are not empty',
+    f"{ARGS}.defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf)",
+    f"{ARGS}.defaultConstraints[0].topologyKey: Required value: can not be empty",
+    f"{ARGS}.defaultConstraints[0].whenUnsatisfiable: Required value: can not be empty",
+    f"{ARGS}.defaultConstraints[0].labelSelector: Forbidden: "
+    "constraint must not define a selector, as they deduced for each pod",
+)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +61,24 @@ ARGS = "profiles[0].pluginConfig[0].args"
             ),
             [f'{ARGS}.defaultConstraints[0].x: unknown field "x"'],
             id="in an object of the core group",
+        ),
+        pytest.param(
+            with_args("PodTopologySpread", {"defaultConstraints": [{"labelSelector": {"matchLabels": "a=b"}}]}),
+            [
+                f'{ARGS}.defaultConstraints[0].labelSelector.matchLabels: Invalid value: "a=b": must be of type object',
+                *CONSTRAINT_MISTAKES,
+            ],
+            id="text for a mapping",
+        ),
+        pytest.param(
+            with_args(
+                "PodTopologySpread", {"defaultConstraints": [{"labelSelector": {"matchLabels": {"a": 1, "b": "c"}}}]}
+            ),
+            [
+                f"{ARGS}.defaultConstraints[0].labelSelector.matchLabels[a]: Invalid value: 1: must be of type string",
+                *CONSTRAINT_MISTAKES,
+            ],
+            id="a number within a mapping",
         ),
         pytest.param({"parallelism": "16"}, ['parallelism: Invalid value: "16": must be of type int32'], id="text"),
         pytest.param({"parallelism": True}, ["parallelism: Invalid value: true: must be of type int32"], id="bool"),
@@ -174,6 +200,12 @@ def test_mistakes_are_told_with_their_path(mistakes: Mistakes, fields: dict[str,
 )
 def test_what_kubernetes_takes_is_taken(mistakes: Mistakes, fields: dict[str, Any]) -> None:
     assert mistakes(fields) == []
+
+
+def test_a_whole_number_with_a_fraction_is_an_integer_in_yaml_but_not_in_json() -> None:
+    assert load(HEADER + "parallelism: 2.0", "f").parallelism == 2
+    with pytest.raises(ConfigError, match=r"parallelism: Invalid value: 2.0: must be of type int32"):
+        load(f'{{"apiVersion": "{API_VERSION}", "kind": "KubeSchedulerConfiguration", "parallelism": 2.0}}', "f")
 
 
 def test_arguments_of_other_plugins_pass_through() -> None:

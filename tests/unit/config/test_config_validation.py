@@ -217,7 +217,7 @@ def test_a_managed_resource_with_a_malformed_name_is_told_its_form(mistakes: Mis
                     {
                         "schedulerName": name,
                         "plugins": {"queueSort": enabled("A")},
-                        "pluginConfig": [{"name": "A", "args": {"x": 1}}],
+                        "pluginConfig": [{"name": "Z"}, {"name": "A", "args": {"x": 1}}],
                     }
                     for name in ("a", "b")
                 ]

@@ -91,6 +91,11 @@ def field(operator: str, *values: str) -> dict[str, Any]:
             id="an operator that fields do not have",
         ),
         pytest.param(
+            {"matchFields": [{"key": "metadata.name", "operator": "In"}]},
+            [f"{TERM}.matchFields[0].values: Invalid value: null: must have one element"],
+            id="a field with values left out",
+        ),
+        pytest.param(
             field("In", "a", "b"),
             [f'{TERM}.matchFields[0].values: Invalid value: ["a","b"]: must have one element'],
             id="a field with two values",

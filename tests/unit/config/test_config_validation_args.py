@@ -189,6 +189,18 @@ REJECTED = [
     ),
     pytest.param(
         "PodTopologySpread",
+        {"defaultingType": "List", "defaultConstraints": [None, {"topologyKey": "a"}]},
+        [
+            "defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf)",
+            "defaultConstraints[0].topologyKey: Required value: can not be empty",
+            "defaultConstraints[0].whenUnsatisfiable: Required value: can not be empty",
+            "defaultConstraints[1].maxSkew: Invalid value: 0: not in valid range (0, inf)",
+            "defaultConstraints[1].whenUnsatisfiable: Required value: can not be empty",
+        ],
+        id="null is an empty constraint",
+    ),
+    pytest.param(
+        "PodTopologySpread",
         spread(whenUnsatisfiable="Pray"),
         [
             'defaultConstraints[0].whenUnsatisfiable: Unsupported value: "Pray": '

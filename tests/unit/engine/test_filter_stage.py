@@ -62,7 +62,7 @@ class OnePodPerNode:
 def _profile(*plugins: Any) -> Profile:
     stages = (
         "pre_enqueue queue_sort pre_filter pre_filter_extensions post_filter pre_score score "
-        "reserve permit pre_bind bind post_bind"
+        "reserve permit pre_bind bind post_bind emitters"
     )
     empty: dict[str, Any] = {stage: [] for stage in stages.split()}
     steps = [filter_step(plugin) for plugin in plugins]

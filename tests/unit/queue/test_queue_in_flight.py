@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from queue_driver import NODE_ADD, NODE_LABEL, POD_LABEL, SLICE_ADD, Answers, Play, info_of, key, node, on, pod
+from queue_driver import NODE_ADD, NODE_LABEL, POD_LABEL, SLICE_ADD, Answers, Play, info_of, key, names, node, on, pod
 
 from kubesched.framework import Hint, PodInfo
 from kubesched.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
@@ -95,6 +95,18 @@ def test_activating_a_pod_in_flight_counts_when_it_comes_back() -> None:
     play.popped = first
     play.reject("Fit")
     assert (play.where("a"), play.where("b")) == ("backoff", "unschedulable")
+
+
+def test_activation_is_not_lost_on_a_predecessor_of_the_same_name() -> None:
+    play = Play(FIT)
+    play.add("a")
+    play.pop()
+    play.queue.delete(info_of(pod("a")))
+    play.add("a", uid="second")
+    play.pop()
+    play.queue.activate([key("a")], play.now_s)
+    play.reject("Fit")
+    assert names(play.queue.contents.backoff) == ["a"]
 
 
 def test_a_pod_that_was_done_before_it_failed_is_retried() -> None:

@@ -38,18 +38,16 @@ _ALL_NODES = 100
 
 
 class WhatIf:
-    """Questions about one pod on one cluster. Counts its trials, so that a search can be kept within bounds."""
+    """Questions about one pod on one cluster."""
 
     def __init__(self, cluster: Cluster, scheduler: Scheduler, pod: PodInfo) -> None:
         self.cluster = cluster
         self.pod = pod
-        self.n_trials = 0
         filters_only = replace(scheduler.profile, post_filter=[], pre_score=[], score=[])
         self._trial = Scheduler(cluster, filters_only, ByName(), _ALL_NODES)
 
     def fits_on(self, actions: Iterable[Action]) -> tuple[str, ...]:
         """The nodes on which the pod would fit after these actions, by name; none if a plugin breaks."""
-        self.n_trials += 1
         with self._after(actions) as pod:
             decision = self._trial.decide(pod, complete=True)
             if decision.error or decision.filtered is None:

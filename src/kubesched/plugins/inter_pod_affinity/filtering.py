@@ -58,10 +58,13 @@ class AffinityFilterState:
         """Whether every node will do, so that there is nothing to filter."""
         return not self._toward and not self._away and self._unwelcoming.n_pods == 0
 
-    def change(self, pod: PodInfo, row: int, by: int) -> None:
-        """A pod comes to a row, or leaves it."""
-        for counts, key in self._concerns.of(pod):
+    def change(self, pod: PodInfo, row: int, by: int) -> bool:
+        """A pod comes to a row, or leaves it. False if there was nothing to filter, and now there is."""
+        concerns = self._concerns.of(pod)
+        was_idle = bool(concerns) and self.is_idle
+        for counts, key in concerns:
             counts.change(key, row, by)
+        return not was_idle or self.is_idle
 
     def verdicts(self, nodes: NodeTable) -> Verdicts:
         """A node's reason is the first of the three that applies."""

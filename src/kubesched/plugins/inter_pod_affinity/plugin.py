@@ -111,14 +111,11 @@ class InterPodAffinity:
 
     def pod_changed(self, cycle: Cycle, _pod: PodInfo, changed: PodInfo, node: NodeInfo, *, added: bool) -> bool:
         """Cannot follow where a stage that was left out has something to say from now on."""
-        followed = True
-        for kind in (AffinityFilterState, AffinityScoreState):
-            state: AffinityFilterState | AffinityScoreState | None = cycle.find(kind)
-            if state is not None:
-                was_idle = state.is_idle
-                state.change(changed, node.row, 1 if added else -1)
-                followed = followed and (state.is_idle or not was_idle)
-        return followed
+        filtering, scoring = cycle.find(AffinityFilterState), cycle.find(AffinityScoreState)
+        by = 1 if added else -1
+        filter_followed = filtering is None or filtering.change(changed, node.row, by)
+        score_followed = scoring is None or scoring.change(changed, node.row, by)
+        return filter_followed and score_followed
 
 
 def _change(cycle: Cycle, changed: PodInfo, row: int, by: int) -> Status:

@@ -62,10 +62,13 @@ class AffinityScoreState:
         """Whether no term matched any pod, so that there is nothing to score."""
         return self._weights.n_pods == 0
 
-    def change(self, pod: PodInfo, row: int, by: int) -> None:
-        """A pod comes to a row, or leaves it."""
-        for key, weight in self._concerns.of(pod):
+    def change(self, pod: PodInfo, row: int, by: int) -> bool:
+        """A pod comes to a row, or leaves it. False if there was nothing to score, and now there is."""
+        concerns = self._concerns.of(pod)
+        was_idle = bool(concerns) and self.is_idle
+        for key, weight in concerns:
             self._weights.change(key, row, by, weight)
+        return not was_idle or self.is_idle
 
     def scores(self, nodes: NodeTable) -> Scores:
         total: Scores | None = None

@@ -12,6 +12,7 @@ Next: `scoring` for the soft constraints.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +21,7 @@ from kubesched.framework.nodes import MISSING, CodeArray, Column, IntArray, Node
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.verdicts import BoolArray, Verdicts
 from kubesched.plugins.pod_topology_spread.constraints import SpreadConstraint
+from kubesched.plugins.pod_topology_spread.counted_pods import CountedPods
 from kubesched.plugins.pod_topology_spread.inclusion import InclusionPolicies, with_all_keys
 from kubesched.plugins.pod_topology_spread.row_counts import RowCounts
 
@@ -33,7 +35,18 @@ _NO_DOMAIN = 2**31 - 1
 class ConstraintDomains:
     """The domains of one constraint, and how many matching pods each holds."""
 
-    __slots__ = ("_codes", "_counts", "_eligible", "_minimum", "_populated", "_self_match", "constraint")
+    __slots__ = (
+        "_codes",
+        "_counts",
+        "_eligible",
+        "_has_unlabelled",
+        "_levels",
+        "_lowest",
+        "_populated",
+        "_room",
+        "_too_few",
+        "constraint",
+    )
 
     def __init__(
         self,
@@ -46,7 +59,8 @@ class ConstraintDomains:
         self.constraint = constraint
         self._codes = column.codes
         self._eligible = eligible
-        self._self_match = self_match
+        self._room = constraint.max_skew - self_match
+        self._has_unlabelled = bool((column.codes == MISSING).any())
         counted = column.codes[eligible]
         n_values = len(column.values)
         # One entry more than there are values: the code `MISSING` finds it, and it stays 0.
@@ -54,27 +68,42 @@ class ConstraintDomains:
         self._counts[:-1] = np.bincount(counted, weights=row_counts[eligible], minlength=n_values)
         self._populated = np.zeros(n_values + 1, dtype=np.bool_)
         self._populated[counted] = True
-        self._minimum: int | None = None
+        held = self._counts[self._populated]
+        self._too_few = len(held) < constraint.min_domains
+        self._lowest = int(held.min(initial=_NO_DOMAIN))
+        self._levels: Counter[int] | None = None
 
-    def too_many(self, codes: CodeArray) -> BoolArray:
-        """Which of these domains could not take the pod."""
-        most = self.constraint.max_skew + self._global_minimum() - self._self_match
-        found: BoolArray = self._counts[codes] > most
-        return found
+    def unlabelled(self, codes: CodeArray) -> BoolArray | None:
+        """Which of these nodes are in no domain; None if no node at all is."""
+        return codes == MISSING if self._has_unlabelled else None
 
-    def change(self, pod: PodInfo, row: int, by: int) -> None:
-        """A pod comes to a row, or leaves it."""
-        if self._eligible[row] and self.constraint.selector.matches(pod.labels):
-            self._counts[self._codes[row]] += by
-            self._minimum = None
+    def too_many(self, codes: CodeArray) -> BoolArray | None:
+        """Which of these domains could not take the pod; None if all of them could."""
+        full = self._counts > self._room + self._global_minimum()
+        full[MISSING] = False
+        return full.take(codes) if full.any() else None
+
+    def change(self, row: int, by: int) -> None:
+        """A matching pod comes to a row, or leaves it: one domain moves up or down by one level."""
+        if not self._eligible[row]:
+            return
+        levels = self._levels
+        if levels is None:
+            levels = self._levels = Counter(self._counts[self._populated].tolist())
+        code = self._codes[row]
+        before = int(self._counts[code])
+        after = before + by
+        self._counts[code] = after
+        levels[before] -= 1
+        levels[after] += 1
+        if not levels[before]:
+            del levels[before]
+        if after < self._lowest or (before == self._lowest and before not in levels):
+            self._lowest = after
 
     def _global_minimum(self) -> int:
         """Matching pods in the emptiest domain; with fewer domains than asked for, one is taken to be empty."""
-        if self._minimum is None:
-            held = self._counts[self._populated]
-            too_few = len(held) < self.constraint.min_domains
-            self._minimum = 0 if too_few else int(held.min(initial=_NO_DOMAIN))
-        return self._minimum
+        return 0 if self._too_few else self._lowest
 
 
 class SpreadFilterState:
@@ -86,6 +115,7 @@ class SpreadFilterState:
         whole = nodes.whole
         complete = with_all_keys(constraints, whole)
         policies = InclusionPolicies(pod, whole)
+        self._counted = CountedPods(pod.namespace, constraints)
         self._domains = [
             ConstraintDomains(
                 constraint,
@@ -98,17 +128,32 @@ class SpreadFilterState:
         ]
 
     def change(self, pod: PodInfo, row: int, by: int) -> None:
-        """A pod of the same namespace comes to a row, or leaves it."""
+        """As if a pod of the same namespace came to a row, or left it."""
         for domains in self._domains:
-            domains.change(pod, row, by)
+            if domains.constraint.selector.matches(pod.labels):
+                domains.change(row, by)
+
+    def follow(self, pod: PodInfo, row: int, by: int) -> None:
+        """A pod did come to a row, or leave it."""
+        for number in self._counted.by(pod):
+            self._domains[number].change(row, by)
 
     def verdicts(self, nodes: NodeTable) -> Verdicts:
         """The first constraint that a node does not meet gives the reason."""
-        unlabelled = np.zeros(len(nodes), dtype=np.bool_)
-        skewed = np.zeros(len(nodes), dtype=np.bool_)
+        unlabelled: BoolArray | None = None
+        skewed: BoolArray | None = None
         for domains in self._domains:
             codes = nodes.label(domains.constraint.topology_key).codes
-            missing = codes == MISSING
-            unlabelled |= missing & ~skewed
-            skewed |= domains.too_many(codes) & ~missing & ~unlabelled
-        return Verdicts.combine([(REASON_MISSING_LABEL, unlabelled, True), (REASON_CONSTRAINTS, skewed, False)])
+            unlabelled = _joined(unlabelled, domains.unlabelled(codes), skewed)
+            skewed = _joined(skewed, domains.too_many(codes), unlabelled)
+        findings = ((REASON_MISSING_LABEL, unlabelled, True), (REASON_CONSTRAINTS, skewed, False))
+        return Verdicts.combine((reason, mask, flag) for reason, mask, flag in findings if mask is not None)
+
+
+def _joined(mask: BoolArray | None, more: BoolArray | None, other: BoolArray | None) -> BoolArray | None:
+    """The nodes of the mask, and more of them, as far as they are not among the others."""
+    if more is None:
+        return mask
+    if other is not None:
+        more = more & ~other
+    return more if mask is None else mask | more

@@ -25,6 +25,7 @@ from kubesched.framework import (
 )
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.scores import Scores
+from kubesched.framework.stages import Scope
 from kubesched.framework.status import SKIP
 from kubesched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
@@ -45,6 +46,8 @@ class PodTopologySpread:
     """Keeps pods of a kind spread over topologies such as zones and hosts."""
 
     name: ClassVar[str] = "PodTopologySpread"
+    filter_scope: ClassVar[Scope] = Scope.CLUSTER
+    score_scope: ClassVar[Scope] = Scope.CLUSTER
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._source = ConstraintSource(
@@ -108,6 +111,18 @@ class PodTopologySpread:
 
     def normalize_score(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
         return cycle.get(SpreadScoreState).normalize(nodes, scores)
+
+    # -- pods that come and go -----------------------------------------------------------------------------------------
+
+    def pod_changed(self, cycle: Cycle, _pod: PodInfo, changed: PodInfo, node: NodeInfo, *, added: bool) -> bool:
+        """Unlike `add_pod`, counts as PreFilter does. A pod without constraints has none whatever pods there are."""
+        by = 1 if added else -1
+        cycle.drop(RowCounts)
+        if (filtering := cycle.find(SpreadFilterState)) is not None:
+            filtering.follow(changed, node.row, by)
+        if (scoring := cycle.find(SpreadScoreState)) is not None:
+            scoring.follow(changed, node.row, by)
+        return True
 
 
 def _change(cycle: Cycle, pod: PodInfo, changed: PodInfo, row: int, by: int) -> Status:

@@ -3,6 +3,9 @@
 The raw score is the number of matching pods in each of the node's domains, weighted so that topologies with few domains
 count as much as those with many; `normalize` turns it round. Hosts are counted one by one, other domains as a whole.
 
+Counts are of the whole cluster and follow pods that come and go. How many domains there are, and so their weight, is a
+matter of the nodes to be scored: the feasible ones.
+
 Next: `hints` for when a rejected pod deserves another try.
 """
 
@@ -10,38 +13,95 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.nodes import MISSING, CodeArray, Column, NodeTable
+from kubesched.framework.nodes import MISSING, CodeArray, Column, IntArray, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import MAX_NODE_SCORE, Scores
 from kubesched.framework.verdicts import BoolArray
 from kubesched.plugins.pod_topology_spread.constraints import HOSTNAME_LABEL, SpreadConstraint
+from kubesched.plugins.pod_topology_spread.counted_pods import CountedPods
 from kubesched.plugins.pod_topology_spread.inclusion import InclusionPolicies, with_all_keys
 from kubesched.plugins.pod_topology_spread.row_counts import RowCounts
 
 FloatArray = NDArray[np.float64]
+Spread = TypeVar("Spread", FloatArray, Scores)
+
+_SAMPLE = 200
+"""Nodes among which every domain of a common topology is met."""
 
 
-class WeightedDomains:
-    """The domains of one soft constraint: what a node in each of them scores."""
+class ScoredDomains:
+    """The domains of one soft constraint, and how many matching pods each holds."""
 
-    __slots__ = ("_by_row", "_scores", "topology_key")
+    __slots__ = ("_codes", "_counts", "_included", "_most_domains", "constraint")
 
-    def __init__(self, constraint: SpreadConstraint, n_domains: int, counts: FloatArray, by_row: bool) -> None:
-        weight = np.float64(math.log(n_domains + 2))
-        self.topology_key = constraint.topology_key
-        self._by_row = by_row
-        # maxSkew is added so that small differences weigh less where a larger skew is tolerated.
-        self._scores: FloatArray = counts * weight + np.float64(constraint.max_skew - 1)
+    def __init__(
+        self, constraint: SpreadConstraint, column: Column[str], included: BoolArray, row_counts: IntArray
+    ) -> None:
+        self.constraint = constraint
+        self._included = included
+        # No label is a domain too: the same as a label with an empty value.
+        self._codes = column.codes
+        if "" in column.values:
+            self._codes = np.where(column.codes == MISSING, column.values.index(""), column.codes)
+        n_values = len(column.values)
+        domains = self._codes[included]
+        # One entry more than there are values: the code `MISSING` finds it.
+        domains = np.where(domains == MISSING, n_values, domains)
+        self._counts: FloatArray = np.zeros(n_values + 1, dtype=np.float64)
+        self._counts += np.bincount(domains, weights=row_counts[included], minlength=n_values + 1)
+        self._most_domains = _n_distinct(self._codes)
 
-    def scores(self, nodes: NodeTable) -> FloatArray:
+    def change(self, row: int, by: int) -> None:
+        if self._included[row]:
+            self._counts[self._codes[row]] += by
+
+    def scores(self, nodes: NodeTable, scored: BoolArray | None) -> FloatArray:
+        """(n_values + 1,) what a node of each domain scores; 0 for nodes without the topology label."""
+        found = _weighted(self._counts, self._n_domains(nodes, scored), self.constraint)
+        found[MISSING] = 0.0
+        return found
+
+    def spread_out(self, scores: Spread, nodes: NodeTable) -> Spread:
+        """(n_nodes,) the scores of the domains that the nodes are in."""
+        return scores.take(nodes.label(self.constraint.topology_key).codes)
+
+    def _n_domains(self, nodes: NodeTable, scored: BoolArray | None) -> int:
+        """In how many domains these nodes are, without those that are not scored."""
+        rows = nodes.rows if scored is None else nodes.rows[scored]
+        if _n_distinct(self._codes.take(rows[:_SAMPLE])) == self._most_domains:
+            return self._most_domains
+        return _n_distinct(self._codes.take(rows))
+
+
+class ScoredHosts:
+    """As `ScoredDomains`, where every node is a domain of its own."""
+
+    __slots__ = ("_counts", "_has_unlabelled", "constraint")
+
+    def __init__(self, constraint: SpreadConstraint, column: Column[str], row_counts: IntArray) -> None:
+        self.constraint = constraint
+        self._counts = row_counts.astype(np.float64)
+        self._has_unlabelled = bool((column.codes == MISSING).any())
+
+    def change(self, row: int, by: int) -> None:
+        self._counts[row] += by
+
+    def scores(self, nodes: NodeTable, scored: BoolArray | None) -> FloatArray:
         """(n_nodes,) 0 for nodes without the topology label."""
-        codes = nodes.label(self.topology_key).codes
-        found = self._scores[nodes.rows] if self._by_row else self._scores[codes]
-        return np.where(codes == MISSING, 0.0, found)
+        n_domains = len(nodes) if scored is None else int(np.count_nonzero(scored))
+        counts = self._counts if nodes.whole is nodes else self._counts.take(nodes.rows)
+        found = _weighted(counts, n_domains, self.constraint)
+        if self._has_unlabelled:
+            found[nodes.label(self.constraint.topology_key).codes == MISSING] = 0.0
+        return found
+
+    def spread_out(self, scores: Spread, nodes: NodeTable) -> Spread:
+        return scores
 
 
 class SpreadScoreState:
@@ -51,59 +111,71 @@ class SpreadScoreState:
         self,
         pod: PodInfo,
         constraints: Sequence[SpreadConstraint],
-        feasible: NodeTable,
+        nodes: NodeTable,
         row_counts: RowCounts,
         requires_all: bool,
     ) -> None:
-        self._constraints = constraints
-        self._requires_all = requires_all
-        whole = feasible.whole
-        scored = ~self.ignored(feasible)
-        counted = with_all_keys(constraints, whole) if requires_all else np.ones(len(whole), dtype=np.bool_)
+        whole = nodes.whole
+        complete = with_all_keys(constraints, whole) if requires_all else np.ones(len(whole), dtype=np.bool_)
+        self._complete = None if complete.all() else complete
+        self._counted = CountedPods(pod.namespace, constraints)
         policies = InclusionPolicies(pod, whole)
-        self._domains: list[WeightedDomains] = []
+        self._domains: list[ScoredDomains | ScoredHosts] = []
         for constraint in constraints:
-            counts = row_counts.of(constraint.selector).astype(np.float64)
-            if constraint.topology_key == HOSTNAME_LABEL:
-                self._domains.append(WeightedDomains(constraint, int(scored.sum()), counts, by_row=True))
-                continue
+            counts = row_counts.of(constraint.selector)
             column = whole.label(constraint.topology_key)
-            n_domains = _n_distinct(_domain_codes(column, feasible.label(constraint.topology_key).codes[scored]))
-            included = counted & policies.included(constraint)
-            totals = _totals(column, included, counts)
-            self._domains.append(WeightedDomains(constraint, n_domains, totals, by_row=False))
+            if constraint.topology_key == HOSTNAME_LABEL:
+                self._domains.append(ScoredHosts(constraint, column, counts))
+            else:
+                included = complete & policies.included(constraint)
+                self._domains.append(ScoredDomains(constraint, column, included, counts))
 
-    def ignored(self, nodes: NodeTable) -> BoolArray:
-        """(n_nodes,) nodes that get no score, because they lack a topology label that is required."""
-        if not self._requires_all:
-            return np.zeros(len(nodes), dtype=np.bool_)
-        return ~with_all_keys(self._constraints, nodes)
+    def follow(self, pod: PodInfo, row: int, by: int) -> None:
+        """A pod came to a row, or left it."""
+        for number in self._counted.by(pod):
+            self._domains[number].change(row, by)
 
     def scores(self, nodes: NodeTable) -> Scores:
-        total = np.zeros(len(nodes), dtype=np.float64)
-        for domains in self._domains:
-            total += domains.scores(nodes)
-        total[self.ignored(nodes)] = 0.0
-        return _rounded(total)
+        """Rounded once all constraints are added up; of a single one, domain by domain."""
+        scored = self._scored(nodes)
+        first, *others = self._domains
+        if others:
+            total = first.spread_out(first.scores(nodes, scored), nodes)
+            for domains in others:
+                total = total + domains.spread_out(domains.scores(nodes, scored), nodes)
+            found = _rounded(total)
+        else:
+            found = first.spread_out(_rounded(first.scores(nodes, scored)), nodes)
+        if scored is not None:
+            found[~scored] = 0
+        return found
 
     def normalize(self, nodes: NodeTable, scores: Scores) -> Scores:
-        ignored = self.ignored(nodes)
-        considered = scores[~ignored]
-        highest = int(considered.max(initial=0))
+        scored = self._scored(nodes)
+        considered = scores if scored is None else scores[scored]
+        highest = int(considered.max()) if len(considered) else 0
         if highest == 0:
             normalized = np.full_like(scores, MAX_NODE_SCORE)
         else:
-            normalized = MAX_NODE_SCORE * (highest + int(considered.min()) - scores) // highest
-        normalized[ignored] = 0
+            normalized = (highest + int(considered.min())) - scores
+            normalized *= MAX_NODE_SCORE
+            normalized //= highest
+        if scored is not None:
+            normalized[~scored] = 0
         return normalized
 
+    def _scored(self, nodes: NodeTable) -> BoolArray | None:
+        """(n_nodes,) nodes that get a score: those with every topology label, where that is required; None for all."""
+        if self._complete is None:
+            return None
+        return self._complete.take(nodes.rows)
 
-def _domain_codes(column: Column[str], codes: CodeArray) -> CodeArray:
-    """Codes of domains, where no label is a domain too: the same as a label with an empty value."""
-    unlabelled = codes == MISSING
-    if not unlabelled.any() or "" not in column.values:
-        return codes
-    return np.where(unlabelled, np.int32(column.values.index("")), codes)
+
+def _weighted(counts: FloatArray, n_domains: int, constraint: SpreadConstraint) -> FloatArray:
+    found = counts * math.log(n_domains + 2)
+    # maxSkew is added so that small differences weigh less where a larger skew is tolerated.
+    found += constraint.max_skew - 1
+    return found
 
 
 def _n_distinct(codes: CodeArray) -> int:
@@ -112,15 +184,9 @@ def _n_distinct(codes: CodeArray) -> int:
     return int(np.count_nonzero(np.bincount(codes + 1)))
 
 
-def _totals(column: Column[str], included: BoolArray, counts: FloatArray) -> FloatArray:
-    """(n_values + 1,) matching pods in each domain; the last entry is for nodes without the label."""
-    n_values = len(column.values)
-    codes = _domain_codes(column, column.codes[included])
-    domains = np.where(codes == MISSING, n_values, codes)
-    return np.asarray(np.bincount(domains, weights=counts[included], minlength=n_values + 1), dtype=np.float64)
-
-
 def _rounded(numbers: FloatArray) -> Scores:
-    """To the nearest integer, halves upwards; numbers are not negative."""
+    """To the nearest integer, halves upwards; numbers are not negative, and not kept."""
     whole = np.floor(numbers)
-    return (whole + (numbers - whole >= 0.5)).astype(np.int64)
+    numbers -= whole
+    whole += numbers >= 0.5
+    return whole.astype(np.int64)

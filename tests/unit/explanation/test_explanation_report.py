@@ -1,0 +1,51 @@
+"""Everything for machines: the decision in the vectors' form, and the rest beside it."""
+
+from __future__ import annotations
+
+import json
+
+from kubesched.explanation.explain import explain
+from kubesched.testing import make
+
+OBJECTS = [
+    make.node("a", cpu=1, taints=[make.taint("gpu")]),
+    make.node("b", cpu=1),
+    make.pod("x", on="b", cpu="500m", priority=2_000_000_000),
+    make.pod("p", cpu=2),
+]
+
+
+def test_the_report_has_all_parts() -> None:
+    explanation = explain(OBJECTS, "default/p")
+    report = explanation.report()
+    assert list(report) == ["pod", "scheduler", "explanation", "failing", "numbers", "changes"]
+    assert (report["pod"], report["scheduler"]) == ("default/p", "default-scheduler")
+    assert report["explanation"] == explanation.to_dict()
+    assert [found["plugin"] for found in report["failing"]["a"]] == ["TaintToleration", "NodeResourcesFit"]
+    assert report["numbers"]["b"] == [
+        {
+            "plugin": "NodeResourcesFit",
+            "resource": "cpu",
+            "requested": "2",
+            "used": "500m",
+            "nominated": "0",
+            "free": "500m",
+            "allocatable": "1",
+            "missing": "1500m",
+            "text": "cpu: requested 2, free 500m (used 500m of 1)",
+        }
+    ]
+    assert [change["kind"] for change in report["changes"]] == ["lower-requests"]
+    assert report["changes"][0]["requests"] == {"cpu": {"from": "2", "to": "500m"}}
+
+
+def test_the_report_is_plain_data() -> None:
+    report = explain(OBJECTS, "default/p").report()
+    assert json.loads(json.dumps(report)) == report
+
+
+def test_a_gated_pod_has_a_report_too() -> None:
+    gated = make.pod("p", spec={"schedulingGates": [{"name": "quota"}]})
+    report = explain([make.node("a"), gated], "default/p").report()
+    assert report["explanation"]["gated"]["plugin"] == "SchedulingGates"
+    assert (report["failing"], report["numbers"], report["changes"]) == ({}, {}, [])
