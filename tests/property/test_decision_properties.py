@@ -14,7 +14,7 @@ from kubesched.cluster import Cluster
 from kubesched.config import default
 from kubesched.engine.build import build_schedulers
 from kubesched.engine.cycle import Decision, Scheduler
-from kubesched.engine.preemption import victims
+from kubesched.engine.preemption import evaluation, victims
 from kubesched.engine.select import ByName
 from kubesched.framework.status import Status
 from kubesched.model import manifests
@@ -78,6 +78,24 @@ def _check_victims(objects: list[Manifest]) -> bool:
     return True
 
 
+@settings(max_examples=100, deadline=None)
+@given(strategies.clusters(max_nodes=3))
+def test_trials_on_the_table_and_on_imagined_nodes_agree(objects: list[Manifest]) -> None:
+    imagined = _decide(objects)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluation, "steps_to_imagine", lambda *args: None)
+        on_the_table = _decide(objects)
+    event(f"preemption: {imagined.preemption is not None}")
+    assert imagined.message == on_the_table.message
+    if imagined.preemption is not None or on_the_table.preemption is not None:
+        assert _victims_by_node(imagined) == _victims_by_node(on_the_table)
+
+
+def _victims_by_node(decision: Decision) -> dict[str, list[str]]:
+    assert decision.preemption is not None
+    return {found.node_name: [victim.key for victim in found.victims] for found in decision.preemption.candidates}
+
+
 @settings(max_examples=60, deadline=None)
 @given(strategies.clusters())
 def test_deciding_changes_nothing(objects: list[Manifest]) -> None:
@@ -100,14 +118,13 @@ def test_the_victims_property_sees_a_victim_too_many(monkeypatch: pytest.MonkeyP
         make.pod("large", on="n0", cpu=1),
         make.pod("pending", cpu=1, priority=1),
     ]
-    real = victims.Trial.status
+    real = victims.ImaginedTrial.status
 
-    def merciless(trial: victims.Trial) -> Status:
-        anybody_there = len(trial.cluster.table.pods.on(trial.row)) > 0
-        return Status.unschedulable("planted") if anybody_there else real(trial)
+    def merciless(trial: victims.ImaginedTrial) -> Status:
+        return Status.unschedulable("planted") if trial.pods else real(trial)
 
     assert _check_victims(objects)
-    monkeypatch.setattr(victims.Trial, "status", merciless)
+    monkeypatch.setattr(victims.ImaginedTrial, "status", merciless)
     with pytest.raises(AssertionError, match="could have stayed"):
         _check_victims(objects)
 

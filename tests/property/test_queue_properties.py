@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import currently_in_test_context, event, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kubesched.framework import OK, ActionType, ClusterEvent, EventResource, Hint, PodInfo, PodShape, Status
 from kubesched.framework.events import RegisteredEvent
@@ -114,6 +114,12 @@ class QueueMachine(RuleBasedStateMachine):
 
     def _wake(self, name: str, *plugins: str) -> None:
         self.known[name].woken_by.update(plugins)
+
+    @initialize(priorities=st.lists(st.integers(0, 2), min_size=3, max_size=3))
+    def start(self, priorities: list[int]) -> None:
+        """With some pods from the beginning, for there are tests in which no more come."""
+        for priority in priorities:
+            self.add("a", priority, closed=False)
 
     # -- what may happen ----------------------------------------------------------------------------------------------
 

@@ -222,6 +222,11 @@ class Cluster:
         return self._assumed
 
     @property
+    def orphans(self) -> Mapping[str, Mapping[PodKey, PodInfo]]:
+        """Pods on nodes that are not known (yet, or any more), by the node's name."""
+        return self._orphans
+
+    @property
     def n_assumed(self) -> int:
         return len(self._assumed)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 from kubesched.model import apps, core, policy, resource, storage
@@ -51,6 +51,10 @@ class ObjectStore:
             resource.ResourceSlice: self.resource_slices,
             resource.DeviceClass: self.device_classes,
         }
+
+    def __iter__(self) -> Iterator[KubeObject]:
+        for known in self._by_kind.values():
+            yield from known.values()
 
     def find(self, item: KubeObject) -> KubeObject | None:
         """The object of this kind and key as it is known, in whatever state."""

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.recount import recount_rows
-from kubesched.framework.pod_info import PodInfo
 from kubesched.model.core import Node, Pod
 from kubesched.model.meta import KubeObject, PodKey
 
@@ -32,7 +31,7 @@ MISCOUNTED = "miscounted"
 
 @dataclass(frozen=True, slots=True)
 class CacheFinding:
-    """One thing that is not as it should be: `problem` is one of the words above, `subject` such as `pod default/web`."""
+    """One thing that is not as it should be. `problem` is one of the words above, `subject` reads `node a`."""
 
     problem: str
     subject: str
@@ -156,6 +155,3 @@ def _is_same(known: KubeObject, told: KubeObject) -> bool:
 
 def _versions(known: KubeObject, told: KubeObject) -> str:
     return f"known in version {known.metadata.resource_version!r}, told {told.metadata.resource_version!r}"
-
-
-__all__ = ["MISCOUNTED", "MISPLACED", "MISSED", "REDUNDANT", "STALE", "CacheFinding", "PodInfo", "self_check"]

@@ -213,13 +213,24 @@ class TableView:
         return column.data[rows] if isinstance(rows, slice) else column.data.take(rows)
 
 
+def do_ports_conflict(port: ContainerPort, used: ContainerPort) -> bool:
+    """Whether two host ports of one node are the same port, on an address that both hold."""
+    if port.host_port != used.host_port or (port.protocol or "TCP") != (used.protocol or "TCP"):
+        return False
+    return _same_address(port.host_ip or ANY_ADDRESS, used.host_ip or ANY_ADDRESS)
+
+
+def _same_address(one: str, other: str) -> bool:
+    return one == other or ANY_ADDRESS in (one, other)
+
+
 def _users_of(table: Table, port: ContainerPort) -> Iterator[Mapping[int, int]]:
     """How many pods on which rows hold the port, on an address where it is the same port."""
     by_address = table.ports.get((port.protocol or "TCP", port.host_port))
     if by_address:
         address = port.host_ip or ANY_ADDRESS
         for used_address, users in by_address.items():
-            if users and (ANY_ADDRESS in (address, used_address) or address == used_address):
+            if users and _same_address(address, used_address):
                 yield users
 
 

@@ -1,6 +1,6 @@
 """The binding cycle of one pod, as steps that need the world outside.
 
-    wait for permit → prebind (volumes, devices) → bind → done
+    wait for permit → prebind (volumes, devices) → bind (an extender, or else a plugin) → done
 
 Binding cycles of many pods overlap; each is a generator that yields an action, is sent what became of it, and ends in
 a status. `WaitForPermit` is the one action that the loop keeps to itself.
@@ -8,9 +8,11 @@ a status. `WaitForPermit` is the one action that the loop keeps to itself.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
+from kubesched.engine.extender.binding import bind_by_extender
+from kubesched.engine.extender.http_extender import HTTPExtender
 from kubesched.engine.permit import WaitingPod
 from kubesched.engine.plugin_call import guarded
 from kubesched.engine.profile import Profile
@@ -35,7 +37,14 @@ class PermitPassed:
     """The pod can no longer be called unschedulable: whatever fails from here on is an error. Not answered."""
 
 
-def bind_pod(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str, waiting: WaitingPod | None) -> BindingSteps:
+def bind_pod(
+    profile: Profile,
+    cycle: Cycle,
+    pod: PodInfo,
+    node_name: str,
+    waiting: WaitingPod | None,
+    extenders: Sequence[HTTPExtender] = (),
+) -> BindingSteps:
     """All steps from permit to bound."""
     preparing = _plugins_that_prepare(profile, cycle, pod, node_name)
     if preparing or waiting is not None:
@@ -49,6 +58,10 @@ def bind_pod(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str, waiti
     for plugin in preparing:
         status = yield from _pre_bind(plugin, cycle, pod, node_name)
         if not status.is_success:
+            return status
+    if extenders:
+        status = yield from bind_by_extender(extenders, pod, node_name)
+        if not status.is_skip:
             return status
     return (yield from _bind(profile, cycle, pod, node_name))
 

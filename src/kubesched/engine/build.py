@@ -6,10 +6,12 @@ from kubesched.cluster import Cluster
 from kubesched.config import KubeSchedulerConfiguration, resolve_profiles
 from kubesched.engine.cycle import Scheduler
 from kubesched.engine.enqueue import checked_pre_enqueue
+from kubesched.engine.extender import EXTENDER, build_extenders
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.loop import SchedulingLoop
 from kubesched.engine.profile import Profile, build_profile
 from kubesched.engine.select import TieBreak
+from kubesched.framework.events import EVERY_CHANGE
 from kubesched.framework.registry import Registry
 from kubesched.plugins import registry as in_tree
 from kubesched.queue import QueueProfile, QueueSettings, SchedulingQueue, registered_events
@@ -71,17 +73,24 @@ def build_loop(
         max_backoff_s=config.pod_max_backoff_seconds,
         max_unschedulable_s=max_unschedulable_s,
     )
-    queue = SchedulingQueue(settings, {name: _queue_profile(s.profile) for name, s in schedulers.items()})
-    loop = SchedulingLoop(cluster, schedulers, queue)
+    extenders = build_extenders(config.extenders)
+    queue = SchedulingQueue(
+        settings, {name: _queue_profile(s.profile, has_extenders=bool(extenders)) for name, s in schedulers.items()}
+    )
+    loop = SchedulingLoop(cluster, schedulers, queue, extenders)
     for scheduler in schedulers.values():
+        scheduler.compares_nodes |= any(extender.compares_nodes for extender in extenders)
         assert scheduler.handle is not None
         scheduler.handle.preempting = loop.preemptions.is_preempting
     return loop
 
 
-def _queue_profile(profile: Profile) -> QueueProfile:
+def _queue_profile(profile: Profile, *, has_extenders: bool) -> QueueProfile:
+    events = registered_events(profile.plugins.values())
+    if has_extenders:
+        events[EXTENDER] = EVERY_CHANGE
     return QueueProfile(
         sort_key=profile.queue_sort[0].sort_key,
         pre_enqueue=lambda pod: checked_pre_enqueue(profile, pod),
-        events=registered_events(profile.plugins.values()),
+        events=events,
     )

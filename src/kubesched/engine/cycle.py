@@ -17,6 +17,7 @@ import numpy as np
 from kubesched.cluster import Cluster
 from kubesched.cluster.view import TableView
 from kubesched.engine.class_cache import ClassCache
+from kubesched.engine.class_cache.failed_class import FailedClass
 from kubesched.engine.class_cache.pod_class import PodClass
 from kubesched.engine.diagnosis import Diagnosis, absent_status
 from kubesched.engine.filter import FilterOutcome
@@ -108,7 +109,10 @@ class Scheduler:
         """What the profile's plugins were built with."""
         self.tie_break = tie_break
         self._percentage = percentage
-        self._next_start = 0
+        self.next_start = 0
+        """Where the next search begins, if it is cut short."""
+        self.compares_nodes = bool(profile.score)
+        """Whether a search goes on after the first feasible node: somebody scores nodes, or an extender filters."""
         self._classes = ClassCache(cluster, profile) if keeps_classes else None
         self.n_decided_by_class = 0
         """How many decisions came from what was kept for pods alike."""
@@ -136,11 +140,15 @@ class Scheduler:
         if self._take_nominated(decision, nodes) and not complete:
             return
         searched = self._searched(decision.prefilter, nodes)
+        if len(searched) == 1 and not complete and self._take_only(decision, int(searched.rows[0])):
+            return
         filtered = run_filters_with_nominated(cluster, self.profile, cycle, pod, searched)
         decision.filtered = filtered
-        feasible = self._feasible_rows(filtered, whole_search=searched is nodes, complete=complete)
+        feasible = self.feasible_rows(filtered, whole_search=searched is nodes, complete=complete)
         decision.n_feasible = len(feasible)
         if len(feasible) == 0:
+            if self._classes is not None and not complete:
+                self._classes.keep_failed(pod, cycle, decision.prefilter, filtered)
             self._make_room(decision, Diagnosis(nodes, decision.prefilter, filtered))
             return
         self._choose(decision, feasible, complete)
@@ -159,37 +167,45 @@ class Scheduler:
         decision.n_feasible = 1
         return True
 
+    def _take_only(self, decision: Decision, row: int) -> bool:
+        """The search is about a single node (a daemon's pod, say): asked directly, it needs no table."""
+        if not check_row_with_nominated(self.cluster, self.profile, decision.cycle, decision.pod, row).is_success:
+            return False
+        decision.n_feasible = 1
+        self.choose_among(decision, np.array([row]))
+        return True
+
     def _searched(self, prefilter: PreFilterOutcome, nodes: TableView) -> TableView:
         if prefilter.node_names is None:
             return nodes
         rows = (nodes.row_of(name) for name in sorted(prefilter.node_names))
         return nodes.take(np.array([row for row in rows if row is not None], dtype=np.intp))
 
-    def _feasible_rows(self, filtered: FilterOutcome, *, whole_search: bool, complete: bool) -> RowArray:
+    def feasible_rows(self, filtered: FilterOutcome, *, whole_search: bool, complete: bool) -> RowArray:
         rows = filtered.nodes.rows
         if complete:
             return rows[filtered.fits]
-        enough = feasible_nodes_to_find(self._percentage, len(rows)) if self.profile.score else 1
+        enough = feasible_nodes_to_find(self._percentage, len(rows)) if self.compares_nodes else 1
         if not whole_search:
             return rows[filtered.fits][:enough]
         order = self.cluster.rows_in_order
         if enough >= len(rows):
             return order[filtered.fits[order]]
-        found, n_looked_at = cut_search(order, filtered.fits, self._next_start, enough)
-        self._next_start = (self._next_start + n_looked_at) % len(rows)
+        found, n_looked_at = cut_search(order, filtered.fits, self.next_start, enough)
+        self.next_start = (self.next_start + n_looked_at) % len(rows)
         return found
 
     def _choose(self, decision: Decision, feasible: RowArray, complete: bool) -> None:
         nodes = TableView(self.cluster.table, feasible)
         if len(feasible) == 1 and not complete:
-            self._choose_among(decision, feasible)
+            self.choose_among(decision, feasible)
             return
         scored = decision.scored = run_scores(self.profile, decision.cycle, decision.pod, nodes)
         if decision.nominated:
             return
-        self._choose_among(decision, feasible[scored.total == scored.total.max()])
+        self.choose_among(decision, feasible[scored.total == scored.total.max()])
 
-    def _choose_among(self, decision: Decision, top: RowArray) -> None:
+    def choose_among(self, decision: Decision, top: RowArray) -> None:
         names = self.cluster.table.names
         row = int(top[0]) if len(top) == 1 else self.tie_break.choose_row(top, names)
         decision.node_name = names[row]
@@ -199,27 +215,39 @@ class Scheduler:
         """Decides from what is kept for pods alike; False if that does not answer (nothing kept, or nothing fits)."""
         if self._classes is None or decision.pod.pod.status.nominated_node_name:
             return False
+        failed = self._classes.find_failed(decision.pod)
+        if failed is not None:
+            self._fail_by_class(decision, failed)
+            return True
         known = self._classes.find(decision.pod)
         if known is None:
             return False
         fits = self._without_rivals_places(known, decision.pod)
         n = len(fits)
-        enough = feasible_nodes_to_find(self._percentage, n) if self.profile.score else 1
-        start = self._next_start if enough < n else 0
+        enough = feasible_nodes_to_find(self._percentage, n) if self.compares_nodes else 1
+        start = self.next_start if enough < n else 0
         positions, n_looked_at = known.search(fits, start, enough)
         if len(positions) == 0:
             return False
         if enough < n:
-            self._next_start = (start + n_looked_at) % n
+            self.next_start = (start + n_looked_at) % n
         self.n_decided_by_class += 1
         decision.cycle = known.cycle.fork()
         decision.n_feasible = len(positions)
         if len(positions) == 1:
-            self._choose_among(decision, known.order[positions])
+            self.choose_among(decision, known.order[positions])
             return True
         totals = known.totals(positions)
-        self._choose_among(decision, known.order[positions[totals == totals.max()]])
+        self.choose_among(decision, known.order[positions[totals == totals.max()]])
         return True
+
+    def _fail_by_class(self, decision: Decision, failed: FailedClass) -> None:
+        """Pods alike fit nowhere, and still do not: for the same reasons."""
+        self.n_decided_by_class += 1
+        decision.cycle = failed.cycle.fork()
+        decision.cycle.put(failed.plans)
+        decision.prefilter = failed.prefilter
+        self._make_room(decision, Diagnosis(self.cluster.nodes, failed.prefilter, failed.rejections))
 
     def _without_rivals_places(self, known: PodClass, pod: PodInfo) -> BoolArray:
         """Where the pod fits, but for nodes that are promised to others beside whom it would not."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from kubesched.cluster.view import TableView
-from kubesched.engine.filter import FilterOutcome
 from kubesched.engine.prefilter import PreFilterOutcome
+from kubesched.framework.nodes import NodeTable, RowArray
 from kubesched.framework.status import Code, Status
+from kubesched.framework.verdicts import BoolArray
 
 _EVENT_LIMIT = 1024
 _CUT = " ..."
@@ -23,13 +25,27 @@ UNKNOWN_NODE = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 """The status of nodes that nobody looked at, unless PreFilter gave one."""
 
 
+class NodeFindings(Protocol):
+    """What the filters found on each node: a `FilterOutcome`, or what was kept of one."""
+
+    @property
+    def nodes(self) -> NodeTable: ...
+    @property
+    def fits(self) -> BoolArray: ...
+    @property
+    def unresolvable(self) -> BoolArray: ...
+    def status(self, position: int) -> Status: ...
+    def reason_counts(self) -> dict[str, int]: ...
+    def rejecting_plugins(self) -> list[str]: ...
+
+
 @dataclass(slots=True)
 class Diagnosis:
     """The findings on all nodes after a search that found none that fits."""
 
     cluster_nodes: TableView
     prefilter: PreFilterOutcome
-    filtered: FilterOutcome | None = None
+    filtered: NodeFindings | None = None
     post_filter_message: str = ""
 
     @property
@@ -53,15 +69,13 @@ class Diagnosis:
             names[position]: self.filtered.status(position) for position in np.flatnonzero(~self.filtered.fits).tolist()
         }
 
-    def resolvable_rows(self) -> list[int]:
-        rejected: set[int] = set()
-        if self.filtered is not None:
-            hopeful = ~self.filtered.fits & ~self.filtered.unresolvable
-            rejected.update(int(row) for row in self.filtered.nodes.rows[hopeful])
+    def resolvable_rows(self) -> RowArray:
+        hopeful = np.zeros(len(self.cluster_nodes), dtype=np.bool_)
         if self.absent.code is Code.UNSCHEDULABLE:
-            seen = set() if self.filtered is None else set(self.filtered.nodes.rows.tolist())
-            rejected.update(row for row in self.cluster_nodes.rows.tolist() if row not in seen)
-        return sorted(rejected)
+            hopeful[:] = True
+        if self.filtered is not None:
+            hopeful[self.filtered.nodes.rows] = ~self.filtered.fits & ~self.filtered.unresolvable
+        return np.flatnonzero(hopeful)
 
     def unschedulable_plugins(self) -> frozenset[str]:
         """The plugins that must change their mind before the pod is worth another try."""

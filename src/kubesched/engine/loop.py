@@ -15,12 +15,13 @@ Facts come from informers (`put`, `remove`), answers to effects (`answer`), time
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesched.cluster import Cluster
 from kubesched.engine.bind import BindingSteps, PermitPassed, WaitForPermit, bind_pod, run_post_bind
 from kubesched.engine.cycle import Decision, Scheduler
+from kubesched.engine.extender import HTTPExtender, PausedCycles
 from kubesched.engine.failure import FailureHandler
 from kubesched.engine.intake import Intake
 from kubesched.engine.outbox import Outbox
@@ -55,13 +56,22 @@ class PodBinding:
 
 
 class SchedulingLoop:
-    def __init__(self, cluster: Cluster, schedulers: Mapping[str, Scheduler], queue: SchedulingQueue) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        schedulers: Mapping[str, Scheduler],
+        queue: SchedulingQueue,
+        extenders: Sequence[HTTPExtender] = (),
+    ) -> None:
         self.cluster = cluster
         self.queue = queue
         self.schedulers = schedulers
         self.outbox = Outbox()
         self.preemptions = PreemptionExecutor(cluster, self.outbox, self._reject_waiting, queue.activate)
         self.bindings: dict[str, PodBinding] = {}
+        self.paused = PausedCycles(extenders, self.outbox, self) if extenders else None
+        """Cycles that wait for an extender's answer."""
+        self._extenders = extenders
         self._failures = FailureHandler(cluster, queue, self.outbox)
         self._waits = Waits(self._wait_ended)
         self._intake = Intake(cluster, queue, schedulers.keys(), self)
@@ -107,12 +117,29 @@ class SchedulingLoop:
             self.queue.done(info.uid)
             return True
         scheduler = self.schedulers[info.spec.scheduler_name]
-        decision = scheduler.decide(info)
+        started_s = 0.0
+        if self.paused is None or not self.paused.takes(queued, scheduler, started_s, now_s):
+            self.decided(queued, scheduler, scheduler.decide(info), started_s, now_s)
+        return True
+
+    def decided(
+        self, queued: QueuedPodInfo, scheduler: Scheduler, decision: Decision, started_s: float, now_s: float
+    ) -> None:
+        """Steps 3 to 5, for a decision that was made just now."""
         if decision.node_name:
             self._assume(queued, scheduler, decision, now_s)
         else:
             self._record(queued, decision, now_s)
-        return True
+
+    def is_still_wanted(self, queued: QueuedPodInfo) -> bool:
+        """Brings a pod whose cycle paused up to date; False if it is gone or going, and its attempt over."""
+        latest = self.cluster.pending.get(queued.key)
+        if latest is not None and latest.uid == queued.uid:
+            queued.info = latest
+            if not self._is_skipped(latest):
+                return True
+        self.queue.done(queued.uid)
+        return False
 
     def _is_skipped(self, info: PodInfo) -> bool:
         if info.pod.is_terminating:
@@ -161,7 +188,7 @@ class SchedulingLoop:
                     waiting = permit
                 else:
                     status = permit
-            steps = bind_pod(profile, cycle, assumed, node_name, waiting)
+            steps = bind_pod(profile, cycle, assumed, node_name, waiting, self._extenders)
         except PluginError as bug:
             status = Status.error(bug.message).by(bug.plugin)
             steps = _no_steps()

@@ -74,3 +74,16 @@ class RecordEvent:
     note: str
     scheduler_name: str
     related: PodKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallExtender:
+    """POST the body, which is JSON, to an extender. Answered with the body of the response (bytes) if its status is 200,
+    else with `Failed`; also when `timeout_s` have passed."""
+
+    extender: int
+    """The extender's place in the configuration, which says how to talk TLS with it."""
+    verb: str
+    url: str
+    body: bytes
+    timeout_s: float

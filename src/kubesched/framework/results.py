@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kubesched.framework.status import OK, Status
 
 
@@ -44,6 +47,6 @@ class NodeStatuses(Protocol):
 
     def explicit(self) -> Mapping[str, Status]: ...
 
-    def resolvable_rows(self) -> list[int]:
-        """Rows of nodes that were rejected, but not for good: where evictions may help."""
+    def resolvable_rows(self) -> NDArray[np.intp]:
+        """Rows of nodes that were rejected, but not for good, ascending: where evictions may help."""
         ...

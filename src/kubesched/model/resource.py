@@ -11,7 +11,7 @@ import msgspec
 
 from kubesched.model.amounts import Amount
 from kubesched.model.core import NodeSelector
-from kubesched.model.meta import KubeObject, KubeStruct
+from kubesched.model.meta import KubeObject, KubeStruct, ObjectMeta
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 """Keeps an allocated claim until nobody uses it any more."""
@@ -173,6 +173,7 @@ class ResourceClaim(KubeObject, frozen=True):
 
 
 class ResourceClaimTemplateSpec(KubeStruct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 

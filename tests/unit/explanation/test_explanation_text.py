@@ -175,3 +175,12 @@ def test_lines_stay_within_the_width_as_far_as_names_allow(width: int) -> None:
 def test_str_of_an_explanation_is_the_readable_answer() -> None:
     explanation = explain([make.node("a"), make.pod("p")], "default/p")
     assert str(explanation) == render(explanation)
+
+
+def test_a_pod_whose_terms_cannot_be_understood_is_told_so() -> None:
+    selector = {"matchExpressions": [{"key": "a", "operator": "Like"}]}
+    term = {"topologyKey": "zone", "labelSelector": selector}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    verdict, message, *_ = answer([make.node("a"), make.pod("p", spec={"affinity": affinity})])
+    assert verdict == "Pod default/p is rejected as a whole by InterPodAffinity, before any node."
+    assert '"Like" is not a valid label selector operator' in message

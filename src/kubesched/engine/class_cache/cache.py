@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from weakref import WeakSet
+
 from kubesched.cluster import Cluster
+from kubesched.engine.class_cache.failed_class import FailedClass, failed_class
 from kubesched.engine.class_cache.pod_class import PodClass
 from kubesched.engine.class_cache.prepare import prepare_class
+from kubesched.engine.filter import FilterOutcome
+from kubesched.engine.prefilter import PreFilterOutcome
 from kubesched.engine.profile import Profile
+from kubesched.framework.cycle import Cycle
 from kubesched.framework.pod_info import PodInfo, PodShape
 
 _MOST_CLASSES = 512
+_MOST_FAILED = 64
 
 
 class ClassCache:
@@ -18,6 +25,28 @@ class ClassCache:
         self._cluster = cluster
         self._profile = profile
         self._classes: dict[PodShape, PodClass] = {}
+        self._failed: dict[PodShape, FailedClass] = {}
+        self._seen: WeakSet[PodShape] = WeakSet()
+
+    def find_failed(self, pod: PodInfo) -> FailedClass | None:
+        """The pod's class as one that fits nowhere, up to date; None if it may fit, or that is not known."""
+        found = self._failed.get(pod.shape)
+        if found is None or self._cluster.nominations.has(pod):
+            return None
+        if found.catch_up():
+            return found
+        del self._failed[pod.shape]
+        return None
+
+    def keep_failed(self, pod: PodInfo, cycle: Cycle, prefilter: PreFilterOutcome, outcome: FilterOutcome) -> None:
+        """A search found no node: what it found may serve the next pod of the class."""
+        if _has_storage_or_devices(pod) or self._cluster.nominations.has(pod) or pod.shape not in self._seen:
+            return
+        kept = failed_class(self._cluster, self._profile, pod, cycle, prefilter, outcome)
+        if kept is not None:
+            if len(self._failed) >= _MOST_FAILED:
+                del self._failed[next(iter(self._failed))]
+            self._failed[pod.shape] = kept
 
     def find(self, pod: PodInfo) -> PodClass | None:
         """The pod's class, up to date; None if its answers cannot be kept."""
@@ -28,6 +57,9 @@ class ClassCache:
             if found.catch_up():
                 return found
             del self._classes[pod.shape]
+        elif pod.shape not in self._seen:
+            self._seen.add(pod.shape)  # the first of its kind, and perhaps the only one: not worth preparing for
+            return None
         made = prepare_class(self._cluster, self._profile, pod)
         if made is not None:
             if len(self._classes) >= _MOST_CLASSES:

@@ -4,7 +4,7 @@
 node, sparing what `budgets` protect), and which of these is hurt least (`choice`).
 """
 
-from kubesched.engine.preemption.candidates import Candidate, Preemption
+from kubesched.engine.preemption.candidates import Candidate, CandidateReview, Preemption
 from kubesched.engine.preemption.evaluation import preempt
 
-__all__ = ["Candidate", "Preemption", "preempt"]
+__all__ = ["Candidate", "CandidateReview", "Preemption", "preempt"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import Status
 from kubesched.model.times import parse_instant
 
 NOT_STARTED_S = float("inf")
@@ -29,6 +30,14 @@ class Preemption:
     candidates: tuple[Candidate, ...]
     equally_good: tuple[Candidate, ...]
     """The candidates among which nothing but chance decides; the chosen one is among them."""
+
+
+@dataclass(slots=True)
+class CandidateReview:
+    """Kept in the cycle where others have a say in who is evicted: what is shown to them, and what they leave of it."""
+
+    candidates: tuple[Candidate, ...] = ()
+    answer: tuple[Candidate, ...] | Status | None = None
 
 
 def started_at_s(info: PodInfo) -> float:

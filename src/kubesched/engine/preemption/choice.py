@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from kubesched.engine.preemption.candidates import Candidate, started_at_s
 
-_PRIORITY_SHIFT = 2**31
+PRIORITY_SHIFT = 2**31
 """Makes all priorities positive, so that fewer victims of negative priority are better than more."""
 
 
@@ -23,7 +23,7 @@ def _highest_priority(candidate: Candidate) -> float:
 
 
 def _sum_of_priorities(candidate: Candidate) -> float:
-    return sum(victim.priority + _PRIORITY_SHIFT for victim in candidate.victims)
+    return sum(victim.priority + PRIORITY_SHIFT for victim in candidate.victims)
 
 
 def _n_victims(candidate: Candidate) -> float:

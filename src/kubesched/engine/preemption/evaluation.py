@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from kubesched.cluster import Cluster
 from kubesched.engine.plugin_call import PluginError
 from kubesched.engine.preemption.budgets import Budgets
-from kubesched.engine.preemption.candidates import Candidate, Preemption
+from kubesched.engine.preemption.candidates import Candidate, CandidateReview, Preemption
 from kubesched.engine.preemption.choice import least_harmful
-from kubesched.engine.preemption.victims import Trial, select_victims
+from kubesched.engine.preemption.plans import MakePlan, PreemptionPlans
+from kubesched.engine.preemption.victims import select_victims, steps_to_imagine, trial_on
 from kubesched.engine.profile import Profile
 from kubesched.engine.select import TieBreak
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.handle import PreemptionLimits
+from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, NominatingMode, PostFilterResult
 from kubesched.framework.status import OK, Code, Status
@@ -19,6 +25,7 @@ from kubesched.framework.status import OK, Code, Status
 _NEVER = "not eligible due to preemptionPolicy=Never."
 _TERMINATING = "not eligible due to a terminating pod on the nominated node."
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
+_NO_CANDIDATE = Status.unschedulable("no candidate node for preemption")
 
 
 def preempt(
@@ -35,16 +42,54 @@ def preempt(
     reason = _ineligible(cluster, pod, statuses)
     if reason:
         return PostFilterResult(Status.unschedulable(reason))
-    candidates, failures, errors = _dry_run(cluster, profile, tie_break, cycle, pod, statuses, limits)
+    review = cycle.find(CandidateReview)
+    if review is not None and review.answer is not None:
+        return _take_reviewed(tie_break, cycle, review.answer)
+    rows = statuses.resolvable_rows()
+    enough = _candidates_to_find(limits, len(rows))
+    rows = np.roll(rows, -tie_break.offset(len(rows)))
+    budgets = Budgets(cluster.objects.pod_disruption_budgets.values())
+
+    steps = steps_to_imagine(profile, cycle, pod)
+
+    def dry_run(row: int) -> Candidate | Status:
+        found = select_victims(cluster, trial_on(cluster, profile, cycle, pod, row, steps), row, budgets)
+        if isinstance(found, Candidate) and not found.victims:
+            raise PluginError("", f'expected at least one victim pod on node "{found.node_name}"')
+        return found
+
+    plans = cycle.find(PreemptionPlans)
+    if plans is None:
+        candidates, failures, errors = _search(rows, enough, dry_run)
+        best = list(least_harmful(candidates)) if candidates else []
+    else:
+        found = plans.search(rows, enough, dry_run)
+        candidates, errors = plans.candidates(found), []
+        failures = [] if candidates else plans.failures(rows)
+        best = plans.least_harmful(found) if candidates else []
     if not candidates:
         if errors:
             return PostFilterResult(Status.error(*errors))
         reason = _nowhere(len(cluster.nodes), failures)
         return PostFilterResult(Status.unschedulable(reason), NominatingMode.OVERRIDE)
-    best = least_harmful(candidates)
+    if review is not None:
+        review.candidates = tuple(candidates)
+        return PostFilterResult(OK)  # what the review leaves of them is taken later
+    return _take(tie_break, cycle, candidates, best)
+
+
+def _take_reviewed(tie_break: TieBreak, cycle: Cycle, answer: tuple[Candidate, ...] | Status) -> PostFilterResult:
+    if isinstance(answer, Status):
+        return PostFilterResult(answer)
+    return _take(tie_break, cycle, answer, least_harmful(answer)) if answer else PostFilterResult(_NO_CANDIDATE)
+
+
+def _take(
+    tie_break: TieBreak, cycle: Cycle, candidates: Sequence[Candidate], best: Sequence[Candidate]
+) -> PostFilterResult:
     name = tie_break.choose([candidate.node_name for candidate in best])
     chosen = next(candidate for candidate in best if candidate.node_name == name)
-    cycle.put(Preemption(name, chosen.victims, tuple(candidates), best))
+    cycle.put(Preemption(name, chosen.victims, tuple(candidates), tuple(best)))
     return PostFilterResult(OK, NominatingMode.OVERRIDE, name)
 
 
@@ -70,35 +115,20 @@ def _is_leaving_for_us(info: PodInfo) -> bool:
     return False
 
 
-def _dry_run(
-    cluster: Cluster,
-    profile: Profile,
-    tie_break: TieBreak,
-    cycle: Cycle,
-    pod: PodInfo,
-    statuses: NodeStatuses,
-    limits: PreemptionLimits,
-) -> tuple[list[Candidate], dict[str, Status], list[str]]:
-    """Candidates until there are enough; the statuses of nodes where evictions do not help; what broke."""
-    rows = statuses.resolvable_rows()
-    enough = _candidates_to_find(limits, len(rows))
-    offset = tie_break.offset(len(rows))
-    budgets = Budgets(cluster.objects.pod_disruption_budgets.values())
+def _search(rows: RowArray, enough: int, dry_run: MakePlan) -> tuple[list[Candidate], list[Status], list[str]]:
+    """Candidates until there are enough; why evictions do not help on other nodes; what broke."""
     candidates: list[Candidate] = []
-    failures: dict[str, Status] = {}
+    failures: list[Status] = []
     errors: list[str] = []
     harmless_found = False
-    for row in rows[offset:] + rows[:offset]:
+    for row in rows.tolist():
         try:
-            found = select_victims(Trial(cluster, profile, cycle, pod, row), budgets)
+            found = dry_run(row)
         except PluginError as bug:
             errors.append(bug.message)
             continue
         if isinstance(found, Status):
-            failures[cluster.table.names[row]] = found
-            continue
-        if not found.victims:
-            errors.append(f'expected at least one victim pod on node "{found.node_name}"')
+            failures.append(found)
             continue
         candidates.append(found)
         harmless_found = harmless_found or not found.n_budget_violations
@@ -112,9 +142,9 @@ def _candidates_to_find(limits: PreemptionLimits, n_nodes: int) -> int:
     return min(max(wanted, limits.min_candidate_nodes_absolute), n_nodes)
 
 
-def _nowhere(n_nodes: int, failures: dict[str, Status]) -> str:
+def _nowhere(n_nodes: int, failures: Sequence[Status]) -> str:
     counts: dict[str, int] = {}
-    for status in failures.values():
+    for status in failures:
         for reason in status.reasons:
             counts[reason] = counts.get(reason, 0) + 1
     if len(failures) < n_nodes:

@@ -1,36 +1,67 @@
 """The dry run on one node: who would have to go?
 
 All pods of lower priority are taken away. If the pod fits then, they are brought back one by one, most important first
-and those first whose eviction would break a budget; whoever cannot stay is a victim. Table and plugin state are changed
-for the trial and restored after it.
+and those first whose eviction would break a budget; whoever cannot stay is a victim. Where every filter looks at one
+node at a time the trial is worked out on an imagined node; else table and plugin state are changed, and restored.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from kubesched.cluster import Cluster
 from kubesched.engine.filter import change_state
+from kubesched.engine.plugin_call import guarded
 from kubesched.engine.preemption.budgets import Budgets
 from kubesched.engine.preemption.candidates import Candidate, importance
+from kubesched.engine.preemption.imagined_node import ImaginedNode
 from kubesched.engine.profile import Profile
-from kubesched.engine.row_check import check_row_with_nominated
+from kubesched.engine.row_check import check_row_with_nominated, rivals_on
+from kubesched.engine.steps import FilterStep
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.status import Status
+from kubesched.framework.stages import Scope
+from kubesched.framework.status import OK, Status
 
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
 
 
-@dataclass(slots=True)
-class Trial:
+class Trial(Protocol):
     """One node with some of its pods taken away."""
+
+    @property
+    def pod(self) -> PodInfo: ...
+    @property
+    def node_name(self) -> str: ...
+    @property
+    def pods(self) -> Sequence[PodInfo]: ...
+    def take_away(self, other: PodInfo) -> None: ...
+    def bring_back(self, other: PodInfo) -> None: ...
+
+    def status(self) -> Status:
+        """Whether the pod fits now, beside those nominated to this node."""
+        ...
+
+
+@dataclass(slots=True)
+class TableTrial:
+    """Tried out on the table itself, and on the state that plugins prepared. Restores both."""
 
     cluster: Cluster
     profile: Profile
     cycle: Cycle
     pod: PodInfo
     row: int
+
+    @property
+    def node_name(self) -> str:
+        return self.cluster.table.names[self.row]
+
+    @property
+    def pods(self) -> Sequence[PodInfo]:
+        return self.cluster.table.pods.on(self.row)
 
     def take_away(self, other: PodInfo) -> None:
         self.cluster.table.remove_pod(other)
@@ -41,31 +72,98 @@ class Trial:
         change_state(self.profile, self.cycle, self.pod, other, self.cluster, self.row, adding=True)
 
     def status(self) -> Status:
-        """Whether the pod fits now, beside those nominated to this node."""
         return check_row_with_nominated(self.cluster, self.profile, self.cycle, self.pod, self.row)
 
 
-def select_victims(trial: Trial, budgets: Budgets) -> Candidate | Status:
+@dataclass(slots=True)
+class ImaginedTrial:
+    """Worked out on the side, for filters that look at one node at a time (`can_be_imagined`)."""
+
+    pod: PodInfo
+    cycle: Cycle
+    node: ImaginedNode
+    steps: Sequence[FilterStep]
+    rivals: Sequence[PodInfo]
+
+    @property
+    def node_name(self) -> str:
+        return self.node.name
+
+    @property
+    def pods(self) -> Sequence[PodInfo]:
+        return self.node.pods
+
+    def take_away(self, other: PodInfo) -> None:
+        self.node.take_away(other)
+
+    def bring_back(self, other: PodInfo) -> None:
+        self.node.bring(other)
+
+    def status(self) -> Status:
+        if self.rivals:
+            for rival in self.rivals:
+                self.node.bring(rival)
+            status = self._check()
+            for rival in self.rivals:
+                self.node.take_away(rival)
+            if not status.is_success:
+                return status
+        return self._check()
+
+    def _check(self) -> Status:
+        for step in self.steps:
+            assert step.filter_node is not None
+            with guarded(step.name, 'running "{}" filter plugin'):
+                status = step.filter_node(self.cycle, self.pod, self.node)
+            if not status.is_success:
+                return status.by(step.name)
+        return OK
+
+
+def steps_to_imagine(profile: Profile, cycle: Cycle, pod: PodInfo) -> list[FilterStep] | None:
+    """The filters to ask about an imagined node; None if one of them has to see the table."""
+    steps = [step for step in profile.filter if step.name not in cycle.skip_filter]
+    if all(step.filter_node is not None and step.scope_for(pod) in (Scope.NODE, Scope.ROW) for step in steps):
+        return steps
+    return None
+
+
+def trial_on(
+    cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, row: int, steps: Sequence[FilterStep] | None
+) -> Trial:
+    if steps is None:
+        return TableTrial(cluster, profile, cycle, pod, row)
+    node = cluster.nodes.at(row)
+    return ImaginedTrial(pod, cycle, ImaginedNode(node), steps, rivals_on(cluster, pod, node.name))
+
+
+def select_victims(cluster: Cluster, trial: Trial, row: int, budgets: Budgets) -> Candidate | Status:
     """The node as a candidate, or the status that says why evictions do not help there."""
-    pods = trial.cluster.table.pods
-    order = list(pods.on(trial.row))
+    order = list(trial.pods)
     lower = [other for other in order if other.priority < trial.pod.priority]
     if not lower:
         return NO_VICTIMS
+    if isinstance(trial, ImaginedTrial):
+        return _find_victims(trial, lower, budgets, [])
     gone: list[PodInfo] = []
-    with trial.cluster.table.journal.paused():
+    with cluster.table.journal.paused():
         try:
-            for other in lower:
-                trial.take_away(other)
-                gone.append(other)
-            status = trial.status()
-            if not status.is_success:
-                return status
-            return _reprieve(trial, sorted(lower, key=importance), budgets, gone)
+            return _find_victims(trial, lower, budgets, gone)
         finally:
             for other in gone:
                 trial.bring_back(other)
-            pods.restore_order(trial.row, order)
+            cluster.table.pods.restore_order(row, order)
+
+
+def _find_victims(trial: Trial, lower: list[PodInfo], budgets: Budgets, gone: list[PodInfo]) -> Candidate | Status:
+    """Takes all of lower priority away, then brings back whoever can stay. `gone` are those that are away now."""
+    for other in lower:
+        trial.take_away(other)
+        gone.append(other)
+    status = trial.status()
+    if not status.is_success:
+        return status
+    return _reprieve(trial, sorted(lower, key=importance), budgets, gone)
 
 
 def _reprieve(trial: Trial, lower: list[PodInfo], budgets: Budgets, gone: list[PodInfo]) -> Candidate:
@@ -84,5 +182,4 @@ def _reprieve(trial: Trial, lower: list[PodInfo], budgets: Budgets, gone: list[P
         n_violations += other in breaking
     if breaking and harmless:
         victims.sort(key=importance)
-    name = trial.cluster.table.names[trial.row]
-    return Candidate(name, tuple(victims), n_violations)
+    return Candidate(trial.node_name, tuple(victims), n_violations)

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 from kubesched.explanation.amounts import exact
-from kubesched.explanation.changes.patches import Operation
+from kubesched.explanation.changes.patches import PatchOperation
 from kubesched.model.core import Node
 from kubesched.model.meta import PodKey
 
@@ -43,7 +43,7 @@ class PatchPod:
     """The pending pod's manifest, changed."""
 
     pod: PodKey
-    operations: tuple[Operation, ...]
+    operations: tuple[PatchOperation, ...]
 
     def to_dict(self) -> dict[str, Any]:
         return {"action": "patch", "kind": "Pod", "name": self.pod, "patch": [o.to_dict() for o in self.operations]}
@@ -52,7 +52,7 @@ class PatchPod:
 @dataclass(frozen=True, slots=True)
 class PatchNode:
     node: str
-    operations: tuple[Operation, ...]
+    operations: tuple[PatchOperation, ...]
 
     def to_dict(self) -> dict[str, Any]:
         return {"action": "patch", "kind": "Node", "name": self.node, "patch": [o.to_dict() for o in self.operations]}

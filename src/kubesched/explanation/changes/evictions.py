@@ -18,7 +18,7 @@ from kubesched.engine.preemption.choice import least_harmful
 from kubesched.engine.preemption.victims import Trial, select_victims
 from kubesched.engine.prefilter import run_pre_filter
 from kubesched.explanation.changes.change import Change, ChangeKind, DeletePods, PatchPod, Proposal
-from kubesched.explanation.changes.patches import Operation, patched, put
+from kubesched.explanation.changes.patches import PatchOperation, patched, put
 from kubesched.explanation.changes.shortfalls import find_shortfalls
 from kubesched.explanation.changes.situation import Situation
 from kubesched.framework.cycle import Cycle
@@ -166,7 +166,7 @@ def _priority_to_free(pods: Sequence[PodInfo], missing: dict[str, int]) -> int |
     return None
 
 
-def _operations(situation: Situation, priority: int) -> tuple[Operation, ...]:
+def _operations(situation: Situation, priority: int) -> tuple[PatchOperation, ...]:
     operations = []
     if priority != situation.pod.priority:
         operations.append(put("spec", "priority", value=priority))

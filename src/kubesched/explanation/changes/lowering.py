@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kubesched.explanation.changes.patches import Operation, put
+from kubesched.explanation.changes.patches import PatchOperation, put
 from kubesched.model import quantity
 from kubesched.model.core import Container, Pod, ResourceRequirements
 from kubesched.model.quantity import Notation, Quantity
@@ -29,7 +29,7 @@ class _Asking:
     after: int
 
 
-def lower_request(pod: Pod, resource: str, units: int) -> tuple[Operation, ...] | None:
+def lower_request(pod: Pod, resource: str, units: int) -> tuple[PatchOperation, ...] | None:
     """Operations after which the pod asks for so many milli-cpus, bytes or whole units; None if there is no way."""
     overhead = to_nanos(pod.spec.overhead, "spec.overhead").get(resource, 0)
     budget = units * (quantity.NANO // 1000 if resource == CPU else quantity.NANO) - overhead
@@ -90,7 +90,7 @@ def _whole_pod(pod: Pod, resource: str, budget: int) -> list[_Asking]:
     return [_Asking(("spec", "resources"), resources, nanos, min(nanos, budget))]
 
 
-def _operations(asking: _Asking, resource: str) -> Iterator[Operation]:
+def _operations(asking: _Asking, resource: str) -> Iterator[PatchOperation]:
     is_bytes = resource != CPU and not is_extended(resource)
     text = str(Quantity(asking.after, Notation.BINARY_SI if is_bytes else Notation.DECIMAL_SI))
     yield put(*asking.path, "requests", resource, value=text)

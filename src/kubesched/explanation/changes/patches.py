@@ -22,7 +22,7 @@ APPEND = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class PatchOperation:
     """`add` sets a field or inserts into a list, `remove` takes a field or an entry away."""
 
     op: str
@@ -39,15 +39,15 @@ class Operation:
         return record if self.op == "remove" else {**record, "value": self.value}
 
 
-def put(*path: str | int, value: Any) -> Operation:
-    return Operation("add", path, value)
+def put(*path: str | int, value: Any) -> PatchOperation:
+    return PatchOperation("add", path, value)
 
 
-def remove(*path: str | int) -> Operation:
-    return Operation("remove", path)
+def remove(*path: str | int) -> PatchOperation:
+    return PatchOperation("remove", path)
 
 
-def append(entries: Iterable[Any], *path: str | int, has_list: bool) -> list[Operation]:
+def append(entries: Iterable[Any], *path: str | int, has_list: bool) -> list[PatchOperation]:
     """Puts entries at the end of a list that may not be there yet."""
     values = list(entries)
     if not has_list:
@@ -55,7 +55,7 @@ def append(entries: Iterable[Any], *path: str | int, has_list: bool) -> list[Ope
     return [put(*path, APPEND, value=value) for value in values]
 
 
-def patched(item: Object, operations: Iterable[Operation]) -> Object:
+def patched(item: Object, operations: Iterable[PatchOperation]) -> Object:
     """The object with all operations applied in turn."""
     document = msgspec.json.decode(msgspec.json.encode(item))
     for operation in operations:
@@ -63,7 +63,7 @@ def patched(item: Object, operations: Iterable[Operation]) -> Object:
     return msgspec.convert(document, type(item))
 
 
-def _apply(document: Any, operation: Operation) -> None:
+def _apply(document: Any, operation: PatchOperation) -> None:
     *above, last = operation.path
     place = document
     for part in above:

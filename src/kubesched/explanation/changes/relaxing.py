@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubesched.explanation.changes.change import ChangeKind, PatchPod, Proposal
-from kubesched.explanation.changes.patches import Operation, remove
+from kubesched.explanation.changes.patches import PatchOperation, remove
 from kubesched.explanation.changes.situation import Situation
 from kubesched.explanation.findings.node_affinity import unmet
 from kubesched.explanation.findings.pod_affinity import UnmetPodAffinity, term_text
@@ -21,7 +21,7 @@ from kubesched.plugins.node_affinity.required import node_selector_of
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NODE_AFFINITY = ("spec", "affinity", "nodeAffinity", _REQUIRED)
 
-Drop = tuple[str, Operation]
+Drop = tuple[str, PatchOperation]
 """What is dropped, in words and as an operation."""
 
 

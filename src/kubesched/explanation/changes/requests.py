@@ -12,7 +12,7 @@ import numpy as np
 from kubesched.explanation.amounts import exact, exact_and_readable
 from kubesched.explanation.changes.change import Change, ChangeKind, PatchPod, Proposal
 from kubesched.explanation.changes.lowering import lower_request
-from kubesched.explanation.changes.patches import Operation
+from kubesched.explanation.changes.patches import PatchOperation
 from kubesched.explanation.changes.shortfalls import Shortfalls, find_shortfalls
 from kubesched.explanation.changes.situation import Situation
 from kubesched.framework.nodes import RowArray
@@ -79,7 +79,7 @@ def _targets(shortfalls: Shortfalls, position: int) -> dict[str, int]:
 
 def _lower(situation: Situation, row: int, targets: Mapping[str, int], cost: float) -> Proposal | None:
     pod = situation.pod
-    operations: list[Operation] = []
+    operations: list[PatchOperation] = []
     for resource, units in targets.items():
         lowered = None if resource == PODS else lower_request(pod.pod, resource, units)
         if not lowered:

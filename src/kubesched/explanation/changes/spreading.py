@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from kubesched.explanation.changes.change import ChangeKind, PatchPod, Proposal
-from kubesched.explanation.changes.patches import Operation, put, remove
+from kubesched.explanation.changes.patches import PatchOperation, put, remove
 from kubesched.explanation.changes.situation import Situation
 from kubesched.explanation.findings.spread import DomainCounts
 from kubesched.plugins.pod_topology_spread.constraints import DO_NOT_SCHEDULE
@@ -11,49 +14,62 @@ from kubesched.plugins.pod_topology_spread.constraints import DO_NOT_SCHEDULE
 _PATH = ("spec", "topologySpreadConstraints")
 
 
+@dataclass(frozen=True, slots=True)
+class SpreadEdit:
+    """What happens to one of the pod's constraints; `skew` is None for one that is dropped."""
+
+    index: int
+    topology_key: str
+    max_skew: int
+    skew: int | None
+
+    @property
+    def text(self) -> str:
+        constraint = f"the topology spread constraint on {self.topology_key}"
+        if self.skew is None:
+            return f"drop {constraint}"
+        return f"raise maxSkew of {constraint} from {self.max_skew} to {self.skew}"
+
+    @property
+    def operation(self) -> PatchOperation:
+        if self.skew is None:
+            return remove(*_PATH, self.index)
+        return put(*_PATH, self.index, "maxSkew", value=self.skew)
+
+    @property
+    def order(self) -> tuple[bool, int]:
+        """Removals last, and from the end: the other operations name constraints by their place."""
+        return self.skew is None, -self.index
+
+
 def propose_spread(situation: Situation, row: int, counts: list[DomainCounts]) -> Proposal | None:
     """For one node, the smallest skews that let the pod in. `counts` are those of the pod's hard constraints, in
     their order."""
-    labels = situation.cluster.table.nodes[row].labels
-    texts: list[str] = []
-    operations: list[Operation] = []
-    details: list[dict[str, object]] = []
-    n_dropped = raised_by = 0
-    for index, of_constraint in zip(_hard_constraints(situation), counts, strict=False):
-        constraint = of_constraint.constraint
-        domain = labels.get(constraint.topology_key)
-        where = f"the topology spread constraint on {constraint.topology_key}"
-        if domain is None:
-            texts.append(f"drop {where}")
-            operations.append(remove(*_PATH, index))
-            n_dropped += 1
-        elif (skew := of_constraint.skew_in(domain)) > constraint.max_skew:
-            texts.append(f"raise maxSkew of {where} from {constraint.max_skew} to {skew}")
-            operations.append(put(*_PATH, index, "maxSkew", value=skew))
-            details.append({"topologyKey": constraint.topology_key, "from": constraint.max_skew, "to": skew})
-            raised_by += skew - constraint.max_skew
-    if not texts:
+    edits = list(_edits(situation, row, counts))
+    if not edits:
         return None
-    # Removals last, and from the end: the other operations name constraints by their place.
-    operations.sort(key=lambda operation: (operation.op == "remove", -_place(operation)))
+    raised = [edit for edit in edits if edit.skew is not None]
     return Proposal(
-        kind=ChangeKind.RELAX if n_dropped else ChangeKind.SPREAD,
-        description=" and ".join(texts),
+        kind=ChangeKind.SPREAD if raised == edits else ChangeKind.RELAX,
+        description=" and ".join(edit.text for edit in edits),
         node=situation.name(row),
-        actions=(PatchPod(situation.pod.key, tuple(operations)),),
-        details={"maxSkew": details} if details else {"drop": texts},
-        n_edits=len(texts),
-        cost=raised_by,
+        actions=(PatchPod(situation.pod.key, tuple(e.operation for e in sorted(edits, key=lambda e: e.order))),),
+        details={
+            "maxSkew": [{"topologyKey": e.topology_key, "from": e.max_skew, "to": e.skew} for e in raised],
+            "drop": [edit.text.removeprefix("drop ") for edit in edits if edit.skew is None],
+        },
+        n_edits=len(edits),
+        cost=sum((edit.skew or 0) - edit.max_skew for edit in raised),
     )
 
 
-def _hard_constraints(situation: Situation) -> list[int]:
-    """Where the pod's own hard constraints stand in its list."""
+def _edits(situation: Situation, row: int, counts: list[DomainCounts]) -> Iterator[SpreadEdit]:
+    labels = situation.cluster.table.nodes[row].labels
     own = situation.pod.spec.topology_spread_constraints or ()
-    return [index for index, constraint in enumerate(own) if constraint.when_unsatisfiable == DO_NOT_SCHEDULE]
-
-
-def _place(operation: Operation) -> int:
-    place = operation.path[len(_PATH)]
-    assert isinstance(place, int)
-    return place
+    hard = [index for index, constraint in enumerate(own) if constraint.when_unsatisfiable == DO_NOT_SCHEDULE]
+    for index, of_constraint in zip(hard, counts, strict=False):  # the profile's own constraints are not the pod's
+        constraint = of_constraint.constraint
+        domain = labels.get(constraint.topology_key)
+        skew = None if domain is None else of_constraint.skew_in(domain)
+        if skew is None or skew > constraint.max_skew:
+            yield SpreadEdit(index, constraint.topology_key, constraint.max_skew, skew)

@@ -26,7 +26,7 @@ from kubesched.explanation.changes.change import (
     PatchPod,
     Proposal,
 )
-from kubesched.explanation.changes.patches import Operation, patched, put
+from kubesched.explanation.changes.patches import PatchOperation, patched, put
 from kubesched.framework.pod_info import PodInfo
 from kubesched.model.core import Node
 from kubesched.model.requests import node_units
@@ -67,7 +67,7 @@ class WhatIf:
     def _after(self, actions: Iterable[Action]) -> Iterator[PodInfo]:
         """The changed pod, and for as long, the changed cluster."""
         with ExitStack() as undo:
-            operations: list[Operation] = []
+            operations: list[PatchOperation] = []
             for action in actions:
                 if isinstance(action, PatchPod):
                     operations.extend(action.operations)
@@ -75,7 +75,7 @@ class WhatIf:
                     undo.enter_context(_done(self.cluster, action))
             yield self._changed_pod(operations)
 
-    def _changed_pod(self, operations: Sequence[Operation]) -> PodInfo:
+    def _changed_pod(self, operations: Sequence[PatchOperation]) -> PodInfo:
         if not operations:
             return self.pod
         return self.cluster.shapes.info(patched(self.pod.pod, operations))

@@ -60,7 +60,9 @@ def _order(candidate: Candidate, preemption: Preemption) -> tuple[bool, bool, st
 def _told(candidate: Candidate, preemption: Preemption, style: Style) -> str:
     victims = [f"{pod.key} (priority {pod.priority}{_state(pod.pod.is_terminating)})" for pod in candidate.victims]
     text = f"{candidate.node_name}: {listed(victims, style.most(VICTIMS_SHOWN))}"
-    if candidate.n_budget_violations:
+    if candidate.n_budget_violations == 1:
+        text += "; breaks a disruption budget"
+    elif candidate.n_budget_violations:
         text += f"; breaks disruption budgets {candidate.n_budget_violations} times"
     if candidate.node_name == preemption.node_name:
         n_others = len(preemption.equally_good) - 1

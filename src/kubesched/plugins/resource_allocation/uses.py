@@ -86,7 +86,7 @@ class ResourceUses:
             name = resource.name
             allocatable = node.allocatable(name)
             if allocatable == 0:
-                if False:
+                if name not in _ALWAYS_COUNTED and self._has_devices(name):
                     return None
                 continue
             if nonzero and name == CPU:

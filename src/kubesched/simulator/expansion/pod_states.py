@@ -25,8 +25,9 @@ def condition_of(pod: Pod, kind: str) -> PodCondition | None:
 
 
 def is_ready(pod: Pod) -> bool:
+    """A pod that runs and says nothing about it, as in files written by hand, is ready."""
     condition = condition_of(pod, READY)
-    return condition is not None and condition.status == "True"
+    return pod.status.phase == POD_RUNNING if condition is None else condition.status == "True"
 
 
 def is_healthy(pod: Pod) -> bool:

@@ -34,9 +34,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 def owner_reference(owner: KubeObject) -> OwnerReference:
     api_version, kind = _API[type(owner)]
-    return OwnerReference(
-        kind=kind, name=owner.name, uid=owner.metadata.uid, api_version=api_version, controller=True
-    )
+    return OwnerReference(kind=kind, name=owner.name, uid=owner.metadata.uid, api_version=api_version, controller=True)
 
 
 def pod_from_template(

@@ -1,0 +1,138 @@
+"""`kubesched bench`: how many pods a second the engine schedules, in workloads like kube-scheduler's own benchmark.
+
+Several workloads run in a process each, so that the memory that one held is not counted for the next. The exit code is
+1 if a pod was not placed that should have been.
+
+Next: `kubesched.simulator.bench`, which does the work.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from kubesched.cli.output import ERROR_EXIT, say_error, say_warning
+
+if TYPE_CHECKING:
+    from kubesched.simulator.bench.run import BenchSettings
+    from kubesched.simulator.bench.runner import BenchResult
+    from kubesched.simulator.bench.workload_file import BenchWorkload
+
+NOT_PLACED_EXIT = 1
+
+
+@click.command("bench")
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+@click.option(
+    "-f", "--filename", "filenames", multiple=True, metavar="FILE", help="A workload file, for those that come along."
+)
+@click.option("--label", "labels", multiple=True, help="Only workloads with this label. Repeatable.")
+@click.option("--nodes", "n_nodes", type=click.IntRange(min=0), help="Number of nodes.")
+@click.option("--pods", "n_pods", type=click.IntRange(min=0), help="Number of measured pods.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Breaks ties between equally good nodes.")
+@click.option("--no-class-cache", is_flag=True, help="Decide for every pod from scratch, to compare.")
+@click.option("--list", "list_only", is_flag=True, help="Only say which workloads there are.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json prints one object a line for each workload.",
+)
+def bench(
+    names: tuple[str, ...],
+    filenames: tuple[str, ...],
+    labels: tuple[str, ...],
+    n_nodes: int | None,
+    n_pods: int | None,
+    seed: int,
+    no_class_cache: bool,
+    list_only: bool,
+    output: str,
+) -> None:
+    """Measure how fast pods are scheduled: engine and loop together, no network, virtual time.
+
+    \b
+    kubesched bench --list
+    kubesched bench basic affinity
+    kubesched bench basic --nodes 20000 -o json
+    """
+    from kubesched.simulator.bench.errors import WorkloadError
+    from kubesched.simulator.bench.run import BenchSettings
+    from kubesched.simulator.bench.selection import load_workloads, resized, select_workloads
+
+    try:
+        known = load_workloads(filenames)
+        if list_only:
+            _print_list(known)
+            return
+        chosen = [resized(workload, n_nodes, n_pods) for workload in select_workloads(known, names, labels)]
+        _warn_of_gates(chosen)
+        settings = BenchSettings(seed=seed, keeps_classes=not no_class_cache)
+        all_placed = _run_all(chosen, settings, output)
+    except WorkloadError as mistake:
+        say_error(str(mistake))
+        sys.exit(ERROR_EXIT)
+    if not all_placed:
+        sys.exit(NOT_PLACED_EXIT)
+
+
+def _print_list(workloads: list[BenchWorkload]) -> None:
+    width = max((len(workload.title) for workload in workloads), default=0)
+    for workload in workloads:
+        sizes = ", ".join(f"{name}={value}" for name, value in workload.params.items())
+        labels = f"  [{', '.join(sorted(workload.labels))}]" if workload.labels else ""
+        click.echo(f"{workload.title:<{width}}  {sizes}{labels}")
+
+
+def _warn_of_gates(workloads: list[BenchWorkload]) -> None:
+    gates = sorted({gate for workload in workloads for gate in workload.gates_off})
+    if gates:
+        say_warning(f"feature gates cannot be turned off, these stay at their defaults: {', '.join(gates)}")
+
+
+def _run_all(workloads: list[BenchWorkload], settings: BenchSettings, output: str) -> bool:
+    from kubesched.simulator.bench import report
+
+    if output == "text":
+        click.echo(report.table_head())
+    all_placed = True
+    for workload in workloads:
+        result = _measure(workload, settings) if len(workloads) == 1 else _measure_apart(workload, settings)
+        click.echo(report.to_json(result) if output == "json" else report.table_row(result))
+        if result.problem:
+            say_error(f"{result.workload}: {result.problem}")
+            all_placed = False
+    return all_placed
+
+
+def _measure_apart(workload: BenchWorkload, settings: BenchSettings) -> BenchResult:
+    """In a process of its own."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as process:
+        return process.submit(_measure, workload, settings).result()
+
+
+def _measure(workload: BenchWorkload, settings: BenchSettings) -> BenchResult:
+    """With a progress bar where somebody looks."""
+    from kubesched.simulator.bench.runner import expected_pods, run_workload
+
+    if not sys.stderr.isatty():
+        return run_workload(workload, settings)
+    total = expected_pods(workload)
+    shown = 0
+    with click.progressbar(length=total, label=f"{workload.title:<30}", file=sys.stderr) as bar:
+
+        def progress(n_bound: int) -> None:
+            nonlocal shown
+            bar.update(min(n_bound, total) - shown)
+            shown = min(n_bound, total)
+
+        result = run_workload(workload, settings, progress)
+    click.echo("\x1b[1A\x1b[2K", nl=False, err=True)  # the bar has done its work
+    return result

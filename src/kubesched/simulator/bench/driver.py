@@ -1,0 +1,114 @@
+"""Runs the loop in virtual time: decision after decision, and on to the next event when there is nothing to decide.
+
+A decision takes `DECISION_S` of virtual time, whatever it takes in reality, so that a run is the same everywhere and
+every time: as much churn, as many backoffs that end, between one pod and the next.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from time import perf_counter_ns
+
+from kubesched.simulator.bench.activities import Activity
+from kubesched.simulator.bench.measurement import Measurement
+from kubesched.simulator.bench.world import BenchWorld
+
+DECISION_S = 0.004
+"""About what kube-scheduler takes on 5,000 nodes: a workload's timed operations then meet as many pods as there."""
+
+_TELL_EVERY = 256
+
+Progress = Callable[[int], None]
+"""Is told from time to time how many pods are bound."""
+
+
+class Driver:
+    def __init__(self, world: BenchWorld, measurement: Measurement, progress: Progress | None = None) -> None:
+        self._world = world
+        self._measurement = measurement
+        self._progress = progress
+        self._activities: list[Activity] = []
+        self._tick_at_s = 1.0
+        self._next_s = 1.0
+        self._n_decisions = 0
+
+    def start(self, activity: Activity) -> None:
+        self._activities.append(activity)
+        self._plan()
+
+    def run_until(self, is_done: Callable[[], bool], for_s: float) -> bool:
+        """Decides until it is done; False if for so long no pod was bound, or if nothing more can happen."""
+        world, measurement = self._world, self._measurement
+        schedule_one = world.loop.schedule_one
+        until_s, n_bound = world.now_s + for_s, world.n_bound
+        world.settle()
+        while not is_done():
+            if world.now_s >= self._next_s or world.now_s >= world.due_s:
+                self._catch_up()
+            began_ns = perf_counter_ns()
+            found = schedule_one(world.now_s)
+            took_ns = perf_counter_ns() - began_ns
+            if found:
+                if measurement.is_open:
+                    measurement.took_ns.append(took_ns)
+                world.settle()
+                world.now_s += DECISION_S
+                self._count()
+                if world.now_s <= until_s:
+                    continue
+            elif self._go_on(until_s):
+                continue
+            if world.n_bound == n_bound:
+                return is_done()
+            until_s, n_bound = world.now_s + for_s, world.n_bound
+        return True
+
+    def run_for(self, for_s: float) -> None:
+        """Lets this much time pass."""
+        until_s = self._world.now_s + for_s
+        self.run_until(lambda: self._world.now_s >= until_s, for_s)
+        self._world.now_s = max(self._world.now_s, until_s)
+
+    def run_through(self, activity: Activity) -> None:
+        """Lets time pass until the activity is over."""
+        self.start(activity)
+        self.run_until(lambda: activity.next_at_s == math.inf, math.inf)
+
+    def _go_on(self, until_s: float) -> bool:
+        """To the next moment at which something happens; False if there is none before the end."""
+        world = self._world
+        deadline_s = world.loop.next_deadline_s()
+        if deadline_s is None:
+            deadline_s = math.inf
+        at_s = min(deadline_s, world.due_s, *(activity.next_at_s for activity in self._activities), math.inf)
+        if at_s > until_s or at_s == math.inf:
+            world.now_s = max(world.now_s, until_s) if until_s < math.inf else world.now_s
+            return False
+        world.now_s = max(world.now_s, at_s)
+        self._tick_at_s = world.now_s
+        self._catch_up()
+        return True
+
+    def _catch_up(self) -> None:
+        """Does what is due by now."""
+        world = self._world
+        now_s = world.now_s
+        if now_s >= self._tick_at_s:
+            world.loop.tick(now_s)
+            self._tick_at_s = math.floor(now_s) + 1.0
+        world.carry_out_delayed()
+        for activity in self._activities:
+            while activity.next_at_s <= now_s:
+                activity.act()
+        world.settle()
+        self._plan()
+
+    def _plan(self) -> None:
+        self._activities = [activity for activity in self._activities if activity.next_at_s < math.inf]
+        self._next_s = min([self._tick_at_s, *(activity.next_at_s for activity in self._activities)])
+
+    def _count(self) -> None:
+        self._n_decisions += 1
+        if self._progress is not None and self._n_decisions % _TELL_EVERY == 0:
+            self._progress(self._world.n_bound)

@@ -1,0 +1,136 @@
+"""One run of a workload: what its operations share.
+
+Next: `runner`, which goes through the operations; `making_steps` and `pod_steps`, which carry them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kubesched.config import ConfigError, KubeSchedulerConfiguration, default, load
+from kubesched.engine.build import build_loop
+from kubesched.engine.select import Seeded
+from kubesched.model.core import Namespace, Pod
+from kubesched.model.meta import KubeObject, ObjectMeta, PodKey
+from kubesched.simulator.bench.driver import Driver, Progress
+from kubesched.simulator.bench.errors import WorkloadError
+from kubesched.simulator.bench.measurement import Measurement
+from kubesched.simulator.bench.object_factory import ObjectFactory
+from kubesched.simulator.bench.operations import Operation
+from kubesched.simulator.bench.templates import Template, load_template
+from kubesched.simulator.bench.workload_file import BenchWorkload
+from kubesched.simulator.bench.world import BenchWorld
+
+PATIENCE_S = 600.0
+"""So long, in virtual time, pods are waited for when none gets a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchSettings:
+    """How workloads are run."""
+
+    seed: int = 0
+    keeps_classes: bool = True
+
+
+class NotPlacedError(Exception):
+    """Pods that should have been placed were not."""
+
+
+class BenchRun:
+    def __init__(self, workload: BenchWorkload, settings: BenchSettings, progress: Progress | None = None) -> None:
+        self.workload = workload
+        self.factory = ObjectFactory()
+        self.measurement = Measurement()
+        loop = build_loop(
+            _configuration(workload),
+            Seeded(settings.seed),
+            keeps_classes=settings.keeps_classes,
+            source=workload.scheduler_config_path,
+        )
+        self.world = BenchWorld(loop, self.factory, eviction_delay_s=workload.eviction_delay_s)
+        self.world.bound = self.measurement.pod_bound
+        self.driver = Driver(self.world, self.measurement, progress)
+        self.n_nodes = 0
+        self.not_awaited: set[PodKey] = set()
+        """Pods that no operation has waited for yet."""
+        self._templates: dict[str, Template] = {}
+        self._namespaces: set[str] = set()
+
+    def where(self, number: int, operation: Operation) -> str:
+        return f"operation {number} ({operation.opcode})"
+
+    def template(self, path: str) -> Template:
+        found = self._templates.get(path)
+        if found is None:
+            found = self._templates[path] = load_template(self.workload.path(path))
+        return found
+
+    # -- objects -------------------------------------------------------------------------------------------------------
+
+    def add(self, items: Iterable[KubeObject]) -> list[PodKey]:
+        """Shows objects to the loop, which are made before the time is taken; the keys of the pods among them."""
+        with self.measurement.paused():
+            made = list(items)
+        keys = []
+        for item in made:
+            self.world.put(item)
+            if isinstance(item, Pod):
+                keys.append(item.pod_key)
+                self.measurement.pod_created(item)
+        return keys
+
+    def ensure_namespace(self, name: str) -> None:
+        if name and name not in self._namespaces:
+            uid, version = self.factory.next_uid(), self.factory.next_version()
+            self.add_namespace(Namespace(ObjectMeta(name=name, uid=uid, resource_version=version)))
+
+    def add_namespace(self, namespace: KubeObject) -> None:
+        self._namespaces.add(namespace.name)
+        self.world.put(namespace)
+
+    # -- waiting -------------------------------------------------------------------------------------------------------
+
+    def wait_until_bound(self, keys: Iterable[PodKey], where: str) -> None:
+        world = self.world
+        world.unbound = {key for key in keys if not self._is_bound_or_gone(key)}
+        n_awaited = len(world.unbound)
+        if not self.driver.run_until(lambda: not world.unbound, PATIENCE_S):
+            raise NotPlacedError(f"{where}: {self._missing(world.unbound, n_awaited)}")
+
+    def wait_until_attempted(self, keys: Iterable[PodKey], where: str) -> None:
+        world = self.world
+        world.unattempted = {key for key in keys if not self._is_attempted(key)}
+        n_awaited = len(world.unattempted)
+        if not self.driver.run_until(lambda: not world.unattempted, PATIENCE_S):
+            raise NotPlacedError(f"{where}: {len(world.unattempted)} of {n_awaited} pods were not even tried")
+
+    def _is_bound_or_gone(self, key: PodKey) -> bool:
+        pod = self.world.pods.get(key)
+        return pod is None or bool(pod.spec.node_name)
+
+    def _is_attempted(self, key: PodKey) -> bool:
+        """A pod behind a gate is not tried, and says so from the beginning."""
+        pod = self.world.pods.get(key)
+        if pod is None or pod.spec.node_name or pod.spec.scheduling_gates or pod.is_terminating:
+            return True
+        return any(condition.type == "PodScheduled" for condition in pod.status.conditions or ())
+
+    def _missing(self, keys: set[PodKey], n_awaited: int) -> str:
+        first = min(keys)
+        conditions = self.world.pods[first].status.conditions or ()
+        reason = next((c.message for c in conditions if c.type == "PodScheduled"), "never tried")
+        return f"{len(keys)} of {n_awaited} pods were not placed; {first}: {reason}"
+
+
+def _configuration(workload: BenchWorkload) -> KubeSchedulerConfiguration:
+    if not workload.scheduler_config_path:
+        return default()
+    path = workload.path(workload.scheduler_config_path)
+    try:
+        return load(path.read_bytes(), str(path))
+    except OSError as problem:
+        raise WorkloadError(str(path), "", problem.strerror or str(problem)) from None
+    except ConfigError as problem:
+        raise WorkloadError("", "", str(problem)) from None

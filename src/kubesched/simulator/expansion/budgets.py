@@ -1,0 +1,67 @@
+"""Disruption budgets: how many of its pods may go now.
+
+Healthy pods beyond the number that must stay. Shares are of what the pods' controllers want, not of what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from kubesched.model import selectors
+from kubesched.model.core import Pod
+from kubesched.model.meta import OwnerReference, controller_of
+from kubesched.model.policy import PodDisruptionBudget
+from kubesched.simulator.expansion.actions import Plan
+from kubesched.simulator.expansion.percentages import share_of
+from kubesched.simulator.expansion.pod_states import is_healthy
+
+ScaleOf = Callable[[OwnerReference], int | None]
+"""How many pods a controller wants; None if that cannot be said."""
+
+
+def sync_budget(budget: PodDisruptionBudget, pods: Sequence[Pod], scale_of: ScaleOf) -> Plan:
+    """`pods` are all pods of the budget's namespace."""
+    plan = Plan()
+    allowed = disruptions_allowed(budget, pods, scale_of)
+    if allowed != budget.status.disruptions_allowed:
+        plan.update(replace(budget, status=replace(budget.status, disruptions_allowed=allowed)))
+    return plan
+
+
+def disruptions_allowed(budget: PodDisruptionBudget, pods: Sequence[Pod], scale_of: ScaleOf) -> int:
+    selector = selectors.from_label_selector(budget.spec.selector)
+    covered = [pod for pod in pods if not pod.is_terminal and selector.matches(pod.labels)]
+    n_healthy = sum(map(is_healthy, covered))
+    needed = _n_needed(budget, covered, scale_of)
+    return 0 if needed is None else max(0, n_healthy - needed)
+
+
+def _n_needed(budget: PodDisruptionBudget, pods: Sequence[Pod], scale_of: ScaleOf) -> int | None:
+    """How many pods must stay healthy; None if nobody may go, because it cannot be said."""
+    least, most_missing = budget.spec.min_available, budget.spec.max_unavailable
+    if isinstance(least, int):
+        return least if pods else None
+    n_expected = _n_expected(pods, scale_of)
+    if not n_expected:
+        return None
+    if least is not None:
+        return share_of(least, n_expected, rounding_up=True)
+    if most_missing is None:
+        return None
+    return max(0, n_expected - share_of(most_missing, n_expected, rounding_up=True))
+
+
+def _n_expected(pods: Sequence[Pod], scale_of: ScaleOf) -> int | None:
+    scales: dict[str, int] = {}
+    for pod in pods:
+        owner = controller_of(pod.metadata)
+        if owner is None:
+            return None
+        if owner.uid not in scales:
+            scale = scale_of(owner)
+            if scale is None:
+                return None
+            scales[owner.uid] = scale
+    return sum(scales.values())

@@ -1,0 +1,20 @@
+"""Numbers that manifests give as such or as a share of the whole: `2`, `25%`."""
+
+from __future__ import annotations
+
+from math import ceil, floor
+
+
+class ShareError(ValueError):
+    """Neither a number nor a percentage."""
+
+
+def share_of(value: int | str, whole: int, *, rounding_up: bool) -> int:
+    """`25%` of the whole, rounded; a number is itself."""
+    if isinstance(value, int):
+        return value
+    text = value.removesuffix("%")
+    if text == value or not text.isdecimal():
+        raise ShareError(f'invalid value "{value}": a number or a percentage is expected')
+    exact = whole * int(text) / 100
+    return ceil(exact) if rounding_up else floor(exact)

@@ -1,0 +1,78 @@
+"""What must always hold, checked after every step of a run.
+
+| invariant | where |
+|---|---|
+| no pod is lost | `places` |
+| no node holds more than it can | `capacity` |
+| no pod is bound twice, nothing is written after leadership was lost | `bindings` |
+| what is kept up to date is what would be built from nothing | `kubesched.cluster.self_check` |
+| the class cache never changes an answer | `same_answer` |
+| what can be scheduled is scheduled, once faults are over; and nothing is left behind | `content` |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kubesched.cluster.self_check import self_check
+from kubesched.framework.effects import BindPod
+from kubesched.model.core import Node, Pod
+from kubesched.testing.chaos.checks.bindings import BindingsSeen
+from kubesched.testing.chaos.checks.capacity import CapacityLedger
+from kubesched.testing.chaos.checks.places import check_places
+from kubesched.testing.chaos.checks.same_answer import SameAnswer
+from kubesched.testing.chaos.checks.violation import Violation
+from kubesched.testing.chaos.trace import ChaosStep
+from kubesched.testing.chaos.wire import WireRequest
+
+if TYPE_CHECKING:
+    from kubesched.testing.chaos.simulation import Simulation
+
+REBUILT = "what is kept up to date is what would be built from nothing"
+
+_QUIET = frozenset({"sleep"})
+"""Steps that the loop does not notice."""
+
+
+class Checks:
+    def __init__(self) -> None:
+        self.bindings = BindingsSeen()
+        self._capacity = CapacityLedger()
+        self._same_answer = SameAnswer()
+
+    def before(self, sim: Simulation, step: ChaosStep) -> None:
+        if step.verb == "schedule" and sim.shell.is_leading:
+            self._same_answer.before_cycle(sim.shell.loop)
+
+    def after(self, sim: Simulation, step: ChaosStep) -> None:
+        loop = sim.shell.loop
+        told = sim.shell.told()
+        if step.verb == "schedule":
+            self._same_answer.after_cycle(loop)
+        check_places(loop, told)
+        self._capacity.check_told(loop, told, self.bindings.done)
+        self._capacity.check_server(sim.server)
+        findings = self_check(loop.cluster, told)
+        if findings:
+            raise Violation(REBUILT, "; ".join(map(str, findings)))
+
+    # -- what the loop cannot know -------------------------------------------------------------------------------------
+
+    def excuse(self, name: str) -> None:
+        """Nobody can be blamed any more for what this node holds, or this pod (by uid) takes."""
+        self._capacity.excuse(name)
+
+    def outcome_unknown(self, request: WireRequest) -> None:
+        action = request.effect.action
+        if isinstance(action, BindPod):
+            self.excuse(action.node_name)
+
+    def restarted(self, sim: Simulation, *, lag: int) -> None:
+        """A loop that begins with old news may bind to a place that is taken."""
+        self.bindings.restarted()
+        self._capacity.restarted()
+        if lag:
+            for node in sim.server.all(Node).values():
+                self.excuse(node.name)
+            for pod in sim.server.all(Pod).values():
+                self.excuse(pod.spec.node_name)

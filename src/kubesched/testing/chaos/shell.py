@@ -1,0 +1,95 @@
+"""The shell around the loop: informers tell it facts, its effects go out over the wire, answers come back.
+
+A shell that does not lead sends nothing: whatever the loop still asks for is refused. Starting (anew) means a new loop
+that is told everything from nothing; what the old one sent may still land, but nobody waits for the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Protocol
+
+from kubesched.engine.loop import SchedulingLoop
+from kubesched.framework.effects import Effect
+from kubesched.model.meta import KubeObject
+from kubesched.testing.chaos.api_server import KINDS, ApiServerModel
+from kubesched.testing.chaos.watch import FlakyInformer
+from kubesched.testing.chaos.wire import Wire
+
+
+class ShellObserver(Protocol):
+    """Who sees what goes out, and what comes back."""
+
+    def sent(self, effect: Effect) -> None: ...
+
+    def answered(self, effect_id: int, answer: object) -> None: ...
+
+
+class ChaosShell:
+    """`now_s` is the virtual time, moved by whoever drives."""
+
+    def __init__(
+        self, server: ApiServerModel, wire: Wire, build: Callable[[], SchedulingLoop], observer: ShellObserver
+    ) -> None:
+        self._server = server
+        self._wire = wire
+        self._build = build
+        self._observer = observer
+        self.now_s = 0.0
+        self.is_leading = False
+        self.holds_lease = False
+        """What the lease says; `is_leading` is what this shell makes of it."""
+        self.n_facts = 0
+        """How many facts the loop was told."""
+        self.loop = build()
+        self.informers: dict[str, FlakyInformer] = {}
+        self.start(KINDS)
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    def start(self, order: Iterable[str], lag: int = 0) -> None:
+        """With kinds listed in this order, from servers that lag behind."""
+        self._wire.forget_answers()
+        self.loop = self._build()
+        self.is_leading = self.holds_lease = True
+        self.informers = {
+            kind: FlakyInformer(self._server.logs[kind], partial(self._tell, self.loop)) for kind in order
+        }
+        for informer in self.informers.values():
+            informer.relist(lag)
+            informer.deliver_all()
+
+    def lose_lease(self) -> None:
+        self.is_leading = self.holds_lease = False
+
+    # -- the loop ------------------------------------------------------------------------------------------------------
+
+    def schedule_one(self) -> bool:
+        return self.is_leading and self.loop.schedule_one(self.now_s)
+
+    def tick(self) -> None:
+        self.loop.tick(self.now_s)
+
+    def send_effects(self) -> None:
+        """What the loop asked for goes out, if this shell leads."""
+        for effect in self.loop.take_effects():
+            if self.is_leading:
+                self._observer.sent(effect)
+                self._wire.send(effect, partial(self._answer, self.loop), by_leader=self.holds_lease)
+
+    def told(self) -> list[KubeObject]:
+        """All that the informers hold."""
+        return [item for informer in self.informers.values() for item in informer.known.values()]
+
+    def _tell(self, loop: SchedulingLoop, item: KubeObject, is_gone: bool) -> None:
+        self.n_facts += 1
+        if is_gone:
+            loop.remove(item, self.now_s)
+        else:
+            loop.put(item, self.now_s)
+
+    def _answer(self, loop: SchedulingLoop, effect_id: int, answer: object) -> None:
+        if loop is self.loop:
+            self._observer.answered(effect_id, answer)
+            loop.answer(effect_id, answer, self.now_s)

@@ -1,0 +1,103 @@
+"""One run: a server, a wire, a shell with its loop, and what is remembered to judge them by.
+
+`apply` does one step and checks that everything that must hold, holds; `finish` lets the faults end and time pass, and
+checks that what can be scheduled is. Both raise `Violation`.
+
+Options (first line of a trace): `seed` for ties between nodes (0: by name), `strict=1` for a queue that never flushes
+pods just because they waited long, so that a change that moved nobody shows; `permit=1` for the Turnstile plugin.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+from kubesched.config import KubeSchedulerConfiguration, load
+from kubesched.engine.build import build_loop
+from kubesched.engine.loop import SchedulingLoop
+from kubesched.engine.select import ByName, Seeded
+from kubesched.framework.effects import Effect
+from kubesched.plugins.registry import REGISTRY
+from kubesched.testing.chaos.api_server import ApiServerModel
+from kubesched.testing.chaos.checks import Checks
+from kubesched.testing.chaos.checks.violation import Violation
+from kubesched.testing.chaos.finale import finish
+from kubesched.testing.chaos.manifest import STORAGE_CLASSES
+from kubesched.testing.chaos.shell import ChaosShell
+from kubesched.testing.chaos.steps import VERBS
+from kubesched.testing.chaos.trace import ChaosStep, TraceError
+from kubesched.testing.chaos.turnstile import Turnstile
+from kubesched.testing.chaos.wire import Wire
+
+NEVER_S = 1e9
+"""Longer than any run."""
+
+
+class Simulation:
+    def __init__(self, options: ChaosStep) -> None:
+        self.options = options
+        self.server = ApiServerModel()
+        for storage_class in STORAGE_CLASSES:
+            self.server.create(storage_class)
+        self.wire = Wire(self.server)
+        self.checks = Checks()
+        self._digest = sha256()
+        self.shell = ChaosShell(self.server, self.wire, self._build, self)
+
+    def apply(self, step: ChaosStep) -> bool:
+        """Whether the step did anything."""
+        verb = VERBS.get(step.verb)
+        if verb is None:
+            raise TraceError(f"no such step: {step}")
+        self._digest.update(str(step).encode())
+        self.checks.before(self, step)
+        try:
+            did = verb(self, step)
+        except Violation:
+            raise
+        except Exception as bug:  # noqa: BLE001  whatever the loop raises is a finding
+            raise Violation("no exception", f"{type(bug).__name__}: {bug}") from bug
+        self.shell.send_effects()
+        if did:
+            self.checks.after(self, step)
+        return did
+
+    def finish(self) -> None:
+        finish(self)
+
+    @property
+    def digest(self) -> str:
+        """Of all steps and all effects: two runs alike have the same."""
+        return self._digest.hexdigest()
+
+    def sent(self, effect: Effect) -> None:
+        self._digest.update(repr(effect).encode())
+        self.checks.bindings.sent(effect, holds_lease=self.shell.holds_lease)
+
+    def answered(self, effect_id: int, answer: object) -> None:
+        self.checks.bindings.answered(effect_id, answer)
+
+    def _build(self) -> SchedulingLoop:
+        options = self.options
+        with_permit = bool(options.number("permit"))
+        seed = options.number("seed")
+        return build_loop(
+            _configuration(with_permit),
+            Seeded(seed) if seed else ByName(),
+            registry=REGISTRY.merged_with({Turnstile.name: Turnstile}) if with_permit else None,
+            max_unschedulable_s=NEVER_S if options.number("strict") else 300.0,
+        )
+
+
+@cache
+def _configuration(with_permit: bool) -> KubeSchedulerConfiguration:
+    profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
+    if with_permit:
+        profile["plugins"] = {"permit": {"enabled": [{"name": Turnstile.name}]}}
+    data = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+    return load(data, "chaos")

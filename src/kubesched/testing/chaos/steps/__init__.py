@@ -1,0 +1,13 @@
+"""What can happen in a run, by verb. Each gets the simulation and the step, and says whether it did anything.
+
+`cluster_steps` are users, kubelets and controllers; `wire_steps` what becomes of facts and requests on their way;
+`loop_steps` the scheduler's own: cycles, time, leadership, restarts.
+"""
+
+from kubesched.testing.chaos.steps.cluster_steps import CLUSTER_VERBS
+from kubesched.testing.chaos.steps.loop_steps import LOOP_VERBS
+from kubesched.testing.chaos.steps.wire_steps import WIRE_VERBS
+
+VERBS = {**CLUSTER_VERBS, **WIRE_VERBS, **LOOP_VERBS}
+
+__all__ = ["CLUSTER_VERBS", "LOOP_VERBS", "VERBS", "WIRE_VERBS"]

@@ -1,0 +1,94 @@
+"""Steps of the network: what becomes of facts on their way to the loop, and of requests on their way to the server.
+
+`deliver`, `land` and `reply` are its honest work; all others are faults.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kubesched.testing.chaos.trace import ChaosStep
+from kubesched.testing.chaos.wire import REFUSALS
+
+if TYPE_CHECKING:
+    from kubesched.testing.chaos.simulation import Simulation
+
+
+def deliver(sim: Simulation, step: ChaosStep) -> bool:
+    """`deliver`: everything; `deliver pods`: of one kind; `deliver pods default/p0`: the next change of one object."""
+    if not step.names:
+        return any([informer.deliver_all() for informer in sim.shell.informers.values()])
+    informer = sim.shell.informers[step.names[0]]
+    return informer.deliver(step.names[1]) if len(step.names) > 1 else informer.deliver_all()
+
+
+def repeat(sim: Simulation, step: ChaosStep) -> bool:
+    kind, key = step.names
+    return sim.shell.informers[kind].repeat(key)
+
+
+def disconnect(sim: Simulation, step: ChaosStep) -> bool:
+    informer = sim.shell.informers[step.names[0]]
+    if informer.is_down:
+        return False
+    informer.disconnect()
+    return True
+
+
+def relist(sim: Simulation, step: ChaosStep) -> bool:
+    """After `410 Gone`, or just so."""
+    sim.shell.informers[step.names[0]].relist(step.number("lag"))
+    return True
+
+
+def land(sim: Simulation, step: ChaosStep) -> bool:
+    return sim.wire.land(step.names[0]) is not None
+
+
+def reply(sim: Simulation, step: ChaosStep) -> bool:
+    return sim.wire.reply(step.names[0])
+
+
+def give_up(sim: Simulation, step: ChaosStep) -> bool:
+    """The client has waited long enough; the request may have landed, or land yet."""
+    request = sim.wire.give_up(step.names[0])
+    if request is None:
+        return False
+    sim.checks.outcome_unknown(request)
+    return True
+
+
+def lose(sim: Simulation, step: ChaosStep) -> bool:
+    return sim.wire.lose(step.names[0]) is not None
+
+
+def refuse(sim: Simulation, step: ChaosStep) -> bool:
+    return sim.wire.refuse(step.names[0], REFUSALS[step.get("with", "500")]) is not None
+
+
+def settle(sim: Simulation, step: ChaosStep) -> bool:
+    """A spell of good weather: all requests land and are answered, all facts are told, until nothing is under way."""
+    did = False
+    for _ in range(100):
+        busy = any([informer.deliver_all() for informer in sim.shell.informers.values()])
+        for request in list(sim.wire.requests):
+            busy = sim.wire.reply(request.name) if request.has_landed else sim.wire.land(request.name) is not None
+            sim.shell.send_effects()
+        if not busy and not sim.wire.requests:
+            break
+        did = did or busy
+    return did
+
+
+WIRE_VERBS = {
+    "deliver": deliver,
+    "repeat": repeat,
+    "disconnect": disconnect,
+    "relist": relist,
+    "land": land,
+    "reply": reply,
+    "timeout": give_up,
+    "lose": lose,
+    "refuse": refuse,
+    "settle": settle,
+}

@@ -1,0 +1,115 @@
+"""Requests between the scheduler and the API server: sent, carried out, answered, each when it is let.
+
+A request is *sent*; it may *land* (the server carries it out) and it may be *answered*, in this order or not: a client
+that gives up is answered by a timeout, and what it gave up on may have landed before, may land later, or never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kubesched.framework.effects import BindPod, Effect, EvictPod, Failed, PatchPodStatus
+from kubesched.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
+from kubesched.testing.chaos.api_server import ApiServerModel
+
+Answer = Callable[[int, object], None]
+"""(number of the effect, answer) -> None"""
+
+TIMED_OUT = Failed("net/http: request canceled (Client.Timeout exceeded while awaiting headers)")
+REFUSALS = {
+    "409": Failed("Operation cannot be fulfilled: the object has been modified"),
+    "429": Failed("too many requests, please try again later"),
+    "500": Failed("Internal error occurred: etcdserver: leader changed"),
+}
+
+
+@dataclass(slots=True)
+class WireRequest:
+    """`answer` is where the answer goes; None once it was given, or if nobody waits for it."""
+
+    name: str
+    effect: Effect
+    answer: Answer | None
+    by_leader: bool
+    result: object = None
+
+    @property
+    def has_landed(self) -> bool:
+        return self.result is not None
+
+
+class Wire:
+    def __init__(self, server: ApiServerModel) -> None:
+        self._server = server
+        self.requests: list[WireRequest] = []
+        self.landed: list[WireRequest] = []
+        """All that the server carried out, in order."""
+
+    def send(self, effect: Effect, answer: Answer, *, by_leader: bool) -> None:
+        name = name_of(effect.action)
+        if name:
+            needs_answer = not isinstance(effect.action, PatchPodStatus)
+            self.requests.append(WireRequest(name, effect, answer if needs_answer else None, by_leader))
+
+    def forget_answers(self) -> None:
+        """Nobody is there any more to be answered."""
+        for request in self.requests:
+            request.answer = None
+        self._clear()
+
+    def land(self, name: str) -> WireRequest | None:
+        """The oldest request of this name that has not landed is carried out."""
+        request = next((r for r in self.requests if r.name == name and not r.has_landed), None)
+        if request is not None:
+            request.result = self._server.carry_out(request.effect.action)
+            self.landed.append(request)
+            self._clear()
+        return request
+
+    def reply(self, name: str) -> bool:
+        """The oldest that has landed is answered."""
+        request = next((r for r in self.requests if r.name == name and r.has_landed), None)
+        return request is not None and self._answer(request, request.result)
+
+    def give_up(self, name: str) -> WireRequest | None:
+        """The client does not wait any longer."""
+        request = next((r for r in self.requests if r.name == name and r.answer is not None), None)
+        if request is not None:
+            self._answer(request, TIMED_OUT)
+        return request
+
+    def lose(self, name: str) -> WireRequest | None:
+        """The oldest that has not landed never will; who waits for it learns that it failed."""
+        return self.refuse(name, TIMED_OUT)
+
+    def refuse(self, name: str, answer: Failed) -> WireRequest | None:
+        """The server does not carry it out, and says so."""
+        request = next((r for r in self.requests if r.name == name and not r.has_landed), None)
+        if request is not None:
+            request.result = answer
+            self._answer(request, answer)
+        return request
+
+    def _answer(self, request: WireRequest, answer: object) -> bool:
+        give, request.answer = request.answer, None
+        self._clear()
+        if give is not None:
+            give(request.effect.id, answer)
+        return give is not None
+
+    def _clear(self) -> None:
+        """What has landed and needs no answer (any more) is over."""
+        self.requests = [r for r in self.requests if r.answer is not None or not r.has_landed]
+
+
+def name_of(action: object) -> str:
+    """`bind p0`, `evict p1`: how steps speak of a request. Empty for what is no request."""
+    if isinstance(action, BindPod | EvictPod | PatchPodStatus):
+        verb = {BindPod: "bind", EvictPod: "evict", PatchPodStatus: "patch"}[type(action)]
+        return f"{verb}/{action.pod.rpartition('/')[2]}"
+    if isinstance(action, BindVolumeToClaim):
+        return f"volume/{action.volume_name}"
+    if isinstance(action, SelectNodeForClaim):
+        return f"claim/{action.claim_name}"
+    return ""

@@ -1,0 +1,181 @@
+"""Whatever is wrong with what a user gives: one line that names file, object and field, exit code 2, no traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kubesched.cli.main import main
+
+NODE = "{apiVersion: v1, kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}}\n"
+PENDING = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: []}}\n"
+CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def run(*arguments: str, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(main, ["explain", *arguments], input=stdin)
+
+
+def the_one_line(result: Result) -> str:
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1 and result.stderr.startswith("error: ")
+    return result.stderr.removeprefix("error: ").rstrip("\n")
+
+
+BAD_FILES = [
+    pytest.param(
+        "a: [1\nb: 2\n",
+        "line 2, column 2: not YAML or JSON: did not find expected ',' or ']'",
+        id="broken YAML",
+    ),
+    pytest.param(
+        '{"apiVersion": "v1", "kind": ',
+        "line 2, column 1: not YAML or JSON: ",
+        id="broken JSON",
+    ),
+    pytest.param("hello: world\n", "document 1: not a Kubernetes object: kind is missing", id="not Kubernetes"),
+    pytest.param(
+        NODE + "---\n- 1\n",
+        "document 2: not a Kubernetes object: a mapping with apiVersion and kind is expected",
+        id="a list that is no List",
+    ),
+    pytest.param("", "the file is empty", id="an empty file"),
+    pytest.param("# nothing here\n", "no Kubernetes objects in it", id="comments only"),
+    pytest.param("caf\xe9: 1\n".encode("latin-1"), "line 1: not UTF-8: byte 0xe9", id="not UTF-8"),
+    pytest.param("a: !!int x\n", "invalid literal for int() with base 10: 'x'", id="a YAML tag that does not hold"),
+    pytest.param('{"a":' * 20_000, "nested too deeply", id="nested too deeply"),
+    pytest.param(
+        PENDING.replace("[]", "[{name: c, resources: {requests: {cpu: 1x}}}]"),
+        "Pod default/p: spec.containers[0].resources.requests.cpu: invalid quantity '1x': ",
+        id="an invalid quantity of a pod",
+    ),
+    pytest.param(
+        NODE.replace("8Gi", "8Zi"),
+        "Node n: status.allocatable.memory: invalid quantity '8Zi': ",
+        id="an invalid quantity of a node",
+    ),
+    pytest.param(
+        PENDING.replace("[]", "3"), "Pod p: spec.containers: expected array, got int", id="a field of a wrong type"
+    ),
+    pytest.param(
+        "{apiVersion: v1, kind: Pod, metadata: {}}\n",
+        "Pod document 1: metadata.name: a name is required",
+        id="an object without a name",
+    ),
+    pytest.param(
+        NODE + "---\n{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {nodeName: n, affinity: {podAntiAffinity: "
+        "{requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: z, labelSelector: {matchExpressions: "
+        "[{key: a, operator: Like}]}}]}}}}\n",
+        'Pod default/x: spec.affinity: "Like" is not a valid label selector operator',
+        id="a selector of another pod that cannot be understood",
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "expected"), BAD_FILES)
+def test_a_bad_file_is_one_line(content: str | bytes, expected: str, tmp_path: Path) -> None:
+    path = tmp_path / "objects.yaml"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    line = the_one_line(run("p", "-f", str(path)))
+    assert line.startswith(f"{path}: {expected}")
+
+
+BAD_PODS = [
+    pytest.param("gone", "pod default/gone is not among the 3 pods that were read", id="not there"),
+    pytest.param(
+        "shop/p",
+        "pod shop/p is not among the 3 pods that were read; there is default/p",
+        id="in another namespace",
+    ),
+    pytest.param("bound", "pod default/bound is already bound to node n", id="already bound"),
+    pytest.param(
+        "done",
+        "pod default/done has finished: a pod in phase Succeeded or Failed is not scheduled",
+        id="finished",
+    ),
+]
+
+
+@pytest.mark.parametrize(("pod", "expected"), BAD_PODS)
+def test_a_pod_that_cannot_be_explained_is_one_line(pod: str, expected: str, tmp_path: Path) -> None:
+    path = tmp_path / "objects.yaml"
+    bound = PENDING.replace("name: p", "name: bound").replace("containers: []", "nodeName: n")
+    done = PENDING.replace("name: p", "name: done").replace("}\n", ", status: {phase: Succeeded}}\n")
+    path.write_text("---\n".join((NODE, PENDING, bound, done)))
+    assert the_one_line(run(pod, "-f", str(path))) == f"{path}: {expected}"
+
+
+BAD_CONFIGS = [
+    pytest.param(
+        f"{CONFIG}profiles: [{{plugins: {{filter: {{enabled: [{{name: Nope}}]}}}}}}]\n",
+        'profiles[0].plugins.filter.enabled: FilterPlugin "Nope" does not exist',
+        id="an unknown plugin",
+    ),
+    pytest.param(
+        f"{CONFIG}profiles: [{{pluginConfig: [{{name: NodeResourcesFit, args: {{scoringStrategy: 3}}}}]}}]\n",
+        "profiles[0].pluginConfig[0].args.scoringStrategy: ",
+        id="args of a wrong type",
+    ),
+    pytest.param("a: [1\n", "", id="broken YAML"),
+    pytest.param(b"\xff", "not UTF-8", id="not UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("content", "expected"), BAD_CONFIGS)
+def test_a_bad_configuration_is_one_line(content: str | bytes, expected: str, tmp_path: Path) -> None:
+    objects, config = tmp_path / "objects.yaml", tmp_path / "config.yaml"
+    objects.write_text(f"{NODE}---\n{PENDING}")
+    config.write_bytes(content if isinstance(content, bytes) else content.encode())
+    line = the_one_line(run("p", "-f", str(objects), "--config", str(config)))
+    assert line.startswith(f"{config}: {expected}")
+
+
+def test_every_mistake_in_a_configuration_has_its_line(tmp_path: Path) -> None:
+    objects, config = tmp_path / "objects.yaml", tmp_path / "config.yaml"
+    objects.write_text(f"{NODE}---\n{PENDING}")
+    config.write_text(f"{CONFIG}parallelism: many\nnonsense: 1\n")
+    result = run("p", "-f", str(objects), "--config", str(config))
+    assert result.exit_code == 2
+    lines = result.stderr.splitlines()
+    assert len(lines) == 2 and all(line.startswith(f"error: {config}: ") for line in lines)
+
+
+def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
+    gone = tmp_path / "gone.yaml"
+    assert the_one_line(run("p", "-f", str(gone))) == f"{gone}: No such file or directory"
+    assert the_one_line(run("p", "-f", str(gone / "x"), "--config", str(gone))).startswith(f"{gone}: ")
+    assert the_one_line(run("p", "-f", str(tmp_path))) == f"{tmp_path}: no .json, .yaml, .yml file in this directory"
+    assert the_one_line(run("p", "-f", "-", "--config", "-", stdin=b"")).startswith("<stdin>: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        pytest.param([], "Missing argument '[NAMESPACE/]POD' (try: kubesched explain --help)", id="no pod"),
+        pytest.param(["p"], "Missing option '-f' / '--filename' (try: kubesched explain --help)", id="no file"),
+        pytest.param(
+            ["p", "-f", "x", "-o", "xml"],
+            "Invalid value for '-o' / '--output': 'xml' is not one of 'text', 'wide', 'json', 'yaml'"
+            " (try: kubesched explain --help)",
+            id="no such output",
+        ),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(arguments: list[str], expected: str) -> None:
+    assert the_one_line(run(*arguments)) == expected
+
+
+def test_unknown_kinds_are_warned_about_once_per_file(tmp_path: Path) -> None:
+    path = tmp_path / "objects.yaml"
+    deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}}\n"
+    config_map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}\n"
+    path.write_text("---\n".join((NODE, PENDING, deployment, deployment, config_map, deployment)))
+    result = run("p", "-f", str(path))
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        f"warning: {path}: ignored 3 apps/v1 Deployment",
+        f"warning: {path}: ignored 1 v1 ConfigMap",
+    ]

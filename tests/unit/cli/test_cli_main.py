@@ -1,0 +1,55 @@
+"""The command as a whole: what it lists, and how little it loads to do so."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from kubesched.cli.main import COMMANDS, main
+
+
+def test_help_lists_every_command() -> None:
+    result = CliRunner().invoke(main, ["--help"])
+    assert result.exit_code == 0
+    for name, (_, summary) in COMMANDS.items():
+        assert f"  {name} " in result.stdout
+        assert summary in result.stdout
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_can_be_loaded_and_says_what_the_list_says(name: str) -> None:
+    result = CliRunner().invoke(main, [name, "--help"])
+    assert result.exit_code == 0
+    command = main.get_command(main.make_context("kubesched", [name]), name)
+    assert command is not None and command.help is not None
+    assert command.name == name
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["explain", "--help"], ["--version"]], ids=" ".join)
+def test_asking_for_help_loads_no_engine(arguments: list[str]) -> None:
+    program = (
+        "import sys\n"
+        "from kubesched.cli.main import main\n"
+        f"main({arguments!r})\n"
+        "sys.exit(any(name in sys.modules for name in ('numpy', 'msgspec', 'yaml')))\n"
+    )
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_an_unknown_command_is_one_line() -> None:
+    result = CliRunner().invoke(main, ["explode"])
+    assert result.exit_code == 2
+    assert result.stderr == "error: No such command 'explode' (try: kubesched --help)\n"
+
+
+def test_a_reader_who_has_seen_enough_is_no_error() -> None:
+    """As in `kubesched explain … | head -1`."""
+    program = "from kubesched.cli.main import main\nmain(['--help'])\n"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
