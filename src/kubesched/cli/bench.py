@@ -120,11 +120,11 @@ def _measure_apart(workload: BenchWorkload, settings: BenchSettings) -> BenchRes
 
 def _measure(workload: BenchWorkload, settings: BenchSettings) -> BenchResult:
     """With a progress bar where somebody looks."""
-    from kubesched.simulator.bench.runner import expected_pods, run_workload
+    from kubesched.simulator.bench.runner import run_workload
 
     if not sys.stderr.isatty():
         return run_workload(workload, settings)
-    total = expected_pods(workload)
+    total = workload.expected_pods()
     shown = 0
     with click.progressbar(length=total, label=f"{workload.title:<30}", file=sys.stderr) as bar:
 

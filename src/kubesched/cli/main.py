@@ -19,6 +19,7 @@ INTERRUPTED_EXIT = 130
 BROKEN_PIPE_EXIT = 141
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "bench": ("kubesched.cli.bench:bench", "Measure how fast pods are scheduled."),
     "config": ("kubesched.cli.config:config", "Show, complete and check KubeSchedulerConfiguration files."),
     "explain": ("kubesched.cli.explain:explain", "Explain where a pending pod would go, or why nowhere."),
 }

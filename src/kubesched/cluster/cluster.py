@@ -170,14 +170,16 @@ class Cluster:
         known = self._pods.pop(key, None)
         if known is None:
             return
+        self._take_off_node(known)
+
+    def _take_off_node(self, known: PodInfo) -> None:
         if self.table.pods.find(known.uid) is not None:
             self.table.remove_pod(known)
             return
-        node_name = known.pod.spec.node_name
-        orphans = self._orphans.get(node_name, {})
-        orphans.pop(key, None)
+        orphans = self._orphans[known.spec.node_name]
+        del orphans[known.key]
         if not orphans:
-            self._orphans.pop(node_name, None)
+            del self._orphans[known.spec.node_name]
 
     def _forget_pending(self, key: PodKey) -> None:
         waiting = self.pending.pop(key, None)
@@ -203,10 +205,7 @@ class Cluster:
             return False
         self._assumed.discard(assumed.key)
         del self._pods[assumed.key]
-        if self.table.pods.find(known.uid) is not None:
-            self.table.remove_pod(known)
-        else:
-            self._orphans.get(known.spec.node_name, {}).pop(assumed.key, None)
+        self._take_off_node(known)
         return True
 
     def is_assumed(self, key: PodKey) -> bool:

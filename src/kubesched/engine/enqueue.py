@@ -5,22 +5,36 @@ from __future__ import annotations
 from kubesched.engine.plugin_call import PluginError, guarded
 from kubesched.engine.profile import Profile
 from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.stages import PreEnqueue
 from kubesched.framework.status import OK, Status
 
 
 def run_pre_enqueue(profile: Profile, pod: PodInfo) -> Status:
     """The first plugin that holds the pod back, or OK."""
     for plugin in profile.pre_enqueue:
-        with guarded(plugin.name, 'running PreEnqueue plugin "{}"'):
-            status = plugin.pre_enqueue(pod)
+        status = run_gate(plugin, pod)
         if not status.is_success:
-            return status.by(plugin.name)
+            return status
     return OK
+
+
+def run_gate(plugin: PreEnqueue, pod: PodInfo) -> Status:
+    with guarded(plugin.name, 'running PreEnqueue plugin "{}"'):
+        status = plugin.pre_enqueue(pod)
+    return status if status.is_success else status.by(plugin.name)
 
 
 def checked_pre_enqueue(profile: Profile, pod: PodInfo) -> Status:
     """As `run_pre_enqueue`; a plugin that broke holds the pod back."""
     try:
         return run_pre_enqueue(profile, pod)
+    except PluginError as bug:
+        return Status.error(bug.message).by(bug.plugin)
+
+
+def checked_gate(plugin: PreEnqueue, pod: PodInfo) -> Status:
+    """One plugin alone; if it broke, it holds the pod back."""
+    try:
+        return run_gate(plugin, pod)
     except PluginError as bug:
         return Status.error(bug.message).by(bug.plugin)

@@ -95,6 +95,8 @@ class Intake:
         self._cluster.put(pod)
         if waiting is not None:
             self._queue.delete(waiting)
+        if old is not None and not old.spec.node_name:
+            old = None  # for those that wait, a pod that got its node is new
         self._move(old, pod, now_s)
 
     def _put_pending(self, old: Pod | None, pod: Pod, now_s: float) -> None:
@@ -127,7 +129,7 @@ class Intake:
         if waiting is not None:
             self._queue.delete(waiting)
         if old.spec.node_name:
-            self._move(old, None, now_s)
+            self._queue.on_assigned_pod(old, None, now_s)
         elif old.status.nominated_node_name:
             self._place_freed(old, now_s)
 

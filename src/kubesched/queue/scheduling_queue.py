@@ -179,6 +179,8 @@ class SchedulingQueue:
         """A pod with a node came (no `old`, or one without a node), changed or went (no `new`)."""
         if not self._pods.unschedulable and not self._in_flight:
             return
+        if old is not None and not old.spec.node_name:
+            old = None
         for event in pod_events(old, new):
             self.move_all(event, old, new, now_s)
 

@@ -136,7 +136,7 @@ def failed_class(
         cycle=cycle.fork(),
         prefilter=prefilter,
         rejections=KeptRejections.of(outcome),
-        plans=PreemptionPlans(len(outcome.nodes)),
+        plans=PreemptionPlans(cluster.table.names),
         followers=[plugin for plugin in profile.plugins.values() if isinstance(plugin, FollowsPods)],
         nodes_version=journal.nodes_version,
         objects_version=journal.objects_version,

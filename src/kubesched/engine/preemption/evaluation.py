@@ -58,15 +58,16 @@ def preempt(
             raise PluginError("", f'expected at least one victim pod on node "{found.node_name}"')
         return found
 
-    plans = cycle.find(PreemptionPlans)
-    if plans is None:
-        candidates, failures, errors = _search(rows, enough, dry_run)
-        best = list(least_harmful(candidates)) if candidates else []
-    else:
+    plans = None if review is not None else cycle.find(PreemptionPlans)
+    if plans is not None:
         found = plans.search(rows, enough, dry_run)
-        candidates, errors = plans.candidates(found), []
-        failures = [] if candidates else plans.failures(rows)
-        best = plans.least_harmful(found) if candidates else []
+        if len(found):
+            return _take_planned(
+                plans.candidate(tie_break.choose_row(plans.least_harmful(found), cluster.table.names)), cycle
+            )
+        candidates, failures, errors = [], plans.failures(rows), []
+    else:
+        candidates, failures, errors = _search(rows, enough, dry_run)
     if not candidates:
         if errors:
             return PostFilterResult(Status.error(*errors))
@@ -75,22 +76,27 @@ def preempt(
     if review is not None:
         review.candidates = tuple(candidates)
         return PostFilterResult(OK)  # what the review leaves of them is taken later
-    return _take(tie_break, cycle, candidates, best)
+    return _take(tie_break, cycle, candidates)
 
 
 def _take_reviewed(tie_break: TieBreak, cycle: Cycle, answer: tuple[Candidate, ...] | Status) -> PostFilterResult:
     if isinstance(answer, Status):
         return PostFilterResult(answer)
-    return _take(tie_break, cycle, answer, least_harmful(answer)) if answer else PostFilterResult(_NO_CANDIDATE)
+    return _take(tie_break, cycle, answer) if answer else PostFilterResult(_NO_CANDIDATE)
 
 
-def _take(
-    tie_break: TieBreak, cycle: Cycle, candidates: Sequence[Candidate], best: Sequence[Candidate]
-) -> PostFilterResult:
+def _take(tie_break: TieBreak, cycle: Cycle, candidates: Sequence[Candidate]) -> PostFilterResult:
+    best = least_harmful(candidates)
     name = tie_break.choose([candidate.node_name for candidate in best])
     chosen = next(candidate for candidate in best if candidate.node_name == name)
-    cycle.put(Preemption(name, chosen.victims, tuple(candidates), tuple(best)))
+    cycle.put(Preemption(name, chosen.victims, tuple(candidates), best))
     return PostFilterResult(OK, NominatingMode.OVERRIDE, name)
+
+
+def _take_planned(chosen: Candidate, cycle: Cycle) -> PostFilterResult:
+    """Of the candidates that were planned before, only the chosen one is told."""
+    cycle.put(Preemption(chosen.node_name, chosen.victims, (chosen,), (chosen,)))
+    return PostFilterResult(OK, NominatingMode.OVERRIDE, chosen.node_name)
 
 
 def _ineligible(cluster: Cluster, pod: PodInfo, statuses: NodeStatuses) -> str:

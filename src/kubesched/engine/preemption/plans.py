@@ -7,7 +7,7 @@ The answer is that of a dry run from nothing, node by node.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -26,7 +26,10 @@ MakePlan = Callable[[int], Candidate | Status]
 class PreemptionPlans:
     """Plans by row, for preemptors of one kind."""
 
-    def __init__(self, n_rows: int) -> None:
+    def __init__(self, names: Sequence[str]) -> None:
+        n_rows = len(names)
+        self._name_ranks = np.empty(n_rows, dtype=np.intp)
+        self._name_ranks[np.argsort(np.array(names))] = np.arange(n_rows)
         self._known = np.zeros(n_rows, dtype=np.int8)
         self._found: list[Candidate | Status | None] = [None] * n_rows
         self._rules = np.zeros((5, n_rows), dtype=np.float64)
@@ -54,16 +57,19 @@ class PreemptionPlans:
         """Why evictions do not help on those of these rows where they do not."""
         return [found for row in rows.tolist() if isinstance(found := self._found[row], Status)]
 
-    def least_harmful(self, rows: RowArray) -> list[Candidate]:
+    def least_harmful(self, rows: RowArray) -> RowArray:
         """The candidates that no rule tells apart, by node name."""
         left = rows
         for rule in self._rules:
             values = rule[left]
             left = left[values == values.min()]
-        return sorted(self.candidates(left), key=lambda candidate: candidate.node_name)
+        by_name: RowArray = left[np.argsort(self._name_ranks[left])]
+        return by_name
 
-    def candidates(self, rows: RowArray) -> list[Candidate]:
-        return [found for row in rows.tolist() if isinstance(found := self._found[row], Candidate)]
+    def candidate(self, row: int) -> Candidate:
+        found = self._found[row]
+        assert isinstance(found, Candidate)
+        return found
 
     def _stop(self, rows: RowArray, is_candidate: BoolArray, enough: int) -> int:
         """The number of rows to look at, as far as is known."""

@@ -98,7 +98,7 @@ class ConstraintDomains:
         levels[after] += 1
         if not levels[before]:
             del levels[before]
-        if after < self._lowest:
+        if after < self._lowest or (before == self._lowest and before not in levels):
             self._lowest = after
 
     def _global_minimum(self) -> int:

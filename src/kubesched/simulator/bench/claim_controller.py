@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from kubesched.framework.effects import Failed
 from kubesched.cluster.objects import ObjectStore
+from kubesched.framework.effects import Failed
 from kubesched.model.core import Pod, PodExtendedResourceClaimStatus, PodResourceClaimStatus
 from kubesched.model.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from kubesched.model.resource import ResourceClaim, ResourceClaimStatus

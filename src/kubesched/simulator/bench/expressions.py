@@ -90,17 +90,17 @@ class _Parser:
         return lambda fields: function(*(argument(fields) for argument in arguments))
 
     def _value(self, kind: str, token: str) -> Expression:
+        if kind == "name" or token == ")":
+            self._refuse(f"unexpected {token!r}")
         if kind == "number":
             number: Number = float(token) if "." in token else int(token)
             return lambda fields: number
         if kind == "field":
             return self._field(token[1:])
-        if token == "(":
-            inside = self._operation()
-            if self._next() != ("paren", ")"):
-                self._refuse("a closing parenthesis is missing")
-            return inside
-        self._refuse(f"unexpected {token!r}")
+        inside = self._operation()
+        if self._next() != ("paren", ")"):
+            self._refuse("a closing parenthesis is missing")
+        return inside
 
     def _field(self, name: str) -> Expression:
         def value(fields: Fields) -> Number:

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
-from kubesched.model.core import Container, Node, Pod, PodResourceClaim
+from kubesched.model.core import Node, Pod, PodResourceClaim
 from kubesched.model.meta import KubeObject, ObjectMeta
 from kubesched.model.resource import Device, DeviceAttribute, DeviceCapacity, ResourcePool, ResourceSlice
 from kubesched.model.resource import ResourceSliceSpec as SliceSpec
@@ -105,12 +105,8 @@ def _changed(run: BenchRun, item: KubeObject, template: Template, *, is_resize: 
 
 def _resized(old: Pod, new: Pod) -> Pod:
     resources = {container.name: container.resources for container in new.spec.containers}
-    containers = tuple(_with_resources(c, resources) for c in old.spec.containers)
+    containers = tuple(replace(c, resources=resources.get(c.name, c.resources)) for c in old.spec.containers)
     return replace(old, spec=replace(old.spec, containers=containers))
-
-
-def _with_resources(container: Container, resources: dict[str, object]) -> Container:
-    return replace(container, resources=resources.get(container.name, container.resources))
 
 
 # -- churn -------------------------------------------------------------------------------------------------------------
@@ -170,9 +166,7 @@ def _slice(run: BenchRun, driver: str, node_name: str, n_devices: int) -> Resour
         )
         for i in range(n_devices)
     )
-    metadata = ObjectMeta(
-        name=node_name, uid=run.factory.next_uid(), resource_version=run.factory.next_version()
-    )
+    metadata = ObjectMeta(name=node_name, uid=run.factory.next_uid(), resource_version=run.factory.next_version())
     pool = ResourcePool(name=node_name, resource_slice_count=1)
     return ResourceSlice(metadata, SliceSpec(driver=driver, pool=pool, node_name=node_name, devices=devices))
 

@@ -36,7 +36,7 @@ def create_pod_sets(run: BenchRun, number: int, operation: CreatePodSetsOp) -> N
 def _create_pods(run: BenchRun, where: str, operation: CreatePodsOp, namespace: str) -> None:
     workload = run.workload
     run.ensure_namespace(namespace)
-    count = n_pods(run, where, operation)
+    count = workload.pod_count(where, operation, run.n_nodes)
     templates = _templates(run, where, operation)
     if operation.collect_metrics:
         open_window(run, PodFilter(frozenset({namespace}), {}))
@@ -50,12 +50,6 @@ def _create_pods(run: BenchRun, where: str, operation: CreatePodsOp, namespace: 
         run.wait_until_bound(keys, where)
     if operation.collect_metrics:
         run.measurement.close()
-
-
-def n_pods(run: BenchRun, where: str, operation: CreatePodsOp) -> int:
-    if operation.count_per_node_param:
-        return int(run.workload.ratio(where, operation.count_per_node_param) * run.n_nodes)
-    return run.workload.number(where, operation.count, operation.count_param)
 
 
 def _templates(run: BenchRun, where: str, operation: CreatePodsOp) -> PodTemplates:
@@ -100,6 +94,8 @@ def _hold_steady(run: BenchRun, templates: PodTemplates, count: int, namespace: 
 
 def delete_pods(run: BenchRun, number: int, operation: DeletePodsOp) -> None:
     world = run.world
+    if operation.delete_pods_per_second < 0:
+        raise run.workload.refuse(run.where(number, operation), "deletePodsPerSecond: 0 or more is expected")
     pods = [
         pod
         for pod in world.pods.values()

@@ -115,11 +115,12 @@ def _holes_in_name(node: yaml.Node) -> frozenset[int]:
 
 def _compose(text: str, path: str) -> yaml.Node | None:
     try:
-        return yaml.compose(text, Loader=yaml.CSafeLoader)
+        found: yaml.Node | None = yaml.compose(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise WorkloadError(path, where, f"not YAML: {getattr(problem, 'problem', None) or problem}") from None
+    return found
 
 
 def _fill_of(node: yaml.Node) -> Fill:

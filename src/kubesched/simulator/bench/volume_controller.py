@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kubesched.framework.effects import Failed
 from kubesched.cluster.objects import ObjectStore
+from kubesched.framework.effects import Failed
 from kubesched.model.meta import KubeObject, ObjectMeta
 from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
 from kubesched.model.volume_claims import BOUND_BY_CONTROLLER_ANNOTATION, SELECTED_NODE_ANNOTATION

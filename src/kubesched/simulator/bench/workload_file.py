@@ -19,7 +19,13 @@ import yaml
 
 from kubesched.config.durations import Duration, DurationError
 from kubesched.simulator.bench.errors import WorkloadError
-from kubesched.simulator.bench.operations import OPERATIONS, CreatePodSetsOp, CreatePodsOp, Operation
+from kubesched.simulator.bench.operations import (
+    OPERATIONS,
+    CreateNodesOp,
+    CreatePodSetsOp,
+    CreatePodsOp,
+    Operation,
+)
 
 Param = int | float | str | bool
 Text = TypeVar("Text", bound=msgspec.Struct)
@@ -95,7 +101,12 @@ class BenchWorkload:
             raise self.refuse(where, f"a count of 0 or more is expected, not {value}")
         return value
 
-    def ratio(self, where: str, param: str) -> float:
+    def pod_count(self, where: str, operation: CreatePodsOp, n_nodes: int) -> int:
+        if operation.count_per_node_param:
+            return int(self._ratio(where, operation.count_per_node_param) * n_nodes)
+        return self.number(where, operation.count, operation.count_param)
+
+    def _ratio(self, where: str, param: str) -> float:
         found = self._param(where, param)
         if isinstance(found, bool) or not isinstance(found, int | float) or found < 0:
             raise self.refuse(where, f"{param}: a number of 0 or more is expected, not {found!r}")
@@ -115,6 +126,19 @@ class BenchWorkload:
             return Duration.parse(str(text)).seconds
         except DurationError as problem:
             raise self.refuse(where, str(problem)) from None
+
+    def expected_pods(self) -> int:
+        """How many pods are to get a node, as far as can be told beforehand."""
+        n_nodes = n_pods = 0
+        for operation in self.operations:
+            if isinstance(operation, CreateNodesOp):
+                n_nodes += self.number("", operation.count, operation.count_param)
+            elif isinstance(operation, CreatePodsOp):
+                n_pods += self.pod_count("", operation, n_nodes)
+            elif isinstance(operation, CreatePodSetsOp):
+                n_sets = self.number("", operation.count, operation.count_param)
+                n_pods += n_sets * self.pod_count("", operation.create_pods_op, n_nodes)
+        return n_pods
 
     def _param(self, where: str, name: str) -> Param:
         if not name.startswith("$"):

@@ -42,8 +42,8 @@ class ChaosShell:
         """What the lease says; `is_leading` is what this shell makes of it."""
         self.n_facts = 0
         """How many facts the loop was told."""
-        self.loop = build()
-        self.informers: dict[str, FlakyInformer] = {}
+        self.loop: SchedulingLoop
+        self.informers: dict[str, FlakyInformer]
         self.start(KINDS)
 
     # -- life ----------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from kubesched.engine.build import build_loop
 from kubesched.engine.loop import SchedulingLoop
 from kubesched.engine.select import ByName, Seeded
 from kubesched.framework.effects import Effect
+from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import REGISTRY
 from kubesched.testing.chaos.api_server import ApiServerModel
 from kubesched.testing.chaos.checks import Checks
@@ -78,15 +79,21 @@ class Simulation:
     def answered(self, effect_id: int, answer: object) -> None:
         self.checks.bindings.answered(effect_id, answer)
 
+    @property
+    def configuration(self) -> KubeSchedulerConfiguration:
+        return _configuration(bool(self.options.number("permit")))
+
+    @property
+    def registry(self) -> Registry:
+        return REGISTRY.merged_with({Turnstile.name: Turnstile})
+
     def _build(self) -> SchedulingLoop:
-        options = self.options
-        with_permit = bool(options.number("permit"))
-        seed = options.number("seed")
+        seed = self.options.number("seed")
         return build_loop(
-            _configuration(with_permit),
+            self.configuration,
             Seeded(seed) if seed else ByName(),
-            registry=REGISTRY.merged_with({Turnstile.name: Turnstile}) if with_permit else None,
-            max_unschedulable_s=NEVER_S if options.number("strict") else 300.0,
+            registry=self.registry,
+            max_unschedulable_s=NEVER_S if self.options.number("strict") else 300.0,
         )
 
 

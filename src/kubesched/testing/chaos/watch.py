@@ -9,7 +9,6 @@ behind, but never from before what this informer has already seen; what came sin
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from kubesched.model.meta import KubeObject
 from kubesched.testing.chaos.api_server import LoggedChange
@@ -18,20 +17,18 @@ Tell = Callable[[KubeObject, bool], None]
 """(object, whether it is gone) -> None"""
 
 
-@dataclass(slots=True)
 class FlakyInformer:
     """`log` is the server's, of one kind."""
 
-    log: list[LoggedChange]
-    tell: Tell
-    position: int = 0
-    """How much of the log was received."""
-    is_down: bool = False
-
-    def __post_init__(self) -> None:
+    def __init__(self, log: list[LoggedChange], tell: Tell) -> None:
+        self._log = log
+        self._tell = tell
+        self._position = 0
+        """How much of the log was received."""
+        self._received: list[LoggedChange] = []
+        self.is_down = False
         self.known: dict[str, KubeObject] = {}
         """What the loop was told, by key: the informer's store."""
-        self._received: list[LoggedChange] = []
 
     # -- the connection ------------------------------------------------------------------------------------------------
 
@@ -42,15 +39,15 @@ class FlakyInformer:
     def receive(self) -> None:
         """Takes what has happened off the connection; the loop is not told yet."""
         if not self.is_down:
-            self._received += self.log[self.position :]
-            self.position = len(self.log)
+            self._received += self._log[self._position :]
+            self._position = len(self._log)
 
     def relist(self, lag: int = 0) -> None:
         """Lists the server's objects as they were `lag` changes ago, and goes on watching from there."""
         self.receive()
         self.is_down = False
-        self.position = max(self.position, len(self.log) - lag)
-        listed = _state_after(self.log[: self.position])
+        self._position = max(self._position, len(self._log) - lag)
+        listed = _state_after(self._log[: self._position])
         expected = self._expected()
         self._received += [LoggedChange(item, False) for item in listed.values()]
         self._received += [LoggedChange(item, True) for key, item in expected.items() if key not in listed]
@@ -84,7 +81,7 @@ class FlakyInformer:
         """Tells what was told last of an object once more."""
         item = self.known.get(key)
         if item is not None:
-            self.tell(item, False)
+            self._tell(item, False)
         return item is not None
 
     def _hand_over(self, change: LoggedChange) -> None:
@@ -93,7 +90,7 @@ class FlakyInformer:
             self.known[key] = change.item
         elif self.known.pop(key, None) is None:
             return  # an informer does not report what it never had
-        self.tell(change.item, change.is_deleted)
+        self._tell(change.item, change.is_deleted)
 
     def _expected(self) -> dict[str, KubeObject]:
         """What will be known once all that was received is told."""

@@ -1,0 +1,129 @@
+"""Pretend kubelets: pods start, run for as long as they are told to, and end.
+
+`kubesched.dev/duration` on a pod says how long it runs; without it, it runs on. `kubesched.dev/result: Failed` makes it
+fail at the end of that time. A node that has failed does nothing until it recovers; then its pods go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from kubesched.config.durations import Duration, DurationError
+from kubesched.model.core import Pod, PodCondition
+from kubesched.model.meta import KubeObject, ObjectMeta
+from kubesched.model.times import InstantError, parse_instant, print_instant
+from kubesched.simulator.expansion.pod_states import POD_FAILED, POD_RUNNING, POD_SUCCEEDED, READY, with_condition
+from kubesched.simulator.virtual.clock import VirtualClock
+from kubesched.simulator.virtual.deletion import Deletions, ends_at_s
+from kubesched.simulator.virtual.store import ClusterStore
+
+DURATION_ANNOTATION = "kubesched.dev/duration"
+RESULT_ANNOTATION = "kubesched.dev/result"
+
+
+class AnnotationError(ValueError):
+    """An annotation of ours cannot be understood."""
+
+
+class Kubelets:
+    def __init__(self, clock: VirtualClock, store: ClusterStore, deletions: Deletions, start_latency_s: float) -> None:
+        self._clock = clock
+        self._store = store
+        self._deletions = deletions
+        self._start_latency_s = start_latency_s
+        self.failed_nodes: set[str] = set()
+        store.listen(self._on_change)
+
+    def recover(self, node_name: str) -> None:
+        """The node's kubelet is back, and takes up what it missed."""
+        self.failed_nodes.discard(node_name)
+        for pod in self._store.pods_on(node_name):
+            self._take_up(pod)
+
+    # -- what happens to pods ------------------------------------------------------------------------------------------
+
+    def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        if not isinstance(after, Pod) or not after.spec.node_name or after.is_terminal:
+            return
+        old = before if isinstance(before, Pod) else None
+        is_new = old is None or not old.spec.node_name
+        if after.is_terminating:
+            if is_new or (old is not None and not old.is_terminating):
+                self._later(ends_at_s(after), after, self._terminate)
+        elif is_new:
+            self._take_up(after)
+
+    def _take_up(self, pod: Pod) -> None:
+        if pod.is_terminating:
+            self._later(ends_at_s(pod), pod, self._terminate)
+        elif pod.status.phase != POD_RUNNING:
+            self._later(self._clock.now_s + self._start_latency_s, pod, self._start)
+        else:
+            self._plan_end(pod, _started_s(pod, self._clock.now_s))
+
+    def _later(self, at_s: float, pod: Pod, step: Callable[[Pod], None]) -> None:
+        """The step, if the pod is still there by then, and its node works."""
+        key, uid = pod.pod_key, pod.metadata.uid
+
+        def happen() -> None:
+            known = self._store.find(Pod, key)
+            if known is None or known.metadata.uid != uid or known.is_terminal:
+                return
+            if known.spec.node_name not in self.failed_nodes:
+                step(known)
+
+        self._clock.at(at_s, happen)
+
+    def _start(self, pod: Pod) -> None:
+        if pod.is_terminating or pod.status.phase == POD_RUNNING:
+            return
+        status = replace(pod.status, phase=POD_RUNNING, start_time=print_instant(self._clock.now_s))
+        self._store.update(with_condition(replace(pod, status=status), PodCondition(READY, "True")))
+        self._plan_end(pod, self._clock.now_s)
+
+    def _plan_end(self, pod: Pod, started_s: float) -> None:
+        for_s = duration_s(pod.metadata)
+        if for_s is not None:
+            self._later(started_s + for_s, pod, self._complete)
+
+    def _complete(self, pod: Pod) -> None:
+        if pod.is_terminating:
+            return  # its grace period ends it
+        phase = POD_FAILED if fails(pod.metadata) else POD_SUCCEEDED
+        ended = replace(pod, status=replace(pod.status, phase=phase))
+        self._store.update(with_condition(ended, PodCondition(READY, "False", "PodCompleted")))
+
+    def _terminate(self, pod: Pod) -> None:
+        if pod.is_terminating:
+            self._deletions.finish(pod)
+
+
+def duration_s(metadata: ObjectMeta) -> float | None:
+    """How long a pod with this metadata runs; None for ever. Raises AnnotationError."""
+    text = (metadata.annotations or {}).get(DURATION_ANNOTATION)
+    if text is None:
+        return None
+    try:
+        found = Duration.parse(text).seconds
+    except DurationError as mistake:
+        raise AnnotationError(f"{DURATION_ANNOTATION}: {mistake}") from None
+    if found < 0:
+        raise AnnotationError(f'{DURATION_ANNOTATION}: "{text}" is negative')
+    return found
+
+
+def fails(metadata: ObjectMeta) -> bool:
+    """Whether a pod with this metadata ends in failure. Raises AnnotationError."""
+    text = (metadata.annotations or {}).get(RESULT_ANNOTATION, POD_SUCCEEDED)
+    if text not in (POD_SUCCEEDED, POD_FAILED):
+        raise AnnotationError(f'{RESULT_ANNOTATION}: "{text}" is neither {POD_SUCCEEDED} nor {POD_FAILED}')
+    return text == POD_FAILED
+
+
+def _started_s(pod: Pod, now_s: float) -> float:
+    try:
+        return parse_instant(pod.status.start_time) if pod.status.start_time else now_s
+    except InstantError:
+        return now_s

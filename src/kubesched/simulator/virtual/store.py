@@ -1,0 +1,164 @@
+"""The pretend API server's objects: versions, uids, owners, and who is told of changes.
+
+Every change is told to all listeners in the order they came, as (before, after).
+
+Next: `deletion`, because objects take others with them when they go, and pods take their time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import TypeVar, cast
+
+from msgspec.structs import replace
+
+from kubesched.model.core import Pod
+from kubesched.model.meta import KubeObject, OwnerReference, controller_of
+from kubesched.model.times import print_instant
+from kubesched.model.workloads import Job
+from kubesched.simulator.expansion.names import NameSource
+from kubesched.simulator.virtual.clock import VirtualClock
+
+Item = TypeVar("Item", bound=KubeObject)
+Listener = Callable[[KubeObject | None, KubeObject | None], None]
+"""(before, after): no before for a new object, no after for one that is gone."""
+
+
+_FORGETFUL = ("Job", "ReplicaSet", "ReplicationController")
+"""Controllers that leave their finished pods alone."""
+
+
+class ClusterStore:
+    """Objects by kind and key."""
+
+    def __init__(self, clock: VirtualClock, names: NameSource) -> None:
+        self._clock = clock
+        self._names = names
+        self._objects: dict[type[KubeObject], dict[str, KubeObject]] = defaultdict(dict)
+        self._by_uid: dict[str, KubeObject] = {}
+        self._owned: dict[str, dict[str, KubeObject]] = defaultdict(dict)
+        self._pods_on: dict[str, dict[str, Pod]] = defaultdict(dict)
+        self._pods_in: dict[str, dict[str, Pod]] = defaultdict(dict)
+        self._listeners: list[Listener] = []
+        self._version = 0
+        self.n_changes = 0
+        """Changes that could matter to a pod that waits."""
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    # -- to read -------------------------------------------------------------------------------------------------------
+
+    def of(self, kind: type[Item]) -> dict[str, Item]:
+        """All objects of a kind by key; not to be changed."""
+        return cast("dict[str, Item]", self._objects[kind])
+
+    def find(self, kind: type[Item], key: str) -> Item | None:
+        return cast("Item | None", self._objects[kind].get(key))
+
+    def by_uid(self, uid: str) -> KubeObject | None:
+        return self._by_uid.get(uid)
+
+    def owned(self, uid: str, kind: type[Item]) -> list[Item]:
+        """What belongs to the object of this uid and still counts: a finished pod or job whose controller has counted
+        it is left out."""
+        return [item for item in self._owned.get(uid, {}).values() if isinstance(item, kind)]
+
+    def pods_on(self, node_name: str) -> list[Pod]:
+        """Those that have not finished."""
+        return list(self._pods_on.get(node_name, {}).values())
+
+    def pods_in(self, namespace: str) -> list[Pod]:
+        """Those that have not finished."""
+        return list(self._pods_in.get(namespace, {}).values())
+
+    def __iter__(self) -> Iterator[KubeObject]:
+        for items in self._objects.values():
+            yield from items.values()
+
+    # -- to write ------------------------------------------------------------------------------------------------------
+
+    def create(self, item: Item) -> Item:
+        """A new object; one that is there already is replaced, as `kubectl apply` would."""
+        known = self._objects[type(item)].get(item.key)
+        if known is not None:
+            return self.update(item)
+        metadata = item.metadata
+        stamped = replace(
+            metadata,
+            uid=metadata.uid or self._names.uid(f"{type(item).__name__} {item.key}"),
+            creation_timestamp=metadata.creation_timestamp or print_instant(self._clock.now_s),
+            generation=metadata.generation or 1,
+        )
+        return self._put(None, replace(item, metadata=stamped))
+
+    def update(self, item: Item, *, matters: bool = True) -> Item:
+        """The object as it is to be from now on; its identity stays. `matters` as for `n_changes`."""
+        known = self._objects[type(item)].get(item.key)
+        if known is None:
+            return item
+        metadata = replace(
+            item.metadata,
+            uid=known.metadata.uid,
+            creation_timestamp=known.metadata.creation_timestamp,
+            resource_version=known.metadata.resource_version,
+        )
+        item = replace(item, metadata=metadata)
+        if item == known:
+            return cast("Item", known)
+        return self._put(known, item, matters=matters)
+
+    def remove(self, item: KubeObject) -> None:
+        """The object is gone, at once."""
+        known = self._objects[type(item)].pop(item.key, None)
+        if known is None:
+            return
+        self._forget(known)
+        self.n_changes += 1
+        for listener in self._listeners:
+            listener(known, None)
+
+    def _put(self, known: KubeObject | None, item: Item, *, matters: bool = True) -> Item:
+        self._version += 1
+        self.n_changes += matters
+        item = replace(item, metadata=replace(item.metadata, resource_version=str(self._version)))
+        if known is not None:
+            self._forget(known)
+        self._objects[type(item)][item.key] = item
+        self._remember(item)
+        for listener in self._listeners:
+            listener(known, item)
+        return item
+
+    # -- indexes -------------------------------------------------------------------------------------------------------
+
+    def _remember(self, item: KubeObject) -> None:
+        uid = item.metadata.uid
+        self._by_uid[uid] = item
+        owner = controller_of(item.metadata)
+        if owner is not None and not _is_counted(item, owner):
+            self._owned[owner.uid][uid] = item
+        if isinstance(item, Pod) and not item.is_terminal:
+            self._pods_in[item.namespace][uid] = item
+            if item.spec.node_name:
+                self._pods_on[item.spec.node_name][uid] = item
+
+    def _forget(self, item: KubeObject) -> None:
+        uid = item.metadata.uid
+        self._by_uid.pop(uid, None)
+        owner = controller_of(item.metadata)
+        if owner is not None:
+            self._owned[owner.uid].pop(uid, None)
+        if isinstance(item, Pod):
+            self._pods_in[item.namespace].pop(uid, None)
+            self._pods_on[item.spec.node_name].pop(uid, None)
+
+
+def _is_counted(item: KubeObject, owner: OwnerReference) -> bool:
+    """Whether the object has ended and its controller will not look at it again. A run may have very many of them."""
+    if isinstance(item, Job):
+        return item.is_finished
+    if not isinstance(item, Pod) or not item.is_terminal:
+        return False
+    return owner.kind in _FORGETFUL and not item.metadata.finalizers

@@ -1,0 +1,71 @@
+"""Once faults are over: nothing is left behind, and a scheduler that starts from nothing would have nothing to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kubesched.cluster import Cluster
+from kubesched.engine.build import build_schedulers
+from kubesched.engine.enqueue import checked_pre_enqueue
+from kubesched.engine.select import ByName
+from kubesched.testing.chaos.checks.violation import Violation
+
+if TYPE_CHECKING:
+    from kubesched.testing.chaos.simulation import Simulation
+
+SCHEDULED = "what can be scheduled is scheduled"
+LEFT = "nothing is left behind"
+
+
+def check_content(sim: Simulation) -> None:
+    """No pod that waits fits anywhere, nor could make room for itself, judged from the server's objects alone."""
+    cluster = Cluster.from_objects(sim.server.everything())
+    schedulers = build_schedulers(cluster, sim.configuration, ByName(), registry=sim.registry)
+    for info in list(cluster.pending.values()):
+        scheduler = schedulers.get(info.spec.scheduler_name)
+        if scheduler is None or info.pod.is_terminating:
+            continue
+        if not checked_pre_enqueue(scheduler.profile, info).is_success:
+            continue
+        decision = scheduler.decide(info)
+        if decision.node_name:
+            raise Violation(SCHEDULED, f"{info.name} waits {_where(sim, info.uid)}, and fits on {decision.node_name}")
+        if decision.preemption is not None:
+            victims = ", ".join(victim.name for victim in decision.preemption.victims)
+            raise Violation(
+                SCHEDULED,
+                f"{info.name} waits {_where(sim, info.uid)}, and could preempt {victims} on {decision.preemption.node_name}",
+            )
+
+
+def check_rest(sim: Simulation) -> None:
+    loop = sim.shell.loop
+    left = {
+        "bindings": list(loop.bindings),
+        "pods in flight": [queued.uid for queued in loop.queue.contents.in_flight],
+        "assumed pods": list(loop.cluster.assumed_keys),
+        "unanswered effects": loop.outbox.n_unanswered,
+        "preemptions": [uid for uid in _uids(sim) if loop.preemptions.is_preempting(uid)],
+        "nodes that are not there, and have no pods": [name for name, pods in loop.cluster.orphans.items() if not pods],
+    }
+    for what, found in left.items():
+        if found:
+            raise Violation(LEFT, f"{what}: {found}")
+
+
+def _uids(sim: Simulation) -> list[str]:
+    return [info.uid for info in sim.shell.loop.cluster.pending.values()]
+
+
+def _where(sim: Simulation, uid: str) -> str:
+    contents = sim.shell.loop.queue.contents
+    for name, pods in (
+        ("in the active queue", contents.active),
+        ("in backoff", contents.backoff),
+        ("as unschedulable", contents.unschedulable),
+        ("as gated", contents.gated),
+    ):
+        for queued in pods:
+            if queued.uid == uid:
+                return f"{name} because of {', '.join(sorted(queued.rejectors)) or 'an error'}"
+    return "nowhere"
