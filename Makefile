@@ -39,7 +39,7 @@ clean:
 # The playground is not there yet: explains the pending pods of the example cluster.
 .PHONY: up docs
 up: setup
-	$(BIN)/kubesched explain shop/web-2 -f examples/explain/cluster.yaml
+	$(BIN)/kubesched explain shop/report -f examples/explain
 
 bench: setup
 	$(BIN)/python benchmarks/decide.py

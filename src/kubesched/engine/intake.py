@@ -105,6 +105,7 @@ class Intake:
         assumed = self._cluster.is_assumed(pod.pod_key)
         self._cluster.put(pod)
         if assumed:
+            self._queue.update_in_flight(old, self._cluster.pending[pod.pod_key])
             if pod.is_terminating and not (old is not None and old.is_terminating):
                 self._assumed_pod_leaves(pod, now_s)
             return

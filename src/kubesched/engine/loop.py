@@ -276,14 +276,16 @@ class SchedulingLoop:
         binding = self.bindings.get(victim.uid)
         if binding is None or binding.waiting is None:
             return False
-        binding.waiting.reject(plugin, "preempted")
+        binding.waiting.preempt(plugin, "preempted")
         return True
 
     def reject_if_waiting(self, info: PodInfo, now_s: float) -> bool:
         """The pod is being deleted: if it waits for a permit, its binding ends here."""
-        if not self._reject_waiting(info, ""):
+        binding = self.bindings.get(info.uid)
+        if binding is None or binding.waiting is None:
             return False
-        self._check_permit(self.bindings[info.uid], now_s)
+        binding.waiting.reject("", "removed")
+        self._check_permit(binding, now_s)
         return True
 
     # -- asked by the intake -------------------------------------------------------------------------------------------

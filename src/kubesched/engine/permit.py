@@ -33,6 +33,10 @@ class WaitingPod:
     def reject(self, plugin: str, message: str) -> None:
         self.rejection = Status.unschedulable(message).by(plugin)
 
+    def preempt(self, plugin: str, message: str) -> None:
+        """Another pod takes its place. That says nothing against the pod: it is tried again after a backoff."""
+        self.rejection = Status.error(f"waiting on permit for pod: {message}").by(plugin)
+
     @property
     def deadline_s(self) -> float:
         return min(self.deadlines_s.values())

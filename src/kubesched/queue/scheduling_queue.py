@@ -81,11 +81,7 @@ class SchedulingQueue:
         profile = self._profiles.get(info.pod.spec.scheduler_name)
         if profile is None:
             return
-        flying = self._in_flight.get(info.uid)
-        if flying is not None:
-            before = old or flying.info.pod
-            for event in pod_events(before, info.pod):
-                self._record(event, before, info.pod)
+        if self.update_in_flight(old, info):
             return
         queued = self._pods.by_key.get(info.key)
         if queued is None:
@@ -98,6 +94,16 @@ class SchedulingQueue:
             self._pods.reorder(queued)
         else:
             self._reconsider(queued, before, now_s)
+
+    def update_in_flight(self, old: Pod | None, info: PodInfo) -> bool:
+        """A pod that is being tried changed: what that means is seen when it comes back. False if it is not."""
+        flying = self._in_flight.get(info.uid)
+        if flying is None:
+            return False
+        before = old or flying.info.pod
+        for event in pod_events(before, info.pod):
+            self._record(event, before, info.pod)
+        return True
 
     def delete(self, info: PodInfo) -> None:
         """A pod is gone, or has a node. One that is in flight stays so: whoever popped it ends the flight."""

@@ -62,17 +62,14 @@ def preempt(
     if plans is not None:
         found = plans.search(rows, enough, dry_run)
         if len(found):
-            return _take_planned(
-                plans.candidate(tie_break.choose_row(plans.least_harmful(found), cluster.table.names)), cycle
-            )
-        candidates, failures, errors = [], plans.failures(rows), []
-    else:
-        candidates, failures, errors = _search(rows, enough, dry_run)
+            row = tie_break.choose_row(plans.least_harmful(found), cluster.table.names)
+            return _take_planned(plans.candidate(row), cycle)
+        return _nowhere(len(cluster.nodes), plans.failures(rows))
+    candidates, failures, errors = _search(rows, enough, dry_run)
     if not candidates:
         if errors:
             return PostFilterResult(Status.error(*errors))
-        reason = _nowhere(len(cluster.nodes), failures)
-        return PostFilterResult(Status.unschedulable(reason), NominatingMode.OVERRIDE)
+        return _nowhere(len(cluster.nodes), failures)
     if review is not None:
         review.candidates = tuple(candidates)
         return PostFilterResult(OK)  # what the review leaves of them is taken later
@@ -148,7 +145,7 @@ def _candidates_to_find(limits: PreemptionLimits, n_nodes: int) -> int:
     return min(max(wanted, limits.min_candidate_nodes_absolute), n_nodes)
 
 
-def _nowhere(n_nodes: int, failures: Sequence[Status]) -> str:
+def _nowhere(n_nodes: int, failures: Sequence[Status]) -> PostFilterResult:
     counts: dict[str, int] = {}
     for status in failures:
         for reason in status.reasons:
@@ -156,4 +153,5 @@ def _nowhere(n_nodes: int, failures: Sequence[Status]) -> str:
     if len(failures) < n_nodes:
         counts[_NOT_HELPFUL] = counts.get(_NOT_HELPFUL, 0) + n_nodes - len(failures)
     lines = sorted(f"{count} {reason}" for reason, count in counts.items())
-    return f"0/{n_nodes} nodes are available: {', '.join(lines)}."
+    reason = f"0/{n_nodes} nodes are available: {', '.join(lines)}."
+    return PostFilterResult(Status.unschedulable(reason), NominatingMode.OVERRIDE)

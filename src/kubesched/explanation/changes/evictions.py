@@ -15,7 +15,7 @@ from kubesched.engine.plugin_call import PluginError
 from kubesched.engine.preemption import Candidate
 from kubesched.engine.preemption.budgets import Budgets
 from kubesched.engine.preemption.choice import least_harmful
-from kubesched.engine.preemption.victims import Trial, select_victims
+from kubesched.engine.preemption.victims import select_victims, steps_to_imagine, trial_on
 from kubesched.engine.prefilter import run_pre_filter
 from kubesched.explanation.changes.change import Change, ChangeKind, DeletePods, PatchPod, Proposal
 from kubesched.explanation.changes.patches import PatchOperation, patched, put
@@ -136,9 +136,10 @@ class PrioritySearch:
         if prepared is None:
             return None
         pod, cycle = prepared
-        trial = Trial(self._situation.cluster, self._situation.scheduler.profile, cycle, pod, row)
+        cluster, profile = self._situation.cluster, self._situation.scheduler.profile
         try:
-            found = select_victims(trial, self._budgets)
+            trial = trial_on(cluster, profile, cycle, pod, row, steps_to_imagine(profile, cycle, pod))
+            found = select_victims(cluster, trial, row, self._budgets)
         except PluginError:
             return None
         return found if isinstance(found, Candidate) and found.victims else None

@@ -64,7 +64,7 @@ class AffinityFilterState:
         was_idle = bool(concerns) and self.is_idle
         for counts, key in concerns:
             counts.change(key, row, by)
-        return not was_idle or self.is_idle
+        return True
 
     def verdicts(self, nodes: NodeTable) -> Verdicts:
         """A node's reason is the first of the three that applies."""

@@ -57,7 +57,7 @@ class ScoredDomains:
         self._most_domains = _n_distinct(self._codes)
 
     def change(self, row: int, by: int) -> None:
-        if True:
+        if self._included[row]:
             self._counts[self._codes[row]] += by
 
     def scores(self, nodes: NodeTable, scored: BoolArray | None) -> FloatArray:

@@ -14,7 +14,26 @@ from kubesched.model.volume_claims import BIND_COMPLETED_ANNOTATION
 from kubesched.model.volumes import PersistentVolumeClaimVolumeSource, Volume
 from kubesched.simulator.bench.errors import WorkloadError
 from kubesched.simulator.bench.object_factory import ObjectFactory
-from kubesched.simulator.bench.templates import Template
+from kubesched.simulator.bench.templates import Template, parse_template
+
+DEFAULT_POD = """
+apiVersion: v1
+kind: Pod
+metadata: {generateName: pod-}
+spec:
+  containers:
+  - name: pause
+    image: registry.k8s.io/pause:3.10.1
+    ports: [{containerPort: 80}]
+    resources:
+      requests: {cpu: 100m, memory: 500Mi}
+      limits: {cpu: 100m, memory: 500Mi}
+"""
+"""What `createPods` makes without a template."""
+
+
+def default_pod_template() -> Template:
+    return parse_template(DEFAULT_POD, "default pod")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from kubesched.simulator.bench.operations import (
     StartCollectingMetricsOp,
     StopCollectingMetricsOp,
 )
-from kubesched.simulator.bench.pod_making import PodTemplates, make_pod, make_pods
+from kubesched.simulator.bench.pod_making import PodTemplates, default_pod_template, make_pod, make_pods
 from kubesched.simulator.bench.run import BenchRun
 
 
@@ -37,7 +37,7 @@ def _create_pods(run: BenchRun, where: str, operation: CreatePodsOp, namespace: 
     workload = run.workload
     run.ensure_namespace(namespace)
     count = workload.pod_count(where, operation, run.n_nodes)
-    templates = _templates(run, where, operation)
+    templates = _templates(run, operation)
     if operation.collect_metrics:
         open_window(run, PodFilter(frozenset({namespace}), {}))
     keys = run.add(make_pods(templates, count, namespace, run.factory))
@@ -52,13 +52,11 @@ def _create_pods(run: BenchRun, where: str, operation: CreatePodsOp, namespace: 
         run.measurement.close()
 
 
-def _templates(run: BenchRun, where: str, operation: CreatePodsOp) -> PodTemplates:
+def _templates(run: BenchRun, operation: CreatePodsOp) -> PodTemplates:
     path = operation.pod_template_path or run.workload.default_pod_template_path
     claim, volume = operation.persistent_volume_claim_template_path, operation.persistent_volume_template_path
-    if not path:
-        raise run.workload.refuse(where, "podTemplatePath is required, as there is no defaultPodTemplatePath")
     return PodTemplates(
-        run.template(path),
+        run.template(path) if path else default_pod_template(),
         run.template(claim) if claim else None,
         run.template(volume) if volume else None,
     )

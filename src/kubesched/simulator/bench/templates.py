@@ -155,7 +155,7 @@ def _constant(node: yaml.Node) -> Any:
 
 
 def _scalar(node: yaml.ScalarNode) -> Fill:
-    text, is_plain = node.value, node.style is None
+    text, is_plain = node.value, not node.style
 
     def filled(values: tuple[str, ...]) -> Any:
         whole = _HOLE.sub(lambda match: values[ord(match[0]) - _FIRST_HOLE], text)

@@ -17,8 +17,8 @@ from kubesched.simulator.expansion.actions import Plan
 from kubesched.simulator.expansion.percentages import share_of
 from kubesched.simulator.expansion.pod_states import is_healthy
 
-ScaleOf = Callable[[OwnerReference], int | None]
-"""How many pods a controller wants; None if that cannot be said."""
+ScaleOf = Callable[[OwnerReference], tuple[str, int] | None]
+"""The uid of who decides how many pods there should be, and how many; None if that cannot be said."""
 
 
 def sync_budget(budget: PodDisruptionBudget, pods: Sequence[Pod], scale_of: ScaleOf) -> Plan:
@@ -59,9 +59,8 @@ def _n_expected(pods: Sequence[Pod], scale_of: ScaleOf) -> int | None:
         owner = controller_of(pod.metadata)
         if owner is None:
             return None
-        if owner.uid not in scales:
-            scale = scale_of(owner)
-            if scale is None:
-                return None
-            scales[owner.uid] = scale
+        scale = scale_of(owner)
+        if scale is None:
+            return None
+        scales[scale[0]] = scale[1]
     return sum(scales.values())

@@ -1,40 +1,90 @@
-"""Runs the controllers of `expansion` on what changed, and carries out what they plan.
+"""Runs controllers on what changed, and carries out what they plan.
 
-A change marks those objects whose controllers care; `sync` lets each of them look once. They act at the instant of the
-change, but after the scheduler has done all it could, so that many changes make one look.
-
-Next: `routing`, which says who cares about what.
+A change marks those objects whose controllers care (`routing`); `sync` lets each of them look once (`syncing`). They
+act at the instant of the change, but after the scheduler has done all it could: many changes make one look.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
-from kubesched.model.apps import ReplicaSet, StatefulSet
-from kubesched.model.core import Node, Pod, ReplicationController
-from kubesched.model.meta import KubeObject, OwnerReference
-from kubesched.model.policy import PodDisruptionBudget, PriorityClass
-from kubesched.model.resource import ResourceClaimTemplate
-from kubesched.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.model.times import parse_instant
-from kubesched.model.workloads import CronJob, DaemonSet, Deployment, Job
-from kubesched.simulator.expansion.actions import CreateObject, Plan, UpdateObject
-from kubesched.simulator.expansion.admission import AdmissionError, admit_claim, admit_pod
-from kubesched.simulator.expansion.budgets import sync_budget
-from kubesched.simulator.expansion.cron_jobs import sync_cron_job
-from kubesched.simulator.expansion.daemon_sets import sync_daemon_set
-from kubesched.simulator.expansion.deployments import sync_deployment
-from kubesched.simulator.expansion.job_failures import JobFailures
-from kubesched.simulator.expansion.jobs import sync_job
-from kubesched.simulator.expansion.names import NameSource
-from kubesched.simulator.expansion.object_defaults import with_object_defaults
-from kubesched.simulator.expansion.pod_claims import sync_pod_claims
-from kubesched.simulator.expansion.replicas import n_wanted, sync_replicas
-from kubesched.simulator.expansion.revisions import Revisions
-from kubesched.simulator.expansion.stateful_sets import sync_stateful_set
-from kubesched.simulator.expansion.volume_claims import StorageState, sync_claim, sync_volume
+from kubesched.model.meta import KubeObject
+from kubesched.simulator.expansion.actions import Action, CreateObject, UpdateObject
+from kubesched.simulator.expansion.admission import AdmissionError
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions
+from kubesched.simulator.virtual.intake import ObjectIntake
 from kubesched.simulator.virtual.routing import concerned
 from kubesched.simulator.virtual.store import ClusterStore
+from kubesched.simulator.virtual.syncing import ControllerRules
+
+BY_CONTROLLER = "deleted by its controller"
+
+Mark = tuple[type[KubeObject], str]
+
+
+class ControllerSet:
+    def __init__(
+        self,
+        clock: VirtualClock,
+        store: ClusterStore,
+        intake: ObjectIntake,
+        deletions: Deletions,
+        rules: ControllerRules,
+        refused: Callable[[KubeObject, KubeObject, str], None],
+    ) -> None:
+        """`refused` hears of what a controller could not create: (owner, object, message)."""
+        self._clock = clock
+        self._store = store
+        self._intake = intake
+        self._deletions = deletions
+        self._rules = rules
+        self._refused = refused
+        self._marked: dict[Mark, None] = {}
+        self._looks_at_s: dict[Mark, float] = {}
+        store.listen(self._on_change)
+
+    def sync(self) -> bool:
+        """Lets every controller look that has a reason to; False if none had."""
+        if not self._marked:
+            return False
+        marked, self._marked = self._marked, {}
+        for kind, key in marked:
+            item = self._store.find(kind, key)
+            if item is not None:
+                self._look_at(item)
+        return True
+
+    def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        for item in concerned(self._store, before, after):
+            self._marked[type(item), item.key] = None
+
+    def _look_at(self, item: KubeObject) -> None:
+        plan = self._rules.plan(item)
+        for action in plan.actions:
+            self._carry_out(item, action)
+        if plan.again_at_s is not None:
+            self._look_again((type(item), item.key), plan.again_at_s)
+
+    def _carry_out(self, owner: KubeObject, action: Action) -> None:
+        if isinstance(action, CreateObject):
+            try:
+                self._intake.create(action.item)
+            except AdmissionError as refusal:
+                self._refused(owner, action.item, str(refusal))
+        elif isinstance(action, UpdateObject):
+            self._store.update(action.item)
+        else:
+            self._deletions.delete(action.item, BY_CONTROLLER)
+
+    def _look_again(self, mark: Mark, at_s: float) -> None:
+        if self._looks_at_s.get(mark) == at_s:
+            return  # planned already
+        self._looks_at_s[mark] = at_s
+
+        def look() -> None:
+            if self._looks_at_s.get(mark) == at_s:
+                del self._looks_at_s[mark]
+            self._marked[mark] = None
+
+        self._clock.at(at_s, look)

@@ -106,7 +106,7 @@ class ClusterStore:
         )
         item = replace(item, metadata=metadata)
         if item == known:
-            return cast("Item", known)
+            return item
         return self._put(known, item, matters=matters)
 
     def remove(self, item: KubeObject) -> None:

@@ -64,7 +64,9 @@ def tolerated_for_s(tolerations: Iterable[Toleration], taints: Iterable[Taint]) 
         if not covering:
             return 0.0
         spans.extend(
-            max(0.0, toleration.toleration_seconds) for toleration in covering if toleration.toleration_seconds is not None
+            max(0.0, toleration.toleration_seconds)
+            for toleration in covering
+            if toleration.toleration_seconds is not None
         )
     return min(spans, default=None)
 

@@ -1,0 +1,216 @@
+"""Every metric: name, kind, labels and buckets are kube-scheduler's, the words are ours.
+
+The reference page (`docs/reference/metrics.md`) is made from this. Next: `loop_metrics`, which fills them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+PREFIX = "scheduler_"
+
+
+class MetricKind(Enum):
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDefinition:
+    """`name` comes without the prefix that all have in common. `buckets` are upper bounds; the last, infinity, is left
+    out."""
+
+    name: str
+    kind: MetricKind
+    labels: tuple[str, ...]
+    stability: str
+    help: str
+    buckets: tuple[float, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        return PREFIX + self.name
+
+
+def _doubling(start: float, factor: float, count: int) -> tuple[float, ...]:
+    buckets = [start]
+    while len(buckets) < count:
+        buckets.append(buckets[-1] * factor)
+    return tuple(buckets)
+
+
+def _counter(name: str, labels: str, stability: str, help_text: str) -> MetricDefinition:
+    return MetricDefinition(name, MetricKind.COUNTER, tuple(labels.split()), stability, help_text)
+
+
+def _gauge(name: str, labels: str, stability: str, help_text: str) -> MetricDefinition:
+    return MetricDefinition(name, MetricKind.GAUGE, tuple(labels.split()), stability, help_text)
+
+
+def _histogram(
+    name: str, labels: str, stability: str, help_text: str, buckets: tuple[float, ...]
+) -> MetricDefinition:
+    return MetricDefinition(name, MetricKind.HISTOGRAM, tuple(labels.split()), stability, help_text, buckets)
+
+
+SCHEDULE_ATTEMPTS = _counter(
+    "schedule_attempts_total",
+    "result profile",
+    "STABLE",
+    "Attempts to schedule a pod: scheduled, unschedulable (no node fits), or error (something broke).",
+)
+SCHEDULING_ATTEMPT_DURATION = _histogram(
+    "scheduling_attempt_duration_seconds",
+    "result profile",
+    "STABLE",
+    "How long an attempt took, from the queue to the end of binding.",
+    _doubling(0.001, 2, 15),
+)
+SCHEDULING_ALGORITHM_DURATION = _histogram(
+    "scheduling_algorithm_duration_seconds",
+    "",
+    "ALPHA",
+    "How long it took to decide, calls to extenders included.",
+    _doubling(0.001, 2, 15),
+)
+FRAMEWORK_EXTENSION_POINT_DURATION = _histogram(
+    "framework_extension_point_duration_seconds",
+    "extension_point status profile",
+    "STABLE",
+    "How long all plugins of a stage took together. Stages that were answered for a whole class of pods are not run.",
+    _doubling(0.0001, 2, 12),
+)
+PLUGIN_EXECUTION_DURATION = _histogram(
+    "plugin_execution_duration_seconds",
+    "plugin extension_point status",
+    "ALPHA",
+    "How long one plugin took in one stage, for all nodes together; measured in every tenth cycle.",
+    _doubling(0.00001, 1.5, 20),
+)
+PLUGIN_EVALUATION = _counter(
+    "plugin_evaluation_total",
+    "plugin extension_point profile",
+    "BETA",
+    "Attempts in which a plugin had a say (PreFilter, Filter, PreScore, Score).",
+)
+EVENT_HANDLING_DURATION = _histogram(
+    "event_handling_duration_seconds",
+    "event",
+    "ALPHA",
+    "How long it took to take in a change that an informer saw.",
+    _doubling(0.0001, 2, 12),
+)
+PREEMPTION_ATTEMPTS = _counter(
+    "preemption_attempts_total", "", "STABLE", "How often it was looked for pods that could make room."
+)
+PREEMPTION_VICTIMS = _histogram(
+    "preemption_victims", "", "STABLE", "Pods that a preemption evicts.", _doubling(1, 2, 7)
+)
+PREEMPTION_GOROUTINES_DURATION = _histogram(
+    "preemption_goroutines_duration_seconds",
+    "result",
+    "ALPHA",
+    "How long it took until all victims were asked to go.",
+    _doubling(0.01, 2, 20),
+)
+PREEMPTION_GOROUTINES_EXECUTION = _counter(
+    "preemption_goroutines_execution_total", "result", "ALPHA", "Preemptions carried out: success or error."
+)
+PENDING_PODS = _gauge(
+    "pending_pods",
+    "queue",
+    "STABLE",
+    "Pods that wait: active (to be tried next), backoff (after a failure), unschedulable (for a change that may help), "
+    "gated (held back, never tried).",
+)
+QUEUE_INCOMING_PODS = _counter(
+    "queue_incoming_pods_total", "queue event", "STABLE", "Pods that came into a queue, and what brought them."
+)
+INFLIGHT_EVENTS = _gauge(
+    "inflight_events", "event", "ALPHA", "Changes that are kept for pods being tried, to be looked at if they fail."
+)
+UNSCHEDULABLE_PODS = _gauge(
+    "unschedulable_pods",
+    "plugin profile",
+    "BETA",
+    "Pods that wait and were rejected by a plugin; a pod counts for each of the plugins that rejected it.",
+)
+POD_SCHEDULING_ATTEMPTS = _histogram(
+    "pod_scheduling_attempts", "", "STABLE", "Attempts that a pod needed until it was scheduled.", _doubling(1, 2, 5)
+)
+POD_SCHEDULING_SLI_DURATION = _histogram(
+    "pod_scheduling_sli_duration_seconds",
+    "attempts",
+    "BETA",
+    "How long a pod took from the queue to its node, all attempts included; the time it was gated does not count.",
+    _doubling(0.01, 2, 20),
+)
+POD_SCHEDULED_AFTER_FLUSH = _counter(
+    "pod_scheduled_after_flush_total",
+    "",
+    "ALPHA",
+    "Pods scheduled in an attempt that no event had brought about, only the time they had waited: a hint may be amiss.",
+)
+QUEUEING_HINT_DURATION = _histogram(
+    "queueing_hint_execution_duration_seconds",
+    "plugin event hint",
+    "ALPHA",
+    "How long a plugin took to say whether a change is worth another attempt.",
+    _doubling(0.00001, 1.5, 20),
+)
+PERMIT_WAIT_DURATION = _histogram(
+    "permit_wait_duration_seconds",
+    "result",
+    "BETA",
+    "How long pods waited for a permit.",
+    _doubling(0.001, 2, 15),
+)
+CACHE_SIZE = _gauge("cache_size", "type", "ALPHA", "Nodes, pods and assumed_pods that the scheduler knows.")
+GOROUTINES = _gauge(
+    "goroutines",
+    "operation",
+    "BETA",
+    "Work under way outside of the loop: binding (pods being bound), prioritizing_extender (calls not answered yet).",
+)
+
+DEFINITIONS: tuple[MetricDefinition, ...] = (
+    SCHEDULE_ATTEMPTS,
+    SCHEDULING_ATTEMPT_DURATION,
+    SCHEDULING_ALGORITHM_DURATION,
+    FRAMEWORK_EXTENSION_POINT_DURATION,
+    PLUGIN_EXECUTION_DURATION,
+    PLUGIN_EVALUATION,
+    EVENT_HANDLING_DURATION,
+    PREEMPTION_ATTEMPTS,
+    PREEMPTION_VICTIMS,
+    PREEMPTION_GOROUTINES_DURATION,
+    PREEMPTION_GOROUTINES_EXECUTION,
+    PENDING_PODS,
+    QUEUE_INCOMING_PODS,
+    INFLIGHT_EVENTS,
+    UNSCHEDULABLE_PODS,
+    POD_SCHEDULING_ATTEMPTS,
+    POD_SCHEDULING_SLI_DURATION,
+    POD_SCHEDULED_AFTER_FLUSH,
+    QUEUEING_HINT_DURATION,
+    PERMIT_WAIT_DURATION,
+    CACHE_SIZE,
+    GOROUTINES,
+)
+
+NOT_KEPT: dict[str, str] = {
+    "batch_attempts_total, batch_cache_flushed_total, get_node_hint_duration_seconds, "
+    "store_schedule_results_duration_seconds": "pods alike are decided from what is kept for their class; there are "
+    "no node hints",
+    "async_api_call_execution_total, async_api_call_execution_duration_seconds, pending_async_api_calls": "the "
+    "feature they belong to is off by default in v1.36",
+    "podgroup_schedule_attempts_total, podgroup_scheduling_attempt_duration_seconds, "
+    "podgroup_scheduling_algorithm_duration_seconds": "pod groups are not implemented",
+    "resourceclaim_creates_total, dra_bindingconditions_allocations_total, "
+    "dra_bindingconditions_wait_duration_seconds": "not measured",
+    "volume_binder_cache_requests_total, volume_scheduling_stage_error_total": "there is no such cache, and the stages' "
+    "errors count in schedule_attempts_total",
+}
+"""kube-scheduler's metrics that have no counterpart, and why."""

@@ -1,0 +1,88 @@
+"""Metrics as text, in the format that Prometheus reads. Pure: the same metrics give the same text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import inf, isinf, isnan
+
+from kubesched.engine.metrics.definitions import MetricDefinition
+from kubesched.engine.metrics.series import Distribution, LabelValues, MetricFamily
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def render(families: Iterable[MetricFamily]) -> str:
+    """Families by name, series by the values of their labels."""
+    ordered = sorted(families, key=lambda family: family.definition.name)
+    return "".join(f"{line}\n" for family in ordered for line in _lines(family))
+
+
+def _lines(family: MetricFamily) -> Iterator[str]:
+    definition = family.definition
+    name = definition.full_name
+    if not family.values and not family.distributions:
+        return
+    yield f"# HELP {name} [{definition.stability}] {_escaped_help(definition.help)}"
+    yield f"# TYPE {name} {definition.kind.value}"
+    for labels, value in sorted((family.values or {}).items()):
+        yield f"{name}{_labels(definition, labels)} {number(value)}"
+    for labels, distribution in sorted((family.distributions or {}).items(), key=lambda item: item[0]):
+        yield from _histogram_lines(definition, labels, distribution)
+
+
+def _histogram_lines(definition: MetricDefinition, labels: LabelValues, found: Distribution) -> Iterator[str]:
+    name = definition.full_name
+    for bound, count in zip((*definition.buckets, inf), found.cumulative, strict=True):
+        yield f"{name}_bucket{_labels(definition, labels, le=number(bound))} {count}"
+    yield f"{name}_sum{_labels(definition, labels)} {number(found.total)}"
+    yield f"{name}_count{_labels(definition, labels)} {found.count}"
+
+
+def _labels(definition: MetricDefinition, values: LabelValues, le: str = "") -> str:
+    pairs = sorted(zip(definition.labels, values, strict=True))
+    if le:
+        pairs.append(("le", le))
+    return "{" + ",".join(f'{key}="{_escaped(value)}"' for key, value in pairs) + "}" if pairs else ""
+
+
+def _escaped(value: str) -> str:
+    return _escaped_help(value).replace('"', '\\"')
+
+
+def _escaped_help(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def number(value: float) -> str:
+    """The shortest text for a number as Go writes it: with an exponent below 0.0001 and from a million and more on."""
+    if isnan(value):
+        return "NaN"
+    if isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    sign, digits, exponent = _decimal(value)
+    if digits == "0":
+        return f"{sign}0"
+    if -4 <= exponent < 21 and (exponent < 6 or len(digits) > exponent + 1):
+        pass
+    return sign + _written(digits, exponent)
+
+
+def _decimal(value: float) -> tuple[str, str, int]:
+    """Sign, significant digits, and the exponent of the first digit."""
+    mantissa, _, power = f"{value!r}".partition("e")
+    sign = "-" if mantissa.startswith("-") else ""
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    exponent = int(power or 0) + (len(whole) - 1 if whole.strip("0") else -1 - (len(fraction) - len(fraction.lstrip("0"))))
+    return sign, digits.rstrip("0") or "0", exponent
+
+
+def _written(digits: str, exponent: int) -> str:
+    if exponent < -4 or exponent >= 21:
+        rest = f".{digits[1:]}" if len(digits) > 1 else ""
+        return f"{digits[0]}{rest}e{'-' if exponent < 0 else '+'}{abs(exponent):02}"
+    if exponent < 0:
+        return "0." + "0" * (-exponent - 1) + digits
+    whole = digits[: exponent + 1].ljust(exponent + 1, "0")
+    fraction = digits[exponent + 1 :]
+    return f"{whole}.{fraction}" if fraction else whole

@@ -1,0 +1,65 @@
+"""Objects on their way in: from files, from controllers, by a scenario. Fills in what an API server would."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from kubesched.model.core import Namespace, Pod
+from kubesched.model.meta import KubeObject, ObjectMeta
+from kubesched.model.policy import PriorityClass
+from kubesched.model.storage import PersistentVolumeClaim, StorageClass
+from kubesched.simulator.expansion.admission import admit_claim, admit_pod
+from kubesched.simulator.expansion.object_defaults import with_object_defaults
+from kubesched.simulator.expansion.pod_states import POD_PENDING
+from kubesched.simulator.virtual.store import ClusterStore
+
+Item = TypeVar("Item", bound=KubeObject)
+
+
+class ObjectIntake:
+    def __init__(self, store: ClusterStore) -> None:
+        self._store = store
+
+    def create(self, item: KubeObject) -> KubeObject:
+        """Raises AdmissionError."""
+        self._make_namespace(item.namespace)
+        return self._store.create(self._admitted(item))
+
+    def apply(self, item: KubeObject) -> KubeObject:
+        """Creates the object, or changes what is there into it; its status stays, unless it brings one. What a pod is
+        to run cannot be changed: only its labels and annotations are taken over. Raises AdmissionError."""
+        known = self._store.find(type(item), item.key)
+        if known is None:
+            return self.create(item)
+        if isinstance(known, Pod):
+            metadata = replace(known.metadata, labels=item.metadata.labels, annotations=item.metadata.annotations)
+            return self._store.update(replace(known, metadata=metadata))
+        item = self._admitted(item)
+        metadata = replace(item.metadata, owner_references=known.metadata.owner_references)
+        changed = replace(item, metadata=replace(metadata, generation=known.metadata.generation + 1))
+        return self._store.update(_with_status_of(known, changed))
+
+    def _admitted(self, item: KubeObject) -> KubeObject:
+        if isinstance(item, Pod):
+            if item.spec.node_name or item.is_terminal:
+                return item  # it was admitted long ago
+            admitted = admit_pod(item, self._store.of(PriorityClass))
+            status = replace(admitted.status, phase=admitted.status.phase or POD_PENDING)
+            return replace(admitted, status=status)
+        if isinstance(item, PersistentVolumeClaim):
+            return admit_claim(item, self._store.of(StorageClass).values())
+        return with_object_defaults(item)
+
+    def _make_namespace(self, name: str) -> None:
+        """Files seldom have the namespaces they use."""
+        if name and self._store.find(Namespace, name) is None:
+            self._store.create(with_object_defaults(Namespace(metadata=ObjectMeta(name=name))))
+
+
+def _with_status_of(known: Item, changed: Item) -> Item:
+    status = getattr(known, "status", None)
+    if status is None or getattr(changed, "status", None) != type(status)():
+        return changed
+    return replace(changed, status=status)
