@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kubesched.cluster import Cluster
+from kubesched.engine.metrics.stage_watch import timed_stage
 from kubesched.engine.plugin_call import PluginError, guarded
 from kubesched.engine.profile import Profile
 from kubesched.engine.steps import FilterStep
@@ -85,6 +86,7 @@ class FilterOutcome:
         return sorted(found)
 
 
+@timed_stage("Filter")
 def run_filters(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> FilterOutcome:
     """Every filter of the profile, in order, on these nodes as the table has them."""
     n = len(nodes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kubesched.engine.metrics.stage_watch import timed_stage
 from kubesched.engine.plugin_call import guarded
 from kubesched.engine.profile import Profile
 from kubesched.framework.cycle import Cycle
@@ -53,6 +54,7 @@ class WaitingPod:
         return Status.unschedulable(f"rejected due to timeout after waiting {waited_s:g}s at plugin {late}").by(late)
 
 
+@timed_stage("Permit")
 def run_permit(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str, now_s: float) -> Status | WaitingPod:
     """OK, a rejection, or the pod as one that waits."""
     deadlines: dict[str, float] = {}

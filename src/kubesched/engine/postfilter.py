@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kubesched.engine.diagnosis import Diagnosis
+from kubesched.engine.metrics.stage_watch import timed_stage
 from kubesched.engine.plugin_call import PluginError, guarded
 from kubesched.engine.profile import Profile
 from kubesched.framework.cycle import Cycle
@@ -13,6 +14,7 @@ from kubesched.framework.results import NominatingMode, PostFilterResult
 from kubesched.framework.status import Code, Status
 
 
+@timed_stage("PostFilter")
 def run_post_filter(profile: Profile, cycle: Cycle, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult:
     """Plugins in turn until one succeeds or knows that nothing helps; else the reasons of all of them."""
     reasons: list[str] = []

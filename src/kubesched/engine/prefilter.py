@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kubesched.engine.metrics.stage_watch import timed_stage
 from kubesched.engine.plugin_call import PluginError, guarded
 from kubesched.engine.profile import Profile
 from kubesched.framework.cycle import Cycle
@@ -25,6 +26,7 @@ class PreFilterOutcome:
     narrowed_by: tuple[str, ...] = ()
 
 
+@timed_stage("PreFilter")
 def run_pre_filter(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterOutcome:
     skipped: set[str] = set()
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubesched.config import ResolvedProfile
 from kubesched.engine.steps import FilterStep, ScoreStep, filter_step, score_step
@@ -25,6 +25,9 @@ from kubesched.framework.stages import (
     QueueSort,
     Reserve,
 )
+
+if TYPE_CHECKING:
+    from kubesched.engine.metrics.stage_watch import StageWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,13 @@ class Profile:
     bind: list[Bind]
     post_bind: list[PostBind]
     emitters: list[EmitsEffects]
+    watch: StageWatch | None = None
+    """Measures how long stages take."""
 
 
-def build_profile(resolved: ResolvedProfile, registry: Registry, handle: Handle) -> Profile:
+def build_profile(
+    resolved: ResolvedProfile, registry: Registry, handle: Handle, watch: StageWatch | None = None
+) -> Profile:
     """Makes one object of every enabled plugin, and lines them up."""
     plugins = {name: registry[name](resolved.plugin_args.get(name), handle) for name in resolved.plugin_names}
 
@@ -75,4 +82,5 @@ def build_profile(resolved: ResolvedProfile, registry: Registry, handle: Handle)
         bind=stage("bind"),
         post_bind=stage("postBind"),
         emitters=[plugin for plugin in plugins.values() if isinstance(plugin, EmitsEffects)],
+        watch=watch,
     )

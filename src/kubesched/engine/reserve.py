@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.engine.metrics.stage_watch import timed_stage
 from kubesched.engine.plugin_call import guarded
 from kubesched.engine.profile import Profile
 from kubesched.framework.cycle import Cycle
@@ -9,6 +10,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
 
 
+@timed_stage("Reserve")
 def run_reserve(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
     """All or nothing: if a plugin refuses, every plugin gives back what it kept."""
     for plugin in profile.reserve:
@@ -20,6 +22,7 @@ def run_reserve(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) ->
     return OK
 
 
+@timed_stage("Unreserve")
 def run_unreserve(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
     for plugin in reversed(profile.reserve):
         with guarded(plugin.name, 'running Unreserve plugin "{}"'):

@@ -30,7 +30,6 @@ from kubesched.model.collector import collector_paused
 from kubesched.model.core import Pod
 from kubesched.model.meta import PodKey
 from kubesched.model.requests import AmountError
-from kubesched.model.selectors import SelectorError
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.plugins.pod_topology_spread.constraints import SpreadConstraint
 from kubesched.plugins.registry import capabilities
@@ -147,7 +146,7 @@ def build_cluster(found: manifests.Manifests) -> Cluster:
         for item in Cluster.in_order(found.objects):
             try:
                 cluster.put(item)
-            except (AmountError, SelectorError) as problem:
+            except AmountError as problem:
                 where = f"{type(item).__name__} {item.key}"
                 text = str(problem) if isinstance(problem, AmountError) else f"spec.affinity: {problem}"
                 raise manifests.ManifestError(found.source_of(item), where, text) from None

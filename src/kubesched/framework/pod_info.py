@@ -48,6 +48,8 @@ class PodAffinityTerms:
     required_anti: tuple[AffinityTerm, ...] = ()
     preferred: tuple[AffinityTerm, ...] = ()
     preferred_anti: tuple[AffinityTerm, ...] = ()
+    mistakes: tuple[str, ...] = ()
+    """What could not be understood: `list: mistake`. Such a list counts as empty; the others count."""
 
     def __bool__(self) -> bool:
         return bool(self.required or self.required_anti or self.preferred or self.preferred_anti)
@@ -150,26 +152,36 @@ class PodInfo:
 
 
 def compile_pod_affinity(pod: Pod) -> PodAffinityTerms:
-    """Raises SelectorError where a term cannot be understood."""
+    """Never fails: the API server lets malformed selectors through, and a pod that has one still runs."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_AFFINITY
     toward = affinity.pod_affinity or PodAffinity()
     away = affinity.pod_anti_affinity or PodAntiAffinity()
-    return PodAffinityTerms(
-        required=_terms(pod, toward.required_during_scheduling_ignored_during_execution),
-        required_anti=_terms(pod, away.required_during_scheduling_ignored_during_execution),
-        preferred=_weighted(pod, toward.preferred_during_scheduling_ignored_during_execution),
-        preferred_anti=_weighted(pod, away.preferred_during_scheduling_ignored_during_execution),
-    )
+    lists = {
+        "requiredAffinityTerms": _plain(toward.required_during_scheduling_ignored_during_execution),
+        "requiredAntiAffinityTerms": _plain(away.required_during_scheduling_ignored_during_execution),
+        "preferredAffinityTerms": _weighted(toward.preferred_during_scheduling_ignored_during_execution),
+        "preferredAntiAffinityTerms": _weighted(away.preferred_during_scheduling_ignored_during_execution),
+    }
+    compiled: list[tuple[AffinityTerm, ...]] = []
+    mistakes: list[str] = []
+    for name, terms in lists.items():
+        try:
+            compiled.append(tuple(_compile_term(pod, term, weight) for term, weight in terms))
+        except selectors.SelectorError as mistake:
+            compiled.append(())
+            mistakes.append(f"{name}: {mistake}")
+    required, required_anti, preferred, preferred_anti = compiled
+    return PodAffinityTerms(required, required_anti, preferred, preferred_anti, tuple(mistakes))
 
 
-def _terms(pod: Pod, terms: Iterable[PodAffinityTerm] | None) -> tuple[AffinityTerm, ...]:
-    return tuple(_compile_term(pod, term, 0) for term in terms or ())
+def _plain(terms: Iterable[PodAffinityTerm] | None) -> Iterable[tuple[PodAffinityTerm, int]]:
+    return ((term, 0) for term in terms or ())
 
 
-def _weighted(pod: Pod, terms: Iterable[WeightedPodAffinityTerm] | None) -> tuple[AffinityTerm, ...]:
-    return tuple(_compile_term(pod, term.pod_affinity_term, term.weight) for term in terms or ())
+def _weighted(terms: Iterable[WeightedPodAffinityTerm] | None) -> Iterable[tuple[PodAffinityTerm, int]]:
+    return ((term.pod_affinity_term, term.weight) for term in terms or ())
 
 
 def _compile_term(pod: Pod, term: PodAffinityTerm, weight: int) -> AffinityTerm:

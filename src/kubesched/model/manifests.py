@@ -145,13 +145,20 @@ def from_dicts(manifests: Iterable[object], source: str = "", *, kinds: Kinds = 
 def _read_json(data: bytes, whole: _RawList, source: str, found: Manifests) -> None:
     if not whole.kind.endswith("List") or whole.items is None:
         _read_json_item(data, whole.api_version, whole.kind, source, "", found)
-        return
+    else:
+        _read_json_list(whole, source, "", found)
+
+
+def _read_json_list(whole: _RawList, source: str, inside: str, found: Manifests) -> None:
     item_kind = "" if whole.kind == "List" else whole.kind.removesuffix("List")
-    for index, item in enumerate(whole.items):
-        header = _json_header(item, source, f"items[{index}]")
-        _read_json_item(
-            item, header.api_version or whole.api_version, header.kind or item_kind, source, f"items[{index}]", found
-        )
+    for index, item in enumerate(whole.items or ()):
+        where = f"{inside}items[{index}]"
+        header = _json_header(item, source, where)
+        kind = header.kind or item_kind
+        if kind.endswith("List"):
+            _read_json_list(_decode_list(item), source, f"{where}.", found)
+        else:
+            _read_json_item(item, header.api_version or whole.api_version, kind, source, where, found)
 
 
 def _json_header(item: msgspec.Raw, source: str, where: str) -> _Header:

@@ -9,7 +9,9 @@ from fake_extender import URL, ExtendedWorld, FakeExtender, Json, Serve, accept,
 
 from kubesched.testing import make
 
-NO_HELP = " no new claims to deallocate, preemption: 0/{n} nodes are available: {n} Preemption is not helpful for scheduling."
+NO_HELP = (
+    " no new claims to deallocate, preemption: 0/{n} nodes are available: {n} Preemption is not helpful for scheduling."
+)
 
 
 def _world(*extenders: FakeExtender, **fields: Any) -> ExtendedWorld:
@@ -65,7 +67,10 @@ def test_nobody_is_asked_once_no_node_is_left() -> None:
     assert second.asked == []
 
 
-REASONS: Json = {"FailedNodes": {"a": "too old", "b": "too old", "c": "no"}, "FailedAndUnresolvableNodes": {"c": "never"}}
+REASONS: Json = {
+    "FailedNodes": {"a": "too old", "b": "too old", "c": "no"},
+    "FailedAndUnresolvableNodes": {"c": "never"},
+}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +92,9 @@ def test_a_pod_that_no_extender_lets_in_says_why(answer: Json, message: str) -> 
 
 
 def test_reasons_of_plugins_and_extenders_are_counted_together() -> None:
-    world = ExtendedWorld(FakeExtender(filter=lambda _: {"NodeNames": [], "FailedAndUnresolvableNodes": {"b": "too old"}}))
+    world = ExtendedWorld(
+        FakeExtender(filter=lambda _: {"NodeNames": [], "FailedAndUnresolvableNodes": {"b": "too old"}})
+    )
     world.put(make.node("a", cpu=1), make.node("b", cpu=4), make.pod("p", cpu=2, spec={"preemptionPolicy": "Never"}))
     world.run()
     assert world.notes()[0] == (
@@ -135,7 +142,9 @@ def test_any_change_brings_back_a_pod_that_an_extender_rejected() -> None:
     queued = world.loop.queue.contents.find("default/p")  # type: ignore[arg-type]
     assert queued is not None and queued.unschedulable_plugins == {"Extender"}
     extender.filter = accept("b")
-    world.put({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "s"}, "provisioner": "x"})
+    world.put(
+        {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "s"}, "provisioner": "x"}
+    )
     world.run(for_s=5)
     assert world.bound == {"default/p": "b"}
 

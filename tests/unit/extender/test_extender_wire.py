@@ -26,7 +26,9 @@ def _pod(name: str = "p", **fields: Any) -> PodInfo:
 
 
 def _nodes(*names: str) -> list[Node]:
-    return [node for node in manifests.from_dicts([make.node(name) for name in names]).objects if isinstance(node, Node)]
+    return [
+        node for node in manifests.from_dicts([make.node(name) for name in names]).objects if isinstance(node, Node)
+    ]
 
 
 def test_nodes_are_sent_by_name_to_an_extender_that_knows_them() -> None:
@@ -103,7 +105,9 @@ def test_a_binding_is_sent_by_names() -> None:
     ("said", "understood"),
     [
         pytest.param({"NodeNames": ["a"]}, ExtenderFilterResult(node_names=["a"]), id="names"),
-        pytest.param({"nodenames": ["a"], "error": ""}, ExtenderFilterResult(node_names=["a"]), id="keys in lower case"),
+        pytest.param(
+            {"nodenames": ["a"], "error": ""}, ExtenderFilterResult(node_names=["a"]), id="keys in lower case"
+        ),
         pytest.param(
             {"nodes": {"items": [{"metadata": {"name": "a"}}]}}, ExtenderFilterResult(nodes=["a"]), id="nodes in full"
         ),

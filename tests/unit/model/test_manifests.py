@@ -11,12 +11,23 @@ from kubesched.model.manifests import ManifestError
 from kubesched.testing import make
 
 NODE, POD = make.node("a"), make.pod("p", namespace="shop", cpu="1")
+PODS = {"apiVersion": "v1", "kind": "PodList", "items": [POD]}
 
 
 @pytest.mark.parametrize(
     "text",
     [
         pytest.param(json.dumps({"apiVersion": "v1", "kind": "List", "items": [NODE, POD]}), id="a JSON list"),
+        pytest.param(
+            json.dumps(
+                {
+                    "apiVersion": "v1",
+                    "kind": "List",
+                    "items": [NODE, {"apiVersion": "v1", "kind": "PodList", "items": [POD]}],
+                }
+            ),
+            id="a list in a JSON list",
+        ),
         pytest.param(f"{json.dumps(NODE)}\n---\n{json.dumps(POD)}", id="JSON documents in a YAML stream"),
         pytest.param(f"---\n{json.dumps(NODE)}\n---\n---\n{json.dumps(POD)}\n---\n", id="empty documents between"),
         pytest.param(

@@ -49,9 +49,7 @@ def _gauge(name: str, labels: str, stability: str, help_text: str) -> MetricDefi
     return MetricDefinition(name, MetricKind.GAUGE, tuple(labels.split()), stability, help_text)
 
 
-def _histogram(
-    name: str, labels: str, stability: str, help_text: str, buckets: tuple[float, ...]
-) -> MetricDefinition:
+def _histogram(name: str, labels: str, stability: str, help_text: str, buckets: tuple[float, ...]) -> MetricDefinition:
     return MetricDefinition(name, MetricKind.HISTOGRAM, tuple(labels.split()), stability, help_text, buckets)
 
 
@@ -210,7 +208,7 @@ NOT_KEPT: dict[str, str] = {
     "podgroup_scheduling_algorithm_duration_seconds": "pod groups are not implemented",
     "resourceclaim_creates_total, dra_bindingconditions_allocations_total, "
     "dra_bindingconditions_wait_duration_seconds": "not measured",
-    "volume_binder_cache_requests_total, volume_scheduling_stage_error_total": "there is no such cache, and the stages' "
+    "volume_binder_cache_requests_total, volume_scheduling_stage_error_total": "there is no such cache, and "
     "errors count in schedule_attempts_total",
 }
 """kube-scheduler's metrics that have no counterpart, and why."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from math import inf, isinf, isnan
 
 from kubesched.engine.metrics.definitions import MetricDefinition
@@ -54,33 +55,23 @@ def _escaped_help(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """The shortest text for a number as Go writes it: with an exponent below 0.0001 and from a million and more on."""
+    """The shortest text for a number as Go writes it: with an exponent below 0.0001, and from a million on."""
     if isnan(value):
         return "NaN"
     if isinf(value):
         return "+Inf" if value > 0 else "-Inf"
-    sign, digits, exponent = _decimal(value)
-    if digits == "0":
-        return f"{sign}0"
-    if -4 <= exponent < 21 and (exponent < 6 or len(digits) > exponent + 1):
-        pass
-    return sign + _written(digits, exponent)
-
-
-def _decimal(value: float) -> tuple[str, str, int]:
-    """Sign, significant digits, and the exponent of the first digit."""
-    mantissa, _, power = f"{value!r}".partition("e")
-    sign = "-" if mantissa.startswith("-") else ""
-    whole, _, fraction = mantissa.lstrip("-").partition(".")
-    digits = (whole + fraction).lstrip("0")
-    exponent = int(power or 0) + (len(whole) - 1 if whole.strip("0") else -1 - (len(fraction) - len(fraction.lstrip("0"))))
-    return sign, digits.rstrip("0") or "0", exponent
+    sign, figures, shift = Decimal(repr(float(value))).normalize().as_tuple()
+    assert isinstance(shift, int)
+    digits = "".join(map(str, figures))
+    exponent = len(digits) + shift - 1 if value else 0
+    return ("-" if sign else "") + _written(digits, exponent)
 
 
 def _written(digits: str, exponent: int) -> str:
-    if exponent < -4 or exponent >= 21:
+    """`exponent` is that of the first digit."""
+    if exponent < -4 or exponent >= 6:
         rest = f".{digits[1:]}" if len(digits) > 1 else ""
-        return f"{digits[0]}{rest}e{'-' if exponent < 0 else '+'}{abs(exponent):02}"
+        return f"{digits[0]}{rest}e{exponent:+03}"
     if exponent < 0:
         return "0." + "0" * (-exponent - 1) + digits
     whole = digits[: exponent + 1].ljust(exponent + 1, "0")

@@ -64,7 +64,7 @@ class AffinityFilterState:
         was_idle = bool(concerns) and self.is_idle
         for counts, key in concerns:
             counts.change(key, row, by)
-        return True
+        return not was_idle or self.is_idle
 
     def verdicts(self, nodes: NodeTable) -> Verdicts:
         """A node's reason is the first of the three that applies."""

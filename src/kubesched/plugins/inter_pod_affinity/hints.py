@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from kubesched.framework.events import Hint
 from kubesched.framework.pod_info import AffinityTerm, PodInfo, compile_pod_affinity
 from kubesched.model.core import Node, Pod
-from kubesched.model.selectors import SelectorError
 from kubesched.plugins.inter_pod_affinity.terms import UNLABELLED
 
 
@@ -23,19 +22,17 @@ def after_pod_change(pod: PodInfo, old: object | None, new: object | None) -> Hi
         return Hint.QUEUE
     if any(changed is not None and not _has_node(changed) for changed in (before, after)):
         return Hint.SKIP
-    try:
-        return _queue_if(_may_help(pod, before, after))
-    except SelectorError:
-        return Hint.QUEUE
+    if pod.affinity.mistakes or any(p is not None and compile_pod_affinity(p).mistakes for p in (before, after)):
+        return Hint.QUEUE  # terms that cannot be understood are always worth a try
+    return _queue_if(_may_help(pod, before, after))
 
 
 def after_node_change(pod: PodInfo, old: object | None, new: object | None) -> Hint:
     before = old if isinstance(old, Node) else None
     if not isinstance(new, Node):
         return Hint.QUEUE
-    try:
-        terms = pod.affinity
-    except SelectorError:
+    terms = pod.affinity
+    if terms.mistakes:
         return Hint.QUEUE
     if before is None:
         # A node without the topology label takes every pod that only wants to be away from others.

@@ -68,7 +68,7 @@ class AffinityScoreState:
         was_idle = bool(concerns) and self.is_idle
         for key, weight in concerns:
             self._weights.change(key, row, by, weight)
-        return not was_idle or self.is_idle
+        return True
 
     def scores(self, nodes: NodeTable) -> Scores:
         total: Scores | None = None

@@ -9,19 +9,14 @@ Next: `topology`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesched.framework.pod_info import AffinityTerm, PodInfo
 from kubesched.model.core import (
     Namespace,
-    Pod,
-    PodAffinity,
-    PodAffinityTerm,
-    PodAntiAffinity,
-    WeightedPodAffinityTerm,
 )
-from kubesched.model.selectors import Labels, Selector, SelectorError, from_label_selector
+from kubesched.model.selectors import Labels, Selector
 
 UNLABELLED: Labels = {}
 
@@ -65,34 +60,7 @@ def speak_all_of(terms: Sequence[ScopedTerm], pod: PodInfo) -> bool:
 
 def mistakes_in(pod: PodInfo) -> str | None:
     """What is wrong with a pod's terms, by the first mistake of every list; None if nothing is."""
-    try:
-        pod.affinity  # noqa: B018  compiled once for all pods alike, so that this asks next to nothing
-    except SelectorError:
-        lists = _lists(pod.pod)
-        found = [f"{name}: {mistake}" for name, terms in lists if (mistake := _first_mistake(terms)) is not None]
-        return found[0] if len(found) == 1 else f"[{', '.join(found)}]"
-    return None
-
-
-def _lists(pod: Pod) -> Iterator[tuple[str, Iterable[PodAffinityTerm]]]:
-    affinity = pod.spec.affinity
-    toward = (affinity.pod_affinity if affinity else None) or PodAffinity()
-    away = (affinity.pod_anti_affinity if affinity else None) or PodAntiAffinity()
-    yield "requiredAffinityTerms", toward.required_during_scheduling_ignored_during_execution or ()
-    yield "requiredAntiAffinityTerms", away.required_during_scheduling_ignored_during_execution or ()
-    yield "preferredAffinityTerms", _unweighted(toward.preferred_during_scheduling_ignored_during_execution)
-    yield "preferredAntiAffinityTerms", _unweighted(away.preferred_during_scheduling_ignored_during_execution)
-
-
-def _unweighted(terms: Iterable[WeightedPodAffinityTerm] | None) -> list[PodAffinityTerm]:
-    return [term.pod_affinity_term for term in terms or ()]
-
-
-def _first_mistake(terms: Iterable[PodAffinityTerm]) -> str | None:
-    try:
-        for term in terms:
-            from_label_selector(term.label_selector)
-            from_label_selector(term.namespace_selector)
-    except SelectorError as mistake:
-        return str(mistake)
-    return None
+    found = pod.affinity.mistakes
+    if not found:
+        return None
+    return found[0] if len(found) == 1 else f"[{', '.join(found)}]"

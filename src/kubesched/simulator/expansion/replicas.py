@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kubesched.model.apps import ReplicaSet
+from kubesched.model.apps import ReplicaSet, StatefulSet
 from kubesched.model.core import Pod, ReplicationController
+from kubesched.model.workloads import Deployment
 from kubesched.simulator.expansion.actions import Plan
 from kubesched.simulator.expansion.names import NameSource
 from kubesched.simulator.expansion.pod_states import is_active, is_ready
@@ -34,7 +35,7 @@ def sync_replicas(owner: ReplicaSet | ReplicationController, pods: Sequence[Pod]
     return plan
 
 
-def n_wanted(owner: ReplicaSet | ReplicationController) -> int:
+def n_wanted(owner: ReplicaSet | ReplicationController | StatefulSet | Deployment) -> int:
     """A set that does not say how many wants one."""
     return 1 if owner.spec.replicas is None else owner.spec.replicas
 

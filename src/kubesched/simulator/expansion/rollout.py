@@ -46,7 +46,7 @@ def next_sizes(
     deployment: Deployment, current: ReplicaSetScale | None, old: Sequence[ReplicaSetScale]
 ) -> ReplicaSetSizes:
     """`old` in the order in which they are to shrink."""
-    wanted = 1 if deployment.spec.replicas is None else deployment.spec.replicas
+    wanted = n_wanted(deployment)
     strategy = deployment.spec.strategy or DeploymentStrategy()
     n_new = 0 if current is None else current.n_told
     if strategy.type == RECREATE:

@@ -17,6 +17,7 @@ from kubesched.model.storage import PersistentVolumeClaim
 from kubesched.model.volumes import PersistentVolumeClaimVolumeSource, Volume
 from kubesched.simulator.expansion.actions import Plan
 from kubesched.simulator.expansion.pod_states import is_healthy
+from kubesched.simulator.expansion.replicas import n_wanted
 from kubesched.simulator.expansion.revisions import REVISION_HASH_LABEL, Revisions
 from kubesched.simulator.expansion.templates import EMPTY_TEMPLATE, pod_from_template
 
@@ -117,9 +118,8 @@ def _claim_name(owner: StatefulSet, template_name: str, ordinal: int) -> str:
 
 
 def _ordinals(owner: StatefulSet) -> range:
-    n_wanted = 1 if owner.spec.replicas is None else owner.spec.replicas
     start = 0 if owner.spec.ordinals is None else owner.spec.ordinals.start
-    return range(start, start + n_wanted)
+    return range(start, start + n_wanted(owner))
 
 
 def _ordinal(owner: StatefulSet, pod: Pod) -> int | None:

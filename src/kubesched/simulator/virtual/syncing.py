@@ -115,7 +115,7 @@ class ControllerRules:
             parent = controller_of(owner.metadata)
             above = None if parent is None else self._store.by_uid(parent.uid)
             if isinstance(above, Deployment):
-                return above.metadata.uid, 1 if above.spec.replicas is None else above.spec.replicas
+                return above.metadata.uid, n_wanted(above)
         if isinstance(owner, ReplicaSet | ReplicationController | StatefulSet):
             return owner.metadata.uid, n_wanted(owner)
         return None

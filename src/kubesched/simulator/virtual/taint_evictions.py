@@ -63,11 +63,8 @@ def tolerated_for_s(tolerations: Iterable[Toleration], taints: Iterable[Taint]) 
         covering = [toleration for toleration in known if tolerates(toleration, taint)]
         if not covering:
             return 0.0
-        spans.extend(
-            max(0.0, toleration.toleration_seconds)
-            for toleration in covering
-            if toleration.toleration_seconds is not None
-        )
+        limits = (toleration.toleration_seconds for toleration in covering)
+        spans.extend(max(0.0, seconds) for seconds in limits if seconds is not None)
     return min(spans, default=None)
 
 

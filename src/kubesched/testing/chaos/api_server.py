@@ -133,7 +133,9 @@ class ApiServerModel:
             return _not_found("pods", action.pod)
         problem = ""
         if pod.metadata.uid != action.uid:
-            problem = f"the UID in the precondition ({action.uid}) does not match the UID in record ({pod.metadata.uid})"
+            problem = (
+                f"the UID in the precondition ({action.uid}) does not match the UID in record ({pod.metadata.uid})"
+            )
         elif pod.is_terminating:
             problem = f"pod {pod.name} is being deleted, cannot be assigned to a host"
         elif pod.spec.node_name:

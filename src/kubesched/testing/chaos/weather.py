@@ -42,7 +42,7 @@ class Weather:
         self.random = Random(f"weather {seed}")
         self._weights = {verb: self._weight(verb, weight) for verb, (weight, _) in _DRAWS.items()}
         self._features = [feature for feature in _POD_FEATURES if self.random.random() < 0.35]
-        self.n_steps = self.random.choice((40, 80, 120))
+        self.n_steps = self.random.choice((50, 120, 240))
 
     def _weight(self, verb: str, weight: float) -> float:
         if verb in _OFTEN:

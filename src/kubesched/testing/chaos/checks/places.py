@@ -25,9 +25,11 @@ def check_places(loop: SchedulingLoop, told: Iterable[KubeObject]) -> None:
         if pod.spec.scheduler_name not in loop.schedulers:
             if found:
                 raise Violation(INVARIANT, f"{pod.name} is none of this scheduler's pods, but {' and '.join(found)}")
+        elif pod.is_terminating:
+            continue  # left out when its turn comes; its binding, if one is under way, will fail
         elif len(found) > 1:
             raise Violation(INVARIANT, f"{pod.name} is {' and '.join(found)} at once")
-        elif not found and not pod.is_terminating:
+        elif not found:
             raise Violation(INVARIANT, f"{pod.name} waits for a node, but is nowhere")
     for uid, found in places.items():
         if any(place not in _BINDING for place in found):

@@ -1,0 +1,134 @@
+"""What the loop counts and measures as it goes. It stands on the path of every pod: a few dictionary steps each.
+
+Next: `collect`, which brings it into the form of the definitions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+
+from kubesched.engine.cycle import Decision
+from kubesched.engine.metrics import definitions
+from kubesched.engine.metrics.evaluations import Evaluations
+from kubesched.engine.metrics.series import HistogramSeries, LabelValues
+from kubesched.engine.metrics.stage_watch import Clock, StageWatch
+from kubesched.engine.metrics.timed_plugins import SAMPLE_EVERY, timed_profile
+from kubesched.engine.metrics.traces import MOST_TRACES, Trace, trace_of
+from kubesched.engine.profile import Profile
+from kubesched.framework.status import Code
+from kubesched.queue import QueuedPodInfo
+
+SCHEDULED = "scheduled"
+UNSCHEDULABLE = "unschedulable"
+ERROR = "error"
+SUCCESS = "success"
+
+_PREEMPTION = "DefaultPreemption"
+_MANY_ATTEMPTS = 15
+
+
+class LoopMetrics:
+    """Without a clock, durations are not measured; all else is counted."""
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock = clock
+        self.watch = None if clock is None else StageWatch(clock)
+        self.attempts: dict[LabelValues, int] = {}
+        self.evaluations = Evaluations()
+        self.n_preemption_attempts = 0
+        self.preemptions: Counter[LabelValues] = Counter()
+        self.n_scheduled_after_flush = 0
+        self.pod_attempts: dict[int, int] = {}
+        """How many pods needed how many attempts."""
+        self.attempt_duration = HistogramSeries(definitions.SCHEDULING_ATTEMPT_DURATION)
+        self.algorithm_duration = HistogramSeries(definitions.SCHEDULING_ALGORITHM_DURATION)
+        self.event_duration = HistogramSeries(definitions.EVENT_HANDLING_DURATION)
+        self.hint_duration = HistogramSeries(definitions.QUEUEING_HINT_DURATION)
+        self.pod_duration = HistogramSeries(definitions.POD_SCHEDULING_SLI_DURATION)
+        self.permit_duration = HistogramSeries(definitions.PERMIT_WAIT_DURATION)
+        self.victims = HistogramSeries(definitions.PREEMPTION_VICTIMS)
+        self.preemption_duration = HistogramSeries(definitions.PREEMPTION_GOROUTINES_DURATION)
+        self.traces: deque[Trace] = deque(maxlen=MOST_TRACES)
+        """Of the last decisions that took long."""
+        self._timed_profiles: dict[str, Profile] = {}
+        self._n_cycles = 0
+
+    # -- a cycle -------------------------------------------------------------------------------------------------------
+
+    def now_s(self) -> float:
+        """The clock's time; 0 without a clock."""
+        return 0.0 if self.clock is None else self.clock()
+
+    def cycle_started(self) -> float:
+        if self.watch is None:
+            return 0.0
+        self.watch.marks.clear()
+        return self.watch.clock()
+
+    def sampled(self, profile: Profile) -> Profile | None:
+        """In every tenth cycle the profile with its plugins measured, to be used in the place of the other."""
+        if self.watch is None:
+            return None
+        self._n_cycles += 1
+        if self._n_cycles % SAMPLE_EVERY:
+            return None
+        name = profile.scheduler_name
+        if name not in self._timed_profiles:
+            self._timed_profiles[name] = timed_profile(profile, self.watch)
+        return self._timed_profiles[name]
+
+    def decided(self, profile: Profile, decision: Decision, started_s: float) -> None:
+        self.evaluations.count(profile.scheduler_name, decision)
+        post_filter = decision.post_filter
+        if post_filter is not None and post_filter.status.plugin in ("", _PREEMPTION):
+            self.n_preemption_attempts += _PREEMPTION in profile.plugins
+        watch = self.watch
+        if watch is not None:
+            now_s = watch.clock()
+            self.algorithm_duration.observe(now_s - started_s)
+            trace = trace_of(decision.pod, started_s, now_s, watch.marks)
+            if trace is not None:
+                self.traces.append(trace)
+
+    def failed(self, profile: str, *, is_error: bool, started_s: float) -> None:
+        self._attempted((ERROR if is_error else UNSCHEDULABLE, profile), started_s)
+
+    def scheduled(self, profile: str, queued: QueuedPodInfo, started_s: float, now_s: float) -> None:
+        """The pod is bound. How long it took in all is told by the time that is handed in."""
+        self._attempted((SCHEDULED, profile), started_s)
+        n = queued.attempts
+        self.pod_attempts[n] = self.pod_attempts.get(n, 0) + 1
+        if queued.initial_attempt_at_s is not None:
+            label = str(n) if n < _MANY_ATTEMPTS else f"{_MANY_ATTEMPTS}+"
+            self.pod_duration.observe(now_s - queued.initial_attempt_at_s, (label,))
+        if queued.was_flushed:
+            self.n_scheduled_after_flush += 1
+
+    def _attempted(self, labels: LabelValues, started_s: float) -> None:
+        self.attempts[labels] = self.attempts.get(labels, 0) + 1
+        if self.clock is not None:
+            self.attempt_duration.observe(self.clock() - started_s, labels)
+
+    # -- on the way ----------------------------------------------------------------------------------------------------
+
+    def event_handled(self, events: tuple[LabelValues, ...], started_s: float) -> None:
+        if self.clock is not None:
+            for_s = self.clock() - started_s
+            for event in events:
+                self.event_duration.observe(for_s, event)
+
+    def permit_waited(self, result: Code, for_s: float) -> None:
+        self.permit_duration.observe(for_s, (result.value,))
+
+    def hint_ended(self, plugin: str, event: str, hint: str, started_s: float) -> None:
+        self.hint_duration.observe(self.now_s() - started_s, (plugin, event, hint))
+
+    def preemption_started(self, n_victims: int) -> float:
+        self.victims.observe(n_victims)
+        return self.now_s()
+
+    def preemption_ended(self, *, is_error: bool, started_s: float) -> None:
+        result = (ERROR if is_error else SUCCESS,)
+        self.preemptions[result] += 1
+        if self.clock is not None:
+            self.preemption_duration.observe(self.clock() - started_s, result)

@@ -1,0 +1,157 @@
+"""What happened, pod by pod: when each came, where it went, how it ended; and the events that were recorded.
+
+Times are seconds since the start of the run. Next: `report`, which makes tables of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kubesched.framework.effects import RecordEvent
+from kubesched.model.core import Pod
+from kubesched.model.meta import KubeObject, PodKey, controller_of
+from kubesched.model.requests import pod_resources
+from kubesched.simulator.expansion.pod_states import POD_RUNNING
+from kubesched.simulator.virtual.clock import VirtualClock
+from kubesched.simulator.virtual.store import ClusterStore
+
+_TO_THE_MICROSECOND = 6
+
+
+@dataclass(slots=True)
+class PodRecord:
+    """One pod's life. What has not happened is None, or empty."""
+
+    key: PodKey
+    uid: str
+    workload: str
+    """`Deployment web` and the like; empty for a pod of nobody."""
+    priority: int
+    requests: dict[str, int]
+    created_s: float
+    was_there: bool = False
+    """It had its node before the run began."""
+    node: str = ""
+    scheduled_s: float | None = None
+    started_s: float | None = None
+    ended_s: float | None = None
+    phase: str = ""
+    n_attempts: int = 0
+    message: str = ""
+    """What the scheduler last said about why it cannot be placed."""
+    cause: str = ""
+    """Why it had to go, if it had to."""
+    is_gone: bool = False
+
+
+@dataclass(slots=True)
+class EventRecord:
+    """An event, and how often it was recorded."""
+
+    at_s: float
+    last_s: float
+    type: str
+    reason: str
+    about: str
+    note: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionRecord:
+    at_s: float
+    preemptor: str
+    victim: str
+    node: str
+
+
+@dataclass(slots=True)
+class PodLedger:
+    clock: VirtualClock
+    store: ClusterStore
+    pods: dict[str, PodRecord] = field(default_factory=dict)
+    """By uid, in the order they came."""
+    events: list[EventRecord] = field(default_factory=list)
+    preemptions: list[PreemptionRecord] = field(default_factory=list)
+    _series: dict[tuple[str, str, str], EventRecord] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.store.listen(self._on_change)
+
+    @property
+    def now_s(self) -> float:
+        return round(self.clock.elapsed_s, _TO_THE_MICROSECOND)
+
+    def event(self, kind: str, reason: str, about: str, note: str) -> None:
+        known = self._series.get((about, reason, note))
+        if known is not None:
+            known.count += 1
+            known.last_s = self.now_s
+            return
+        record = EventRecord(self.now_s, self.now_s, kind, reason, about, note)
+        self._series[about, reason, note] = record
+        self.events.append(record)
+
+    def scheduler_event(self, action: RecordEvent) -> None:
+        record = self.pods.get(action.uid)
+        if record is not None and action.reason == "FailedScheduling":
+            record.n_attempts += 1
+            record.message = action.note
+        elif record is not None and action.reason == "Scheduled":
+            record.n_attempts += 1
+        elif record is not None and action.reason == "Preempted":
+            self.preemptions.append(PreemptionRecord(self.now_s, action.related or "", record.key, record.node))
+        self.event(action.type, action.reason, f"Pod {action.pod}", action.note)
+
+    def refused(self, owner: KubeObject, item: KubeObject, message: str) -> None:
+        """A controller could not create what it wanted."""
+        note = f"Error creating: {type(item).__name__.lower()}s is forbidden: {message}"
+        self.event("Warning", "FailedCreate", f"{type(owner).__name__} {owner.key}", note)
+
+    def asked_to_go(self, pod: Pod, cause: str) -> None:
+        record = self.pods.get(pod.metadata.uid)
+        if record is not None and not pod.is_terminal:
+            record.cause = cause
+
+    def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        if isinstance(after, Pod):
+            record = self.pods.get(after.metadata.uid)
+            if record is None:
+                record = self.pods[after.metadata.uid] = self._new_record(after)
+            self._note(record, after)
+        elif isinstance(before, Pod) and after is None:
+            record = self.pods[before.metadata.uid]
+            record.is_gone = True
+            if record.ended_s is None:
+                record.ended_s = self.now_s
+
+    def _new_record(self, pod: Pod) -> PodRecord:
+        return PodRecord(
+            key=pod.pod_key,
+            uid=pod.metadata.uid,
+            workload=self._workload(pod),
+            priority=pod.priority,
+            requests=pod_resources(pod).requests,
+            created_s=self.now_s,
+            was_there=bool(pod.spec.node_name),
+        )
+
+    def _note(self, record: PodRecord, pod: Pod) -> None:
+        record.phase = pod.status.phase
+        if pod.spec.node_name and not record.node:
+            record.node = pod.spec.node_name
+            record.message = ""
+            if not record.was_there:
+                record.scheduled_s = self.now_s
+        if pod.status.phase == POD_RUNNING and record.started_s is None and not record.was_there:
+            record.started_s = self.now_s
+        if pod.is_terminal and record.ended_s is None:
+            record.ended_s = self.now_s
+
+    def _workload(self, item: KubeObject) -> str:
+        """The kind and name of the topmost owner that is known."""
+        owner = controller_of(item.metadata)
+        if owner is None:
+            return "" if isinstance(item, Pod) else f"{type(item).__name__} {item.name}"
+        above = self.store.by_uid(owner.uid)
+        return f"{owner.kind} {owner.name}" if above is None else self._workload(above)

@@ -1,0 +1,22 @@
+"""What a run can be told beside its objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubesched.model.times import parse_instant
+
+DEFAULT_START = "2026-01-01T00:00:00Z"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOptions:
+    seed: int = 0
+    tie_break: str = "random"
+    """`random`, by the seed, or `name`: the lowest name wins."""
+    until_s: float | None = None
+    """How long at most, from the start; None until nothing more can happen."""
+    start_s: float = parse_instant(DEFAULT_START)
+    bind_latency_s: float = 0.0
+    start_latency_s: float = 0.0
+    """From bound to running."""
