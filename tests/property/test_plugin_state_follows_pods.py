@@ -206,9 +206,7 @@ def check(make_plugin: Callable[[Handle], Plugin], history: History, feasible_ro
             cluster.put(item) if verb == "put" else cluster.remove(item)
         changes = journal.since(position)
         assert changes is not None
-        if all(
-            plugin.pod_changed(prepared.cycle, pod, info, nodes.at(row), added=added) for row, info, added in changes
-        ):
+        if plugin.pods_changed(prepared.cycle, pod, changes):
             seen["followed"] += 1
         else:
             seen["could not follow"] += 1

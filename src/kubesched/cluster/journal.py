@@ -10,9 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from kubesched.framework.pod_info import PodInfo
-
-PodChange = tuple[int, PodInfo, bool]
-"""(row, pod, whether it was added)"""
+from kubesched.framework.stages import PodChange
 
 KEPT = 20_000
 

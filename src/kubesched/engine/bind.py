@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from kubesched.engine.extender.binding import bind_by_extender
 from kubesched.engine.extender.http_extender import HTTPExtender
+from kubesched.engine.metrics.stage_watch import timed_stage, timed_steps
 from kubesched.engine.permit import WaitingPod
 from kubesched.engine.plugin_call import guarded
 from kubesched.engine.profile import Profile
@@ -55,23 +56,30 @@ def bind_pod(
         if not answer.is_success:
             return answer
     yield PermitPassed()
-    for plugin in preparing:
-        status = yield from _pre_bind(plugin, cycle, pod, node_name)
+    if preparing:
+        status = yield from timed_steps(profile, "PreBind", _pre_bind(preparing, cycle, pod, node_name))
         if not status.is_success:
             return status
     if extenders:
         status = yield from bind_by_extender(extenders, pod, node_name)
         if not status.is_skip:
             return status
-    return (yield from _bind(profile, cycle, pod, node_name))
+    return (yield from timed_steps(profile, "Bind", _bind(profile, cycle, pod, node_name)))
 
 
 def run_post_bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+    if profile.post_bind:
+        _run_post_bind_plugins(profile, cycle, pod, node_name)
+
+
+@timed_stage("PostBind")
+def _run_post_bind_plugins(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
     for plugin in profile.post_bind:
         with guarded(plugin.name, 'running PostBind plugin "{}"'):
             plugin.post_bind(cycle, pod, node_name)
 
 
+@timed_stage("PreBindPreFlight")
 def _plugins_that_prepare(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> list[PreBind]:
     """The PreBind plugins that have something to do for this pod."""
     found = []
@@ -83,12 +91,15 @@ def _plugins_that_prepare(profile: Profile, cycle: Cycle, pod: PodInfo, node_nam
     return found
 
 
-def _pre_bind(plugin: PreBind, cycle: Cycle, pod: PodInfo, node_name: str) -> BindingSteps:
-    with guarded(plugin.name, 'running PreBind plugin "{}"'):
-        status = yield from plugin.pre_bind(cycle, pod, node_name)
-    if status.is_success or status.is_rejected:
-        return status.by(plugin.name)
-    return Status.error(f'running PreBind plugin "{plugin.name}": {status.message}').by(plugin.name)
+def _pre_bind(preparing: Sequence[PreBind], cycle: Cycle, pod: PodInfo, node_name: str) -> BindingSteps:
+    for plugin in preparing:
+        with guarded(plugin.name, 'running PreBind plugin "{}"'):
+            status = yield from plugin.pre_bind(cycle, pod, node_name)
+        if status.is_rejected:
+            return status.by(plugin.name)
+        if not status.is_success:
+            return Status.error(f'running PreBind plugin "{plugin.name}": {status.message}').by(plugin.name)
+    return OK
 
 
 def _bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> BindingSteps:

@@ -9,6 +9,8 @@ from kubesched.engine.enqueue import checked_pre_enqueue
 from kubesched.engine.extender import EXTENDER, build_extenders
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.loop import SchedulingLoop
+from kubesched.engine.metrics.loop_metrics import LoopMetrics
+from kubesched.engine.metrics.stage_watch import Clock, StageWatch
 from kubesched.engine.profile import Profile, build_profile
 from kubesched.engine.select import TieBreak
 from kubesched.framework.events import EVERY_CHANGE
@@ -25,6 +27,7 @@ def build_schedulers(
     registry: Registry | None = None,
     percentage: int | None = None,
     keeps_classes: bool = False,
+    watch: StageWatch | None = None,
     source: str = "",
 ) -> dict[str, Scheduler]:
     """Schedulers by scheduler name. `percentage` stands in where the configuration leaves the share of nodes open;
@@ -34,7 +37,7 @@ def build_schedulers(
     schedulers = {}
     for resolved in resolve_profiles(config, in_tree.capabilities(plugins), source):
         handle = EngineHandle(cluster, tie_break)
-        profile = build_profile(resolved, plugins, handle)
+        profile = build_profile(resolved, plugins, handle, watch)
         handle.profile = profile
         share = profile.percentage_of_nodes_to_score
         if share is None:
@@ -55,9 +58,12 @@ def build_loop(
     percentage: int | None = None,
     max_unschedulable_s: float = 300.0,
     keeps_classes: bool = True,
+    clock: Clock | None = None,
     source: str = "",
 ) -> SchedulingLoop:
-    """A loop over a cluster of which nothing is known yet."""
+    """A loop over a cluster of which nothing is known yet. With a clock (seconds that only ever grow), it measures how
+    long things take; decisions do not depend on it."""
+    metrics = LoopMetrics(clock)
     cluster = Cluster()
     schedulers = build_schedulers(
         cluster,
@@ -66,6 +72,7 @@ def build_loop(
         registry=registry,
         percentage=percentage,
         keeps_classes=keeps_classes,
+        watch=metrics.watch,
         source=source,
     )
     settings = QueueSettings(
@@ -75,9 +82,11 @@ def build_loop(
     )
     extenders = build_extenders(config.extenders)
     queue = SchedulingQueue(
-        settings, {name: _queue_profile(s.profile, has_extenders=bool(extenders)) for name, s in schedulers.items()}
+        settings,
+        {name: _queue_profile(s.profile, has_extenders=bool(extenders)) for name, s in schedulers.items()},
+        None if clock is None else metrics.measured_hint,
     )
-    loop = SchedulingLoop(cluster, schedulers, queue, extenders)
+    loop = SchedulingLoop(cluster, schedulers, queue, extenders, metrics)
     for scheduler in schedulers.values():
         scheduler.compares_nodes |= any(extender.compares_nodes for extender in extenders)
         assert scheduler.handle is not None

@@ -18,7 +18,7 @@ from kubesched.cluster import Cluster
 from kubesched.cluster.view import TableView
 from kubesched.engine.class_cache import ClassCache
 from kubesched.engine.class_cache.failed_class import FailedClass
-from kubesched.engine.class_cache.pod_class import PodClass
+from kubesched.engine.class_cache.pod_class import PodClass, n_positions
 from kubesched.engine.diagnosis import Diagnosis, absent_status
 from kubesched.engine.filter import FilterOutcome
 from kubesched.engine.handle import EngineHandle
@@ -227,18 +227,19 @@ class Scheduler:
         enough = feasible_nodes_to_find(self._percentage, n) if self.compares_nodes else 1
         start = self.next_start if enough < n else 0
         positions, n_looked_at = known.search(fits, start, enough)
-        if len(positions) == 0:
+        n_found = n_positions(positions)
+        if n_found == 0:
             return False
         if enough < n:
             self.next_start = (start + n_looked_at) % n
         self.n_decided_by_class += 1
         decision.cycle = known.cycle.fork()
-        decision.n_feasible = len(positions)
-        if len(positions) == 1:
-            self.choose_among(decision, known.order[positions])
-            return True
-        totals = known.totals(positions)
-        self.choose_among(decision, known.order[positions[totals == totals.max()]])
+        decision.n_feasible = n_found
+        rows = known.order[positions]
+        if n_found > 1:
+            totals = known.totals(positions)
+            rows = rows[totals == totals.max()]
+        self.choose_among(decision, rows)
         return True
 
     def _fail_by_class(self, decision: Decision, failed: FailedClass) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.engine.metrics.stage_watch import timed_stage
 from kubesched.engine.plugin_call import PluginError, guarded
 from kubesched.engine.profile import Profile
 from kubesched.framework.pod_info import PodInfo
@@ -9,6 +10,7 @@ from kubesched.framework.stages import PreEnqueue
 from kubesched.framework.status import OK, Status
 
 
+@timed_stage("PreEnqueue")
 def run_pre_enqueue(profile: Profile, pod: PodInfo) -> Status:
     """The first plugin that holds the pod back, or OK."""
     for plugin in profile.pre_enqueue:

@@ -6,11 +6,12 @@ is told first, but for a node that goes: what waits is told while the node is st
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from kubesched.cluster import Cluster
-from kubesched.framework.events import ASSIGNED_POD_DELETE
+from kubesched.framework import events
+from kubesched.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
 from kubesched.framework.pod_info import PodInfo
 from kubesched.model.core import Node, Pod
 from kubesched.model.meta import KubeObject, PodKey
@@ -39,6 +40,8 @@ class Intake:
         self._scheduler_names = scheduler_names
         self._waiters = waiters
         self._pods: dict[PodKey, Pod] = {}
+        self.handled: tuple[tuple[str], ...] = ()
+        """The labels of the events that the last fact brought about, for metrics."""
 
     def put(self, item: KubeObject, now_s: float) -> None:
         if isinstance(item, Pod):
@@ -51,18 +54,18 @@ class Intake:
         else:
             old = self._cluster.objects.find(item)
         self._cluster.put(item)
-        self._move(old, item, now_s)
+        self.handled = _labels(self._move(old, item, now_s))
         self._waiters.object_changed(item, now_s)
 
     def remove(self, item: KubeObject, now_s: float) -> None:
         if isinstance(item, Pod):
             self._remove_pod(item, now_s)
         elif isinstance(item, Node):
-            self._move(item, None, now_s)
+            self.handled = _labels(self._move(item, None, now_s))
             self._cluster.remove(item)
         else:
             self._cluster.remove(item)
-            self._move(item, None, now_s)
+            self.handled = _labels(self._move(item, None, now_s))
 
     def assumed_pod_forgotten(self, assumed: PodInfo, *, itself_too: bool, now_s: float) -> None:
         """What a failed binding held is free again: for others, and unless it was rejected for the pod itself."""
@@ -97,9 +100,11 @@ class Intake:
             self._queue.delete(waiting)
         if old is not None and not old.spec.node_name:
             old = None  # for those that wait, a pod that got its node is new
+        self.handled = _ASSIGNED_ADD if old is None else _ASSIGNED_UPDATE
         self._move(old, pod, now_s)
 
     def _put_pending(self, old: Pod | None, pod: Pod, now_s: float) -> None:
+        self.handled = _UNSCHEDULED_ADD if old is None else _UNSCHEDULED_UPDATE
         if old is not None and old.metadata.resource_version == pod.metadata.resource_version != "":
             return
         assumed = self._cluster.is_assumed(pod.pod_key)
@@ -122,6 +127,7 @@ class Intake:
 
     def _remove_pod(self, pod: Pod, now_s: float) -> None:
         old = self._pods.pop(pod.pod_key, None) or pod
+        self.handled = _ASSIGNED_DELETE if old.spec.node_name else _UNSCHEDULED_DELETE
         self._waiters.pod_deleted(old.metadata.uid or old.pod_key, now_s)
         if self._cluster.is_assumed(pod.pod_key):
             self._assumed_pod_leaves(old, now_s)
@@ -147,6 +153,20 @@ class Intake:
         """A pod no longer counts on the node it was nominated to: those that had to leave it the place may try."""
         self._queue.move_all(ASSIGNED_POD_DELETE, pod, None, now_s, only=lambda info: info.priority <= pod.priority)
 
-    def _move(self, old: KubeObject | None, new: KubeObject | None, now_s: float) -> None:
-        for event in events_of(old, new):
+    def _move(self, old: KubeObject | None, new: KubeObject | None, now_s: float) -> Sequence[ClusterEvent]:
+        found = events_of(old, new)
+        for event in found:
             self._queue.move_all(event, old, new, now_s)
+        return found
+
+
+def _labels(events: Iterable[ClusterEvent]) -> tuple[tuple[str], ...]:
+    return tuple((event.label,) for event in events)
+
+
+_ASSIGNED_ADD = _labels((events.ASSIGNED_POD_ADD,))
+_ASSIGNED_UPDATE = _labels((events.ASSIGNED_POD_UPDATE,))
+_ASSIGNED_DELETE = _labels((events.ASSIGNED_POD_DELETE,))
+_UNSCHEDULED_ADD = _labels((events.UNSCHEDULED_POD_ADD,))
+_UNSCHEDULED_UPDATE = _labels((events.UNSCHEDULED_POD_UPDATE,))
+_UNSCHEDULED_DELETE = _labels((events.UNSCHEDULED_POD_DELETE,))

@@ -24,6 +24,7 @@ from kubesched.engine.cycle import Decision, Scheduler
 from kubesched.engine.extender import HTTPExtender, PausedCycles
 from kubesched.engine.failure import FailureHandler
 from kubesched.engine.intake import Intake
+from kubesched.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.engine.outbox import Outbox
 from kubesched.engine.permit import WaitingPod, next_deadline_s, run_permit
 from kubesched.engine.plugin_call import PluginError
@@ -53,6 +54,8 @@ class PodBinding:
     steps: BindingSteps
     waiting: WaitingPod | None
     waiting_since_s: float
+    started_s: float
+    """When the attempt began, by the clock of the metrics."""
 
 
 class SchedulingLoop:
@@ -62,12 +65,14 @@ class SchedulingLoop:
         schedulers: Mapping[str, Scheduler],
         queue: SchedulingQueue,
         extenders: Sequence[HTTPExtender] = (),
+        metrics: LoopMetrics | None = None,
     ) -> None:
+        self.metrics = LoopMetrics() if metrics is None else metrics
         self.cluster = cluster
         self.queue = queue
         self.schedulers = schedulers
         self.outbox = Outbox()
-        self.preemptions = PreemptionExecutor(cluster, self.outbox, self._reject_waiting, queue.activate)
+        self.preemptions = PreemptionExecutor(cluster, self.outbox, self._reject_waiting, queue.activate, self.metrics)
         self.bindings: dict[str, PodBinding] = {}
         self.paused = PausedCycles(extenders, self.outbox, self) if extenders else None
         """Cycles that wait for an extender's answer."""
@@ -80,11 +85,18 @@ class SchedulingLoop:
 
     def put(self, item: KubeObject, now_s: float) -> None:
         """An informer saw the object added, or changed."""
+        if self.metrics.clock is None:
+            self._intake.put(item, now_s)
+            return
+        started_s = self.metrics.clock()
         self._intake.put(item, now_s)
+        self.metrics.event_handled(self._intake.handled, started_s)
 
     def remove(self, item: KubeObject, now_s: float) -> None:
         """An informer saw the object deleted."""
+        started_s = self.metrics.now_s()
         self._intake.remove(item, now_s)
+        self.metrics.event_handled(self._intake.handled, started_s)
 
     def answer(self, effect_id: int, answer: object, now_s: float) -> None:
         self.outbox.answer(effect_id, answer, now_s)
@@ -117,19 +129,32 @@ class SchedulingLoop:
             self.queue.done(info.uid)
             return True
         scheduler = self.schedulers[info.spec.scheduler_name]
-        started_s = 0.0
-        if self.paused is None or not self.paused.takes(queued, scheduler, started_s, now_s):
-            self.decided(queued, scheduler, scheduler.decide(info), started_s, now_s)
+        measured = self.metrics.sampled(scheduler.profile)
+        if measured is None:
+            self._attempt(queued, scheduler, now_s)
+            return True
+        plain, scheduler.profile = scheduler.profile, measured
+        try:
+            self._attempt(queued, scheduler, now_s)
+        finally:
+            scheduler.profile = plain
         return True
+
+    def _attempt(self, queued: QueuedPodInfo, scheduler: Scheduler, now_s: float) -> None:
+        """Step 2."""
+        started_s = self.metrics.cycle_started()
+        if self.paused is None or not self.paused.takes(queued, scheduler, started_s, now_s):
+            self.decided(queued, scheduler, scheduler.decide(queued.info), started_s, now_s)
 
     def decided(
         self, queued: QueuedPodInfo, scheduler: Scheduler, decision: Decision, started_s: float, now_s: float
     ) -> None:
         """Steps 3 to 5, for a decision that was made just now."""
+        self.metrics.decided(scheduler.profile, decision, started_s)
         if decision.node_name:
-            self._assume(queued, scheduler, decision, now_s)
+            self._assume(queued, scheduler, decision, started_s, now_s)
         else:
-            self._record(queued, decision, now_s)
+            self._record(queued, decision, started_s, now_s)
 
     def is_still_wanted(self, queued: QueuedPodInfo) -> bool:
         """Brings a pod whose cycle paused up to date; False if it is gone or going, and its attempt over."""
@@ -148,8 +173,9 @@ class SchedulingLoop:
             return True
         return self.cluster.is_assumed(info.key)
 
-    def _record(self, queued: QueuedPodInfo, decision: Decision, now_s: float) -> None:
+    def _record(self, queued: QueuedPodInfo, decision: Decision, started_s: float, now_s: float) -> None:
         """Step 3: no node fits. Preemption was decided with it, and is set going."""
+        self.metrics.failed(queued.info.spec.scheduler_name, is_error=bool(decision.error), started_s=started_s)
         post_filter = decision.post_filter
         mode = NominatingMode.OVERRIDE if post_filter is None else post_filter.mode
         self._failures.handle(
@@ -174,7 +200,9 @@ class SchedulingLoop:
             for action in plugin.take_effects():
                 self.outbox.send(action)
 
-    def _assume(self, queued: QueuedPodInfo, scheduler: Scheduler, decision: Decision, now_s: float) -> None:
+    def _assume(
+        self, queued: QueuedPodInfo, scheduler: Scheduler, decision: Decision, started_s: float, now_s: float
+    ) -> None:
         """Steps 4 and 5."""
         node_name = decision.node_name
         assumed = self.cluster.assume(queued.info, node_name)
@@ -192,7 +220,7 @@ class SchedulingLoop:
         except PluginError as bug:
             status = Status.error(bug.message).by(bug.plugin)
             steps = _no_steps()
-        binding = PodBinding(queued, scheduler, decision, assumed, steps, waiting, now_s)
+        binding = PodBinding(queued, scheduler, decision, assumed, steps, waiting, now_s, started_s)
         if not status.is_success:
             self._undo(binding, status, now_s)
             return
@@ -236,6 +264,7 @@ class SchedulingLoop:
         node_name = binding.decision.node_name
         note = f"Successfully assigned {assumed.key} to {node_name}"
         self._event(assumed, "Normal", "Scheduled", "Binding", note)
+        self.metrics.scheduled(assumed.spec.scheduler_name, binding.queued, binding.started_s, now_s)
         run_post_bind(binding.scheduler.profile, binding.decision.cycle, assumed, node_name)
 
     def _undo(self, binding: PodBinding, status: Status, now_s: float) -> None:
@@ -245,19 +274,21 @@ class SchedulingLoop:
         self._send_requests(binding.scheduler)
         forgotten = self.cluster.forget(assumed)
         message = status.message
+        profile_name, is_error = assumed.spec.scheduler_name, not status.is_rejected
+        self.metrics.failed(profile_name, is_error=is_error, started_s=binding.started_s)
         if status.is_rejected:
             message = f"0/1 nodes are available: 1 {status.message}."
         self._failures.handle(
             binding.queued,
             message=message,
-            is_error=not status.is_rejected,
+            is_error=is_error,
             plugins=frozenset({status.plugin}) if status.is_rejected else frozenset(),
             mode=NominatingMode.OVERRIDE,
             node_name="",
             now_s=now_s,
         )
         if forgotten:
-            self._intake.assumed_pod_forgotten(assumed, itself_too=not status.is_rejected, now_s=now_s)
+            self._intake.assumed_pod_forgotten(assumed, itself_too=is_error, now_s=now_s)
 
     # -- waiting for permit --------------------------------------------------------------------------------------------
 
@@ -267,8 +298,10 @@ class SchedulingLoop:
 
     def _check_permit(self, binding: PodBinding, now_s: float) -> None:
         assert binding.waiting is not None
-        outcome = binding.waiting.outcome(now_s, now_s - binding.waiting_since_s)
+        waited_s = now_s - binding.waiting_since_s
+        outcome = binding.waiting.outcome(now_s, waited_s)
         if outcome is not None:
+            self.metrics.permit_waited(outcome.code, waited_s)
             binding.waiting = None
             self._advance(binding, outcome, now_s)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kubesched.engine.metrics.stage_watch import timed_stage
 from kubesched.engine.plugin_call import PluginError, guarded
 from kubesched.engine.profile import Profile
 from kubesched.engine.steps import ScoreStep
@@ -38,17 +39,10 @@ def run_scores(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -
     if not profile.score:
         return ScoreOutcome(nodes, [], np.ones(len(nodes), dtype=np.int64))
     run_pre_score(profile, cycle, pod, nodes)
-    total = np.zeros(len(nodes), dtype=np.int64)
-    found = []
-    for plugin in profile.score:
-        if plugin.name in cycle.skip_score:
-            continue
-        scores = _score(plugin, cycle, pod, nodes)
-        total += scores.weighted
-        found.append(scores)
-    return ScoreOutcome(nodes, found, total)
+    return _run_score_plugins(profile, cycle, pod, nodes)
 
 
+@timed_stage("PreScore")
 def run_pre_score(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> None:
     skipped = set()
     for plugin in profile.pre_score:
@@ -59,6 +53,19 @@ def run_pre_score(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable
         elif not status.is_success:
             raise PluginError(plugin.name, f'running PreScore plugin "{plugin.name}": {status.message}')
     cycle.skip_score = frozenset(skipped)
+
+
+@timed_stage("Score")
+def _run_score_plugins(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> ScoreOutcome:
+    total = np.zeros(len(nodes), dtype=np.int64)
+    found = []
+    for plugin in profile.score:
+        if plugin.name in cycle.skip_score:
+            continue
+        scores = _score(plugin, cycle, pod, nodes)
+        total += scores.weighted
+        found.append(scores)
+    return ScoreOutcome(nodes, found, total)
 
 
 def _score(plugin: ScoreStep, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PluginScores:

@@ -188,7 +188,7 @@ class Scope(Enum):
     """What a plugin's answer for one node depends on, beside the pod. It says how long an answer stays true.
 
     A plugin states it as the class attributes `filter_scope` and `score_scope`; without them it is asked anew for every
-    pod. `CLUSTER` plugins that also have `pod_changed` keep their state up to date and are asked with it.
+    pod. `CLUSTER` plugins that also have `pods_changed` keep their state up to date and are asked with it.
     """
 
     NODE = "node"
@@ -199,6 +199,10 @@ class Scope(Enum):
     """Anything else in the cluster."""
 
 
+PodChange = tuple[int, PodInfo, bool]
+"""(row, pod, whether it came or left)"""
+
+
 @runtime_checkable
 class FollowsPods(Plugin, Protocol):
     """A plugin whose prepared state (of filter, score, or both) can follow the pods that come and go.
@@ -207,9 +211,9 @@ class FollowsPods(Plugin, Protocol):
     of the call must not be looked at: it may be ahead of what the plugin is being told.
     """
 
-    def pod_changed(self, cycle: Cycle, pod: PodInfo, changed: PodInfo, node: NodeInfo, *, added: bool) -> bool:
-        """A pod came to a node, or left it. True: the state answers as if `pre_filter` and `pre_score` had prepared it
-        just now, whichever of the two prepared it. False: it does not, and must be prepared anew."""
+    def pods_changed(self, cycle: Cycle, pod: PodInfo, changes: Sequence[PodChange]) -> bool:
+        """Pods came to nodes, or left them, in this order. True: the state answers as if `pre_filter` and `pre_score`
+        had prepared it just now, whichever of the two prepared it. False: it does not, and must be prepared anew."""
         ...
 
 

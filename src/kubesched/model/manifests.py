@@ -237,6 +237,10 @@ def _read_document(document: object, source: str, where: str, found: Manifests) 
     _keep(decoded, kind, source, where, found)
 
 
+def is_namespaced(struct: type[KubeObject]) -> bool:
+    return struct in _NAMESPACED
+
+
 # -- shared ------------------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ Next: `scheduling_queue`, which asks for every change.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
@@ -31,6 +31,9 @@ KEPT_FAILURES = 100
 
 HintsByPlugin = Mapping[str, tuple[HintFunction | None, ...]]
 """Of the plugins that care about an event: their hints, None for one that is always worth an attempt."""
+
+MeasuredHint = Callable[[str, str, HintFunction], HintFunction]
+"""(plugin, event, hint) -> the same hint, with how long it takes told to somebody."""
 
 
 class Requeue(Enum):
@@ -79,7 +82,12 @@ class HintFailure(NamedTuple):
 class HintTable:
     """The registered events of all profiles. What matches an event is looked up once for each kind of event."""
 
-    def __init__(self, events: Mapping[str, Mapping[str, Sequence[RegisteredEvent]]]) -> None:
+    def __init__(
+        self,
+        events: Mapping[str, Mapping[str, Sequence[RegisteredEvent]]],
+        measured: MeasuredHint | None = None,
+    ) -> None:
+        self._measured = measured
         self._events = {
             scheduler: {plugin: _with_node_taints(own) for plugin, own in by_plugin.items()}
             for scheduler, by_plugin in events.items()
@@ -129,14 +137,19 @@ class HintTable:
         hints: dict[str, HintsByPlugin] = {}
         plugins: dict[str, None] = {}
         for scheduler, by_plugin in self._events.items():
-            found = {plugin: _matching(own, event) for plugin, own in by_plugin.items()}
+            found = {plugin: self._matching(plugin, own, event) for plugin, own in by_plugin.items()}
             hints[scheduler] = {plugin: own for plugin, own in found.items() if own}
             plugins.update(dict.fromkeys(hints[scheduler]))
         return EventMatch(event.label, event.is_wildcard, tuple(plugins), hints)
 
-
-def _matching(registered: Sequence[RegisteredEvent], event: ClusterEvent) -> tuple[HintFunction | None, ...]:
-    return tuple(entry.hint for entry in registered if entry.event.matches(event))
+    def _matching(
+        self, plugin: str, registered: Sequence[RegisteredEvent], event: ClusterEvent
+    ) -> tuple[HintFunction | None, ...]:
+        found = [entry.hint for entry in registered if entry.event.matches(event)]
+        measured = self._measured
+        if measured is None:
+            return tuple(found)
+        return tuple(None if hint is None else measured(plugin, event.label, hint) for hint in found)
 
 
 def _with_node_taints(registered: Sequence[RegisteredEvent]) -> Sequence[RegisteredEvent]:

@@ -31,7 +31,7 @@ from kubesched.model.core import Pod
 from kubesched.model.meta import PodKey
 from kubesched.queue.changes import pod_events
 from kubesched.queue.contents import QueueContents
-from kubesched.queue.hints import ClusterChange, HintTable, Requeue
+from kubesched.queue.hints import ClusterChange, HintTable, MeasuredHint, Requeue
 from kubesched.queue.in_flight import InFlightPods
 from kubesched.queue.profile import QueueProfile, QueueSettings
 from kubesched.queue.queued_pod import NO_PLUGINS, QueuedPodInfo
@@ -50,12 +50,17 @@ _UPDATED = UNSCHEDULED_POD_UPDATE.label
 class SchedulingQueue:
     """Pods of scheduler names without a profile are none of its business."""
 
-    def __init__(self, settings: QueueSettings, profiles: Mapping[str, QueueProfile]) -> None:
+    def __init__(
+        self,
+        settings: QueueSettings,
+        profiles: Mapping[str, QueueProfile],
+        measured_hint: MeasuredHint | None = None,
+    ) -> None:
         self._settings = settings
         self._profiles = profiles
         self._pods = SubQueues(settings)
         self._in_flight = InFlightPods()
-        self._hints = HintTable({name: profile.events for name, profile in profiles.items()})
+        self._hints = HintTable({name: profile.events for name, profile in profiles.items()}, measured_hint)
         self._leftovers_checked_at_s = -inf
         self.contents = QueueContents(self._pods, self._in_flight, self._hints)
         """To look at: counts for metrics, pods for debugging."""

@@ -74,6 +74,8 @@ class PodLedger:
     events: list[EventRecord] = field(default_factory=list)
     preemptions: list[PreemptionRecord] = field(default_factory=list)
     _series: dict[tuple[str, str, str], EventRecord] = field(default_factory=dict)
+    _tried: dict[str, int] = field(default_factory=dict)
+    """By the pod's uid: how many changes there had been when it was last tried in vain."""
 
     def __post_init__(self) -> None:
         self.store.listen(self._on_change)
@@ -97,11 +99,16 @@ class PodLedger:
         if record is not None and action.reason == "FailedScheduling":
             record.n_attempts += 1
             record.message = action.note
+            self._tried[record.uid] = self.store.n_changes
         elif record is not None and action.reason == "Scheduled":
             record.n_attempts += 1
         elif record is not None and action.reason == "Preempted":
             self.preemptions.append(PreemptionRecord(self.now_s, action.related or "", record.key, record.node))
         self.event(action.type, action.reason, f"Pod {action.pod}", action.note)
+
+    def is_tried(self, uid: str) -> bool:
+        """Whether the pod was tried in vain since the last change."""
+        return self._tried.get(uid) == self.store.n_changes
 
     def refused(self, owner: KubeObject, item: KubeObject, message: str) -> None:
         """A controller could not create what it wanted."""

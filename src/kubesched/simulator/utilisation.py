@@ -57,10 +57,10 @@ class UtilisationMeter:
         """Pods on nodes that are not there, by node and uid."""
         store.listen(self._on_change)
 
-    def close(self) -> None:
+    def close(self, at_s: float) -> None:
         """The run is over."""
         for usage in self._present.values():
-            usage.advance(self._clock.now_s)
+            usage.advance(at_s)
 
     def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
         item = before if after is None else after

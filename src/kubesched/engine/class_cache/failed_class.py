@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kubesched.cluster import Cluster
-from kubesched.cluster.journal import PodChange
 from kubesched.engine.filter import FilterOutcome
 from kubesched.engine.preemption.plans import PreemptionPlans
 from kubesched.engine.prefilter import PreFilterOutcome
@@ -20,7 +19,7 @@ from kubesched.engine.row_check import check_row_with_nominated
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import FollowsPods, Scope
+from kubesched.framework.stages import FollowsPods, PodChange, Scope
 from kubesched.framework.status import Code, Status
 from kubesched.framework.verdicts import BoolArray
 
@@ -101,12 +100,7 @@ class FailedClass:
         return all(self._still_rejects(row) for row in rows)
 
     def _follow(self, changes: Sequence[PodChange]) -> bool:
-        nodes = self.cluster.nodes
-        return all(
-            follower.pod_changed(self.cycle, self.pod, info, nodes.at(row), added=added)
-            for follower in self.followers
-            for row, info, added in changes
-        )
+        return all(follower.pods_changed(self.cycle, self.pod, changes) for follower in self.followers)
 
     def _still_rejects(self, row: int) -> bool:
         self.plans.forget(row)

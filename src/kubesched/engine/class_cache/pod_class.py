@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kubesched.cluster import Cluster
-from kubesched.cluster.journal import PodChange
 from kubesched.cluster.view import TableView
 from kubesched.engine.filter import ask
 from kubesched.engine.steps import FilterStep, ScoreStep
@@ -24,8 +23,11 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import IntArray, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import FollowsPods
+from kubesched.framework.stages import FollowsPods, PodChange
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray
+
+Positions = RowArray | slice
+"""Where feasible nodes were found; a slice if they lie side by side."""
 
 _FEW_ROWS = 24
 """Up to this many changed rows are asked about one by one; more are gathered into a table."""
@@ -92,13 +94,7 @@ class PodClass:
         return True
 
     def _follow(self, changes: Sequence[PodChange]) -> bool:
-        nodes = self.nodes
-        for follower in self.followers:
-            follow = follower.pod_changed
-            for row, info, added in changes:
-                if not follow(self.cycle, self.pod, info, nodes.at(row), added=added):
-                    return False
-        return True
+        return all(follower.pods_changed(self.cycle, self.pod, changes) for follower in self.followers)
 
     def _refresh_row(self, row: int) -> None:
         position = self.position_of[row]
@@ -140,19 +136,23 @@ class PodClass:
 
     # -- deciding ------------------------------------------------------------------------------------------------------
 
-    def search(self, fits: BoolArray, start: int, enough: int) -> tuple[RowArray, int]:
+    def search(self, fits: BoolArray, start: int, enough: int) -> tuple[Positions, int]:
         """The first `enough` feasible positions from `start` on, going round; and how many were looked at."""
-        if not self.cluster_filters:
-            return _first_positions(fits, start, enough)
         candidates, looked_at = _first_positions(fits, start, enough)
-        accepted = candidates[self._accepted(candidates)]
-        if len(accepted) == len(candidates):
-            return accepted, looked_at
-        candidates = np.concatenate((np.flatnonzero(fits[start:]) + start, np.flatnonzero(fits[:start])))
-        accepted = candidates[self._accepted(candidates)][:enough]
+        if not self.cluster_filters:
+            return candidates, looked_at
+        asked = self._as_array(candidates)
+        accepted = asked[self._accepted(asked)]
+        if len(accepted) == len(asked):
+            return candidates, looked_at
+        asked = np.concatenate((np.flatnonzero(fits[start:]) + start, np.flatnonzero(fits[:start])))
+        accepted = asked[self._accepted(asked)][:enough]
         if len(accepted) < enough:
             return accepted, len(fits)
         return accepted, (int(accepted[-1]) - start) % len(fits) + 1
+
+    def _as_array(self, positions: Positions) -> RowArray:
+        return np.arange(positions.start, positions.stop) if isinstance(positions, slice) else positions
 
     def _accepted(self, positions: RowArray) -> BoolArray:
         """Which of these the plugins let in that look at the whole cluster."""
@@ -164,7 +164,7 @@ class PodClass:
                 accepted &= ~verdicts.rejected
         return accepted
 
-    def totals(self, positions: RowArray) -> Scores:
+    def totals(self, positions: Positions) -> Scores:
         """The total score at each of these positions, which are all the feasible ones."""
         total: Scores = self.score[positions]
         if not self.kept_scores and not self.cluster_scores:
@@ -181,11 +181,15 @@ class PodClass:
         return raw if step.normalize is None else step.normalize(self.cycle, self.pod, part, raw)
 
 
-def _first_positions(fits: BoolArray, start: int, enough: int) -> tuple[RowArray, int]:
+def n_positions(positions: Positions) -> int:
+    return positions.stop - positions.start if isinstance(positions, slice) else len(positions)
+
+
+def _first_positions(fits: BoolArray, start: int, enough: int) -> tuple[Positions, int]:
     """The first `enough` positions that fit from `start` on (going round), and how many were passed to find them."""
     n = len(fits)
     if start + enough <= n and fits[start : start + enough].all():
-        return np.arange(start, start + enough), enough
+        return slice(start, start + enough), enough
     first = np.flatnonzero(fits[start:]) + start
     if len(first) >= enough:
         first = first[:enough]

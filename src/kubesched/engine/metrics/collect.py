@@ -32,7 +32,7 @@ def _counted(loop: SchedulingLoop) -> list[MetricFamily]:
         MetricFamily(definitions.PREEMPTION_GOROUTINES_EXECUTION, metrics.preemptions),
         MetricFamily(definitions.POD_SCHEDULED_AFTER_FLUSH, {(): metrics.n_scheduled_after_flush}),
         MetricFamily(definitions.POD_SCHEDULING_ATTEMPTS, distributions={(): attempts}),
-        MetricFamily(definitions.QUEUE_INCOMING_PODS, loop.queue.contents.incoming_pods()),
+        MetricFamily(definitions.QUEUE_INCOMING_PODS, _as_floats(loop.queue.contents.incoming_pods())),
     ]
 
 
@@ -65,10 +65,14 @@ def _states(loop: SchedulingLoop) -> list[MetricFamily]:
     return [
         MetricFamily(definitions.PENDING_PODS, _labelled(contents.pending_pods())),
         MetricFamily(definitions.INFLIGHT_EVENTS, _labelled(contents.in_flight_events())),
-        MetricFamily(definitions.UNSCHEDULABLE_PODS, contents.unschedulable_pods()),
+        MetricFamily(definitions.UNSCHEDULABLE_PODS, _as_floats(contents.unschedulable_pods())),
         MetricFamily(definitions.CACHE_SIZE, _labelled(sizes)),
         MetricFamily(definitions.GOROUTINES, _labelled(work)),
     ]
+
+
+def _as_floats(numbers: Mapping[tuple[str, str], int]) -> dict[LabelValues, float]:
+    return dict(numbers.items())
 
 
 def _labelled(numbers: Mapping[str, int]) -> dict[LabelValues, float]:

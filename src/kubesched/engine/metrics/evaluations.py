@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kubesched.engine.cycle import Decision
+from kubesched.engine.diagnosis import Diagnosis
 from kubesched.engine.metrics.series import LabelValues
 from kubesched.engine.profile import Profile
 from kubesched.framework.stages import Plugin
@@ -32,30 +33,33 @@ class _Course(NamedTuple):
 
 class Evaluations:
     def __init__(self) -> None:
-        self._courses: dict[tuple[object, ...], int] = {}
+        self._successes: dict[tuple[str, frozenset[str], frozenset[str] | None], int] = {}
+        self._failures: dict[_Course, int] = {}
 
     def count(self, profile: str, decision: Decision) -> None:
         cycle = decision.cycle
         if decision.node_name:
-            skip_score = cycle.skip_score if decision.n_feasible > 1 else None
-            course: tuple[object, ...] = (profile, cycle.skip_filter, skip_score)
-        elif decision.diagnosis is None:
-            return  # there were no nodes, or a plugin broke
-        else:
-            prefilter, filtered = decision.diagnosis.prefilter, decision.diagnosis.filtered
-            ended = prefilter.status.plugin if prefilter.status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else ""
-            rejected_by = () if filtered is None else tuple(filtered.rejecting_plugins())
-            course = (profile, cycle.skip_filter, None, ended, rejected_by)
-        self._courses[course] = self._courses.get(course, 0) + 1
+            course = (profile, cycle.skip_filter, cycle.skip_score if decision.n_feasible > 1 else None)
+            self._successes[course] = self._successes.get(course, 0) + 1
+        elif decision.diagnosis is not None:  # else there were no nodes, or a plugin broke
+            failure = _failure(profile, cycle.skip_filter, decision.diagnosis)
+            self._failures[failure] = self._failures.get(failure, 0) + 1
 
     def totals(self, profiles: Mapping[str, Profile]) -> dict[LabelValues, float]:
         """By plugin, stage and profile."""
         found: Counter[LabelValues] = Counter()
-        for key, n in self._courses.items():
-            course = _Course(*key)  # type: ignore[arg-type]  the keys are the fields in their order
+        courses = [(_Course(*course), n) for course, n in self._successes.items()]
+        for course, n in (*courses, *self._failures.items()):
             for stage, plugin in _asked(profiles[course.profile], course):
                 found[plugin, stage, course.profile] += n
         return dict(found)
+
+
+def _failure(profile: str, skip_filter: frozenset[str], diagnosis: Diagnosis) -> _Course:
+    rejection, filtered = diagnosis.prefilter.status, diagnosis.filtered
+    ended = rejection.plugin if rejection.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else ""
+    rejected_by = () if filtered is None else tuple(filtered.rejecting_plugins())
+    return _Course(profile, skip_filter, None, ended, rejected_by)
 
 
 def _asked(profile: Profile, course: _Course) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,8 @@ from kubesched.engine.metrics.stage_watch import Clock, StageWatch
 from kubesched.engine.metrics.timed_plugins import SAMPLE_EVERY, timed_profile
 from kubesched.engine.metrics.traces import MOST_TRACES, Trace, trace_of
 from kubesched.engine.profile import Profile
+from kubesched.framework.events import Hint, HintFunction
+from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Code
 from kubesched.queue import QueuedPodInfo
 
@@ -25,6 +27,7 @@ SUCCESS = "success"
 
 _PREEMPTION = "DefaultPreemption"
 _MANY_ATTEMPTS = 15
+_ATTEMPTS_LABELS: tuple[LabelValues, ...] = (*((str(n),) for n in range(_MANY_ATTEMPTS)), (f"{_MANY_ATTEMPTS}+",))
 
 
 class LoopMetrics:
@@ -99,8 +102,8 @@ class LoopMetrics:
         n = queued.attempts
         self.pod_attempts[n] = self.pod_attempts.get(n, 0) + 1
         if queued.initial_attempt_at_s is not None:
-            label = str(n) if n < _MANY_ATTEMPTS else f"{_MANY_ATTEMPTS}+"
-            self.pod_duration.observe(now_s - queued.initial_attempt_at_s, (label,))
+            label = _ATTEMPTS_LABELS[min(n, _MANY_ATTEMPTS)]
+            self.pod_duration.observe(now_s - queued.initial_attempt_at_s, label)
         if queued.was_flushed:
             self.n_scheduled_after_flush += 1
 
@@ -120,8 +123,20 @@ class LoopMetrics:
     def permit_waited(self, result: Code, for_s: float) -> None:
         self.permit_duration.observe(for_s, (result.value,))
 
-    def hint_ended(self, plugin: str, event: str, hint: str, started_s: float) -> None:
-        self.hint_duration.observe(self.now_s() - started_s, (plugin, event, hint))
+    def measured_hint(self, plugin: str, event: str, hint: HintFunction) -> HintFunction:
+        """The same hint, measured."""
+
+        def measured(pod: PodInfo, old: object | None, new: object | None) -> Hint:
+            started_s = self.now_s()
+            said = "Error"
+            try:
+                answer = hint(pod, old, new)
+                said = answer.value
+            finally:
+                self.hint_duration.observe(self.now_s() - started_s, (plugin, event, said))
+            return answer
+
+        return measured
 
     def preemption_started(self, n_victims: int) -> float:
         self.victims.observe(n_victims)

@@ -6,12 +6,12 @@ Without a watch, a stage costs one question more. Next: `timed_plugins`, for sin
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from functools import wraps
-from typing import TYPE_CHECKING, Concatenate, NamedTuple, ParamSpec, TypeVar
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from kubesched.engine.metrics.definitions import FRAMEWORK_EXTENSION_POINT_DURATION, PLUGIN_EXECUTION_DURATION
 from kubesched.engine.metrics.series import HistogramSeries
-from kubesched.framework.status import Code, Status
+from kubesched.framework.status import OK, Code, Status
 
 if TYPE_CHECKING:
     from kubesched.engine.profile import Profile
@@ -23,12 +23,13 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-class StageMark(NamedTuple):
-    """A stage that was run."""
+StageMark = tuple[str, float, float]
+"""(stage, when it began, when it ended)"""
 
-    stage: str
-    started_s: float
-    ended_s: float
+TRACED_STAGES = frozenset({"Filter", "Score", "PostFilter"})
+
+_SUCCESS: str = Code.SUCCESS.value
+_ERROR: str = Code.ERROR.value
 
 
 class StageWatch:
@@ -39,12 +40,13 @@ class StageWatch:
         self.stages = HistogramSeries(FRAMEWORK_EXTENSION_POINT_DURATION)
         self.plugins = HistogramSeries(PLUGIN_EXECUTION_DURATION)
         self.marks: list[StageMark] = []
-        """The stages of the cycle under way; whoever runs cycles clears it."""
+        """The stages of the cycle under way that show in a trace; whoever runs cycles clears it."""
 
     def stage_ended(self, stage: str, status: str, profile: str, started_s: float) -> None:
         now_s = self.clock()
         self.stages.observe(now_s - started_s, (stage, status, profile))
-        self.marks.append(StageMark(stage, started_s, now_s))
+        if stage in TRACED_STAGES:
+            self.marks.append((stage, started_s, now_s))
 
     def plugin_ended(self, plugin: str, stage: str, status: str, started_s: float) -> None:
         self.plugins.observe(self.clock() - started_s, (plugin, stage, status))
@@ -58,13 +60,12 @@ def timed_stage(
     def decorate(
         run: Callable[Concatenate[Profile, Parameters], Result],
     ) -> Callable[Concatenate[Profile, Parameters], Result]:
-        @wraps(run)
-        def timed(profile: Profile, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        def timed(profile: Profile, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
             watch = profile.watch
             if watch is None:
                 return run(profile, *args, **kwargs)
             started_s = watch.clock()
-            status = Code.ERROR.value
+            status = _ERROR
             try:
                 result = run(profile, *args, **kwargs)
                 status = status_of(result)
@@ -72,7 +73,7 @@ def timed_stage(
                 watch.stage_ended(stage, status, profile.scheduler_name, started_s)
             return result
 
-        return timed
+        return update_wrapper(timed, run)
 
     return decorate
 
@@ -85,10 +86,10 @@ def timed_steps(
     if watch is None:
         return (yield from steps)
     started_s = watch.clock()
-    code = Code.ERROR.value
+    code = _ERROR
     try:
         status = yield from steps
-        code = status.code.value
+        code = status_of(status)
     finally:
         watch.stage_ended(stage, code, profile.scheduler_name, started_s)
     return status
@@ -96,5 +97,7 @@ def timed_steps(
 
 def status_of(result: object) -> str:
     """The status in whatever a stage or a plugin answered; an answer without one is a success."""
+    if result is OK or result is None:
+        return _SUCCESS
     status = result if isinstance(result, Status) else getattr(result, "status", None)
-    return status.code.value if isinstance(status, Status) else Code.SUCCESS.value
+    return str(status.code.value) if isinstance(status, Status) else _SUCCESS

@@ -116,4 +116,4 @@ def _timed_steps(watch: StageWatch, plugin: str, stage: str, method: Method) -> 
 def _table_status(verdicts: Verdicts) -> str:
     """A table of nodes counts as rejected if every node is."""
     is_rejected = verdicts is not ACCEPT_ALL and bool(verdicts.rejected.all())
-    return (Code.UNSCHEDULABLE if is_rejected else Code.SUCCESS).value
+    return Code.UNSCHEDULABLE.value if is_rejected else Code.SUCCESS.value

@@ -40,12 +40,14 @@ class Trace:
 
 def trace_of(pod: PodInfo, started_s: float, ended_s: float, marks: Sequence[StageMark]) -> Trace | None:
     """The trace of a decision, or None if it was quick. Looking for victims is no part of it."""
-    ends = {mark.stage: mark for mark in marks}  # of stages that were run again after a pause, the last counts
-    if "PostFilter" in ends:
-        ended_s = ends["PostFilter"].started_s
     if ended_s - started_s <= LONG_S:
         return None
-    steps = tuple(TraceStep(name, ends[stage].ended_s - started_s) for stage, name in _STEPS.items() if stage in ends)
+    runs = {stage: run for stage, *run in marks}  # of a stage that was run again after a pause, the last run counts
+    if "PostFilter" in runs:
+        ended_s = runs["PostFilter"][0]
+        if ended_s - started_s <= LONG_S:
+            return None
+    steps = tuple(TraceStep(name, runs[stage][1] - started_s) for stage, name in _STEPS.items() if stage in runs)
     return Trace("Scheduling", pod.namespace, pod.name, started_s, ended_s - started_s, steps)
 
 

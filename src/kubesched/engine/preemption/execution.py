@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kubesched.cluster import Cluster
+from kubesched.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.engine.outbox import Outbox
 from kubesched.engine.preemption.candidates import Preemption
 from kubesched.framework.effects import EvictPod, Failed, PatchPodStatus, RecordEvent
@@ -28,11 +29,20 @@ _PLUGIN = "DefaultPreemption"
 class PreemptionExecutor:
     """Evictions under way, by the preemptor they make room for."""
 
-    def __init__(self, cluster: Cluster, outbox: Outbox, reject_waiting: RejectWaiting, activate: Activate) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        outbox: Outbox,
+        reject_waiting: RejectWaiting,
+        activate: Activate,
+        metrics: LoopMetrics,
+    ) -> None:
         self._cluster = cluster
         self._outbox = outbox
         self._reject_waiting = reject_waiting
         self._activate = activate
+        self._metrics = metrics
+        self._started_s: dict[str, float] = {}
         self._under_way: dict[str, int] = {}
         self._last_victim: dict[str, PodKey] = {}
 
@@ -50,12 +60,14 @@ class PreemptionExecutor:
         victims = [victim for victim in preemption.victims if not victim.pod.is_terminating]
         victims = [victim for victim in victims if not self._turned_down(preemptor, victim, preemption.node_name)]
         if victims:
+            self._started_s[preemptor.uid] = self._metrics.preemption_started(len(preemption.victims))
             self._evict(preemptor, victims[:-1], victims[-1], preemption.node_name)
 
     def forget(self, uid: str) -> None:
         """The preemptor is gone."""
         self._under_way.pop(uid, None)
         self._last_victim.pop(uid, None)
+        self._started_s.pop(uid, None)
 
     def _evict(self, preemptor: PodInfo, first: list[PodInfo], last: PodInfo, node_name: str) -> None:
         self._under_way[preemptor.uid] = len(first)
@@ -84,7 +96,10 @@ class PreemptionExecutor:
 
     def _finish(self, preemptor: PodInfo, *, failed: bool, now_s: float) -> None:
         self._last_victim.pop(preemptor.uid, None)
-        if self._under_way.pop(preemptor.uid, None) is not None and failed:
+        if self._under_way.pop(preemptor.uid, None) is None:
+            return
+        self._metrics.preemption_ended(is_error=failed, started_s=self._started_s.pop(preemptor.uid))
+        if failed:
             self._activate([preemptor.key], now_s)
 
     def _send(

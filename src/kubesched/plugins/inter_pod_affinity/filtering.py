@@ -7,12 +7,13 @@ Next: `scoring` for the preferred terms.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from kubesched.framework.nodes import MISSING, NodeTable
 from kubesched.framework.pod_info import PodAffinityTerms, PodInfo
+from kubesched.framework.stages import PodChange
 from kubesched.framework.verdicts import BoolArray, Verdicts
 from kubesched.model.core import Namespace
 from kubesched.model.selectors import Labels
@@ -57,6 +58,15 @@ class AffinityFilterState:
     def is_idle(self) -> bool:
         """Whether every node will do, so that there is nothing to filter."""
         return not self._toward and not self._away and self._unwelcoming.n_pods == 0
+
+    def follow(self, changes: Iterable[PodChange]) -> bool:
+        """Pods came and went. False if there was nothing to say, and now there is."""
+        followed = True
+        concerns = self._concerns.of
+        for row, pod, added in changes:
+            if concerns(pod):
+                followed = self.change(pod, row, 1 if added else -1) and followed
+        return followed
 
     def change(self, pod: PodInfo, row: int, by: int) -> bool:
         """A pod comes to a row, or leaves it. False if there was nothing to filter, and now there is."""

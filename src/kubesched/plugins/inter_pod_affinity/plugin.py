@@ -28,7 +28,7 @@ from kubesched.framework import (
 )
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import Scope
+from kubesched.framework.stages import PodChange, Scope
 from kubesched.framework.status import SKIP
 from kubesched.model.core import Pod
 from kubesched.plugins.inter_pod_affinity import hints
@@ -109,12 +109,11 @@ class InterPodAffinity:
 
     # -- pods that come and go -----------------------------------------------------------------------------------------
 
-    def pod_changed(self, cycle: Cycle, _pod: PodInfo, changed: PodInfo, node: NodeInfo, *, added: bool) -> bool:
+    def pods_changed(self, cycle: Cycle, _pod: PodInfo, changes: Sequence[PodChange]) -> bool:
         """Cannot follow where a stage that was left out has something to say from now on."""
         filtering, scoring = cycle.find(AffinityFilterState), cycle.find(AffinityScoreState)
-        by = 1 if added else -1
-        filter_followed = filtering is None or filtering.change(changed, node.row, by)
-        score_followed = scoring is None or scoring.change(changed, node.row, by)
+        filter_followed = filtering is None or filtering.follow(changes)
+        score_followed = scoring is None or scoring.follow(changes)
         return filter_followed and score_followed
 
 

@@ -8,13 +8,14 @@ Next: `hints` for when a rejected pod deserves another try.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodAffinityTerms, PodInfo
 from kubesched.framework.scores import MAX_NODE_SCORE, Scores
+from kubesched.framework.stages import PodChange
 from kubesched.model.core import Namespace
 from kubesched.model.selectors import Labels
 from kubesched.plugins.inter_pod_affinity.concerns import ByClass
@@ -62,13 +63,22 @@ class AffinityScoreState:
         """Whether no term matched any pod, so that there is nothing to score."""
         return self._weights.n_pods == 0
 
+    def follow(self, changes: Iterable[PodChange]) -> bool:
+        """Pods came and went. False if there was nothing to say, and now there is."""
+        followed = True
+        concerns = self._concerns.of
+        for row, pod, added in changes:
+            if concerns(pod):
+                followed = self.change(pod, row, 1 if added else -1) and followed
+        return followed
+
     def change(self, pod: PodInfo, row: int, by: int) -> bool:
         """A pod comes to a row, or leaves it. False if there was nothing to score, and now there is."""
         concerns = self._concerns.of(pod)
         was_idle = bool(concerns) and self.is_idle
         for key, weight in concerns:
             self._weights.change(key, row, by, weight)
-        return True
+        return not was_idle or self.is_idle
 
     def scores(self, nodes: NodeTable) -> Scores:
         total: Scores | None = None

@@ -25,7 +25,7 @@ from kubesched.framework import (
 )
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import Scope
+from kubesched.framework.stages import PodChange, Scope
 from kubesched.framework.status import SKIP
 from kubesched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
@@ -114,14 +114,17 @@ class PodTopologySpread:
 
     # -- pods that come and go -----------------------------------------------------------------------------------------
 
-    def pod_changed(self, cycle: Cycle, _pod: PodInfo, changed: PodInfo, node: NodeInfo, *, added: bool) -> bool:
+    def pods_changed(self, cycle: Cycle, _pod: PodInfo, changes: Sequence[PodChange]) -> bool:
         """Unlike `add_pod`, counts as PreFilter does. A pod without constraints has none whatever pods there are."""
-        by = 1 if added else -1
         cycle.drop(RowCounts)
-        if (filtering := cycle.find(SpreadFilterState)) is not None:
-            filtering.follow(changed, node.row, by)
-        if (scoring := cycle.find(SpreadScoreState)) is not None:
-            scoring.follow(changed, node.row, by)
+        filtering, scoring = cycle.find(SpreadFilterState), cycle.find(SpreadScoreState)
+        if filtering is not None or scoring is not None:
+            for row, changed, added in changes:
+                by = 1 if added else -1
+                if filtering is not None:
+                    filtering.follow(changed, row, by)
+                if scoring is not None:
+                    scoring.follow(changed, row, by)
         return True
 
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.engine.loop import SchedulingLoop
-from kubesched.framework.effects import RecordEvent
-from kubesched.model.core import Node, Pod
+from kubesched.model.core import Node
 from kubesched.model.manifests import KINDS
 from kubesched.model.meta import KubeObject
 from kubesched.simulator.expansion.names import NameSource
@@ -32,4 +31,83 @@ from kubesched.simulator.virtual.store import ClusterStore
 from kubesched.simulator.virtual.syncing import ControllerRules
 from kubesched.simulator.virtual.taint_evictions import TaintEvictions
 
+PATIENCE_S = 3600.0
+"""For so long the scheduler may go on by itself, without anything coming of it, before the run counts as over."""
+
 _SCHEDULER_KINDS = frozenset(KINDS.values())
+
+Progress = Callable[["VirtualCluster"], None]
+
+
+class VirtualCluster:
+    def __init__(self, loop: SchedulingLoop, names: NameSource, options: SimulationOptions) -> None:
+        self.loop = loop
+        self.clock = clock = VirtualClock(options.start_s)
+        self.store = store = ClusterStore(clock, names)
+        self.ledger = PodLedger(clock, store)
+        self.meter = UtilisationMeter(clock, store)
+        self.intake = ObjectIntake(store)
+        store.listen(self._tell_loop)
+        self.deletions = Deletions(clock, store, self.ledger.asked_to_go)
+        self.kubelets = Kubelets(clock, store, self.deletions, options.start_latency_s)
+        self.faults = NodeFaults(clock, store, self.kubelets, self.deletions)
+        self.drains = Drains(clock, store, self.deletions)
+        TaintEvictions(clock, store, self.deletions)
+        rules = ControllerRules(clock, store, names)
+        self._controllers = ControllerSet(clock, store, self.intake, self.deletions, rules, self.ledger.refused)
+        devices = DeviceClaims(clock, store, names)
+        self._effects = EffectHandler(clock, store, self.deletions, devices, self.ledger, options.bind_latency_s)
+        self._until_s = None if options.until_s is None else clock.start_s + options.until_s
+        self.ended_at_s = clock.now_s
+        """When the last thing happened; that the scheduler tried a pod once more in vain is no such thing."""
+        self.is_cut_short = False
+        """The time was over before the run was."""
+
+    def run(self, progress: Progress | None = None) -> None:
+        """Lets time pass until nothing more can happen, or the time is over."""
+        self._settle(progress)
+        while (next_s := self._next_s()) is not None:
+            if self._until_s is not None and next_s > self._until_s:
+                self.is_cut_short = True
+                self.ended_at_s = self._until_s
+                break
+            self.clock.go_to(next_s)
+            self.loop.tick(self.clock.now_s)
+            self._settle(progress)
+        self.meter.close(self.ended_at_s)
+
+    def _next_s(self) -> float | None:
+        planned_s, scheduler_s = self.clock.next_s(), self.loop.next_deadline_s()
+        if planned_s is None and (self._is_over() or scheduler_s is None):
+            return None
+        return min(at_s for at_s in (planned_s, scheduler_s) if at_s is not None)
+
+    def _is_over(self) -> bool:
+        if self.clock.now_s - self.ended_at_s > PATIENCE_S:
+            return True
+        if self.loop.bindings:
+            return False
+        contents = self.loop.queue.contents
+        waiting = (*contents.active, *contents.backoff, *contents.unschedulable)
+        return all(self.ledger.is_tried(queued.uid) for queued in waiting)
+
+    def _settle(self, progress: Progress | None) -> None:
+        """Everything that happens at this instant."""
+        while True:
+            if self._effects.settle(self.loop) or self.loop.schedule_one(self.clock.now_s):
+                if progress is not None:
+                    progress(self)
+            elif self.clock.run_due() or self._controllers.sync():
+                self.ended_at_s = self.clock.now_s
+            else:
+                return
+
+    def _tell_loop(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        if after is not None:
+            if type(after) in _SCHEDULER_KINDS:
+                self.loop.put(after, self.clock.now_s)
+        elif before is not None and type(before) in _SCHEDULER_KINDS:
+            self.loop.remove(before, self.clock.now_s)
+
+    def has_node(self, name: str) -> bool:
+        return self.store.find(Node, name) is not None

@@ -65,7 +65,8 @@ class EffectHandler:
             case EvictPod():
                 return self._evict(action)
             case PatchPodStatus():
-                return self._patch(action)
+                self._patch(action)
+                return None
             case RecordEvent():
                 self._ledger.scheduler_event(action)
                 return None

@@ -1,0 +1,50 @@
+"""A whole run: from checked input to a cluster on which everything has happened.
+
+Next: `virtual.cluster` for how time passes, `report` for what is told about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from kubesched.config import KubeSchedulerConfiguration
+from kubesched.engine.build import build_loop
+from kubesched.engine.select import ByName, Seeded, TieBreak
+from kubesched.model.collector import collector_paused
+from kubesched.simulator.expansion.names import SeededNames
+from kubesched.simulator.loading import SimulationInput
+from kubesched.simulator.options import SimulationOptions
+from kubesched.simulator.scenario.playing import plan_scenario
+from kubesched.simulator.virtual.cluster import Progress, VirtualCluster
+
+DEFAULT_UNTIL_S = 24 * 3600.0
+"""How long a workload is simulated that would never end by itself."""
+
+
+def run_simulation(
+    given: SimulationInput,
+    config: KubeSchedulerConfiguration,
+    options: SimulationOptions,
+    *,
+    source: str = "",
+    progress: Progress | None = None,
+) -> VirtualCluster:
+    """`source` names the configuration in messages."""
+    if options.until_s is None and not given.ends_by_itself:
+        options = replace(options, until_s=DEFAULT_UNTIL_S)
+    tie_break: TieBreak = ByName() if options.tie_break == "name" else Seeded(options.seed)
+    loop = build_loop(without_extenders(config), tie_break, source=source)
+    cluster = VirtualCluster(loop, SeededNames(options.seed), options)
+    plan_scenario(cluster, given.steps)
+    with collector_paused():
+        for item in given.objects:
+            cluster.intake.apply(item)
+    cluster.run(progress)
+    return cluster
+
+
+def without_extenders(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
+    """A simulation talks to nobody."""
+    return msgspec.structs.replace(config, extenders=())

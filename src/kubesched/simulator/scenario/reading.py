@@ -1,0 +1,145 @@
+"""From scenario files to steps that can be carried out. Mistakes name file, scenario and field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from kubesched.config.durations import Duration, DurationError
+from kubesched.model import manifests
+from kubesched.model.core import Node
+from kubesched.model.manifests import KINDS_WITH_WORKLOADS, ManifestError
+from kubesched.model.meta import KubeObject
+from kubesched.simulator.scenario.document import (
+    SCENARIO_VERSION,
+    NodeBatch,
+    ObjectName,
+    OneOrMore,
+    Scenario,
+    ScenarioEvent,
+)
+
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+
+NODE_VERBS = ("drain", "cordon", "uncordon", "fail", "recover")
+_VERBS = ("add_nodes", *NODE_VERBS, "apply", "delete")
+_STRUCTS = {kind: struct for (_, kind), struct in KINDS_WITH_WORKLOADS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioStep:
+    """What happens `at_s` seconds after the start: nodes that a verb is about, or objects to put or to delete."""
+
+    at_s: float
+    verb: str
+    node_names: tuple[str, ...] = ()
+    objects: tuple[KubeObject, ...] = ()
+    deleted: tuple[tuple[type[KubeObject], str], ...] = ()
+
+
+def read_scenarios(scenarios: Iterable[tuple[Scenario, str]], nodes: Iterable[str]) -> list[ScenarioStep]:
+    """All steps in the order of their times. `scenarios` come with their sources, `nodes` are those of the files."""
+    known = set(nodes)
+    steps: list[ScenarioStep] = []
+    named: list[tuple[str, _Place]] = []
+    for scenario, source in scenarios:
+        if scenario.api_version != SCENARIO_VERSION:
+            raise ManifestError(source, f"Scenario {scenario.name}", f"apiVersion: {SCENARIO_VERSION} is expected")
+        for index, event in enumerate(scenario.events):
+            place = _Place(source, scenario.name, index)
+            step = _step(event, place, known)
+            known.update(item.name for item in step.objects if isinstance(item, Node))
+            named.extend((name, place.at_field(step.verb)) for name in step.node_names)
+            steps.append(step)
+    for name, place in named:
+        if name not in known:
+            raise place.mistake(f'there is no node "{name}"')
+    return sorted(steps, key=lambda step: step.at_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where in which file something stands."""
+
+    source: str
+    scenario: str
+    index: int
+    field: str = ""
+
+    def at_field(self, field: str) -> _Place:
+        return _Place(self.source, self.scenario, self.index, _camel(field))
+
+    def mistake(self, problem: str) -> ManifestError:
+        path = f"events[{self.index}]" + (f".{self.field}" if self.field else "")
+        return ManifestError(self.source, f"Scenario {self.scenario}", f"{path}: {problem}")
+
+
+def _step(event: ScenarioEvent, place: _Place, known: set[str]) -> ScenarioStep:
+    at_s = _time(event.at, place)
+    set_verbs = [verb for verb in _VERBS if getattr(event, verb) is not None]
+    if len(set_verbs) != 1:
+        listed = ", ".join(map(_camel, _VERBS))
+        found = "none is set" if not set_verbs else f"{' and '.join(map(_camel, set_verbs))} are set"
+        raise place.mistake(f"exactly one of {listed} is expected; {found}")
+    verb = set_verbs[0]
+    if event.add_nodes is not None:
+        return ScenarioStep(at_s, verb, objects=tuple(_nodes(event.add_nodes, place, known)))
+    if event.apply is not None:
+        return ScenarioStep(at_s, verb, objects=_applied(event.apply, place))
+    if event.delete is not None:
+        return ScenarioStep(at_s, verb, deleted=tuple(_deleted(event.delete, place)))
+    names: OneOrMore = getattr(event, verb)
+    return ScenarioStep(at_s, verb, node_names=(names,) if isinstance(names, str) else names)
+
+
+def _time(text: str, place: _Place) -> float:
+    try:
+        found = Duration.parse(text).seconds
+    except DurationError as mistake:
+        raise place.at_field("at").mistake(str(mistake)) from None
+    if found < 0:
+        raise place.at_field("at").mistake(f'"{text}" is negative')
+    return found
+
+
+def _nodes(batch: NodeBatch, place: _Place, known: set[str]) -> Iterator[Node]:
+    template = batch.template
+    prefix = template.metadata.name
+    if not prefix:
+        raise place.at_field("add_nodes.template.metadata.name").mistake("a name is required")
+    if batch.count < 1:
+        raise place.at_field("add_nodes.count").mistake(f"at least 1 is expected, not {batch.count}")
+    taken, number = set(known), 0
+    for _ in range(batch.count):
+        number += 1
+        while f"{prefix}-{number}" in taken:
+            number += 1
+        name = f"{prefix}-{number}"
+        labels = {**(template.metadata.labels or {}), HOSTNAME_LABEL: name}
+        yield Node(replace(template.metadata, name=name, labels=labels), template.spec, template.status)
+
+
+def _applied(documents: Iterable[object], place: _Place) -> tuple[KubeObject, ...]:
+    try:
+        found = manifests.from_dicts(documents, place.source, kinds=KINDS_WITH_WORKLOADS)
+    except ManifestError as mistake:
+        raise place.at_field("apply").mistake(f"{mistake.where}: {mistake.problem}") from None
+    if found.ignored:
+        raise place.at_field("apply").mistake(f"{next(iter(found.ignored))} is not a kind that is simulated")
+    return tuple(found.objects)
+
+
+def _deleted(names: Iterable[ObjectName], place: _Place) -> Iterator[tuple[type[KubeObject], str]]:
+    for index, wanted in enumerate(names):
+        struct = _STRUCTS.get(wanted.kind)
+        if struct is None:
+            raise place.at_field(f"delete[{index}].kind").mistake(f'"{wanted.kind}" is not a kind that is simulated')
+        namespace = (wanted.namespace or "default") if manifests.is_namespaced(struct) else ""
+        yield struct, f"{namespace}/{wanted.name}" if namespace else wanted.name
+
+
+def _camel(field: str) -> str:
+    first, *rest = field.split("_")
+    return first + "".join(word.capitalize() for word in rest)
