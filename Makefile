@@ -48,3 +48,4 @@ bench: setup
 docs: setup
 	$(BIN)/python -m kubesched.config.reference_page > docs/reference/configuration.md
 	$(BIN)/python -m kubesched.plugins.reference_page > docs/reference/plugins.md
+	$(BIN)/python -m kubesched.engine.metrics.reference_page > docs/reference/metrics.md

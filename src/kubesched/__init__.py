@@ -3,6 +3,7 @@
     import kubesched
 
     print(kubesched.explain(objects, "shop/web-1"))          # why a pod goes where it goes, or nowhere
+    print(kubesched.simulate(objects))                       # what becomes of workloads, in virtual time
     kubesched.simulate(objects, sequence=["shop/web-1"])     # pods one after another
 
 Plugin authors import `kubesched.framework`.
@@ -14,15 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kubesched.explanation.explain import Explanation, explain
-    from kubesched.simulator.sequence import Simulation, simulate
+    from kubesched.simulator.library import simulate
+    from kubesched.simulator.report.report import SimulationReport
+    from kubesched.simulator.sequence import Simulation
 
-__all__ = ["Explanation", "Simulation", "explain", "simulate"]
+__all__ = ["Explanation", "Simulation", "SimulationReport", "explain", "simulate"]
 
 _HOMES = {
     "Explanation": "kubesched.explanation.explain",
     "explain": "kubesched.explanation.explain",
     "Simulation": "kubesched.simulator.sequence",
-    "simulate": "kubesched.simulator.sequence",
+    "SimulationReport": "kubesched.simulator.report.report",
+    "simulate": "kubesched.simulator.library",
 }
 
 

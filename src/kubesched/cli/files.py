@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kubesched.model import manifests
-from kubesched.model.manifests import ManifestError, Manifests
+from kubesched.model.manifests import KINDS, Kinds, ManifestError, Manifests
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"
@@ -26,16 +26,18 @@ class InputError(ValueError):
     """A file cannot be read."""
 
 
-def read_manifests(filenames: Iterable[str]) -> tuple[Manifests, list[str]]:
-    """All objects of these files, in their order; and a warning for each kind in a file that was left out."""
-    whole = Manifests()
+def read_manifests(filenames: Iterable[str], kinds: Kinds = KINDS) -> tuple[Manifests, list[str]]:
+    """All objects of these kinds, in the order of the files; and a warning for each other kind in a file."""
+    whole = Manifests(kinds=kinds)
     warnings: list[str] = []
     for filename in _expanded(filenames):
         name = source_name(filename)
-        found = _read(read_bytes(filename), name)
+        found = _read(read_bytes(filename), name, kinds)
         whole.objects.extend(found.objects)
         whole.sources.update(found.sources)
-        warnings.extend(f"{name}: ignored {count} {kind}" for kind, count in found.ignored.items())
+        for kind, count in found.ignored.items():
+            whole.ignored[kind] = whole.ignored.get(kind, 0) + count
+            warnings.append(f"{name}: ignored {count} {kind}")
     return whole, warnings
 
 
@@ -64,12 +66,12 @@ def _expanded(filenames: Iterable[str]) -> Iterator[str]:
         yield from map(str, inside)
 
 
-def _read(data: bytes, name: str) -> Manifests:
+def _read(data: bytes, name: str, kinds: Kinds) -> Manifests:
     if not data.strip():
         raise InputError(f"{name}: the file is empty")
     data = data.removeprefix(_BYTE_ORDER_MARK)
     try:
-        found = manifests.read(data, name)
+        found = manifests.read(data, name, kinds=kinds)
     except ManifestError:
         _check_encoding(data, name)
         raise

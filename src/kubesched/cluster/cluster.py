@@ -26,8 +26,19 @@ from kubesched.cluster.table import Table
 from kubesched.cluster.view import TableView
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
+from kubesched.model import storage
 from kubesched.model.core import Node, Pod
 from kubesched.model.meta import KubeObject, PodKey
+
+STORAGE_KINDS = (
+    storage.PersistentVolume,
+    storage.PersistentVolumeClaim,
+    storage.StorageClass,
+    storage.CSINode,
+    storage.CSIDriver,
+    storage.CSIStorageCapacity,
+    storage.VolumeAttachment,
+)
 
 
 class Cluster:
@@ -85,7 +96,7 @@ class Cluster:
             self._put_node(item)
         else:
             self.objects.put(item)
-            self.table.journal.objects_version += 1
+            self._note_object(item)
 
     def remove(self, item: KubeObject) -> None:
         """An object is gone."""
@@ -95,6 +106,11 @@ class Cluster:
             self._remove_node(item.name)
         else:
             self.objects.remove(item)
+            self._note_object(item)
+
+    def _note_object(self, item: KubeObject) -> None:
+        """Storage is the concern of pods that have some, and their answers are not kept."""
+        if not isinstance(item, STORAGE_KINDS):
             self.table.journal.objects_version += 1
 
     def find_pod(self, key: PodKey) -> PodInfo | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kubesched.cluster import Cluster
 from kubesched.config import KubeSchedulerConfiguration, resolve_profiles
 from kubesched.engine.cycle import Scheduler
-from kubesched.engine.enqueue import checked_pre_enqueue
+from kubesched.engine.enqueue import checked_gate, checked_pre_enqueue
 from kubesched.engine.extender import EXTENDER, build_extenders
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.loop import SchedulingLoop
@@ -102,4 +104,5 @@ def _queue_profile(profile: Profile, *, has_extenders: bool) -> QueueProfile:
         sort_key=profile.queue_sort[0].sort_key,
         pre_enqueue=lambda pod: checked_pre_enqueue(profile, pod),
         events=events,
+        gates={plugin.name: partial(checked_gate, plugin) for plugin in profile.pre_enqueue},
     )

@@ -25,6 +25,7 @@ from kubesched.engine.extender import HTTPExtender, PausedCycles
 from kubesched.engine.failure import FailureHandler
 from kubesched.engine.intake import Intake
 from kubesched.engine.metrics.loop_metrics import LoopMetrics
+from kubesched.engine.metrics.traces import Trace
 from kubesched.engine.outbox import Outbox
 from kubesched.engine.permit import WaitingPod, next_deadline_s, run_permit
 from kubesched.engine.plugin_call import PluginError
@@ -76,7 +77,7 @@ class SchedulingLoop:
         self.bindings: dict[str, PodBinding] = {}
         self.paused = PausedCycles(extenders, self.outbox, self) if extenders else None
         """Cycles that wait for an extender's answer."""
-        self._extenders = extenders
+        self.extenders = extenders
         self._failures = FailureHandler(cluster, queue, self.outbox)
         self._waits = Waits(self._wait_ended)
         self._intake = Intake(cluster, queue, schedulers.keys(), self)
@@ -113,6 +114,11 @@ class SchedulingLoop:
         waiting = next_deadline_s(b.waiting for b in self.bindings.values() if b.waiting is not None)
         deadlines = (self.queue.next_deadline_s(), self._waits.next_deadline_s(), waiting)
         return min((at_s for at_s in deadlines if at_s is not None), default=None)
+
+    @property
+    def traces(self) -> Sequence[Trace]:
+        """Of the last decisions that took long, if the loop has a clock."""
+        return self.metrics.traces
 
     def take_effects(self) -> list[Effect]:
         return self.outbox.take()
@@ -216,7 +222,7 @@ class SchedulingLoop:
                     waiting = permit
                 else:
                     status = permit
-            steps = bind_pod(profile, cycle, assumed, node_name, waiting, self._extenders)
+            steps = bind_pod(profile, cycle, assumed, node_name, waiting, self.extenders)
         except PluginError as bug:
             status = Status.error(bug.message).by(bug.plugin)
             steps = _no_steps()

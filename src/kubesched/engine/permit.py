@@ -17,6 +17,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Code, Status
 
 LONGEST_WAIT_S = 15 * 60.0
+_WAITS = Status.wait()
 
 
 @dataclass(slots=True)
@@ -27,6 +28,11 @@ class WaitingPod:
     node_name: str
     deadlines_s: dict[str, float]
     rejection: Status | None = None
+
+    @property
+    def status(self) -> Status:
+        """What the stage came to."""
+        return _WAITS
 
     def allow(self, plugin: str) -> None:
         self.deadlines_s.pop(plugin, None)

@@ -13,6 +13,7 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.stages import (
     Bind,
     EmitsEffects,
+    FollowsPods,
     Permit,
     Plugin,
     PostBind,
@@ -51,6 +52,8 @@ class Profile:
     bind: list[Bind]
     post_bind: list[PostBind]
     emitters: list[EmitsEffects]
+    followers: Mapping[str, FollowsPods]
+    """By name, the plugins whose prepared state can follow pods."""
     watch: StageWatch | None = None
     """Measures how long stages take."""
 
@@ -81,6 +84,7 @@ def build_profile(
         pre_bind=stage("preBind"),
         bind=stage("bind"),
         post_bind=stage("postBind"),
+        followers={name: plugin for name, plugin in plugins.items() if isinstance(plugin, FollowsPods)},
         emitters=[plugin for plugin in plugins.values() if isinstance(plugin, EmitsEffects)],
         watch=watch,
     )

@@ -85,6 +85,12 @@ class QueuedPodInfo:
         return self.gating_plugin != ""
 
     @property
+    def is_still_gated(self) -> bool:
+        """Whether the plugin that held the pod back would do so again."""
+        gate = self.profile.gates.get(self.gating_plugin) if self.gating_plugin else None
+        return gate is not None and not gate(self.info).is_success
+
+    @property
     def is_rejected(self) -> bool:
         """Whether plugins rejected it; a pod that nobody rejected failed by an error, or is new."""
         return bool(self.unschedulable_plugins or self.pending_plugins)

@@ -229,6 +229,8 @@ class SchedulingQueue:
         for queued in waiting:
             if queued.gating_plugin and not match.is_wildcard and queued.gating_plugin not in match.plugins:
                 continue  # who holds it back does not care
+            if queued.is_still_gated:
+                continue  # asked before the hints, which cost more
             how = self._hints.judge(queued, change)
             if how is not Requeue.SKIP:
                 self._pods.unschedulable.remove(queued.key)

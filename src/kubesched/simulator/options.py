@@ -8,6 +8,12 @@ from kubesched.model.times import parse_instant
 
 DEFAULT_START = "2026-01-01T00:00:00Z"
 
+TIE_BREAKS = ("random", "name")
+
+
+class OptionError(ValueError):
+    """An option has a value that makes no sense."""
+
 
 @dataclass(frozen=True, slots=True)
 class SimulationOptions:
@@ -20,3 +26,10 @@ class SimulationOptions:
     bind_latency_s: float = 0.0
     start_latency_s: float = 0.0
     """From bound to running."""
+
+    def __post_init__(self) -> None:
+        if self.tie_break not in TIE_BREAKS:
+            raise OptionError(f'tie_break: "{self.tie_break}" is neither of {", ".join(TIE_BREAKS)}')
+        for name in ("until_s", "bind_latency_s", "start_latency_s"):
+            if (getattr(self, name) or 0) < 0:
+                raise OptionError(f"{name}: {getattr(self, name)} is negative")

@@ -66,7 +66,9 @@ def _profile(*plugins: Any) -> Profile:
     )
     empty: dict[str, Any] = {stage: [] for stage in stages.split()}
     steps = [filter_step(plugin) for plugin in plugins]
-    return Profile(scheduler_name="s", percentage_of_nodes_to_score=None, plugins={}, filter=steps, **empty)
+    return Profile(
+        scheduler_name="s", percentage_of_nodes_to_score=None, plugins={}, followers={}, filter=steps, **empty
+    )
 
 
 def _cluster(*more: make.Manifest) -> tuple[Cluster, PodInfo]:

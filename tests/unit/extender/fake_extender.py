@@ -12,6 +12,7 @@ from kubesched.engine.build import build_loop
 from kubesched.engine.extender import refused
 from kubesched.engine.select import ByName
 from kubesched.framework.effects import CallExtender, Effect
+from kubesched.framework.registry import Registry
 from kubesched.model import manifests
 from kubesched.testing.make import Manifest
 from kubesched.testing.world import World
@@ -56,14 +57,14 @@ class FakeExtender:
 class ExtendedWorld(World):
     """Answers extender calls, too: at once, or while `is_slow` only when told to (`catch_up`)."""
 
-    def __init__(self, *extenders: FakeExtender, config: Json | None = None) -> None:
+    def __init__(self, *extenders: FakeExtender, config: Json | None = None, registry: Registry | None = None) -> None:
         configuration: Json = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "extenders": [extender.configuration(number) for number, extender in enumerate(extenders)],
             **(config or {}),
         }
-        super().__init__(build_loop(load(configuration, "test"), ByName()))
+        super().__init__(build_loop(load(configuration, "test"), ByName(), registry=registry))
         self.extenders = extenders
         self.is_slow = False
         self.waiting: list[Effect] = []

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fake_extender import URL, ExtendedWorld, FakeExtender, Json, Serve, accept, accept_all
 
+from kubesched.framework.effects import CallExtender
 from kubesched.testing import make
 
 NO_HELP = (
@@ -149,15 +150,17 @@ def test_any_change_brings_back_a_pod_that_an_extender_rejected() -> None:
     assert world.bound == {"default/p": "b"}
 
 
+LIMITED = {"initContainers": [{"name": "i", "resources": {"limits": {"example.com/gpu": 1}}}]}
+
+
 @pytest.mark.parametrize(
     ("fields", "is_asked"),
     [
         pytest.param({"requests": {"example.com/gpu": 1}}, True, id="a pod that requests a managed resource"),
-        pytest.param({"spec": {"initContainers": [{"name": "i", "resources": {"limits": {"example.com/gpu": 1}}}]}}, True,
-                     id="a pod whose init container is limited to one"),
+        pytest.param({"spec": LIMITED}, True, id="a pod whose init container is limited to one"),
         pytest.param({}, False, id="a pod that does not"),
     ],
-)  # fmt: skip
+)
 def test_an_extender_with_managed_resources_is_asked_about_pods_that_name_them(fields: Any, is_asked: bool) -> None:
     managed = [{"name": "example.com/gpu", "ignoredByScheduler": True}]
     extender = FakeExtender(filter=accept_all, options={"managedResources": managed})
@@ -203,3 +206,37 @@ def test_a_filter_extender_is_asked_about_more_than_one_node_even_if_nobody_scor
     world.put(*(make.node(name) for name in ("a", "b", "c")), make.pod("p"))
     world.run()
     assert world.bound == {"default/p": "c"}
+
+
+@pytest.mark.parametrize(
+    ("options", "insecure"),
+    [
+        pytest.param({}, False, id="plain HTTP"),
+        pytest.param({"enableHTTPS": True}, True, id="HTTPS without certificates to trust"),
+        pytest.param({"enableHTTPS": True, "tlsConfig": {"caFile": "/ca"}}, False, id="with a file of them"),
+        pytest.param(
+            {"enableHTTPS": True, "tlsConfig": {"caData": "eA=="}}, False, id="with them in the configuration"
+        ),
+        pytest.param({"tlsConfig": {"insecure": True}}, True, id="asked for"),
+    ],
+)
+def test_a_certificate_is_not_verified_where_nothing_says_whom_to_trust(options: Json, insecure: bool) -> None:
+    world = ExtendedWorld(FakeExtender(filter=accept_all, options=options))
+    world.put(make.node("a"), make.pod("p"))
+    world.loop.schedule_one(0.0)
+    (effect,) = world.loop.take_effects()
+    assert isinstance(effect.action, CallExtender)
+    (extender,) = world.loop.extenders
+    assert extender.is_insecure is insecure
+
+
+@pytest.mark.parametrize(
+    ("options", "timeout_s"), [({}, 5.0), ({"httpTimeout": "250ms"}, 0.25)], ids=["by default", "configured"]
+)
+def test_a_call_says_where_to_and_how_long_it_may_take(options: Json, timeout_s: float) -> None:
+    world = ExtendedWorld(FakeExtender(filter=accept_all, options=options))
+    world.put(make.node("a"), make.pod("p"))
+    world.loop.schedule_one(0.0)
+    call = world.loop.take_effects()[0].action
+    assert isinstance(call, CallExtender)
+    assert (call.extender, call.verb, call.url, call.timeout_s) == (0, "filter", f"{URL}0/filter", timeout_s)

@@ -7,9 +7,11 @@ from typing import Any
 from fake_extender import ExtendedWorld, FakeExtender, accept, accept_all
 from msgspec.structs import replace
 
+from kubesched.framework import OK, Cycle, Handle, NodeInfo, PodInfo, Status
+from kubesched.plugins.registry import REGISTRY
 from kubesched.testing import make
 
-GPU = {"requests": {"example.com/gpu": 1}}
+GPU = {"example.com/gpu": 1}
 MANAGED = {"managedResources": [{"name": "example.com/gpu"}]}
 
 
@@ -27,7 +29,7 @@ def _node(name: str, cpu: int = 1) -> Any:
 
 def test_other_pods_do_not_wait_for_the_extender() -> None:
     extender = FakeExtender(filter=accept_all, options=MANAGED)
-    world = _slow(extender, _node("a", 4), make.pod("first", **GPU), make.pod("second"))
+    world = _slow(extender, _node("a", 4), make.pod("first", requests=GPU), make.pod("second"))
     assert list(world.bound) == ["default/second"]
     assert [queued.key for queued in world.loop.queue.contents.in_flight] == ["default/first"]
     world.catch_up()
@@ -37,7 +39,7 @@ def test_other_pods_do_not_wait_for_the_extender() -> None:
 
 def test_a_node_that_filled_up_meanwhile_is_not_taken() -> None:
     extender = FakeExtender(filter=accept_all, options=MANAGED)
-    world = _slow(extender, _node("a"), _node("b"), make.pod("first", cpu=1, **GPU), make.pod("second", cpu=1))
+    world = _slow(extender, _node("a"), _node("b"), make.pod("first", cpu=1, requests=GPU), make.pod("second", cpu=1))
     assert world.bound == {"default/second": "a"}
     world.catch_up()
     assert world.bound["default/first"] == "b"  # type: ignore[index]
@@ -46,7 +48,7 @@ def test_a_node_that_filled_up_meanwhile_is_not_taken() -> None:
 
 def test_the_cycle_begins_anew_when_others_took_all_nodes_that_were_asked_about() -> None:
     extender = FakeExtender(filter=accept_all, options=MANAGED)
-    world = _slow(extender, _node("a"), make.pod("first", cpu=1, **GPU), make.pod("second", cpu=1))
+    world = _slow(extender, _node("a"), make.pod("first", cpu=1, requests=GPU), make.pod("second", cpu=1))
     world.put(_node("b"))
     world.catch_up()
     assert [said["NodeNames"] for _, said in extender.asked] == [["a"]]
@@ -57,7 +59,7 @@ def test_the_cycle_begins_anew_when_others_took_all_nodes_that_were_asked_about(
 
 def test_a_pod_says_what_is_in_its_way_now_when_all_nodes_were_taken() -> None:
     extender = FakeExtender(filter=accept_all, options=MANAGED)
-    world = _slow(extender, _node("a"), make.pod("first", cpu=1, **GPU), make.pod("second", cpu=1))
+    world = _slow(extender, _node("a"), make.pod("first", cpu=1, requests=GPU), make.pod("second", cpu=1))
     world.catch_up()
     assert world.notes()[0].startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
@@ -157,7 +159,31 @@ def test_a_pod_deleted_in_line_never_begins() -> None:
     assert world.loop.queue.contents.in_flight == []
 
 
-def test_a_plugin_that_breaks_ends_the_attempt_as_ever() -> None:
-    world = _slow(FakeExtender(filter=accept_all), make.node("a"), make.pod("p"))
+class _Fragile:
+    """A filter that breaks once it is told to."""
+
+    name = "Fragile"
+    is_broken = False
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        pass
+
+    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+        if _Fragile.is_broken:
+            raise ValueError("out of paper")
+        return OK
+
+
+def test_a_plugin_that_breaks_ends_the_attempt() -> None:
+    world = ExtendedWorld(
+        FakeExtender(filter=accept_all),
+        config={"profiles": [{"plugins": {"filter": {"enabled": [{"name": "Fragile"}]}}}]},
+        registry=REGISTRY.merged_with({"Fragile": _Fragile}),
+    )
+    world.is_slow = True
+    world.put(make.node("a"), make.pod("p"))
+    world.run()
+    _Fragile.is_broken = True
     world.catch_up()
-    assert world.bound == {"default/p": "a"}
+    assert world.notes() == ['running "Fragile" filter plugin: out of paper']
+    assert world.loop.queue.contents.in_flight == []

@@ -131,7 +131,7 @@ def failed_class(
         prefilter=prefilter,
         rejections=KeptRejections.of(outcome),
         plans=PreemptionPlans(cluster.table.names),
-        followers=[plugin for plugin in profile.plugins.values() if isinstance(plugin, FollowsPods)],
+        followers=list(profile.followers.values()),
         nodes_version=journal.nodes_version,
         objects_version=journal.objects_version,
         pods_position=journal.position,

@@ -16,7 +16,7 @@ from kubesched.engine.steps import FilterStep, ScoreStep
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import IntArray
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import FollowsPods, Scope
+from kubesched.framework.stages import Scope
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray
 
 
@@ -94,7 +94,7 @@ def _assemble(
         cluster_scores=steps.cluster_scores,
         kept_scores=[*kept, *row_kept],
         row_kept_scores=row_kept,
-        followers=[plugin for plugin in profile.plugins.values() if isinstance(plugin, FollowsPods)],
+        followers=list(profile.followers.values()),
         nodes_version=journal.nodes_version,
         objects_version=journal.objects_version,
         position=journal.position,
@@ -111,7 +111,7 @@ def _sort_filters(profile: Profile, cycle: Cycle, pod: PodInfo, steps: _Sorted) 
                 steps.node_filters.append(step)
             case Scope.ROW if step.filter_node is not None:
                 steps.row_filters.append(step)
-            case Scope.CLUSTER if isinstance(profile.plugins[step.name], FollowsPods):
+            case Scope.CLUSTER if step.name in profile.followers:
                 steps.cluster_filters.append(step)
             case _:
                 return False
@@ -127,7 +127,7 @@ def _sort_scores(profile: Profile, cycle: Cycle, pod: PodInfo, steps: _Sorted) -
                 steps.node_scores.append(step)
             case Scope.ROW if step.score_node is not None:
                 steps.row_scores.append(step)
-            case Scope.CLUSTER if isinstance(profile.plugins[step.name], FollowsPods):
+            case Scope.CLUSTER if step.name in profile.followers:
                 steps.cluster_scores.append(step)
             case _:
                 return False

@@ -57,6 +57,14 @@ class HTTPExtender:
         """Whether more than one feasible node must be found for it."""
         return bool(self.config.filter_verb or self.config.prioritize_verb)
 
+    @property
+    def is_insecure(self) -> bool:
+        """Whether its certificate is not verified: asked for, or HTTPS without any certificates to trust."""
+        tls = self.config.tls_config
+        if tls is not None and tls.insecure:
+            return True
+        return self.config.enable_https and not (tls is not None and (tls.ca_file or tls.ca_data))
+
     def is_interested(self, pod: PodInfo) -> bool:
         """Without managed resources in every pod, else in those that name one of them."""
         managed = {resource.name for resource in self.config.managed_resources}

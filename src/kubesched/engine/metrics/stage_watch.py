@@ -83,15 +83,19 @@ def timed_steps(
 ) -> Generator[object, object, Status]:
     """The same for a stage that waits for the world outside."""
     watch = profile.watch
-    if watch is None:
-        return (yield from steps)
+    return steps if watch is None else _timed_steps(watch, profile.scheduler_name, stage, steps)
+
+
+def _timed_steps(
+    watch: StageWatch, profile_name: str, stage: str, steps: Generator[object, object, Status]
+) -> Generator[object, object, Status]:
     started_s = watch.clock()
     code = _ERROR
     try:
         status = yield from steps
         code = status_of(status)
     finally:
-        watch.stage_ended(stage, code, profile.scheduler_name, started_s)
+        watch.stage_ended(stage, code, profile_name, started_s)
     return status
 
 

@@ -162,7 +162,6 @@ def stop_collecting_metrics(run: BenchRun, number: int, operation: StopCollectin
 
 def open_window(run: BenchRun, window: PodFilter) -> None:
     """What was made so far stays: the garbage collector need not look at it during the measurement."""
-    gc.collect()
     gc.freeze()
     run.measurement.open(window)
 

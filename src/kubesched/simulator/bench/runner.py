@@ -33,7 +33,7 @@ from kubesched.simulator.bench.operations import (
 from kubesched.simulator.bench.run import BenchRun, BenchSettings, NotPlacedError
 from kubesched.simulator.bench.workload_file import BenchWorkload
 
-_STEPS: dict[type[Operation], Callable[[BenchRun, int, Any], None]] = {
+STEPS: dict[type[Operation], Callable[[BenchRun, int, Any], None]] = {
     AllocResourceClaimsOp: making_steps.alloc_resource_claims,
     BarrierOp: pod_steps.wait_at_barrier,
     ChurnOp: making_steps.start_churn,
@@ -76,14 +76,19 @@ def run_workload(
     run = BenchRun(workload, settings or BenchSettings(), progress)
     problem = ""
     try:
-        for number, operation in enumerate(workload.operations):
-            _STEPS[type(operation)](run, number, operation)
+        run_operations(run)
     except NotPlacedError as missing:
         problem = str(missing)
     finally:
         run.measurement.close()
         gc.unfreeze()
     return _result(run, problem)
+
+
+def run_operations(run: BenchRun) -> None:
+    """Raises NotPlacedError where pods were not placed that should have been."""
+    for number, operation in enumerate(run.workload.operations):
+        STEPS[type(operation)](run, number, operation)
 
 
 def _result(run: BenchRun, problem: str) -> BenchResult:

@@ -19,6 +19,7 @@ from kubesched.engine.loop import SchedulingLoop
 from kubesched.framework.effects import BindPod, Done, Effect, EvictPod, Failed, PatchPodStatus, RecordEvent
 from kubesched.model.core import Pod, PodCondition
 from kubesched.model.meta import KubeObject, PodKey
+from kubesched.model.storage import PersistentVolume
 from kubesched.plugins.dynamic_resources.effects import PatchPodExtendedResourceClaimStatus, RecordPodEvent
 from kubesched.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
 from kubesched.simulator.bench.claim_controller import ClaimAction, ClaimController
@@ -69,6 +70,8 @@ class BenchWorld:
             if item.spec.resource_claims and item.pod_key not in self.pods:
                 item = self.claims.with_claims(item)
             self.pods[item.pod_key] = item
+        elif isinstance(item, PersistentVolume) and not item.status.phase:
+            item = replace(item, status=replace(item.status, phase="Available"))
         self.loop.put(item, self.now_s)
 
     def delete(self, item: KubeObject) -> None:

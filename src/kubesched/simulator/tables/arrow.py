@@ -70,6 +70,11 @@ def n_kept() -> int:
     return len(_kept)
 
 
+def _clear(structure: ctypes.Structure) -> None:
+    """A reader's structure may have anything in it."""
+    ctypes.memset(ctypes.addressof(structure), 0, ctypes.sizeof(structure))
+
+
 def _keep(what: object) -> int:
     number = next(_numbers)
     _kept[number] = what
@@ -108,6 +113,7 @@ def _end_stream(stream: Any) -> None:
 
 def _fill_schema(schema: ArrowSchema, formats: Mapping[str, str]) -> None:
     """A row of columns: a struct in Arrow's words."""
+    _clear(schema)
     children = []
     for name, arrow_format in formats.items():
         texts = arrow_format.encode(), name.encode()
@@ -115,7 +121,7 @@ def _fill_schema(schema: ArrowSchema, formats: Mapping[str, str]) -> None:
         child.private_data = _keep(texts)
         children.append(child)
     pointers = (ctypes.POINTER(ArrowSchema) * len(children))(*map(ctypes.pointer, children))
-    schema.format, schema.name, schema.flags = _ROW_FORMAT, _NO_NAME, 0
+    schema.format, schema.name = _ROW_FORMAT, _NO_NAME
     schema.n_children = len(children)
     schema.children = ctypes.cast(pointers, ctypes.POINTER(ctypes.POINTER(ArrowSchema)))
     schema.release = _release_schema
@@ -134,7 +140,8 @@ def _fill_array(array: ArrowArray, batch: _Batch) -> None:
     children = [_column(batch.formats[name], values, batch.n_rows) for name, values in batch.columns.items()]
     pointers = (ctypes.POINTER(ArrowArray) * len(children))(*map(ctypes.pointer, children))
     buffers = (ctypes.c_void_p * 1)(None)  # every row is there
-    array.length, array.null_count, array.offset = batch.n_rows, 0, 0
+    _clear(array)
+    array.length = batch.n_rows
     array.n_buffers, array.n_children = 1, len(children)
     array.buffers = ctypes.cast(buffers, ctypes.POINTER(ctypes.c_void_p))
     array.children = ctypes.cast(pointers, ctypes.POINTER(ctypes.POINTER(ArrowArray)))

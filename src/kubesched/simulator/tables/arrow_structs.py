@@ -14,15 +14,9 @@ from typing import Any
 _own_api = ctypes.PyDLL("", handle=ctypes.pythonapi._handle)
 """Python's C functions, of our own: signatures set on `ctypes.pythonapi` would be everybody's."""
 
-_new = _own_api.PyCapsule_New
-_new.restype = ctypes.py_object
-_new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-_pointer_in = _own_api.PyCapsule_GetPointer
-_pointer_in.restype = ctypes.c_void_p
-_pointer_in.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
-_name_of = _own_api.PyCapsule_GetName
-_name_of.restype = ctypes.c_char_p
-_name_of.argtypes = (ctypes.c_void_p,)
+_new_capsule = _own_api.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 
 
 class ArrowSchema(ctypes.Structure):
@@ -78,24 +72,28 @@ ArrowArrayStream._fields_ = [
 SCHEMA_CAPSULE = b"arrow_schema"
 STREAM_CAPSULE = b"arrow_array_stream"
 
-_in_capsules: dict[int, Any] = {}
-"""Structures by address, as long as their capsule is there."""
+_Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+
+_alive: dict[int, Any] = {}
+"""Structures with their destructors, by the structure's address."""
+
+_spent: list[int] = []
+"""Addresses of those whose capsule is gone. A destructor cannot be thrown away while it runs, but any time later."""
 
 
 def in_capsule(structure: ArrowSchema | ArrowArrayStream) -> object:
     """The structure in the capsule that libraries expect it in."""
-    name = SCHEMA_CAPSULE if isinstance(structure, ArrowSchema) else STREAM_CAPSULE
+    while _spent:
+        _alive.pop(_spent.pop(), None)
     address = ctypes.addressof(structure)
-    _in_capsules[address] = structure
-    capsule: object = _new(address, name, ctypes.cast(_destructor, ctypes.c_void_p))
+
+    def destroy(_: int) -> None:
+        if structure.release:
+            structure.release(ctypes.byref(structure))
+        _spent.append(address)
+
+    destructor = _Destructor(destroy)
+    _alive[address] = (structure, destructor)
+    name = SCHEMA_CAPSULE if isinstance(structure, ArrowSchema) else STREAM_CAPSULE
+    capsule: object = _new_capsule(address, name, ctypes.cast(destructor, ctypes.c_void_p))
     return capsule
-
-
-def _destroy(capsule: int) -> None:
-    """Called by Python when a capsule goes; by its address, because the object itself must not be touched any more."""
-    structure = _in_capsules.pop(_pointer_in(capsule, _name_of(capsule)), None)
-    if structure is not None and structure.release:
-        structure.release(ctypes.byref(structure))
-
-
-_destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_destroy)

@@ -1,16 +1,16 @@
-"""Deterministic fault simulation: the whole loop with an API server that is real enough, and a network that is not kind.
+"""Deterministic fault simulation: the whole loop, a true API server in memory, and a network that is not kind.
 
 A seed decides what happens: which pods, nodes and volumes come and go, which facts reach the loop late, twice or not at
-all, which requests fail, time out or land all the same, when the process restarts or loses its lease. After every step it
-is checked that what must always hold, holds. A seed that fails is cut down to the shortest trace that still does.
+all, which requests fail, time out or land all the same, when the process restarts or loses its lease. After every step
+it is checked that what must always hold, holds. A seed that fails is cut down to the shortest trace that still does.
 
     make chaos SEEDS=10000
     python -m kubesched.testing.chaos --seed 4711
     python -m kubesched.testing.chaos --replay trace.txt
 
 Read in this order: `trace` (what a run looks like as text), `simulation` (one run), `api_server`, `watch`, `wire` and
-`shell` (the world around the loop), `steps` (what can happen), `checks` (what must hold), `weather` (what happens in which
-run), `finale` (how a run ends), `shrink`, and `many` (many seeds on all cores).
+`shell` (the world around the loop), `steps` (what can happen), `checks` (what must hold), `weather` and `draws` (what
+happens in which run), `finale` (how a run ends), `shrink`, and `many` (many seeds on all cores).
 """
 
 from kubesched.testing.chaos.checks.violation import Violation

@@ -1,7 +1,7 @@
 """The shortest trace that still fails: delta debugging over the steps, then over their settings.
 
-A trace counts as failing in the same way if the same invariant breaks. What comes out is minimal in this sense: no single
-step and no single setting can be left out any more.
+A trace counts as failing in the same way if the same invariant breaks. What comes out is minimal in this sense: no
+single step and no single setting can be left out any more.
 """
 
 from __future__ import annotations

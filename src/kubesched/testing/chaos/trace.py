@@ -4,10 +4,10 @@
     node n0 cpu=4
     pod p0 cpu=2 priority=5
     schedule
-    land bind p0
+    land bind/p0
 
-A step is a verb, names, and settings. A step that makes no sense where it stands (its pod is gone, its request was never
-sent) does nothing: so any part of a trace is a trace, which is what makes shrinking one possible.
+A step is a verb, names, and settings. A step that makes no sense where it stands (its pod is gone, its request was
+never sent) does nothing: so any part of a trace is a trace, which is what makes shrinking one possible.
 
 Next: `steps` for what the verbs do, `shrink` for how a trace gets short.
 """

@@ -1,8 +1,8 @@
 """No node holds more than it can, as far as the loop can help it.
 
 Twice. By what the loop was told: when it picks a node, the pods it knows there, those it is binding there and the new
-one must fit. And by what the server has: a node on which nothing happened behind the loop's back (no other scheduler, no
-change of its size, no request of unknown outcome) is never over-committed by the loop's bindings.
+one must fit. And by what the server has: a node on which nothing happened behind the loop's back (no other scheduler,
+no change of its size, no request of unknown outcome) is never over-committed by the loop's bindings.
 """
 
 from __future__ import annotations

@@ -32,10 +32,8 @@ def check_content(sim: Simulation) -> None:
             raise Violation(SCHEDULED, f"{info.name} waits {_where(sim, info.uid)}, and fits on {decision.node_name}")
         if decision.preemption is not None:
             victims = ", ".join(victim.name for victim in decision.preemption.victims)
-            raise Violation(
-                SCHEDULED,
-                f"{info.name} waits {_where(sim, info.uid)}, and could preempt {victims} on {decision.preemption.node_name}",
-            )
+            room = f"could preempt {victims} on {decision.preemption.node_name}"
+            raise Violation(SCHEDULED, f"{info.name} waits {_where(sim, info.uid)}, and {room}")
 
 
 def check_rest(sim: Simulation) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kubesched.testing.chaos.simulation import Simulation
 
 
-def schedule(sim: Simulation, step: ChaosStep) -> bool:
+def schedule(sim: Simulation, _step: ChaosStep) -> bool:
     return sim.shell.schedule_one()
 
 
@@ -22,7 +22,7 @@ def sleep(sim: Simulation, step: ChaosStep) -> bool:
     return True
 
 
-def tick(sim: Simulation, step: ChaosStep) -> bool:
+def tick(sim: Simulation, _step: ChaosStep) -> bool:
     sim.shell.tick()
     return True
 
@@ -65,7 +65,7 @@ def restart(sim: Simulation, step: ChaosStep) -> bool:
     return True
 
 
-def lose_lease(sim: Simulation, step: ChaosStep) -> bool:
+def lose_lease(sim: Simulation, _step: ChaosStep) -> bool:
     if not sim.shell.holds_lease:
         return False
     sim.shell.lose_lease()

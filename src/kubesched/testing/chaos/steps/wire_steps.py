@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def deliver(sim: Simulation, step: ChaosStep) -> bool:
     """`deliver`: everything; `deliver pods`: of one kind; `deliver pods default/p0`: the next change of one object."""
     if not step.names:
-        return any([informer.deliver_all() for informer in sim.shell.informers.values()])
+        return _deliver_all(sim)
     informer = sim.shell.informers[step.names[0]]
     return informer.deliver(step.names[1]) if len(step.names) > 1 else informer.deliver_all()
 
@@ -66,17 +66,25 @@ def refuse(sim: Simulation, step: ChaosStep) -> bool:
     return sim.wire.refuse(step.names[0], REFUSALS[step.get("with", "500")]) is not None
 
 
-def settle(sim: Simulation, step: ChaosStep) -> bool:
+def settle(sim: Simulation, _step: ChaosStep) -> bool:
     """A spell of good weather: all requests land and are answered, all facts are told, until nothing is under way."""
     did = False
     for _ in range(100):
-        busy = any([informer.deliver_all() for informer in sim.shell.informers.values()])
+        busy = _deliver_all(sim)
         for request in list(sim.wire.requests):
-            busy = sim.wire.reply(request.name) if request.has_landed else sim.wire.land(request.name) is not None
+            busy |= sim.wire.reply(request.name) if request.has_landed else sim.wire.land(request.name) is not None
             sim.shell.send_effects()
         if not busy and not sim.wire.requests:
             break
         did = did or busy
+    return did
+
+
+def _deliver_all(sim: Simulation) -> bool:
+    """Of every kind, and whether there was anything."""
+    did = False
+    for informer in sim.shell.informers.values():
+        did |= informer.deliver_all()
     return did
 
 

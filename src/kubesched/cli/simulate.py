@@ -1,0 +1,170 @@
+"""`kubesched simulate`: what becomes of workloads on a cluster, in virtual time, without a cluster.
+
+Next: `kubesched.simulator.run`, which does the work.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from kubesched.cli.output import ERROR_EXIT, line_width, print_record, say_error, say_warning
+
+if TYPE_CHECKING:
+    from kubesched.config import KubeSchedulerConfiguration
+    from kubesched.simulator.options import SimulationOptions
+    from kubesched.simulator.report.report import SimulationReport
+
+TABLES = ("pods", "nodes", "utilisation", "events", "preemptions")
+
+
+class SpanOfTime(click.ParamType[float]):
+    """`90s`, `24h`, `1h30m`: a span of time, in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from kubesched.config.durations import Duration, DurationError
+
+        if isinstance(value, float):
+            return value
+        try:
+            seconds = Duration.parse(str(value)).seconds
+        except DurationError:
+            self.fail(f"{value!r} is not a span of time such as 90s, 24h or 1h30m", param, ctx)
+        if seconds < 0:
+            self.fail(f"{value!r} is negative", param, ctx)
+        return seconds
+
+
+SPAN = SpanOfTime()
+
+
+@click.command("simulate")
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    required=True,
+    multiple=True,
+    metavar="FILE",
+    help="Manifests of cluster, workloads and scenarios: YAML or JSON, dumps, a directory; - for standard input. "
+    "Repeatable.",
+)
+@click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration; - for standard input.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same answer.")
+@click.option(
+    "--tie-break",
+    type=click.Choice(["random", "name"]),
+    default="random",
+    show_default=True,
+    help="Among equally good nodes: one by the seed, or the lowest name.",
+)
+@click.option("--until", type=SPAN, help="Stop after so long; a workload without an end is stopped after 24h.")
+@click.option("--start", metavar="TIME", help="When the run starts (RFC 3339), for cron jobs.")
+@click.option("--bind-latency", type=SPAN, default="0s", show_default=True, help="How long a binding takes.")
+@click.option("--start-latency", type=SPAN, default="0s", show_default=True, help="From bound to running.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "wide", "json", "yaml", "csv"]),
+    default="text",
+    show_default=True,
+    help="wide shows every pod; csv is one table.",
+)
+@click.option("--table", type=click.Choice(TABLES), default="pods", show_default=True, help="The table for csv.")
+def simulate(
+    filenames: tuple[str, ...],
+    config_file: str | None,
+    seed: int,
+    tie_break: str,
+    until: float | None,
+    start: str | None,
+    bind_latency: float,
+    start_latency: float,
+    output: str,
+    table: str,
+) -> None:
+    """Simulate workloads on a cluster, in virtual time: where each pod goes, and why not.
+
+    \b
+    kubesched simulate -f cluster.yaml -f workload.yaml
+    """
+    from kubesched.cli.files import InputError
+    from kubesched.config import ConfigError
+    from kubesched.model.manifests import ManifestError
+    from kubesched.model.times import InstantError, parse_instant
+    from kubesched.simulator.options import DEFAULT_START, SimulationOptions
+
+    try:
+        options = SimulationOptions(
+            seed=seed,
+            tie_break=tie_break,
+            until_s=until,
+            start_s=parse_instant(start or DEFAULT_START),
+            bind_latency_s=bind_latency,
+            start_latency_s=start_latency,
+        )
+        report = _simulate(filenames, config_file, options)
+    except InstantError as mistake:
+        say_error(f"--start: {mistake}")
+        sys.exit(ERROR_EXIT)
+    except (InputError, ManifestError, ConfigError) as mistake:
+        say_error(str(mistake))
+        sys.exit(ERROR_EXIT)
+    _print(report, output, table)
+
+
+def _simulate(filenames: tuple[str, ...], config_file: str | None, options: SimulationOptions) -> SimulationReport:
+    from kubesched.cli.files import InputError, read_manifests, source_name
+    from kubesched.cli.progress import shown_progress
+    from kubesched.simulator.loading import SIMULATED_KINDS, load
+    from kubesched.simulator.report.report import SimulationReport
+    from kubesched.simulator.run import run_simulation
+
+    if config_file == "-" and "-" in filenames:
+        raise InputError("<stdin>: cannot be both the configuration and the manifests")
+    config = _configuration(config_file)
+    if config.extenders:
+        say_warning("extenders are not called in a simulation")
+    found, _ = read_manifests(filenames, SIMULATED_KINDS)
+    if found.ignored:
+        say_warning("ignored " + ", ".join(f"{count} {kind}" for kind, count in found.ignored.items()))
+    given = load(found)
+    source = "" if config_file is None else source_name(config_file)
+    with shown_progress() as progress:
+        cluster = run_simulation(given, config, options, source=source, progress=progress)
+    return SimulationReport.of(cluster, options)
+
+
+def _configuration(config_file: str | None) -> KubeSchedulerConfiguration:
+    from kubesched.cli.files import read_bytes, source_name
+    from kubesched.config import default, load
+
+    return default() if config_file is None else load(read_bytes(config_file), source_name(config_file))
+
+
+def _print(report: SimulationReport, output: str, table: str) -> None:
+    from kubesched.explanation.layout import Style
+    from kubesched.simulator.report.text import render_report
+
+    if output in ("json", "yaml"):
+        print_record(report.to_dict(), output)
+    elif output == "csv":
+        _print_csv(report, table)
+    else:
+        click.echo(render_report(report, Style(width=line_width(), wide=output == "wide")))
+
+
+def _print_csv(report: SimulationReport, table: str) -> None:
+    import csv
+    import io
+
+    shown = getattr(report, table)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(shown.column_names)
+    writer.writerows(shown)
+    click.echo(text.getvalue(), nl=False)

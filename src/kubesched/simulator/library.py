@@ -1,0 +1,78 @@
+"""`kubesched.simulate`: a whole run on manifests, or given pods one after another.
+
+Next: `run` for the first, `sequence` for the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, overload
+
+from kubesched import config as configuration
+from kubesched.model import manifests
+from kubesched.simulator import sequence as one_by_one
+from kubesched.simulator.loading import SIMULATED_KINDS, load
+from kubesched.simulator.options import SimulationOptions
+from kubesched.simulator.report.report import SimulationReport
+from kubesched.simulator.run import run_simulation
+from kubesched.simulator.sequence import Simulation
+
+Objects = Iterable[Mapping[str, Any]]
+Config = dict[str, Any] | str | None
+
+
+@overload
+def simulate(
+    objects: Objects, sequence: Sequence[str], config: Config = None, tie_break: str = "random", seed: int = 0
+) -> Simulation: ...
+
+
+@overload
+def simulate(
+    objects: Objects,
+    sequence: None = None,
+    config: Config = None,
+    tie_break: str = "random",
+    seed: int = 0,
+    *,
+    until_s: float | None = None,
+    start_s: float | None = None,
+    bind_latency_s: float = 0.0,
+    start_latency_s: float = 0.0,
+) -> SimulationReport: ...
+
+
+def simulate(
+    objects: Objects,
+    sequence: Sequence[str] | None = None,
+    config: Config = None,
+    tie_break: str = "random",
+    seed: int = 0,
+    *,
+    until_s: float | None = None,
+    start_s: float | None = None,
+    bind_latency_s: float = 0.0,
+    start_latency_s: float = 0.0,
+) -> SimulationReport | Simulation:
+    """What becomes of a cluster and its workloads, given as manifests, in virtual time.
+
+    Deployments and all other workloads are expanded into pods, which are scheduled, run and end; a manifest of kind
+    Scenario makes nodes come, drain and fail. `tie_break` is "name" (the lowest name wins) or "random" (by the seed);
+    the same seed gives the same report. It ends when nothing more can happen, or after `until_s` seconds (a day, if the
+    workload would never end).
+
+    With a `sequence` of pods `namespace/name`, only these are placed, one after another, and nothing else happens.
+    """
+    if sequence is not None:
+        return one_by_one.simulate(objects, sequence, config, tie_break, seed)
+    given = load(manifests.from_dicts(objects, kinds=SIMULATED_KINDS))
+    loaded = configuration.default() if config is None else configuration.load(config, "config")
+    options = SimulationOptions(
+        seed=seed,
+        tie_break=tie_break,
+        until_s=until_s,
+        start_s=SimulationOptions().start_s if start_s is None else start_s,
+        bind_latency_s=bind_latency_s,
+        start_latency_s=start_latency_s,
+    )
+    return SimulationReport.of(run_simulation(given, loaded, options), options)

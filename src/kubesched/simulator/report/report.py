@@ -1,0 +1,92 @@
+"""A run as it is told: tables for whoever computes, records for machines, text for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from kubesched.model.times import print_instant
+from kubesched.simulator.options import SimulationOptions
+from kubesched.simulator.report.pending import pending_messages
+from kubesched.simulator.report.tables import (
+    event_table,
+    node_table,
+    pod_table,
+    preemption_table,
+    utilisation_table,
+)
+from kubesched.simulator.tables.column_table import ColumnTable
+from kubesched.simulator.virtual.cluster import VirtualCluster
+
+
+@dataclass
+class SimulationReport:
+    """`pods`, `nodes`, `utilisation`, `events` and `preemptions` are tables that dataframe libraries can read."""
+
+    options: SimulationOptions
+    ended_s: float
+    """When the last thing happened, in seconds since the start."""
+    is_cut_short: bool
+    """There was more to come, but the time was over."""
+    pods: ColumnTable
+    nodes: ColumnTable
+    utilisation: ColumnTable
+    events: ColumnTable
+    preemptions: ColumnTable
+    blocked_drains: dict[str, list[str]]
+    """Nodes that could not be drained, and the pods that disruption budgets keep there."""
+
+    @classmethod
+    def of(cls, cluster: VirtualCluster, options: SimulationOptions) -> SimulationReport:
+        blocked = cluster.drains.blocked()
+        return cls(
+            options=options,
+            ended_s=round(cluster.ended_at_s - cluster.clock.start_s, 6),
+            is_cut_short=cluster.is_cut_short,
+            pods=pod_table(cluster, pending_messages(cluster)),
+            nodes=node_table(cluster),
+            utilisation=utilisation_table(cluster),
+            events=event_table(cluster),
+            preemptions=preemption_table(cluster),
+            blocked_drains={node: [pod.pod_key for pod in pods] for node, pods in blocked.items()},
+        )
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """The run in numbers."""
+        states = self.pods["state"]
+        return {
+            "seed": self.options.seed,
+            "tie_break": self.options.tie_break,
+            "start": print_instant(self.options.start_s),
+            "ended_s": self.ended_s,
+            "cut_short": self.is_cut_short,
+            "nodes": sum(1 for state in self.nodes["state"] if state != "Gone"),
+            "pods": len(self.pods),
+            "states": {str(state): states.count(state) for state in sorted(set(states), key=str)},
+            "preemptions": len(self.preemptions),
+        }
+
+    @property
+    def pending(self) -> list[dict[str, Any]]:
+        """Pods that wait for a node, with the reason."""
+        wanted = ("namespace", "name", "workload", "message", "attempts", "created_s")
+        return [{key: row[key] for key in wanted} for row in self.pods.to_rows() if row["message"] is not None]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "summary": self.summary,
+            "pods": self.pods.to_rows(),
+            "pending": self.pending,
+            "nodes": self.nodes.to_rows(),
+            "utilisation": self.utilisation.to_rows(),
+            "preemptions": self.preemptions.to_rows(),
+            "blocked_drains": self.blocked_drains,
+            "events": self.events.to_rows(),
+        }
+
+    def __str__(self) -> str:
+        from kubesched.simulator.report.text import render_report
+
+        return render_report(self)

@@ -1,0 +1,57 @@
+"""Every family that comes along, at its small size: all pods that should be placed are."""
+
+from __future__ import annotations
+
+import pytest
+from bench_files import placements
+
+from kubesched.simulator.bench.run import BenchRun, BenchSettings
+from kubesched.simulator.bench.runner import run_operations, run_workload
+from kubesched.simulator.bench.selection import load_workloads, select_workloads
+from kubesched.simulator.bench.workload_file import BenchWorkload
+
+SMALL = select_workloads(load_workloads(()), (), ["small"])
+
+
+def _placed(workload: BenchWorkload, settings: BenchSettings) -> dict[str, str]:
+    run = BenchRun(workload, settings)
+    run_operations(run)
+    return placements(run)
+
+
+@pytest.mark.parametrize("workload", SMALL, ids=lambda workload: workload.case)
+def test_all_pods_that_should_be_placed_are(workload: BenchWorkload) -> None:
+    result = run_workload(workload)
+    assert result.problem == ""
+    assert result.scheduled == result.pods == workload.params["measurePods"]
+    assert result.attempts >= result.pods
+
+
+@pytest.mark.parametrize("workload", SMALL, ids=lambda workload: workload.case)
+def test_pods_go_to_the_same_nodes_with_and_without_the_class_cache(workload: BenchWorkload) -> None:
+    with_cache = _placed(workload, BenchSettings(seed=3))
+    assert _placed(workload, BenchSettings(seed=3, keeps_classes=False)) == with_cache
+
+
+def test_the_same_seed_gives_the_same_placements_and_another_one_others() -> None:
+    (basic,) = (workload for workload in SMALL if workload.case == "basic")
+    first = _placed(basic, BenchSettings(seed=1))
+    assert _placed(basic, BenchSettings(seed=1)) == first
+    assert _placed(basic, BenchSettings(seed=2)) != first
+
+
+def test_preemption_evicts_three_pods_for_each_that_comes() -> None:
+    for workload in SMALL:
+        if workload.case.startswith("preemption"):
+            placed = _placed(workload, BenchSettings())
+            n_low = sum("/low-" in key for key in placed)
+            nodes, preemptors = workload.params["initNodes"], workload.params["measurePods"]
+            assert isinstance(nodes, int)
+            assert isinstance(preemptors, int)
+            assert n_low == 4 * nodes - 3 * preemptors
+
+
+def test_gated_pods_stay_behind_their_gate() -> None:
+    (gated,) = (workload for workload in SMALL if workload.case == "gated")
+    placed = _placed(gated, BenchSettings())
+    assert sum(not node for key, node in placed.items() if "/gated-" in key) == gated.params["gatedPods"]
