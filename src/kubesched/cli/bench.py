@@ -81,11 +81,14 @@ def bench(
 
 
 def _print_list(workloads: list[BenchWorkload]) -> None:
+    from kubesched.simulator.bench.workload_file import DEFAULT_WORKLOAD
+
     width = max((len(workload.title) for workload in workloads), default=0)
     for workload in workloads:
         sizes = ", ".join(f"{name}={value}" for name, value in workload.params.items())
         labels = f"  [{', '.join(sorted(workload.labels))}]" if workload.labels else ""
-        click.echo(f"{workload.title:<{width}}  {sizes}{labels}")
+        about = f"  {workload.description}" if workload.name == DEFAULT_WORKLOAD else ""
+        click.echo(f"{workload.title:<{width}}  {sizes}{labels}{about}")
 
 
 def _warn_of_gates(workloads: list[BenchWorkload]) -> None:
@@ -101,7 +104,7 @@ def _run_all(workloads: list[BenchWorkload], settings: BenchSettings, output: st
         click.echo(report.table_head())
     all_placed = True
     for workload in workloads:
-        result = _measure(workload, settings) if len(workloads) == 1 else _measure_apart(workload, settings)
+        result = _measure(workload, settings) if len(workloads) == 1 else measure_apart(workload, settings)
         click.echo(report.to_json(result) if output == "json" else report.table_row(result))
         if result.problem:
             say_error(f"{result.workload}: {result.problem}")
@@ -109,7 +112,7 @@ def _run_all(workloads: list[BenchWorkload], settings: BenchSettings, output: st
     return all_placed
 
 
-def _measure_apart(workload: BenchWorkload, settings: BenchSettings) -> BenchResult:
+def measure_apart(workload: BenchWorkload, settings: BenchSettings) -> BenchResult:
     """In a process of its own."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context

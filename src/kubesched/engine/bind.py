@@ -15,7 +15,7 @@ from kubesched.engine.extender.binding import bind_by_extender
 from kubesched.engine.extender.http_extender import HTTPExtender
 from kubesched.engine.metrics.stage_watch import timed_stage, timed_steps
 from kubesched.engine.permit import WaitingPod
-from kubesched.engine.plugin_call import guarded
+from kubesched.engine.plugin_call import PluginError, guarded
 from kubesched.engine.profile import Profile
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.effects import PatchPodStatus
@@ -67,16 +67,21 @@ def bind_pod(
     return (yield from timed_steps(profile, "Bind", _bind(profile, cycle, pod, node_name)))
 
 
-def run_post_bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
-    if profile.post_bind:
-        _run_post_bind_plugins(profile, cycle, pod, node_name)
+def run_post_bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> list[PluginError]:
+    """Tells every plugin that the pod is bound, also if another one breaks over it. Gives what broke."""
+    return _run_post_bind_plugins(profile, cycle, pod, node_name) if profile.post_bind else []
 
 
 @timed_stage("PostBind")
-def _run_post_bind_plugins(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+def _run_post_bind_plugins(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> list[PluginError]:
+    broken = []
     for plugin in profile.post_bind:
-        with guarded(plugin.name, 'running PostBind plugin "{}"'):
-            plugin.post_bind(cycle, pod, node_name)
+        try:
+            with guarded(plugin.name, 'running PostBind plugin "{}"'):
+                plugin.post_bind(cycle, pod, node_name)
+        except PluginError as bug:
+            broken.append(bug)
+    return broken
 
 
 @timed_stage("PreBindPreFlight")

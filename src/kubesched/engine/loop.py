@@ -15,6 +15,7 @@ Facts come from informers (`put`, `remove`), answers to effects (`answer`), time
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -42,6 +43,8 @@ from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.plugins.dynamic_resources.effects import AwaitClaims
 from kubesched.plugins.volume_binding.effects import WaitForBinding
 from kubesched.queue import QueuedPodInfo, SchedulingQueue
+
+_FAILURES_KEPT = 100
 
 
 @dataclass(slots=True)
@@ -75,6 +78,8 @@ class SchedulingLoop:
         self.outbox = Outbox()
         self.preemptions = PreemptionExecutor(cluster, self.outbox, self._reject_waiting, queue.activate, self.metrics)
         self.bindings: dict[str, PodBinding] = {}
+        self.broken_plugins: deque[PluginError] = deque(maxlen=_FAILURES_KEPT)
+        """The last plugins that broke where nothing depends on them any more, for whoever keeps a log."""
         self.paused = PausedCycles(extenders, self.outbox, self) if extenders else None
         """Cycles that wait for an extender's answer."""
         self.extenders = extenders
@@ -271,12 +276,14 @@ class SchedulingLoop:
         note = f"Successfully assigned {assumed.key} to {node_name}"
         self._event(assumed, "Normal", "Scheduled", "Binding", note)
         self.metrics.scheduled(assumed.spec.scheduler_name, binding.queued, binding.started_s, now_s)
-        run_post_bind(binding.scheduler.profile, binding.decision.cycle, assumed, node_name)
+        self.broken_plugins.extend(run_post_bind(binding.scheduler.profile, binding.decision.cycle, assumed, node_name))
 
     def _undo(self, binding: PodBinding, status: Status, now_s: float) -> None:
         """Gives back what was reserved and assumed, in reverse, and puts the pod back into the queue."""
         assumed, decision = binding.assumed, binding.decision
-        run_unreserve(binding.scheduler.profile, decision.cycle, assumed, decision.node_name)
+        self.broken_plugins.extend(
+            run_unreserve(binding.scheduler.profile, decision.cycle, assumed, decision.node_name)
+        )
         self._send_requests(binding.scheduler)
         forgotten = self.cluster.forget(assumed)
         message = status.message

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.engine.metrics.stage_watch import timed_stage
-from kubesched.engine.plugin_call import guarded
+from kubesched.engine.plugin_call import PluginError, guarded
 from kubesched.engine.profile import Profile
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.pod_info import PodInfo
@@ -23,7 +23,13 @@ def run_reserve(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) ->
 
 
 @timed_stage("Unreserve")
-def run_unreserve(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+def run_unreserve(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> list[PluginError]:
+    """Every plugin gives back what it kept, also if another one breaks over it. Gives what broke."""
+    broken = []
     for plugin in reversed(profile.reserve):
-        with guarded(plugin.name, 'running Unreserve plugin "{}"'):
-            plugin.unreserve(cycle, pod, node_name)
+        try:
+            with guarded(plugin.name, 'running Unreserve plugin "{}"'):
+                plugin.unreserve(cycle, pod, node_name)
+        except PluginError as bug:
+            broken.append(bug)
+    return broken

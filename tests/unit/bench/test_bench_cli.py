@@ -9,7 +9,11 @@ import pytest
 from bench_files import MEASURED, write_file
 from click.testing import CliRunner, Result
 
+from kubesched.cli.bench import measure_apart
 from kubesched.cli.main import main
+from kubesched.simulator.bench.run import BenchSettings
+from kubesched.simulator.bench.runner import run_workload
+from kubesched.simulator.bench.selection import load_workloads, select_workloads
 
 KEYS = ["workload", "nodes", "pods", "scheduled", "pods_per_s", "attempts", "p50_us", "p90_us", "p99_us", "peak_mb"]
 
@@ -43,9 +47,16 @@ def test_text_is_a_table() -> None:
     assert len(head) == len(row)
 
 
-def test_several_workloads_run_in_a_process_each() -> None:
+def test_several_workloads_are_an_object_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubesched.cli.bench.measure_apart", run_workload)  # all in this process, which is faster
     found = _bench("basic/small", "gated/small", "-o", "json")
     assert [json.loads(line)["workload"] for line in found.stdout.splitlines()] == ["basic/small", "gated/small"]
+
+
+def test_a_process_of_its_own_gives_the_same_answer() -> None:
+    (basic,) = select_workloads(load_workloads(()), ["basic/small"], ())
+    apart, here = measure_apart(basic, BenchSettings()), run_workload(basic)
+    assert (apart.workload, apart.scheduled, apart.attempts) == (here.workload, here.scheduled, here.attempts)
 
 
 def test_without_the_class_cache_as_many_pods_are_placed() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from kubesched.config import default, load
 from kubesched.engine.build import build_loop
 from kubesched.engine.select import ByName
-from kubesched.framework import Cycle, Handle, PodInfo, RegisteredEvent, Registry, Status
+from kubesched.framework import OK, Cycle, Handle, PodInfo, RegisteredEvent, Registry, Status
 from kubesched.framework.effects import BindPod, Effect, Failed
 from kubesched.framework.stages import PermitResult
 from kubesched.model import manifests
@@ -185,3 +185,38 @@ def test_answers_nobody_waits_for_are_dropped() -> None:
     loop.answer(99, Failed("late"), 0.0)
     assert loop.take_effects() == []
     assert Effect(1, None).id == 1
+
+
+class Clumsy:
+    """Breaks where nothing depends on it any more."""
+
+    name = "Clumsy"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        pass
+
+    def post_bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+        raise ZeroDivisionError("oops")
+
+    def reserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+        return OK
+
+    def unreserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+        raise ZeroDivisionError("dropped it")
+
+
+def test_a_plugin_that_breaks_after_the_pod_is_bound_or_while_giving_back_is_noted_and_no_more() -> None:
+    config: dict[str, Any] = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Clumsy"}]}}}],
+    }
+    registry = REGISTRY.merged_with({"Clumsy": Clumsy})
+    world = Stubborn(build_loop(load(config, "test"), ByName(), registry=registry))
+    world.add(*_objects(make.node("a", cpu=1), make.pod("p", cpu=1)))
+    world.run(for_s=5)
+    assert world.bound == {"default/p": "a"}
+    assert [bug.message for bug in world.loop.broken_plugins] == [
+        'running Unreserve plugin "Clumsy": dropped it',
+        'running PostBind plugin "Clumsy": oops',
+    ]

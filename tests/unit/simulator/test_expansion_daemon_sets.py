@@ -100,9 +100,9 @@ def test_a_daemon_is_tied_to_its_node_by_name_and_by_nothing_else() -> None:
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
     (action,) = _sync(_set(affinity=affinity), [], _nodes(make.node("a", labels={"disk": "ssd"}))).actions
     assert isinstance(action.item, Pod)
-    node_affinity = action.item.spec.affinity and action.item.spec.affinity.node_affinity
-    assert node_affinity is not None
-    found = node_affinity.required_during_scheduling_ignored_during_execution
+    assert action.item.spec.affinity is not None
+    assert action.item.spec.affinity.node_affinity is not None
+    found = action.item.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
     assert found is not None
     (term,) = found.node_selector_terms
     assert term.match_expressions is None
