@@ -41,7 +41,13 @@ clean:
 up: setup
 	$(BIN)/kubesched explain shop/report -f examples/explain
 
+# The families whose speed we promise; `make bench FAMILIES="basic gated"` runs others.
+FAMILIES ?= basic node-affinity topology-spreading anti-affinity preferred-affinity preferred-anti-affinity \
+	affinity preemption-async unschedulable mixed-churn daemonset
+
 bench: setup
+	$(BIN)/kubesched bench $(FAMILIES)
+	$(BIN)/pytest -n0 benchmarks
 	$(BIN)/python benchmarks/decide.py
 
 # Rewrites the generated pages of the reference.

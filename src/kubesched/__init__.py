@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from kubesched.explanation.explain import Explanation, explain
     from kubesched.simulator.library import simulate
     from kubesched.simulator.report.report import SimulationReport
-    from kubesched.simulator.sequence import Simulation
+    from kubesched.simulator.sequence import PlacedSequence
 
-__all__ = ["Explanation", "Simulation", "SimulationReport", "explain", "simulate"]
+__all__ = ["Explanation", "PlacedSequence", "SimulationReport", "explain", "simulate"]
 
 _HOMES = {
     "Explanation": "kubesched.explanation.explain",
     "explain": "kubesched.explanation.explain",
-    "Simulation": "kubesched.simulator.sequence",
+    "PlacedSequence": "kubesched.simulator.sequence",
     "SimulationReport": "kubesched.simulator.report.report",
     "simulate": "kubesched.simulator.library",
 }

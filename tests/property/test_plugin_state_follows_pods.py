@@ -217,7 +217,7 @@ def check(make_plugin: Callable[[Handle], Plugin], history: History, feasible_ro
         assert changes is not None
         if plugin.pods_changed(prepared.cycle, pod, changes):
             seen["followed"] += 1
-            if seen["followed"] % 2:
+            if seen["followed"] == 2:
                 prepared.prepare_score(feasible)
         else:
             seen["could not follow"] += 1
@@ -239,30 +239,57 @@ def test_state_that_follows_pods_is_as_good_as_new(history: History, feasible_ro
                 event(f"plugin {number}: {what}")
 
 
+# -- What is met too seldom by chance ----------------------------------------------------------------------------------
+
+
+def _web_pods(*constraints: Manifest, **of_arriving: Any) -> History:
+    """Three zones of one node each; pods arrive in the first, one after the other and then two at once."""
+    nodes = [make.node(name, labels={ZONE: name}, taints=[make.taint("k")] if name == "a" else ()) for name in "abc"]
+    arriving = [make.pod(f"p{i}", on="a", labels=_WEB, **of_arriving) for i in range(4)]
+    spec = {"topologySpreadConstraints": list(constraints)} if constraints else {}
+    incoming = make.pod("incoming", labels=_WEB, spec=spec)
+    batches = [[("put", arriving[0])], [("put", arriving[1])], [("put", arriving[2]), ("put", arriving[3])]]
+    return History(nodes, [], incoming, batches)
+
+
+def _zones(**fields: Any) -> Manifest:
+    return {**make.spread(ZONE, hard=fields.pop("hard", True), labels=_WEB), **fields}
+
+
+@pytest.mark.parametrize(
+    ("constraints", "of_arriving"),
+    [
+        pytest.param([_zones(labelSelector={})], {}, id="a selector of everything counts no pod"),
+        pytest.param([_zones(labelSelector={}, hard=False)], {}, id="nor does it for the score"),
+        pytest.param([_zones()], {"namespace": "shop"}, id="pods of another namespace"),
+        pytest.param([_zones()], {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, id="pods being deleted"),
+        pytest.param([_zones(nodeTaintsPolicy="Honor")], {}, id="on a node that a policy leaves out"),
+        pytest.param([_zones(nodeTaintsPolicy="Honor", hard=False)], {}, id="left out of the score, too"),
+        pytest.param([_zones(hard=False)], {}, id="the score of zones"),
+        pytest.param([make.spread(HOSTNAME, hard=False, labels=_WEB)], {}, id="the score of hosts"),
+        pytest.param([_zones(maxSkew=9), _zones(hard=False)], {}, id="filter and score count with the same selector"),
+    ],
+)
+def test_spreading_follows(constraints: list[Manifest], of_arriving: dict[str, Any]) -> None:
+    assert check(PLUGINS[3], _web_pods(*constraints, **of_arriving), [0, 1, 2])["followed"] == 3
+
+
 # -- Planted bugs ------------------------------------------------------------------------------------------------------
 
 
-def _web_pods(**pod: Any) -> History:
-    nodes = [make.node(name, labels={ZONE: name}) for name in "ab"]
-    arriving = [make.pod(f"p{i}", on="a", labels={"app": "web"}) for i in range(3)]
-    incoming = make.pod("incoming", labels={"app": "web"}, spec=pod)
-    return History(nodes, [], incoming, [[("put", arriving[0])], [("put", arriving[1]), ("put", arriving[2])]])
-
-
 def test_the_comparison_sees_a_minimum_that_does_not_follow(monkeypatch: pytest.MonkeyPatch) -> None:
-    spread = make.spread(ZONE, max_skew=1, labels={"app": "web"})
-    history = _web_pods(topologySpreadConstraints=[spread])
-    assert check(PLUGINS[3], history, [0, 1])["followed"] == 2
+    history = _web_pods(_zones())
+    assert check(PLUGINS[3], history, [0, 1, 2])["followed"] == 3
     monkeypatch.setattr(ConstraintDomains, "change", lambda self, row, by: None)
     with pytest.raises(AssertionError):
-        check(PLUGINS[3], history, [0, 1])
+        check(PLUGINS[3], history, [0, 1, 2])
 
 
 def test_the_comparison_sees_a_score_that_does_not_follow(monkeypatch: pytest.MonkeyPatch) -> None:
-    term = {"weight": 5, "podAffinityTerm": make.affinity_term(ZONE, {"app": "web"})}
-    affinity = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
-    history = _web_pods(affinity=affinity)
-    assert check(PLUGINS[0], history, [0, 1]) == {"followed": 1, "could not follow": 1, "spoke": 2}
+    history = _web_pods()
+    term = {"weight": 5, "podAffinityTerm": make.affinity_term(ZONE, _WEB)}
+    history.incoming["spec"]["affinity"] = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+    assert check(PLUGINS[0], history, [0, 1, 2]) == {"followed": 2, "could not follow": 1, "spoke": 3}
     monkeypatch.setattr(AffinityScoreState, "change", lambda self, pod, row, by: True)
     with pytest.raises(AssertionError):
-        check(PLUGINS[0], history, [0, 1])
+        check(PLUGINS[0], history, [0, 1, 2])

@@ -148,16 +148,26 @@ class Cluster:
             if pod.spec.node_name == known.spec.node_name and info.shape is known.shape:
                 self._replace_in_place(known, info)
                 return
+        promised = self._promised_node(info)
         self._drop_pod(key)
         if not pod.is_terminal:
-            self._add_pod(info)
+            self._add_pod(info, promised)
 
-    def _add_pod(self, info: PodInfo) -> None:
+    def _promised_node(self, info: PodInfo) -> str:
+        """The node that the pod, which is pending, is nominated to: what its status says; or, as long as that has never
+        said anything, what was decided here and is perhaps not written yet."""
+        written = info.pod.status.nominated_node_name
+        known = self.pending.get(info.key)
+        if written or known is None or known.uid != info.uid or known.pod.status.nominated_node_name:
+            return written
+        return self.nominations.node_of(known)
+
+    def _add_pod(self, info: PodInfo, promised: str = "") -> None:
         pod = info.pod
         if not pod.spec.node_name:
             self.pending[info.key] = info
-            if pod.status.nominated_node_name:
-                self.nominations.add(info, pod.status.nominated_node_name)
+            if promised:
+                self.nominations.add(info, promised)
             return
         self._pods[info.key] = info
         row = self.table.rows.get(pod.spec.node_name)

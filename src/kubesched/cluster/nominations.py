@@ -35,6 +35,10 @@ class Nominations:
     def on(self, node_name: str) -> Sequence[PodInfo]:
         return tuple(self._by_node.get(node_name, {}).values())
 
+    def node_of(self, info: PodInfo) -> str:
+        """Empty if the pod is promised none."""
+        return self._node_of.get(info.uid, "")
+
     def node_names(self) -> Iterable[str]:
         return self._by_node.keys()
 

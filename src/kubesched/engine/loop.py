@@ -76,7 +76,9 @@ class SchedulingLoop:
         self.queue = queue
         self.schedulers = schedulers
         self.outbox = Outbox()
-        self.preemptions = PreemptionExecutor(cluster, self.outbox, self._reject_waiting, queue.activate, self.metrics)
+        self.preemptions = PreemptionExecutor(
+            cluster, self.outbox, self._reject_waiting, queue.activate, queue.reconsider_gated, self.metrics
+        )
         self.bindings: dict[str, PodBinding] = {}
         self.broken_plugins: deque[PluginError] = deque(maxlen=_FAILURES_KEPT)
         """The last plugins that broke where nothing depends on them any more, for whoever keeps a log."""

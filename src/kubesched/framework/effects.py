@@ -78,8 +78,8 @@ class RecordEvent:
 
 @dataclass(frozen=True, slots=True)
 class CallExtender:
-    """POST the body, which is JSON, to an extender. Answered with the body of the response (bytes) if its status is 200,
-    else with `Failed`; also when `timeout_s` have passed."""
+    """POST the body, which is JSON, to an extender. Answered with the body of the response (bytes) if its status is
+    200, else with `Failed`; also when `timeout_s` have passed."""
 
     extender: int
     """The extender's place in the configuration, which says how to talk TLS with it."""

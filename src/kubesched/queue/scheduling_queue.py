@@ -162,6 +162,14 @@ class SchedulingQueue:
                 from_backoff = queued.heap is not None
                 self._pods.to_active(queued, FORCE_ACTIVATE.label, now_s, from_backoff=from_backoff)
 
+    def reconsider_gated(self, keys: Iterable[PodKey], now_s: float) -> None:
+        """What held these pods back may be over. Those that are not gated stay where they are."""
+        for key in keys:
+            queued = self._pods.by_key.get(key)
+            if queued is not None and queued.is_gated:
+                self._pods.unschedulable.remove(key)
+                self._pods.requeue(queued, Requeue.AFTER_BACKOFF, FORCE_ACTIVATE.label, now_s)
+
     # -- facts about everything else -----------------------------------------------------------------------------------
 
     def move_all(

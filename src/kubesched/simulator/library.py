@@ -15,7 +15,7 @@ from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.report.report import SimulationReport
 from kubesched.simulator.run import run_simulation
-from kubesched.simulator.sequence import Simulation
+from kubesched.simulator.sequence import PlacedSequence
 
 Objects = Iterable[Mapping[str, Any]]
 Config = dict[str, Any] | str | None
@@ -24,7 +24,7 @@ Config = dict[str, Any] | str | None
 @overload
 def simulate(
     objects: Objects, sequence: Sequence[str], config: Config = None, tie_break: str = "random", seed: int = 0
-) -> Simulation: ...
+) -> PlacedSequence: ...
 
 
 @overload
@@ -53,7 +53,7 @@ def simulate(
     start_s: float | None = None,
     bind_latency_s: float = 0.0,
     start_latency_s: float = 0.0,
-) -> SimulationReport | Simulation:
+) -> SimulationReport | PlacedSequence:
     """What becomes of a cluster and its workloads, given as manifests, in virtual time.
 
     Deployments and all other workloads are expanded into pods, which are scheduled, run and end; a manifest of kind

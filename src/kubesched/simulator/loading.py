@@ -6,19 +6,20 @@ Whatever would break a run later is found here, as an error that names source, o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from kubesched.cluster import Cluster
+from msgspec.structs import replace
+
 from kubesched.model.apps import ReplicaSet, StatefulSet
-from kubesched.model.core import Namespace, Node, Pod, PodTemplateSpec, ReplicationController
+from kubesched.model.core import Namespace, Node, Pod, PodSpec, PodTemplateSpec, ReplicationController
 from kubesched.model.manifests import KINDS_WITH_WORKLOADS, Kinds, ManifestError, Manifests
 from kubesched.model.meta import KubeObject, ObjectMeta
 from kubesched.model.policy import PodDisruptionBudget, PriorityClass
 from kubesched.model.quantity import QuantityError
-from kubesched.model.requests import AmountError, node_units
+from kubesched.model.requests import AmountError, node_units, pod_resources
 from kubesched.model.selectors import SelectorError, from_label_selector
 from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.model.times import InstantError
 from kubesched.model.workloads import CronJob, DaemonSet, Deployment, DeploymentStrategy, Job
 from kubesched.plugins.volume_binding.offers import Offer, requested_storage
 from kubesched.simulator.expansion.admission import AdmissionError, admit_pod
@@ -32,7 +33,7 @@ from kubesched.simulator.virtual.kubelets import AnnotationError, duration_s, fa
 SIMULATED_KINDS: Kinds = {**KINDS_WITH_WORKLOADS, (SCENARIO_GROUP, "Scenario"): Scenario}
 
 _FIRST: tuple[type[KubeObject], ...] = (Namespace, PriorityClass, StorageClass, Node, PersistentVolume)
-_MISTAKES = (AmountError, QuantityError, SelectorError, CronError, ShareError, AnnotationError, InstantError)
+_MISTAKES = (QuantityError, SelectorError, CronError, ShareError, AnnotationError, AdmissionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,63 +60,76 @@ def load(found: Manifests) -> SimulationInput:
     steps = read_scenarios(scenarios, (item.name for item in objects if isinstance(item, Node)))
     for step in steps:
         for item in step.objects:
-            check(item, None, scenarios[0][1])
+            check(item, None, step.source)
     ordered = tuple(sorted(objects, key=_place_in_order))
     return SimulationInput(ordered, tuple(steps), found.sources)
 
 
 def check(item: KubeObject, classes: dict[str, PriorityClass] | None, source: str) -> None:
     """Looks at everything in the object that a run will read. Without `classes`, priorities are not looked at."""
-    where = f"{type(item).__name__} {item.key}"
     try:
         _check_kind(item)
         for path, template in _templates(item):
-            _check_pod(Pod(ObjectMeta("probe", "default"), template.spec), template.metadata, path, where, source)
+            _check_pod(template.metadata, template.spec, path)
         if isinstance(item, Pod):
-            _check_pod(item, item.metadata, "", where, source)
+            _check_pod(item.metadata, item.spec, "")
             if classes is not None and not item.spec.node_name and not item.is_terminal:
-                admit_pod(item, classes)
-    except AdmissionError as refusal:
-        raise ManifestError(source, where, f"spec.priorityClassName: {refusal}") from None
+                with _in_field("spec.priorityClassName"):
+                    admit_pod(item, classes)
+    except _FieldError as mistake:
+        raise ManifestError(source, f"{type(item).__name__} {item.key}", str(mistake)) from None
+
+
+class _FieldError(ValueError):
+    """A field cannot be understood; says which and why."""
+
+
+@contextmanager
+def _in_field(path: str) -> Iterator[None]:
+    """Mistakes in here are told with the field; amounts know their own, below the path."""
+    try:
+        yield
+    except AmountError as mistake:
+        raise _FieldError(f"{path}{mistake}") from None
     except _MISTAKES as mistake:
-        raise ManifestError(source, where, str(mistake)) from None
+        raise _FieldError(f"{path}: {mistake}") from None
 
 
 def _check_kind(item: KubeObject) -> None:
     match item:
         case Node():
-            node_units(item.status.allocatable, "status.allocatable")
-            node_units(item.status.capacity, "status.capacity")
+            with _in_field(""):
+                node_units(item.status.allocatable, "status.allocatable")
+                node_units(item.status.capacity, "status.capacity")
         case CronJob():
-            CronSchedule.parse(item.spec.schedule, item.spec.time_zone or "UTC")
+            with _in_field("spec"):
+                CronSchedule.parse(item.spec.schedule, item.spec.time_zone or "UTC")
         case Deployment():
-            rolling_limits(item.spec.strategy or DeploymentStrategy(), 1)
+            with _in_field("spec.strategy.rollingUpdate"):
+                rolling_limits(item.spec.strategy or DeploymentStrategy(), 1)
         case PodDisruptionBudget():
-            from_label_selector(item.spec.selector)
-            for value in (item.spec.min_available, item.spec.max_unavailable):
-                share_of(value or 0, 1, rounding_up=True)
+            with _in_field("spec.selector"):
+                from_label_selector(item.spec.selector)
+            with _in_field("spec.minAvailable"):
+                share_of(item.spec.min_available or 0, 1, rounding_up=True)
+            with _in_field("spec.maxUnavailable"):
+                share_of(item.spec.max_unavailable or 0, 1, rounding_up=True)
         case PersistentVolumeClaim():
-            requested_storage(item)
+            with _in_field("spec.resources.requests.storage"):
+                requested_storage(item)
         case PersistentVolume():
-            Offer.of(item)
+            with _in_field("spec.capacity.storage"):
+                Offer.of(item)
 
 
-def _check_pod(pod: Pod, metadata: ObjectMeta, path: str, where: str, source: str) -> None:
-    """`path` is where the pod's spec hangs in the object."""
-    try:
+def _check_pod(metadata: ObjectMeta, spec: PodSpec, path: str) -> None:
+    """`path` is where the two hang in the object."""
+    with _in_field(f"{path}metadata.annotations"):
         duration_s(metadata)
         fails(metadata)
-        spec_only = Pod(ObjectMeta("probe", "default"), pod.spec)
-        probe = Cluster()
-        probe.put(spec_only)
-        if not pod.spec.node_name and not pod.spec.priority_class_name:
-            probe.put(admit_pod(spec_only, {}))
-    except AmountError as mistake:
-        raise ManifestError(source, where, f"{path}{mistake}") from None
-    except SelectorError as mistake:
-        raise ManifestError(source, where, f"{path}spec.affinity: {mistake}") from None
-    except AnnotationError as mistake:
-        raise ManifestError(source, where, f"{path}metadata.annotations: {mistake}") from None
+    with _in_field(path):
+        pod_resources(Pod(ObjectMeta("probe", "default"), spec))
+        pod_resources(admit_pod(Pod(spec=replace(spec, priority_class_name="")), {}))
 
 
 def _templates(item: KubeObject) -> Iterator[tuple[str, PodTemplateSpec]]:

@@ -62,7 +62,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Simulation:
+class PlacedSequence:
     """Every step of a run, in order."""
 
     steps: list[Step] = field(default_factory=list)
@@ -77,7 +77,7 @@ def simulate(
     config: dict[str, Any] | str | None = None,
     tie_break: str = "random",
     seed: int = 0,
-) -> Simulation:
+) -> PlacedSequence:
     """Schedules the pods `namespace/name` of the sequence, which are among the objects, in this order.
 
     `tie_break` is "name" (the lowest name wins) or "random" (by the seed). All nodes are looked at, unless the
@@ -97,7 +97,7 @@ class SequenceRun:
     """A cluster that fills up step by step."""
 
     def __init__(self, cluster: Cluster, schedulers: Mapping[str, Scheduler]) -> None:
-        self.simulation = Simulation()
+        self.simulation = PlacedSequence()
         self._cluster = cluster
         self._schedulers = schedulers
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 from device_clusters import (
     Attempt,
@@ -20,6 +21,7 @@ from device_clusters import (
 )
 
 from kubesched.framework import Cycle, Status
+from kubesched.framework.nodes import RowArray
 from kubesched.framework.status import Code
 from kubesched.plugins.dynamic_resources.effects import DeallocateClaim, DeleteResourceClaim
 from kubesched.plugins.dynamic_resources.state import StateNotFoundError
@@ -40,8 +42,8 @@ class Rejections:
     def explicit(self) -> Mapping[str, Status]:
         return self._statuses
 
-    def resolvable_rows(self) -> list[int]:
-        return []
+    def resolvable_rows(self) -> RowArray:
+        return np.zeros(0, dtype=np.intp)
 
 
 def post_filter(attempt: Attempt, **others: Status) -> Status:

@@ -42,7 +42,6 @@ def test_the_last_time_in_a_span() -> None:
 
 
 def test_a_time_zone_moves_the_time_and_skips_what_its_clocks_skip() -> None:
-    pytest.importorskip("zoneinfo")
     try:
         schedule = CronSchedule.parse("30 2 * * *", "Europe/Berlin")
     except CronError:

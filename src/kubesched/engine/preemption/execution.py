@@ -35,12 +35,14 @@ class PreemptionExecutor:
         outbox: Outbox,
         reject_waiting: RejectWaiting,
         activate: Activate,
+        reconsider: Activate,
         metrics: LoopMetrics,
     ) -> None:
         self._cluster = cluster
         self._outbox = outbox
         self._reject_waiting = reject_waiting
         self._activate = activate
+        self._reconsider = reconsider
         self._metrics = metrics
         self._started_s: dict[str, float] = {}
         self._under_way: dict[str, int] = {}
@@ -84,6 +86,8 @@ class PreemptionExecutor:
 
         def last_answered(answer: object, now_s: float) -> None:
             self._finish(preemptor, failed=isinstance(answer, Failed) and not answer.is_gone, now_s=now_s)
+            if not any(victim.uid == self._uid_on_node(victim.key) for victim in (*first, last)):
+                self._reconsider([preemptor.key], now_s)  # no victim's leaving is still to come that would call it
 
         def send_last() -> None:
             self._last_victim[preemptor.uid] = last.key
@@ -101,6 +105,10 @@ class PreemptionExecutor:
         self._metrics.preemption_ended(is_error=failed, started_s=self._started_s.pop(preemptor.uid))
         if failed:
             self._activate([preemptor.key], now_s)
+
+    def _uid_on_node(self, key: PodKey) -> str | None:
+        known = self._cluster.placed.get(key)
+        return None if known is None else known.uid
 
     def _send(
         self, preemptor: PodInfo, victim: PodInfo, node_name: str, answered: Callable[[object, float], None]

@@ -34,6 +34,8 @@ class ScenarioStep:
 
     at_s: float
     verb: str
+    source: str
+    """The file it stands in."""
     node_names: tuple[str, ...] = ()
     objects: tuple[KubeObject, ...] = ()
     deleted: tuple[tuple[type[KubeObject], str], ...] = ()
@@ -85,13 +87,13 @@ def _step(event: ScenarioEvent, place: _Place, known: set[str]) -> ScenarioStep:
         raise place.mistake(f"exactly one of {listed} is expected; {found}")
     verb = set_verbs[0]
     if event.add_nodes is not None:
-        return ScenarioStep(at_s, verb, objects=tuple(_nodes(event.add_nodes, place, known)))
+        return ScenarioStep(at_s, verb, place.source, objects=tuple(_nodes(event.add_nodes, place, known)))
     if event.apply is not None:
-        return ScenarioStep(at_s, verb, objects=_applied(event.apply, place))
+        return ScenarioStep(at_s, verb, place.source, objects=_applied(event.apply, place))
     if event.delete is not None:
-        return ScenarioStep(at_s, verb, deleted=tuple(_deleted(event.delete, place)))
+        return ScenarioStep(at_s, verb, place.source, deleted=tuple(_deleted(event.delete, place)))
     names: OneOrMore = getattr(event, verb)
-    return ScenarioStep(at_s, verb, node_names=(names,) if isinstance(names, str) else names)
+    return ScenarioStep(at_s, verb, place.source, node_names=(names,) if isinstance(names, str) else names)
 
 
 def _time(text: str, place: _Place) -> float:

@@ -18,7 +18,11 @@ LEFT = "nothing is left behind"
 
 
 def check_content(sim: Simulation) -> None:
-    """No pod that waits fits anywhere, nor could make room for itself, judged from the server's objects alone."""
+    """No pod that waits fits anywhere, nor could make room for itself, judged from the server's objects alone.
+
+    In strict runs, room is not asked for: what a plugin says against evictions is not remembered as a reason to wait
+    for, in kube-scheduler neither, so that a change which makes evictions possible moves nobody.
+    """
     cluster = Cluster.from_objects(sim.server.everything())
     schedulers = build_schedulers(cluster, sim.configuration, ByName(), registry=sim.registry)
     for info in list(cluster.pending.values()):
@@ -30,7 +34,7 @@ def check_content(sim: Simulation) -> None:
         decision = scheduler.decide(info)
         if decision.node_name:
             raise Violation(SCHEDULED, f"{info.name} waits {_where(sim, info.uid)}, and fits on {decision.node_name}")
-        if decision.preemption is not None:
+        if decision.preemption is not None and not sim.options.number("strict"):
             victims = ", ".join(victim.name for victim in decision.preemption.victims)
             room = f"could preempt {victims} on {decision.preemption.node_name}"
             raise Violation(SCHEDULED, f"{info.name} waits {_where(sim, info.uid)}, and {room}")
