@@ -8,12 +8,15 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kubesched.config import default
+from kubesched.config import default, load
 from kubesched.engine.build import build_loop
 from kubesched.engine.class_cache.pod_class import PodClass
 from kubesched.engine.select import Seeded
+from kubesched.framework import OK, Cycle, Handle, NodeInfo, NodeTable, PodInfo, PreFilterResult, Status
+from kubesched.framework.status import SKIP
 from kubesched.model import manifests
 from kubesched.model.core import Pod
+from kubesched.plugins.registry import REGISTRY
 from kubesched.testing import make, strategies
 from kubesched.testing.make import Manifest
 from kubesched.testing.world import World
@@ -80,3 +83,31 @@ def test_classes_are_really_kept() -> None:
     scheduler = world.loop.schedulers["default-scheduler"]
     assert scheduler.n_decided_by_class == 4  # all but the first
     assert all(isinstance(pod, Pod) for pod in world.pods.values())
+
+
+class Moody:
+    """A plugin from outside whose silence depends on the pods there are, and that does not say so."""
+
+    name = "Moody"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        pass
+
+    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        return PreFilterResult(OK if nodes.pod_counts.sum() >= 3 else SKIP)
+
+    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+        return Status.unschedulable("enough")
+
+
+def test_a_plugin_that_does_not_say_what_it_depends_on_is_asked_for_every_pod() -> None:
+    config: dict[str, Any] = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": "Moody"}]}}}],
+    }
+    registry = REGISTRY.merged_with({"Moody": Moody})
+    world = World(build_loop(load(config, "test"), Seeded(1), registry=registry))
+    world.add(*manifests.from_dicts([make.node("a"), *(make.pod(f"p{i}") for i in range(6))]).objects)
+    world.run()
+    assert len(world.bound) == 3

@@ -37,7 +37,15 @@ STORABLE = st.builds(Quantity, st.integers(-MAX_INT64 * NANO, MAX_INT64 * NANO),
 def test_a_printed_quantity_reads_back_as_the_same(amount: Quantity) -> None:
     printed = str(amount)
     assert quantity.parse(printed) == amount
+    if amount.notation is Notation.BINARY_SI and printed.lstrip("-").isdigit():
+        # Bytes that are no multiple of 1024 are printed without a suffix, which is read as decimal: `3125000` as `3125k`.
+        printed = str(Quantity(amount.nanos, Notation.DECIMAL_SI))
     assert str(quantity.parse(printed)) == printed
+
+
+def test_binary_amounts_that_need_no_suffix_are_read_as_decimal_ones() -> None:
+    assert str(Quantity(3_125_000 * NANO, Notation.BINARY_SI)) == "3125000"
+    assert str(quantity.parse("3125000")) == "3125k"
 
 
 @relaxed

@@ -18,7 +18,7 @@ from kubesched.engine.permit import WaitingPod
 from kubesched.engine.plugin_call import PluginError, guarded
 from kubesched.engine.profile import Profile
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.effects import PatchPodStatus
+from kubesched.framework.effects import Failed, PatchPodStatus
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.stages import PreBind
 from kubesched.framework.status import OK, Status
@@ -36,6 +36,18 @@ class WaitForPermit:
 @dataclass(frozen=True, slots=True)
 class PermitPassed:
     """The pod can no longer be called unschedulable: whatever fails from here on is an error. Not answered."""
+
+    prepares: bool
+    """Whether prebind plugins have something to do. Until they are done, the binding can be called off."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreBindOver:
+    """The binding can no longer be called off. Not answered."""
+
+
+CALLED_OFF = Failed("context canceled")
+"""What a prebind plugin is answered when its pod has to make room for another."""
 
 
 def bind_pod(
@@ -55,11 +67,12 @@ def bind_pod(
         assert isinstance(answer, Status)
         if not answer.is_success:
             return answer
-    yield PermitPassed()
+    yield PermitPassed(prepares=bool(preparing))
     if preparing:
         status = yield from timed_steps(profile, "PreBind", _pre_bind(preparing, cycle, pod, node_name))
         if not status.is_success:
             return status
+        yield PreBindOver()
     if extenders:
         status = yield from bind_by_extender(extenders, pod, node_name)
         if not status.is_skip:

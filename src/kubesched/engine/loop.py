@@ -20,7 +20,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesched.cluster import Cluster
-from kubesched.engine.bind import BindingSteps, PermitPassed, WaitForPermit, bind_pod, run_post_bind
+from kubesched.engine.bind import (
+    CALLED_OFF,
+    BindingSteps,
+    PermitPassed,
+    PreBindOver,
+    WaitForPermit,
+    bind_pod,
+    run_post_bind,
+)
 from kubesched.engine.cycle import Decision, Scheduler
 from kubesched.engine.extender import HTTPExtender, PausedCycles
 from kubesched.engine.failure import FailureHandler
@@ -60,6 +68,10 @@ class PodBinding:
     waiting_since_s: float
     started_s: float
     """When the attempt began, by the clock of the metrics."""
+    is_preparing: bool = False
+    """Prebind plugins are at work: until they are done, the binding can be called off."""
+    is_preempted: bool = False
+    """It is called off: another pod takes the place."""
 
 
 class SchedulingLoop:
@@ -204,8 +216,8 @@ class SchedulingLoop:
         preemption = decision.preemption
         if preemption is not None:
             self.preemptions.start(queued.info, preemption)
-            for binding in [b for b in self.bindings.values() if b.waiting is not None and b.waiting.rejection]:
-                self._check_permit(binding, now_s)
+            for binding in [b for b in self.bindings.values() if b.is_preempted]:
+                self._call_off(binding, now_s)
 
     def _send_requests(self, scheduler: Scheduler) -> None:
         """What plugins ask for outside of a binding cycle, without waiting for it."""
@@ -248,7 +260,12 @@ class SchedulingLoop:
                 answer = None
                 if isinstance(action, PermitPassed):
                     binding.waiting = None
+                    binding.is_preparing = action.prepares
                     self.queue.done(binding.assumed.uid)
+                elif isinstance(action, PreBindOver):
+                    binding.is_preparing = False
+                elif binding.is_preempted:
+                    answer = CALLED_OFF
                 elif isinstance(action, WaitForPermit):
                     self._check_permit(binding, now_s)
                     return
@@ -258,13 +275,17 @@ class SchedulingLoop:
                 elif isinstance(action, PatchPodStatus):
                     self.outbox.send(action)
                 else:
-                    self.outbox.send(action, lambda found, at_s: self._advance(binding, found, at_s))
+                    self.outbox.send(action, lambda found, at_s: self._answered(binding, found, at_s))
                     return
         except StopIteration as end:
             status: Status = end.value
         except PluginError as bug:
             status = Status.error(bug.message).by(bug.plugin)
         self._finish(binding, status, now_s)
+
+    def _answered(self, binding: PodBinding, answer: object, now_s: float) -> None:
+        if self.bindings.get(binding.assumed.uid) is binding:  # else it was called off in the meantime
+            self._advance(binding, answer, now_s)
 
     def _finish(self, binding: PodBinding, status: Status, now_s: float) -> None:
         """Step 7."""
@@ -322,10 +343,19 @@ class SchedulingLoop:
 
     def _reject_waiting(self, victim: PodInfo, plugin: str) -> bool:
         binding = self.bindings.get(victim.uid)
-        if binding is None or binding.waiting is None:
+        if binding is None or (binding.waiting is None and not binding.is_preparing):
             return False
-        binding.waiting.preempt(plugin, "preempted")
+        if binding.waiting is not None:
+            binding.waiting.preempt(plugin, "preempted")
+        binding.is_preempted = True
         return True
+
+    def _call_off(self, binding: PodBinding, now_s: float) -> None:
+        """The pod has to leave its place before it came there."""
+        if binding.waiting is not None:
+            self._check_permit(binding, now_s)
+        else:
+            self._advance(binding, CALLED_OFF, now_s)
 
     def reject_if_waiting(self, info: PodInfo, now_s: float) -> bool:
         """The pod is being deleted: if it waits for a permit, its binding ends here."""

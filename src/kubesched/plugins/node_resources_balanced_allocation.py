@@ -74,8 +74,14 @@ class NodeResourcesBalancedAllocation:
         uses = self._uses.on_node(found.resources, node)
         if uses is None:
             return int(self.score(cycle, pod, self._handle.nodes.take(np.array([node.row])))[0])
-        with_pod = node_balance([_share(requested, allocatable) for _, allocatable, _, requested in uses])
-        without_pod = node_balance([_share(allocated, allocatable) for _, allocatable, allocated, _ in uses])
+        shares_with: list[float] = []
+        shares_without: list[float] = []
+        for _, allocatable, allocated, requested in uses:
+            # Divided as floats, as columns are: whole numbers would be rounded once less.
+            total = float(allocatable)
+            shares_with.append(requested / total if requested < allocatable else 1.0)
+            shares_without.append(allocated / total if allocated < allocatable else 1.0)
+        with_pod, without_pod = node_balance(shares_with), node_balance(shares_without)
         return _HALF + (_HALF + with_pod - without_pod) // 2
 
     def _resources_for(self, pod: PodInfo) -> BalancedResources:
@@ -125,19 +131,14 @@ def _deviation(fractions: Sequence[FloatArray], present: Sequence[BoolArray]) ->
 def node_balance(shares: Sequence[float]) -> int:
     """As `balance`, for one node, from the shares that are used of the resources it has."""
     count = len(shares)
-    if count < 2:
-        return MAX_NODE_SCORE
     if count == 2:
         deviation = abs((shares[0] - shares[1]) / 2)
+    elif count < 2:
+        return MAX_NODE_SCORE
     else:
         mean = _total_in_order(shares) / count
         deviation = math.sqrt(_total_in_order([(share - mean) * (share - mean) for share in shares]) / count)
     return int((1 - deviation) * float(MAX_NODE_SCORE))
-
-
-def _share(used: int, allocatable: int) -> float:
-    # Through floats, as columns are divided: whole numbers would be rounded once less.
-    return 1.0 if used >= allocatable else float(used) / float(allocatable)
 
 
 def _total_in_order(numbers: Sequence[float]) -> float:

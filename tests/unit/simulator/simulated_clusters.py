@@ -13,7 +13,7 @@ from kubesched.simulator.ledger import PodRecord
 from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.run import run_simulation
-from kubesched.simulator.virtual.cluster import VirtualCluster
+from kubesched.simulator.virtual.cluster import Progress, VirtualCluster
 from kubesched.testing.make import Manifest
 
 
@@ -74,9 +74,9 @@ def objects(*items: Manifest) -> list[KubeObject]:
     return manifests.from_dicts(items, kinds=SIMULATED_KINDS).objects
 
 
-def run(*items: Manifest, tie_break: str = "name", **options: Any) -> VirtualCluster:
+def run(*items: Manifest, tie_break: str = "name", progress: Progress | None = None, **options: Any) -> VirtualCluster:
     given = load(manifests.from_dicts(items, "test", kinds=SIMULATED_KINDS))
-    return run_simulation(given, default(), SimulationOptions(tie_break=tie_break, **options))
+    return run_simulation(given, default(), SimulationOptions(tie_break=tie_break, **options), progress=progress)
 
 
 def pods(cluster: VirtualCluster) -> list[Pod]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 import numpy as np
 
@@ -102,36 +103,38 @@ def _assemble(
 
 
 def _sort_filters(profile: Profile, cycle: Cycle, pod: PodInfo, steps: _Sorted) -> bool:
-    """False if one of the plugins has to be asked anew for every pod."""
+    """False if one of the plugins has to be asked anew for every pod: also one that has nothing to say about this one,
+    because of the pods there are now perhaps."""
     for step in profile.filter:
+        scope = step.scope_for(pod)
+        if not _can_be_kept(scope, step.name, profile):
+            return False
         if step.name in cycle.skip_filter:
             continue
-        match step.scope_for(pod):
-            case Scope.NODE:
-                steps.node_filters.append(step)
-            case Scope.ROW if step.filter_node is not None:
-                steps.row_filters.append(step)
-            case Scope.CLUSTER if step.name in profile.followers:
-                steps.cluster_filters.append(step)
-            case _:
-                return False
+        if scope is Scope.ROW and step.filter_node is None:
+            return False
+        kinds = {Scope.NODE: steps.node_filters, Scope.ROW: steps.row_filters, Scope.CLUSTER: steps.cluster_filters}
+        kinds[scope].append(step)
     return True
 
 
 def _sort_scores(profile: Profile, cycle: Cycle, pod: PodInfo, steps: _Sorted) -> bool:
     for step in profile.score:
+        scope = step.scope_for(pod)
+        if not _can_be_kept(scope, step.name, profile):
+            return False
         if step.name in cycle.skip_score:
             continue
-        match step.scope_for(pod):
-            case Scope.NODE:
-                steps.node_scores.append(step)
-            case Scope.ROW if step.score_node is not None:
-                steps.row_scores.append(step)
-            case Scope.CLUSTER if step.name in profile.followers:
-                steps.cluster_scores.append(step)
-            case _:
-                return False
+        if scope is Scope.ROW and step.score_node is None:
+            return False
+        kinds = {Scope.NODE: steps.node_scores, Scope.ROW: steps.row_scores, Scope.CLUSTER: steps.cluster_scores}
+        kinds[scope].append(step)
     return True
+
+
+def _can_be_kept(scope: Scope | None, plugin: str, profile: Profile) -> TypeGuard[Scope]:
+    """Whether it is known when the plugin's answer goes stale."""
+    return scope is not None and (scope is not Scope.CLUSTER or plugin in profile.followers)
 
 
 def _passing(cluster: Cluster, cycle: Cycle, pod: PodInfo, filters: list[FilterStep], among: BoolArray) -> BoolArray:

@@ -2,7 +2,7 @@
 
 All victims but the last are evicted at once, the last one when these are done. Until then the preemptor is
 *preempting* and not let into the queue again, so that it does not preempt twice; if an eviction fails, it is let in at
-once. A victim that waits for a permit is turned down there instead of deleted.
+once. A victim that waits for a permit, or for its volumes, is turned down there instead of deleted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubesched.model.core import PodCondition
 from kubesched.model.meta import PodKey
 
 RejectWaiting = Callable[[PodInfo, str], bool]
-"""(victim, plugin) -> whether it was waiting for a permit, and is turned down now."""
+"""(victim, plugin) -> whether it was not yet to be bound, and is turned down now."""
 
 Activate = Callable[[Iterable[PodKey], float], None]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +29,7 @@ NodeUse = tuple[int, int, int, int]
 """(weight, allocatable, allocated, requested) of one resource on one node; as in `ResourceUse`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredResource:
+class ScoredResource(NamedTuple):
     """A resource that counts for a pod, and how much the pod asks for."""
 
     name: str
@@ -82,8 +82,7 @@ class ResourceUses:
         such that arithmetic on 64 bits may come out differently."""
         uses: list[NodeUse] = []
         nonzero = self._nonzero
-        for resource in resources:
-            name = resource.name
+        for name, weight, asked in resources:
             allocatable = node.allocatable(name)
             if allocatable == 0:
                 if name not in _ALWAYS_COUNTED and self._has_devices(name):
@@ -95,10 +94,10 @@ class ResourceUses:
                 allocated = node.nonzero_memory_bytes
             else:
                 allocated = node.requested(name)
-            requested = allocated + resource.asked
+            requested = allocated + asked
             if not (0 < allocatable < _LARGE and 0 <= allocated <= requested < _LARGE):
                 return None
-            uses.append((resource.weight, allocatable, allocated, requested))
+            uses.append((weight, allocatable, allocated, requested))
         return uses
 
     def _has_devices(self, resource: str) -> bool:

@@ -1,7 +1,7 @@
 """An API server, as far as a scheduler meets one: objects with resource versions, a log of changes for each kind, and
 the writes that a scheduler makes, refused where the real one would refuse them.
 
-It does what it is asked at once and never errs. What goes wrong between it and the scheduler is the business of `watch`
+The extender is reached through it, too. It does what it is asked at once and never errs. What goes wrong between it and the scheduler is the business of `watch`
 (what it says) and `wire` (what it is asked).
 """
 
@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, PatchPodStatus
+from kubesched.framework.effects import BindPod, CallExtender, Done, EvictPod, Failed, PatchPodStatus
 from kubesched.model.core import Node, Pod, PodCondition
 from kubesched.model.meta import KubeObject, PodKey
 from kubesched.model.policy import PodDisruptionBudget
 from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.model.volume_claims import BOUND_BY_CONTROLLER_ANNOTATION, SELECTED_NODE_ANNOTATION
 from kubesched.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
+from kubesched.testing.chaos.extender import answer_call
 
 NAMESPACE = "default"
 DELETED_AT = "2026-01-01T00:00:00Z"
@@ -61,14 +62,14 @@ class ApiServerModel:
         self.logs: dict[str, list[LoggedChange]] = {kind: [] for kind in KINDS}
         self.bindings: list[RecordedBinding] = []
         """Every binding of a scheduler that was carried out, in order."""
-        self.handlers: dict[type, Handler] = {
+        self._handlers: dict[type, Handler] = {
             BindPod: self._bind,
             EvictPod: self._evict,
             PatchPodStatus: self._patch,
             BindVolumeToClaim: self._bind_volume,
             SelectNodeForClaim: self._select_node,
+            CallExtender: lambda call: answer_call(call, self._bind),
         }
-        """By the type of an action, who carries it out and answers. Other servers (extenders) can be added."""
 
     # -- what anybody can do -------------------------------------------------------------------------------------------
 
@@ -125,7 +126,7 @@ class ApiServerModel:
 
     def carry_out(self, action: object) -> object:
         """The answer, which an action that needs none has too."""
-        return self.handlers[type(action)](action)
+        return self._handlers[type(action)](action)
 
     def _bind(self, action: BindPod) -> object:
         pod = self.all(Pod).get(action.pod)

@@ -4,7 +4,8 @@
 checks that what can be scheduled is. Both raise `Violation`.
 
 Options (first line of a trace): `seed` for ties between nodes (0: by name), `strict=1` for a queue that never flushes
-pods just because they waited long, so that a change that moved nobody shows; `permit=1` for the Turnstile plugin.
+pods just because they waited long, so that a change that moved nobody shows; `permit=1` for the Turnstile plugin;
+`extender=1` for an extender that filters and prioritizes, `extender=2` for one that binds, too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from kubesched.plugins.registry import REGISTRY
 from kubesched.testing.chaos.api_server import ApiServerModel
 from kubesched.testing.chaos.checks import Checks
 from kubesched.testing.chaos.checks.violation import Violation
+from kubesched.testing.chaos.extender import extender_settings
 from kubesched.testing.chaos.finale import finish
 from kubesched.testing.chaos.manifest import STORAGE_CLASSES
 from kubesched.testing.chaos.shell import ChaosShell
@@ -31,6 +33,7 @@ from kubesched.testing.chaos.trace import ChaosStep, TraceError
 from kubesched.testing.chaos.turnstile import Turnstile
 from kubesched.testing.chaos.wire import Wire
 
+_BINDS = 2
 NEVER_S = 1e9
 """Longer than any run."""
 
@@ -81,7 +84,7 @@ class Simulation:
 
     @property
     def configuration(self) -> KubeSchedulerConfiguration:
-        return _configuration(bool(self.options.number("permit")))
+        return _configuration(bool(self.options.number("permit")), self.options.number("extender"))
 
     @property
     def registry(self) -> Registry:
@@ -98,13 +101,15 @@ class Simulation:
 
 
 @cache
-def _configuration(with_permit: bool) -> KubeSchedulerConfiguration:
+def _configuration(with_permit: bool, extender: int) -> KubeSchedulerConfiguration:
     profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
     if with_permit:
         profile["plugins"] = {"permit": {"enabled": [{"name": Turnstile.name}]}}
-    data = {
+    data: dict[str, Any] = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "profiles": [profile],
     }
+    if extender:
+        data["extenders"] = [extender_settings(binds=extender == _BINDS)]
     return load(data, "chaos")

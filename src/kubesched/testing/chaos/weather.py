@@ -24,6 +24,7 @@ def options_for(seed: int) -> ChaosStep:
         seed=seed if random.random() < 0.7 else 0,
         strict=int(random.random() < 0.5),
         permit=int(random.random() < 0.3),
+        extender=random.choice((0, 0, 0, 0, 0, 1, 2)),
     )
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kubesched.framework.effects import BindPod, Effect, EvictPod, Failed, PatchPodStatus
+from kubesched.framework.effects import BindPod, CallExtender, Effect, EvictPod, Failed, PatchPodStatus
 from kubesched.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
 from kubesched.testing.chaos.api_server import ApiServerModel
+from kubesched.testing.chaos.extender import pod_name_in
 
 Answer = Callable[[int, object], None]
 """(number of the effect, answer) -> None"""
@@ -104,7 +105,7 @@ class Wire:
 
 
 def name_of(action: object) -> str:
-    """`bind p0`, `evict p1`: how steps speak of a request. Empty for what is no request."""
+    """`bind/p0`, `evict/p1`: how steps speak of a request. Empty for what is no request."""
     if isinstance(action, BindPod | EvictPod | PatchPodStatus):
         verb = {BindPod: "bind", EvictPod: "evict", PatchPodStatus: "patch"}[type(action)]
         return f"{verb}/{action.pod.rpartition('/')[2]}"
@@ -112,4 +113,6 @@ def name_of(action: object) -> str:
         return f"volume/{action.volume_name}"
     if isinstance(action, SelectNodeForClaim):
         return f"claim/{action.claim_name}"
+    if isinstance(action, CallExtender):
+        return f"{action.verb}-call/{pod_name_in(action)}"
     return ""

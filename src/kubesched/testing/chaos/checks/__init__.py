@@ -15,13 +15,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubesched.cluster.self_check import self_check
-from kubesched.framework.effects import BindPod
 from kubesched.model.core import Node, Pod
 from kubesched.testing.chaos.checks.bindings import BindingsSeen
 from kubesched.testing.chaos.checks.capacity import CapacityLedger
 from kubesched.testing.chaos.checks.places import check_places
 from kubesched.testing.chaos.checks.same_answer import SameAnswer
 from kubesched.testing.chaos.checks.violation import Violation
+from kubesched.testing.chaos.extender import binding_in
 from kubesched.testing.chaos.trace import ChaosStep
 from kubesched.testing.chaos.wire import WireRequest
 
@@ -63,9 +63,9 @@ class Checks:
         self._capacity.excuse(name)
 
     def outcome_unknown(self, request: WireRequest) -> None:
-        action = request.effect.action
-        if isinstance(action, BindPod):
-            self.excuse(action.node_name)
+        binding = binding_in(request.effect.action)
+        if binding is not None:
+            self.excuse(binding.node_name)
 
     def restarted(self, sim: Simulation, *, lag: int) -> None:
         """A loop that begins with old news may bind to a place that is taken."""

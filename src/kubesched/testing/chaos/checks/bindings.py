@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kubesched.framework.effects import BindPod, Done, Effect
+from kubesched.framework.effects import Done, Effect
 from kubesched.testing.chaos.checks.violation import Violation
+from kubesched.testing.chaos.extender import BOUND_BY_EXTENDER, binding_in
 
 ONCE = "no pod is bound twice"
 LEADING = "nothing is written after leadership was lost"
@@ -25,16 +26,16 @@ class BindingsSeen:
     def sent(self, effect: Effect, *, holds_lease: bool) -> None:
         if not holds_lease:
             raise Violation(LEADING, f"{effect.action}")
-        action = effect.action
-        if not isinstance(action, BindPod):
+        binding = binding_in(effect.action)
+        if binding is None:
             return
-        if action.uid in self.done:
-            raise Violation(ONCE, f"{action.uid} is bound already, and is to be bound to {action.node_name}")
-        if action.uid in self._open.values():
-            raise Violation(ONCE, f"{action.uid} is being bound already, and is to be bound to {action.node_name}")
-        self._open[effect.id] = action.uid
+        if binding.uid in self.done:
+            raise Violation(ONCE, f"{binding.uid} is bound already, and is to be bound to {binding.node_name}")
+        if binding.uid in self._open.values():
+            raise Violation(ONCE, f"{binding.uid} is being bound already, and is to be bound to {binding.node_name}")
+        self._open[effect.id] = binding.uid
 
     def answered(self, effect_id: int, answer: object) -> None:
         uid = self._open.pop(effect_id, None)
-        if uid is not None and isinstance(answer, Done):
+        if uid is not None and (isinstance(answer, Done) or answer == BOUND_BY_EXTENDER):
             self.done.add(uid)

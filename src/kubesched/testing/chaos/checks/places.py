@@ -32,11 +32,11 @@ def check_places(loop: SchedulingLoop, told: Iterable[KubeObject]) -> None:
         elif not found:
             raise Violation(INVARIANT, f"{pod.name} waits for a node, but is nowhere")
     for uid, found in places.items():
-        if any(place not in _BINDING for place in found):
+        if any(place not in _UNDER_WAY for place in found):
             raise Violation(INVARIANT, f"{uid} does not wait for a node, but is {' and '.join(found)}")
 
 
-_BINDING = ("waiting", "binding", "assumed")
+_UNDER_WAY = ("asking an extender", "waiting", "binding", "assumed")
 """Where a pod may be for a while after it was deleted or bound: until what is under way comes to its end."""
 
 
@@ -57,7 +57,9 @@ def _places(loop: SchedulingLoop) -> dict[str, list[str]]:
         for queued in pods:
             places[queued.uid].append(name)
     for queued in contents.in_flight:
-        if queued.uid not in bindings or bindings[queued.uid].waiting is None:
+        if loop.paused is not None and queued.uid in loop.paused:
+            places[queued.uid].append("asking an extender")
+        elif queued.uid not in bindings or bindings[queued.uid].waiting is None:
             places[queued.uid].append("in flight")
     for uid, binding in bindings.items():
         places[uid].append("binding" if binding.waiting is None else "waiting")
