@@ -45,6 +45,11 @@ up: setup
 FAMILIES ?= basic node-affinity topology-spreading anti-affinity preferred-affinity preferred-anti-affinity \
 	affinity preemption-async unschedulable mixed-churn daemonset
 
+# Looks for new cases that break a property.
+.PHONY: fuzz
+fuzz: setup
+	KUBESCHED_HYPOTHESIS=fuzz $(BIN)/pytest tests/property
+
 bench: setup
 	$(BIN)/kubesched bench $(FAMILIES)
 	$(BIN)/pytest -n0 benchmarks

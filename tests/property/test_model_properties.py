@@ -38,7 +38,7 @@ def test_a_printed_quantity_reads_back_as_the_same(amount: Quantity) -> None:
     printed = str(amount)
     assert quantity.parse(printed) == amount
     if amount.notation is Notation.BINARY_SI and printed.lstrip("-").isdigit():
-        # Bytes that are no multiple of 1024 are printed without a suffix, which is read as decimal: `3125000` as `3125k`.
+        # Bytes that are no multiple of 1024 have no suffix, and are read as decimal: `3125000` as `3125k`.
         printed = str(Quantity(amount.nanos, Notation.DECIMAL_SI))
     assert str(quantity.parse(printed)) == printed
 

@@ -110,10 +110,9 @@ class PodLedger:
         """Whether the pod was tried in vain since the last change."""
         return self._tried.get(uid) == self.store.n_changes
 
-    def refused(self, owner: KubeObject, item: KubeObject, message: str) -> None:
+    def refused(self, owner: KubeObject, message: str) -> None:
         """A controller could not create what it wanted."""
-        note = f"Error creating: {type(item).__name__.lower()}s is forbidden: {message}"
-        self.event("Warning", "FailedCreate", f"{type(owner).__name__} {owner.key}", note)
+        self.event("Warning", "FailedCreate", f"{type(owner).__name__} {owner.key}", f"Error creating: {message}")
 
     def asked_to_go(self, pod: Pod, cause: str) -> None:
         record = self.pods.get(pod.metadata.uid)
@@ -155,10 +154,10 @@ class PodLedger:
         if pod.is_terminal and record.ended_s is None:
             record.ended_s = self.now_s
 
-    def _workload(self, item: KubeObject) -> str:
-        """The kind and name of the topmost owner that is known."""
-        owner = controller_of(item.metadata)
-        if owner is None:
-            return "" if isinstance(item, Pod) else f"{type(item).__name__} {item.name}"
-        above = self.store.by_uid(owner.uid)
-        return f"{owner.kind} {owner.name}" if above is None else self._workload(above)
+    def _workload(self, pod: Pod) -> str:
+        """The kind and name of the topmost owner, as far as owners are known."""
+        chain = self.store.owners_of(pod)
+        top = controller_of((chain[-1] if chain else pod).metadata)
+        if top is not None:
+            return f"{top.kind} {top.name}"
+        return f"{type(chain[-1]).__name__} {chain[-1].name}" if chain else ""

@@ -5,7 +5,7 @@ Whatever would break a run later is found here, as an error that names source, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -26,6 +26,7 @@ from kubesched.simulator.expansion.admission import AdmissionError, admit_pod
 from kubesched.simulator.expansion.cron_schedule import CronError, CronSchedule
 from kubesched.simulator.expansion.percentages import ShareError, share_of
 from kubesched.simulator.expansion.rollout import rolling_limits
+from kubesched.simulator.owners import with_uids_of_references
 from kubesched.simulator.scenario.document import SCENARIO_GROUP, Scenario
 from kubesched.simulator.scenario.reading import ScenarioStep, read_scenarios
 from kubesched.simulator.virtual.kubelets import AnnotationError, duration_s, fails
@@ -41,7 +42,6 @@ class SimulationInput:
     objects: tuple[KubeObject, ...]
     """In the order in which they are to be created: what others refer to first, what makes pods last."""
     steps: tuple[ScenarioStep, ...]
-    sources: dict[int, str]
 
     @property
     def ends_by_itself(self) -> bool:
@@ -57,12 +57,22 @@ def load(found: Manifests) -> SimulationInput:
     classes = {item.name: item for item in objects if isinstance(item, PriorityClass)}
     for item in objects:
         check(item, classes, found.source_of(item))
+    _check_uids(objects, found)
     steps = read_scenarios(scenarios, (item.name for item in objects if isinstance(item, Node)))
     for step in steps:
         for item in step.objects:
             check(item, None, step.source)
-    ordered = tuple(sorted(objects, key=_place_in_order))
-    return SimulationInput(ordered, tuple(steps), found.sources)
+    return SimulationInput(tuple(sorted(with_uids_of_references(objects), key=_place_in_order)), tuple(steps))
+
+
+def _check_uids(objects: Sequence[KubeObject], found: Manifests) -> None:
+    """Objects are told apart by their uids, if they have any."""
+    known: dict[str, KubeObject] = {}
+    for item in objects:
+        other = known.setdefault(item.metadata.uid or f"none {id(item)}", item)
+        if (type(other), other.key) != (type(item), item.key):
+            problem = f"metadata.uid: {item.metadata.uid} is also the uid of {type(other).__name__} {other.key}"
+            raise ManifestError(found.source_of(item), f"{type(item).__name__} {item.key}", problem)
 
 
 def check(item: KubeObject, classes: dict[str, PriorityClass] | None, source: str) -> None:

@@ -99,6 +99,14 @@ def test_a_scenario_of_another_version_is_refused() -> None:
         _load({**scenario(), "apiVersion": "kubesched.dev/v9"})
 
 
+def test_two_objects_of_one_uid_are_a_mistake() -> None:
+    first, second = make.pod("p"), make.pod("q", metadata={"uid": "uid-default-p"})
+    with pytest.raises(
+        ManifestError, match=r"Pod default/q: metadata\.uid: uid-default-p is also the uid of Pod default/p"
+    ):
+        _load(first, second)
+
+
 BUDGET = make.budget("b", {"app": "web"}, allowed=0)
 
 

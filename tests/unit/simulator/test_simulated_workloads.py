@@ -166,6 +166,20 @@ def test_pods_that_were_there_before_keep_their_place_and_their_owner() -> None:
     assert cluster.ledger.pods["uid-default-web-1"].was_there
 
 
+def test_a_manifest_without_uid_owns_the_pods_that_name_it() -> None:
+    """As when a dump of pods is given together with the files that somebody applied."""
+    owner = {"kind": "StatefulSet", "name": "db", "uid": "from-the-cluster", "controller": True}
+    there = make.pod("db-0", on="b", metadata={"ownerReferences": [owner]})
+    cluster = run(*NODES, workload("StatefulSet", "db", replicas=2), there)
+    assert [(pod.name, pod.spec.node_name) for pod in pods(cluster)] == [("db-0", "b"), ("db-1", "a")]
+
+
+def test_a_name_that_is_taken_cannot_be_used_by_a_controller() -> None:
+    cluster = run(*NODES, workload("StatefulSet", "db"), make.pod("db-0", on="b"))
+    assert [pod.spec.node_name for pod in pods(cluster)] == ["b"]
+    assert notes(cluster, "FailedCreate") == ['Error creating: pods "db-0" already exists']
+
+
 def test_a_gated_pod_and_one_of_another_scheduler_wait_without_being_tried() -> None:
     gated = make.pod("gated", spec={"schedulingGates": [{"name": "example.com/quota"}]})
     foreign = make.pod("foreign", spec={"schedulerName": "other"})

@@ -13,7 +13,7 @@ from kubesched.simulator.expansion.actions import Action, CreateObject, UpdateOb
 from kubesched.simulator.expansion.admission import AdmissionError
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions
-from kubesched.simulator.virtual.intake import ObjectIntake
+from kubesched.simulator.virtual.intake import AlreadyExistsError, ObjectIntake, plural
 from kubesched.simulator.virtual.routing import concerned
 from kubesched.simulator.virtual.store import ClusterStore
 from kubesched.simulator.virtual.syncing import ControllerRules
@@ -31,9 +31,9 @@ class ControllerSet:
         intake: ObjectIntake,
         deletions: Deletions,
         rules: ControllerRules,
-        refused: Callable[[KubeObject, KubeObject, str], None],
+        refused: Callable[[KubeObject, str], None],
     ) -> None:
-        """`refused` hears of what a controller could not create: (owner, object, message)."""
+        """`refused` hears of what a controller could not create: (owner, message)."""
         self._clock = clock
         self._store = store
         self._intake = intake
@@ -70,8 +70,10 @@ class ControllerSet:
         if isinstance(action, CreateObject):
             try:
                 self._intake.create(action.item)
+            except AlreadyExistsError as refusal:
+                self._refused(owner, str(refusal))
             except AdmissionError as refusal:
-                self._refused(owner, action.item, str(refusal))
+                self._refused(owner, f"{plural(action.item)} is forbidden: {refusal}")
         elif isinstance(action, UpdateObject):
             self._store.update(action.item)
         else:

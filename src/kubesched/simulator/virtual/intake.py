@@ -10,7 +10,7 @@ from kubesched.model.core import Namespace, Pod
 from kubesched.model.meta import KubeObject, ObjectMeta
 from kubesched.model.policy import PriorityClass
 from kubesched.model.storage import PersistentVolumeClaim, StorageClass
-from kubesched.simulator.expansion.admission import admit_claim, admit_pod
+from kubesched.simulator.expansion.admission import AdmissionError, admit_claim, admit_pod
 from kubesched.simulator.expansion.object_defaults import with_object_defaults
 from kubesched.simulator.expansion.pod_states import POD_PENDING
 from kubesched.simulator.virtual.store import ClusterStore
@@ -18,12 +18,18 @@ from kubesched.simulator.virtual.store import ClusterStore
 Item = TypeVar("Item", bound=KubeObject)
 
 
+class AlreadyExistsError(ValueError):
+    """There is an object of this name."""
+
+
 class ObjectIntake:
     def __init__(self, store: ClusterStore) -> None:
         self._store = store
 
     def create(self, item: KubeObject) -> KubeObject:
-        """Raises AdmissionError."""
+        """Raises AdmissionError, AlreadyExistsError."""
+        if self._store.find(type(item), item.key) is not None:
+            raise AlreadyExistsError(f'{plural(item)} "{item.name}" already exists')
         self._make_namespace(item.namespace)
         return self._store.create(self._admitted(item))
 
@@ -43,14 +49,19 @@ class ObjectIntake:
 
     def _admitted(self, item: KubeObject) -> KubeObject:
         if isinstance(item, Pod):
-            if item.spec.node_name or item.is_terminal:
-                return item  # it was admitted long ago
-            admitted = admit_pod(item, self._store.of(PriorityClass))
-            status = replace(admitted.status, phase=admitted.status.phase or POD_PENDING)
-            return replace(admitted, status=status)
+            return self._admitted_pod(item)
         if isinstance(item, PersistentVolumeClaim):
             return admit_claim(item, self._store.of(StorageClass).values())
         return with_object_defaults(item)
+
+    def _admitted_pod(self, pod: Pod) -> Pod:
+        try:
+            pod = admit_pod(pod, self._store.of(PriorityClass))
+        except AdmissionError:
+            if not pod.spec.node_name and not pod.is_terminal:
+                raise
+            return pod  # it was admitted long ago, by somebody who knew its class
+        return replace(pod, status=replace(pod.status, phase=pod.status.phase or POD_PENDING))
 
     def _make_namespace(self, name: str) -> None:
         """Files seldom have the namespaces they use."""
@@ -63,3 +74,8 @@ def _with_status_of(known: Item, changed: Item) -> Item:
     if status is None or getattr(changed, "status", None) != type(status)():
         return changed
     return replace(changed, status=status)
+
+
+def plural(item: KubeObject) -> str:
+    """How Kubernetes' messages call objects of this kind."""
+    return f"{type(item).__name__.lower()}s"

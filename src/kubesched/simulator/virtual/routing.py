@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from kubesched.model.apps import ReplicaSet, StatefulSet
 from kubesched.model.core import Node, Pod, ReplicationController
-from kubesched.model.meta import KubeObject, controller_of
+from kubesched.model.meta import KubeObject
 from kubesched.model.policy import PodDisruptionBudget, PriorityClass
 from kubesched.model.resource import ResourceClaimTemplate
 from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -43,24 +43,15 @@ def concerned(store: ClusterStore, before: KubeObject | None, after: KubeObject 
     elif item is not None and isinstance(item, (*MAKES_PODS, PodDisruptionBudget)):
         if after is not None:
             yield after
-        yield from _owners(store, item)
+        yield from store.owners_of(item)
 
 
 def _of_pod(store: ClusterStore, pod: Pod, *, is_gone: bool) -> Iterator[KubeObject]:
-    yield from _owners(store, pod)
+    yield from store.owners_of(pod)  # a deployment cares about the pods of its replica sets
     if not is_gone and not pod.spec.node_name and needs_claims(pod):
         yield pod
     budgets = store.of(PodDisruptionBudget).values()
     yield from (budget for budget in budgets if budget.namespace == pod.namespace)
-
-
-def _owners(store: ClusterStore, item: KubeObject) -> Iterator[KubeObject]:
-    """The owner, and the owner's owner: a deployment cares about the pods of its replica sets."""
-    owner = controller_of(item.metadata)
-    found = None if owner is None else store.by_uid(owner.uid)
-    if found is not None:
-        yield found
-        yield from _owners(store, found)
 
 
 def _of_storage(store: ClusterStore, item: KubeObject, *, is_gone: bool) -> Iterator[KubeObject]:

@@ -60,6 +60,17 @@ class ClusterStore:
     def by_uid(self, uid: str) -> KubeObject | None:
         return self._by_uid.get(uid)
 
+    def owners_of(self, item: KubeObject) -> list[KubeObject]:
+        """The owner that manages the object, the owner's owner, and so on, as far as they are known."""
+        chain: list[KubeObject] = []
+        while (owner := controller_of(item.metadata)) is not None:
+            found = self._by_uid.get(owner.uid)
+            if found is None or found in chain:
+                break
+            chain.append(found)
+            item = found
+        return chain
+
     def owned(self, uid: str, kind: type[Item]) -> list[Item]:
         """What belongs to the object of this uid and still counts: a finished pod or job whose controller has counted
         it is left out."""
@@ -80,10 +91,7 @@ class ClusterStore:
     # -- to write ------------------------------------------------------------------------------------------------------
 
     def create(self, item: Item) -> Item:
-        """A new object; one that is there already is replaced, as `kubectl apply` would."""
-        known = self._objects[type(item)].get(item.key)
-        if known is not None:
-            return self.update(item)
+        """A new object, of a name that is free."""
         metadata = item.metadata
         stamped = replace(
             metadata,

@@ -1,8 +1,8 @@
 """An API server, as far as a scheduler meets one: objects with resource versions, a log of changes for each kind, and
 the writes that a scheduler makes, refused where the real one would refuse them.
 
-The extender is reached through it, too. It does what it is asked at once and never errs. What goes wrong between it and the scheduler is the business of `watch`
-(what it says) and `wire` (what it is asked).
+It does what it is asked at once and never errs; the extender is reached through it, too. What goes wrong between it and
+the scheduler is the business of `watch` (what it says) and `wire` (what it is asked).
 """
 
 from __future__ import annotations

@@ -1,0 +1,210 @@
+"""Every invariant, with a bug planted in the loop that breaks it: the simulation finds it within 1,000 seeds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from kubesched.cluster import Cluster
+from kubesched.cluster.journal import Journal
+from kubesched.cluster.table import Table
+from kubesched.engine.failure import FailureHandler
+from kubesched.engine.intake import Intake
+from kubesched.engine.loop import PodBinding, SchedulingLoop
+from kubesched.engine.preemption.execution import PreemptionExecutor
+from kubesched.engine.select import Seeded
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.effects import BindPod
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.stages import Steps
+from kubesched.framework.status import OK, Status
+from kubesched.plugins.default_binder import DefaultBinder
+from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.queue import QueuedPodInfo, SchedulingQueue
+from kubesched.queue.hints import Requeue
+from kubesched.queue.unschedulable import UnschedulablePods
+from kubesched.testing.chaos.checks import REBUILT, bindings, capacity, content, places, same_answer
+from kubesched.testing.chaos.many import SAME_BYTES, try_seed
+from kubesched.testing.chaos.shell import ChaosShell
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+MOST_SEEDS = 1000
+
+
+def errors_drop_the_pod(patch: pytest.MonkeyPatch) -> None:
+    """A pod whose attempt broke is not put back into the queue."""
+    handle = FailureHandler.handle
+
+    def forgetful(self: FailureHandler, queued: QueuedPodInfo, *, is_error: bool, **rest: object) -> None:
+        if is_error:
+            self._queue.done(queued.uid)
+        else:
+            handle(self, queued, is_error=is_error, **rest)  # type: ignore[arg-type]
+
+    patch.setattr(FailureHandler, "handle", forgetful)
+
+
+def recreated_pod_replaces_nothing(patch: pytest.MonkeyPatch) -> None:
+    """A pod that was deleted stays in the queue."""
+    patch.setattr(SchedulingQueue, "delete", lambda self, info: None)
+
+
+def updates_of_assumed_pods_reach_the_queue(patch: pytest.MonkeyPatch) -> None:
+    """A pod that is being bound is queued once more when it changes."""
+    put_pending = Intake._put_pending
+
+    def careless(self: Intake, old: object, pod: object, now_s: float) -> None:
+        with pytest.MonkeyPatch.context() as meanwhile:
+            meanwhile.setattr(self._cluster, "is_assumed", lambda key: False)
+            put_pending(self, old, pod, now_s)  # type: ignore[arg-type]
+
+    patch.setattr(Intake, "_put_pending", careless)
+
+
+def bound_pods_count_only_when_seen(patch: pytest.MonkeyPatch) -> None:
+    """A pod that was bound is forgotten until the informer shows it."""
+    finish = SchedulingLoop._finish
+
+    def hasty(self: SchedulingLoop, binding: PodBinding, status: Status, now_s: float) -> None:
+        finish(self, binding, status, now_s)
+        self.cluster.forget(binding.assumed)
+
+    patch.setattr(SchedulingLoop, "_finish", hasty)
+
+
+def assumed_pods_do_not_count(patch: pytest.MonkeyPatch) -> None:
+    """Requests of assumed pods are not added up, nor taken off again."""
+    count = Table._count_pod
+    patch.setattr(
+        Table,
+        "_count_pod",
+        lambda self, info, row, sign: count(self, info, row, sign * bool(info.pod.status.phase == "Running")),
+    )
+
+
+def success_is_not_believed(patch: pytest.MonkeyPatch) -> None:
+    """A binding that worked is asked for once more, to be sure."""
+
+    def bind(self: DefaultBinder, _cycle: Cycle, pod: PodInfo, node_name: str) -> Steps:
+        yield BindPod(pod.key, pod.pod.metadata.uid, node_name)
+        yield BindPod(pod.key, pod.pod.metadata.uid, node_name)
+        return OK
+
+    patch.setattr(DefaultBinder, "bind", bind)
+
+
+def nobody_stops_the_shell(patch: pytest.MonkeyPatch) -> None:
+    """The lease is lost, and the shell goes on."""
+
+    def lose_lease(self: ChaosShell) -> None:
+        self.holds_lease = False
+
+    patch.setattr(ChaosShell, "lose_lease", lose_lease)
+
+
+def pods_are_forgotten_with_their_node(patch: pytest.MonkeyPatch) -> None:
+    """When a node comes back, its pods do not count."""
+    remove_node = Cluster._remove_node
+
+    def forgetful(self: Cluster, name: str) -> None:
+        remove_node(self, name)
+        self._orphans.clear()
+
+    patch.setattr(Cluster, "_remove_node", forgetful)
+
+
+def requests_stay_when_a_pod_goes(patch: pytest.MonkeyPatch) -> None:
+    count = Table._count_pod
+    patch.setattr(Table, "_count_pod", lambda self, info, row, sign: count(self, info, row, max(sign, 0)))
+
+
+def the_cache_misses_pods_that_came(patch: pytest.MonkeyPatch) -> None:
+    """What is kept for pods alike is not told of every pod that got its node."""
+    changed = Journal.pod_changed
+    patch.setattr(
+        Journal, "pod_changed", lambda self, row, info, added: None if added else changed(self, row, info, added)
+    )
+
+
+def changes_during_an_attempt_are_missed(patch: pytest.MonkeyPatch) -> None:
+    """What happens between a pod's failure and its return moves it no more."""
+    judge = SchedulingQueue._judge_flight
+
+    def blind(self: SchedulingQueue, queued: QueuedPodInfo) -> Requeue:
+        return Requeue.SKIP if queued.is_rejected else judge(self, queued)
+
+    patch.setattr(SchedulingQueue, "_judge_flight", blind)
+
+
+def deleted_pods_move_nobody(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SchedulingQueue, "on_assigned_pod", lambda self, old, new, now_s: None)
+
+
+def volumes_stay_promised(patch: pytest.MonkeyPatch) -> None:
+    """A pod that was not bound keeps the volumes it was promised."""
+    patch.setattr(VolumeBinding, "unreserve", lambda self, cycle, pod, node_name: None)
+
+
+def failed_evictions_are_not_noticed(patch: pytest.MonkeyPatch) -> None:
+    """The preemptor goes on waiting for victims that stay."""
+    finish = PreemptionExecutor._finish
+
+    def finish_well(self: PreemptionExecutor, preemptor: PodInfo, *, failed: bool, now_s: float) -> None:
+        finish(self, preemptor, failed=False, now_s=now_s)
+
+    patch.setattr(PreemptionExecutor, "_finish", finish_well)
+
+
+def preemptions_never_end(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PreemptionExecutor, "_finish", lambda self, preemptor, *, failed, now_s: None)
+
+
+def a_pod_that_does_not_wait_cannot_stop_waiting(patch: pytest.MonkeyPatch) -> None:
+    def remove(self: UnschedulablePods, key: object) -> None:
+        del self._pods[key]  # type: ignore[arg-type]
+        self._unfile(key)  # type: ignore[arg-type]
+
+    patch.setattr(UnschedulablePods, "remove", remove)
+
+
+def ties_are_broken_by_chance(patch: pytest.MonkeyPatch) -> None:
+    """Of the world's own, not of the seed."""
+    chance = random.SystemRandom()
+
+    def choose_row(self: Seeded, rows: Sequence[int], names: Sequence[str]) -> int:
+        return rows[chance.randrange(len(rows))]
+
+    patch.setattr(Seeded, "choose_row", choose_row)
+
+
+@pytest.mark.parametrize(
+    ("plant", "invariant"),
+    [
+        pytest.param(errors_drop_the_pod, places.INVARIANT, id="errors drop the pod"),
+        pytest.param(recreated_pod_replaces_nothing, places.INVARIANT, id="deleted pods stay in the queue"),
+        pytest.param(updates_of_assumed_pods_reach_the_queue, places.INVARIANT, id="assumed pods are queued again"),
+        pytest.param(bound_pods_count_only_when_seen, capacity.INVARIANT, id="bound pods count only when seen"),
+        pytest.param(success_is_not_believed, bindings.ONCE, id="success is not believed"),
+        pytest.param(nobody_stops_the_shell, bindings.LEADING, id="nobody stops the shell"),
+        pytest.param(pods_are_forgotten_with_their_node, REBUILT, id="pods are forgotten with their node"),
+        pytest.param(requests_stay_when_a_pod_goes, REBUILT, id="requests stay when a pod goes"),
+        pytest.param(the_cache_misses_pods_that_came, same_answer.INVARIANT, id="the cache misses pods that came"),
+        pytest.param(changes_during_an_attempt_are_missed, content.SCHEDULED, id="changes in an attempt are missed"),
+        pytest.param(deleted_pods_move_nobody, content.SCHEDULED, id="deleted pods move nobody"),
+        pytest.param(volumes_stay_promised, content.SCHEDULED, id="volumes stay promised"),
+        pytest.param(failed_evictions_are_not_noticed, content.SCHEDULED, id="failed evictions are not noticed"),
+        pytest.param(preemptions_never_end, content.LEFT, id="preemptions never end"),
+        pytest.param(a_pod_that_does_not_wait_cannot_stop_waiting, "no exception", id="a broken sub-queue raises"),
+        pytest.param(ties_are_broken_by_chance, SAME_BYTES, id="ties are broken by chance"),
+    ],
+)
+def test_a_planted_bug_is_found(plant: Plant, invariant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    for seed in range(1, MOST_SEEDS + 1):
+        found = try_seed(seed, shrinks=False).failure
+        if found is not None and found.invariant == invariant:
+            return
+    pytest.fail(f"not found in {MOST_SEEDS} seeds")
