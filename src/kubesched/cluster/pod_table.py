@@ -75,6 +75,7 @@ class PodColumns:
         self._slots: dict[str, int] = {}
         self._by_slot: list[PodInfo] = []
         self._by_row: list[list[PodInfo]] = []
+        self._place_on_row: dict[str, int] = {}
         self._affinity_groups: dict[int, PodsWithTerms] = {}
         self._required_anti_groups: dict[int, PodsWithTerms] = {}
 
@@ -126,8 +127,9 @@ class PodColumns:
         for column in (self._row, self._label_class, self._terminating):
             column.reserve(slot + 1)
         self._by_slot.append(info)
-        self._by_row[row].append(info)
         uid, shape = info.uid, info.shape
+        self._place_on_row[uid] = len(self._by_row[row])
+        self._by_row[row].append(info)
         self._slots[uid] = slot
         self._row.cells[slot] = row
         self._label_class.cells[slot] = shape.label_class
@@ -141,7 +143,7 @@ class PodColumns:
         slot = self._slots.pop(uid)
         info = self._by_slot[slot]
         row = self._row.cells[slot]
-        _swap_remove(self._by_row[row], info)
+        self._take_off(row, uid)
         last = len(self._by_slot) - 1
         moved = self._by_slot.pop()
         if slot != last:
@@ -156,14 +158,22 @@ class PodColumns:
     def replace(self, info: PodInfo) -> None:
         """A newer state of a pod that counts as before."""
         slot = self._slots[info.uid]
-        known = self._by_slot[slot]
         self._by_slot[slot] = info
-        on_row = self._by_row[self._row.cells[slot]]
-        on_row[next(i for i, other in enumerate(on_row) if other is known)] = info
+        self._by_row[self._row.cells[slot]][self._place_on_row[info.uid]] = info
 
     def restore_order(self, row: int, pods: list[PodInfo]) -> None:
         """The pods of a row in the order they had before some were taken away and brought back."""
         self._by_row[row][:] = pods
+        self._place_on_row.update((info.uid, place) for place, info in enumerate(pods))
+
+    def _take_off(self, row: int, uid: str) -> None:
+        """The last pod of the row fills the hole."""
+        pods = self._by_row[row]
+        place = self._place_on_row.pop(uid)
+        last = pods.pop()
+        if place < len(pods):
+            pods[place] = last
+            self._place_on_row[last.uid] = place
 
     def _group_of(self, shape: PodShape) -> PodsWithTerms:
         """The group that pods of this shape belong to, made for the first of them."""
@@ -181,9 +191,3 @@ class PodColumns:
         if group.is_empty:
             del self._affinity_groups[number]
             self._required_anti_groups.pop(number, None)
-
-
-def _swap_remove(pods: list[PodInfo], info: PodInfo) -> None:
-    index = next(i for i, other in enumerate(pods) if other is info)
-    pods[index] = pods[-1]
-    pods.pop()

@@ -5,7 +5,7 @@ Next: `verdicts`, the same for a whole table of nodes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 
@@ -76,7 +76,7 @@ class Status:
 
     def by(self, plugin: str) -> Status:
         """The same answer, given by this plugin."""
-        return replace(self, plugin=plugin)
+        return Status(self.code, self.reasons, plugin)
 
 
 OK = Status(Code.SUCCESS)

@@ -22,7 +22,7 @@ def after_pod_change(pod: PodInfo, old: object | None, new: object | None) -> Hi
         return Hint.QUEUE
     if any(changed is not None and not _has_node(changed) for changed in (before, after)):
         return Hint.SKIP
-    if pod.affinity.mistakes or any(p is not None and compile_pod_affinity(p).mistakes for p in (before, after)):
+    if pod.affinity.mistakes:
         return Hint.QUEUE  # terms that cannot be understood are always worth a try
     return _queue_if(_may_help(pod, before, after))
 
@@ -56,7 +56,10 @@ def _may_help(pod: PodInfo, before: Pod | None, after: Pod | None) -> bool:
         return _speak_all_of(toward, after)
     if before is None:
         return False
-    return _speak_all_of(away, before) or _speak_all_of(compile_pod_affinity(before).required_anti, pod.pod)
+    if _speak_all_of(away, before):
+        return True
+    its_own = compile_pod_affinity(before)
+    return bool(its_own.mistakes) or _speak_all_of(its_own.required_anti, pod.pod)
 
 
 def _speak_all_of(terms: Sequence[AffinityTerm], pod: Pod) -> bool:

@@ -109,8 +109,12 @@ class InterPodAffinity:
 
     # -- pods that come and go -----------------------------------------------------------------------------------------
 
-    def pods_changed(self, cycle: Cycle, _pod: PodInfo, changes: Sequence[PodChange]) -> bool:
+    def pods_changed(self, cycle: Cycle, pod: PodInfo, changes: Sequence[PodChange]) -> bool:
         """Cannot follow where a stage that was left out has something to say from now on."""
+        if not pod.affinity:
+            changes = [change for change in changes if change[1].shape.affinity_class >= 0]
+            if not changes:
+                return True  # neither has terms: they do not concern each other
         filtering, scoring = cycle.find(AffinityFilterState), cycle.find(AffinityScoreState)
         filter_followed = filtering is None or filtering.follow(changes)
         score_followed = scoring is None or scoring.follow(changes)
