@@ -26,7 +26,6 @@ PodFeature = tuple[str, tuple[object, ...]]
 POD_FEATURES: tuple[PodFeature, ...] = (
     ("priority", (1, 5, 10)),
     ("priority", (1, 5, 10)),
-    ("permit", (3, 30, "deny")),
     ("gate", (1,)),
     ("claim", CLAIM_NAMES),
     ("port", (80,)),
@@ -38,6 +37,21 @@ POD_FEATURES: tuple[PodFeature, ...] = (
     ("never", (1,)),
     ("scheduler", ("other",)),
 )
+
+POORLY_HINTED = ("apart",)
+"""Features left out of strict runs, for there are changes of which kube-scheduler's hints say that they do not help,
+and they do: a new node, for a pod that others keep off theirs."""
+
+VERBS_OF_FEATURE = {
+    "claim": ("claim", "volume", "control", "refuse", "timeout"),
+    "gate": ("ungate",),
+    "permit": ("allow", "relabel"),
+    "priority": ("lose", "refuse", "reap"),
+}
+"""What makes most of a feature."""
+
+PERMITS: PodFeature = ("permit", (3, 30, "deny"))
+"""Of runs with a turnstile."""
 
 
 class Dice:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _STRICT_FOR_S = 60.0
 """Long enough for every backoff."""
 _FOR_S = 400.0
-"""Long enough for pods to be flushed."""
+"""Long enough for pods to be flushed. Those that wait for volumes which never come take even longer."""
 _MOST_ROUNDS = 3000
 
 _DELIVER = ChaosStep("deliver")
@@ -33,7 +33,8 @@ def finish(sim: Simulation) -> None:
         if _work(sim):
             continue
         deadline_s = sim.shell.loop.next_deadline_s()
-        if deadline_s is None or deadline_s > until_s:
+        is_over = deadline_s is not None and deadline_s > until_s and not sim.shell.loop.bindings
+        if deadline_s is None or is_over:
             check_rest(sim)
             check_content(sim)
             return

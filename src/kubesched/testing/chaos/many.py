@@ -11,7 +11,7 @@ from kubesched.testing.chaos.run import ChaosFailure, run_seed, run_trace
 from kubesched.testing.chaos.shrink import shrink
 
 _BLOCK = 20
-_REPLAYED_EVERY = 20
+REPLAYED_EVERY = 20
 
 SAME_BYTES = "same inputs and seed, same bytes out"
 
@@ -27,7 +27,7 @@ def try_seed(seed: int, *, shrinks: bool = True) -> SeedResult:
     """One in twenty is run a second time, from its trace, and must come out the same."""
     run = run_seed(seed)
     failure = run.failure
-    if failure is None and seed % _REPLAYED_EVERY == 0 and run_trace(run.trace).digest != run.digest:
+    if failure is None and seed % REPLAYED_EVERY == 0 and run_trace(run.trace).digest != run.digest:
         failure = ChaosFailure(SAME_BYTES, "the trace of the run, run again, has other effects", run.trace)
     elif failure is not None and shrinks:
         failure = shrink(failure)

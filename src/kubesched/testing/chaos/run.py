@@ -31,7 +31,7 @@ class ChaosRun:
 
 def run_seed(seed: int) -> ChaosRun:
     options = options_for(seed)
-    weather = Weather(seed)
+    weather = Weather(seed, options)
     done: list[ChaosStep] = []
     sim = Simulation(options)
     try:

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from random import Random
 
-from kubesched.testing.chaos.draws import DRAWS, NODE_NAMES, POD_FEATURES, Dice
+from kubesched.testing.chaos.draws import (
+    DRAWS,
+    NODE_NAMES,
+    PERMITS,
+    POD_FEATURES,
+    POORLY_HINTED,
+    VERBS_OF_FEATURE,
+    Dice,
+)
 from kubesched.testing.chaos.simulation import Simulation
 from kubesched.testing.chaos.trace import ChaosStep
 
@@ -29,18 +37,24 @@ def options_for(seed: int) -> ChaosStep:
 
 
 class Weather:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, options: ChaosStep) -> None:
         self._random = random = Random(f"weather {seed}")
+        features = [feature for feature in POD_FEATURES if random.random() < 0.35]
+        if options.number("strict"):
+            features = [feature for feature in features if feature[0] not in POORLY_HINTED]
+        if options.number("permit"):
+            features.append(PERMITS)
+        self._dice = Dice(random, features)
+        wanted = {verb for feature, _ in features for verb in VERBS_OF_FEATURE.get(feature, ())}
         self._verbs = list(DRAWS)
-        self._weights = [self._weight(verb) for verb in self._verbs]
-        self._dice = Dice(random, [feature for feature in POD_FEATURES if random.random() < 0.35])
+        self._weights = [self._weight(verb, verb in wanted) for verb in self._verbs]
         self.n_steps = random.choice((50, 120, 240))
 
-    def _weight(self, verb: str) -> float:
+    def _weight(self, verb: str, is_wanted: bool) -> float:
         weight = DRAWS[verb][0]
         if verb in _ALWAYS:
             return weight
-        if self._random.random() < 0.45:
+        if not is_wanted and self._random.random() < 0.45:
             return 0.0
         return weight * self._random.choice((0.5, 1.0, 3.0))
 

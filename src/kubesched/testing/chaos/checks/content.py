@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 from kubesched.cluster import Cluster
 from kubesched.engine.build import build_schedulers
 from kubesched.engine.enqueue import checked_pre_enqueue
+from kubesched.engine.loop import SchedulingLoop
 from kubesched.engine.select import ByName
+from kubesched.model.core import Pod
+from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.testing.chaos.checks.violation import Violation
 
 if TYPE_CHECKING:
@@ -20,9 +23,10 @@ LEFT = "nothing is left behind"
 def check_content(sim: Simulation) -> None:
     """No pod that waits fits anywhere, nor could make room for itself, judged from the server's objects alone.
 
-    In strict runs, room is not asked for: what a plugin says against evictions is not remembered as a reason to wait
-    for, in kube-scheduler neither, so that a change which makes evictions possible moves nobody.
+    In strict runs with affinity or spreading, room is not asked for: what these say against evictions is not remembered
+    as a reason to wait for, in kube-scheduler neither, so that a change which makes evictions possible moves nobody.
     """
+    asks_for_room = not sim.options.number("strict") or not any(map(_minds_others, sim.server.all(Pod).values()))
     cluster = Cluster.from_objects(sim.server.everything())
     schedulers = build_schedulers(cluster, sim.configuration, ByName(), registry=sim.registry)
     for info in list(cluster.pending.values()):
@@ -34,10 +38,14 @@ def check_content(sim: Simulation) -> None:
         decision = scheduler.decide(info)
         if decision.node_name:
             raise Violation(SCHEDULED, f"{info.name} waits {_where(sim, info.uid)}, and fits on {decision.node_name}")
-        if decision.preemption is not None and not sim.options.number("strict"):
+        if decision.preemption is not None and asks_for_room:
             victims = ", ".join(victim.name for victim in decision.preemption.victims)
             room = f"could preempt {victims} on {decision.preemption.node_name}"
             raise Violation(SCHEDULED, f"{info.name} waits {_where(sim, info.uid)}, and {room}")
+
+
+def _minds_others(pod: Pod) -> bool:
+    return pod.spec.affinity is not None or bool(pod.spec.topology_spread_constraints)
 
 
 def check_rest(sim: Simulation) -> None:
@@ -47,12 +55,25 @@ def check_rest(sim: Simulation) -> None:
         "pods in flight": [queued.uid for queued in loop.queue.contents.in_flight],
         "assumed pods": list(loop.cluster.assumed_keys),
         "unanswered effects": loop.outbox.n_unanswered,
+        "promised volumes and claims": _promises(loop),
         "preemptions": [uid for uid in _uids(sim) if loop.preemptions.is_preempting(uid)],
         "nodes that are not there, and have no pods": [name for name, pods in loop.cluster.orphans.items() if not pods],
     }
     for what, found in left.items():
         if found:
             raise Violation(LEFT, f"{what}: {found}")
+
+
+def _promises(loop: SchedulingLoop) -> list[str]:
+    """What was promised to pods must be written and seen by now, or taken back."""
+    objects = loop.cluster.objects
+    found: list[str] = []
+    for scheduler in loop.schedulers.values():
+        plugin = scheduler.profile.plugins["VolumeBinding"]
+        assert isinstance(plugin, VolumeBinding)
+        found += plugin._promises.volumes.promised(objects.persistent_volumes)
+        found += plugin._promises.claims.promised(objects.persistent_volume_claims)
+    return found
 
 
 def _uids(sim: Simulation) -> list[str]:
