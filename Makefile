@@ -45,6 +45,12 @@ up: setup
 FAMILIES ?= basic node-affinity topology-spreading anti-affinity preferred-affinity preferred-anti-affinity \
 	affinity preemption-async unschedulable mixed-churn daemonset
 
+# The whole loop under faults: `make chaos SEEDS=10000`. A seed that fails prints the shortest trace that still does.
+SEEDS ?= 200
+.PHONY: chaos
+chaos: setup
+	$(BIN)/python -m kubesched.testing.chaos --seeds $(SEEDS)
+
 # Looks for new cases that break a property.
 .PHONY: fuzz
 fuzz: setup
