@@ -66,3 +66,4 @@ docs: setup
 	$(BIN)/python -m kubesched.config.reference_page > docs/reference/configuration.md
 	$(BIN)/python -m kubesched.plugins.reference_page > docs/reference/plugins.md
 	$(BIN)/python -m kubesched.engine.metrics.reference_page > docs/reference/metrics.md
+	$(BIN)/python -m kubesched.app.options.reference_page > docs/reference/flags.md

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kubesched.app.options import reference_page as flags_page
 from kubesched.plugins import reference_page
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -11,3 +12,7 @@ REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
 def test_the_plugin_page_is_up_to_date() -> None:
     assert (REFERENCE / "plugins.md").read_text() == reference_page.page(), "run `make docs`"
+
+
+def test_the_page_of_the_flags_is_up_to_date() -> None:
+    assert (REFERENCE / "flags.md").read_text() == flags_page.page(), "run `make docs`"

@@ -1,0 +1,118 @@
+"""The configuration that counts: defaults or a file, and the flags that override them.
+
+As in kube-scheduler: without a file, the deprecated flags and those of leader election override the defaults; with a
+file, those of leader election alone override it. A flag that was not given overrides nothing.
+
+Next: `kubesched.config.load` for files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubesched import config
+from kubesched.app.options.command import GivenFlags
+from kubesched.app.options.flag import FlagError
+from kubesched.app.options.flag_table import FLAGS
+from kubesched.config import ConfigError, KubeSchedulerConfiguration, LeaderElectionConfiguration
+from kubesched.config.errors import ErrorList
+from kubesched.config.source import parse
+from kubesched.config.validation import validate
+
+_CONNECTION_FIELDS = {
+    "kubeconfig": "kubeconfig",
+    "kube-api-content-type": "content_type",
+    "kube-api-qps": "qps",
+    "kube-api-burst": "burst",
+}
+_PROFILING_FIELDS = {"profiling": "enable_profiling", "contention-profiling": "enable_contention_profiling"}
+_ELECTION_FIELDS = {
+    "leader-elect": ("leader_elect", "leaderElect"),
+    "leader-elect-lease-duration": ("lease_duration", "leaseDuration"),
+    "leader-elect-renew-deadline": ("renew_deadline", "renewDeadline"),
+    "leader-elect-retry-period": ("retry_period", "retryPeriod"),
+    "leader-elect-resource-lock": ("resource_lock", "resourceLock"),
+    "leader-elect-resource-name": ("resource_name", "resourceName"),
+    "leader-elect-resource-namespace": ("resource_namespace", "resourceNamespace"),
+}
+_JITTER_FACTOR = 1.2
+"""A retry may come later than the retry period by so much."""
+
+
+def effective_configuration(given: GivenFlags) -> KubeSchedulerConfiguration:
+    """Raises `ConfigError` for a mistake in the file or in what came together, `FlagError` if it cannot be read."""
+    path = given.get("config", "")
+    configuration = _from_file(path, given) if path else _from_flags(given)
+    election = replace(configuration.leader_election, **dict(_election_fields(given)))
+    configuration = replace(configuration, leader_election=election)
+    errors = ErrorList()
+    validate(configuration, errors)
+    _check_election(election, errors)
+    if errors:
+        raise ConfigError(errors, path)
+    return configuration
+
+
+def ignored_flags(given: GivenFlags) -> Iterator[str]:
+    """Warnings about flags that say nothing next to a configuration file."""
+    if given.get("config"):
+        for flag in FLAGS:
+            if flag.name in given and flag.yields_to_config:
+                yield f"--{flag.name} is ignored because --config is given"
+
+
+def _from_flags(given: GivenFlags) -> KubeSchedulerConfiguration:
+    default = config.default()
+    connection = replace(default.client_connection, **_fields(_CONNECTION_FIELDS, given))
+    return replace(default, client_connection=connection, **_fields(_PROFILING_FIELDS, given))
+
+
+def _from_file(path: str, given: GivenFlags) -> KubeSchedulerConfiguration:
+    try:
+        data = Path(path).read_bytes()
+    except OSError as problem:
+        raise FlagError(f"--config: open {path}: {problem.strerror or problem}") from None
+    repeated = ErrorList()
+    value = parse(data, path, repeated)
+    overrides = _as_manifest(given)
+    election = value.get("leaderElection") or {} if isinstance(value, dict) else None
+    if overrides and isinstance(election, dict) and not repeated:
+        # What flags override need not be right in the file: the file is checked as if it said what they say.
+        return config.load({**value, "leaderElection": {**election, **overrides}}, path)
+    return config.load(data, path)
+
+
+def _as_manifest(given: GivenFlags) -> dict[str, Any]:
+    """The flags of leader election as a file would have them."""
+    return {
+        manifest_name: given[flag] if isinstance(given[flag], bool) else str(given[flag])
+        for flag, (_, manifest_name) in _ELECTION_FIELDS.items()
+        if flag in given
+    }
+
+
+def _election_fields(given: GivenFlags) -> Iterator[tuple[str, Any]]:
+    for flag, (name, _) in _ELECTION_FIELDS.items():
+        if flag in given:
+            yield name, given[flag]
+
+
+def _fields(names: Mapping[str, str], given: GivenFlags) -> dict[str, Any]:
+    return {field: given[flag] for flag, field in names.items() if flag in given}
+
+
+def _check_election(election: LeaderElectionConfiguration, errors: ErrorList) -> None:
+    """Rules that a file cannot break, for there an empty text means the default; and one that is kept at the start."""
+    if not election.leader_elect:
+        return
+    for name in ("resourceNamespace", "resourceName"):
+        text = election.resource_name if name == "resourceName" else election.resource_namespace
+        if not text:
+            errors.required(f"leaderElection.{name}")
+    if election.renew_deadline.nanoseconds <= election.retry_period.nanoseconds * _JITTER_FACTOR:
+        detail = "renewDeadline must be greater than retryPeriod*JitterFactor"
+        errors.invalid("leaderElection.renewDeadline", election.renew_deadline, detail)

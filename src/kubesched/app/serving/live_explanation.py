@@ -1,0 +1,103 @@
+"""Why a pod that waits right now goes where it goes, or nowhere: answered on a copy of what the scheduler knows.
+
+Finding the smallest changes tries them out, so it needs a cluster of its own. What is known is taken down in one go, as
+references to objects that never change; all the rest happens in another thread, and the loop schedules on. Volumes and
+devices that are being bound at this moment count as they were before.
+
+Next: `kubesched.explanation`, which does the explaining.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.cluster import Cluster
+from kubesched.config import KubeSchedulerConfiguration
+from kubesched.engine.build import build_schedulers
+from kubesched.engine.select import ByName
+from kubesched.explanation.explain import COMPLETE_SEARCH, Explanation, NotExplainableError, explain_pending
+from kubesched.framework.registry import Registry
+from kubesched.model.core import Node, Pod
+from kubesched.model.meta import KubeObject, PodKey
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCapture:
+    """What a cluster knew at one moment. Nothing in it ever changes."""
+
+    nodes: tuple[Node, ...]
+    """In the order in which a search goes through them."""
+    placed: tuple[Pod, ...]
+    """With their nodes; assumed ones among them."""
+    pending: tuple[Pod, ...]
+    promised: tuple[tuple[PodKey, str], ...]
+    """Pods, and the nodes they are nominated to."""
+    others: tuple[KubeObject, ...]
+
+    def rebuilt(self) -> Cluster:
+        """A cluster of its own that knows the same."""
+        cluster = Cluster()
+        for group in (self.nodes, self.placed, self.pending, self.others):
+            for item in group:
+                cluster.put(item)
+        for key, node_name in self.promised:
+            cluster.nominations.add(cluster.pending[key], node_name)
+        return cluster
+
+
+def capture(cluster: Cluster) -> ClusterCapture:
+    """Looks, and changes nothing."""
+    nodes, placed = cluster.table.nodes, cluster.placed
+    pending = {key: info for key, info in cluster.pending.items() if key not in placed}
+    nominated = ((key, cluster.nominations.node_of(info)) for key, info in pending.items())
+    return ClusterCapture(
+        nodes=tuple(nodes[row] for row in cluster.rows_in_order.tolist()),
+        placed=tuple(info.pod for info in placed.values()),
+        pending=tuple(info.pod for info in pending.values()),
+        promised=tuple((key, node_name) for key, node_name in nominated if node_name),
+        others=tuple(cluster.objects),
+    )
+
+
+def explain_captured(
+    known: ClusterCapture, key: PodKey, config: KubeSchedulerConfiguration, registry: Registry | None = None
+) -> Explanation:
+    """Raises `NotExplainableError` if the pod does not wait."""
+    cluster = known.rebuilt()
+    info = cluster.pending[key]
+    schedulers = build_schedulers(cluster, config, ByName(), registry=registry, percentage=COMPLETE_SEARCH)
+    scheduler = schedulers.get(info.spec.scheduler_name) or next(iter(schedulers.values()))
+    return explain_pending(cluster, scheduler, info, config)
+
+
+class LiveExplainer:
+    """One explanation at a time. Implements `PodExplainer`."""
+
+    def __init__(self, cluster: Cluster, config: KubeSchedulerConfiguration, registry: Registry | None = None) -> None:
+        self._cluster = cluster
+        self._config = config
+        self._registry = registry
+        self._turn = asyncio.Lock()
+
+    async def __call__(self, namespace: str, name: str, *, as_text: bool) -> dict[str, Any] | str:
+        key = PodKey(f"{namespace}/{name}")
+        async with self._turn:
+            check_waits(self._cluster, key)
+            known = capture(self._cluster)
+            return await asyncio.to_thread(self._explained, known, key, as_text)
+
+    def _explained(self, known: ClusterCapture, key: PodKey, as_text: bool) -> dict[str, Any] | str:
+        explanation = explain_captured(known, key, self._config, self._registry)
+        return str(explanation) if as_text else explanation.report()
+
+
+def check_waits(cluster: Cluster, key: PodKey) -> None:
+    """Raises `NotExplainableError`."""
+    placed = cluster.placed.get(key)
+    if placed is not None:
+        state = "being bound" if cluster.is_assumed(key) else "already bound"
+        raise NotExplainableError(f"pod {key} is {state} to node {placed.spec.node_name}")
+    if key not in cluster.pending:
+        raise NotExplainableError(f"pod {key} is not known to the scheduler")

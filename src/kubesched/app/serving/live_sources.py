@@ -1,0 +1,55 @@
+"""The sources of a running loop: what there is to tell can be read off it, save what others own.
+
+Next: `sources`, for what each is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kubesched.app.serving.health import HealthChecks
+from kubesched.app.serving.live_explanation import LiveExplainer
+from kubesched.app.serving.pages.cache_report import cache_report
+from kubesched.app.serving.pages.queue_report import queue_report
+from kubesched.app.serving.sources import MetricChoice, Sources, everything
+from kubesched.config import KubeSchedulerConfiguration, to_manifest
+from kubesched.engine.loop import SchedulingLoop
+from kubesched.engine.metrics.collect import collect
+from kubesched.framework.registry import Registry
+from kubesched.model.core import Pod
+from kubesched.model.meta import KubeObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the loop does not know itself."""
+
+    checks: HealthChecks = field(default_factory=HealthChecks)
+    now_s: Callable[[], float]
+    """The loop's time."""
+    informed: Callable[[], Iterable[KubeObject]]
+    """All objects that the informers hold."""
+    flags: Mapping[str, str] = field(default_factory=dict)
+    requests: Callable[[], Mapping[tuple[str, str, str], float]] = dict
+    leads: Callable[[], Mapping[str, bool]] = dict
+    is_leader: Callable[[], bool] = lambda: True
+    shown: MetricChoice = everything
+    registry: Registry | None = None
+
+
+def live_sources(loop: SchedulingLoop, config: KubeSchedulerConfiguration, around: Surroundings) -> Sources:
+    return Sources(
+        checks=around.checks,
+        metrics=lambda: collect(loop),
+        shown=around.shown,
+        requests=around.requests,
+        leads=around.leads,
+        is_leader=around.is_leader,
+        pods=lambda: (item for item in around.informed() if isinstance(item, Pod)),
+        configuration=lambda: to_manifest(config),
+        flags=lambda: around.flags,
+        queue=lambda: queue_report(loop.queue, around.now_s()),
+        cache=lambda compares: cache_report(loop.cluster, around.informed() if compares else None),
+        explain=LiveExplainer(loop.cluster, config, around.registry),
+    )

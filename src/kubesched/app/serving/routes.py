@@ -1,0 +1,57 @@
+"""Which path leads to which page. Paths are exact; methods do not matter but for metrics, as in kube-scheduler.
+
+Next: `pages`, one module per kind of page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from kubesched.app.serving import filters
+from kubesched.app.serving.health import HealthRecords
+from kubesched.app.serving.pages.component_pages import ComponentPages
+from kubesched.app.serving.pages.debug_pages import DebugPages
+from kubesched.app.serving.pages.health_pages import HealthPages, Page
+from kubesched.app.serving.pages.metrics_pages import MetricsPages
+from kubesched.app.serving.sources import Sources
+
+
+def application(sources: Sources, access: Middleware) -> web.Application:
+    """The pages, behind everything that stands before them."""
+    app = web.Application(middlewares=[filters.log_request, filters.forbid_caching, filters.keep_safe, access])
+    app.on_response_prepare.append(filters.hide_server_name)
+    for path, page in routes(sources):
+        app.router.add_route("*", path, page)
+    return app
+
+
+def routes(sources: Sources) -> list[tuple[str, Page]]:
+    """(path, page)"""
+    records = HealthRecords()
+    found: list[tuple[str, Page]] = []
+
+    def paths() -> Sequence[str]:
+        return [path for path, _page in found]
+
+    metrics = MetricsPages(sources, records)
+    component = ComponentPages(sources, paths)
+    debug = DebugPages(sources)
+    found.extend(HealthPages(sources.checks, records).routes())
+    found.extend(
+        (
+            ("/configz", component.configz),
+            ("/metrics", metrics.metrics),
+            ("/metrics/resources", metrics.resources),
+            ("/metrics/slis", metrics.slis),
+            ("/flagz", component.flagz),
+            ("/statusz", component.statusz),
+            ("/version", component.version),
+            ("/debug/queue", debug.queue),
+            ("/debug/cache", debug.cache),
+            ("/explain/{namespace}/{pod}", debug.explain),
+        )
+    )
+    return found

@@ -1,0 +1,22 @@
+"""Events for `kubectl describe`: taken at once, told apart from repetitions, written in the background.
+
+`EventRecorder.record` takes an `EventToRecord`; `choose_form` asks the server which kind of Event it serves.
+
+Next: `recorder`, then `series` and `forms`.
+"""
+
+from kubesched.client.event_recorder.forms import CoreV1Form, EventForm, EventsV1Form, choose_form
+from kubesched.client.event_recorder.record import NORMAL, WARNING, EventToRecord, pod_reference
+from kubesched.client.event_recorder.recorder import EventRecorder
+
+__all__ = [
+    "NORMAL",
+    "WARNING",
+    "CoreV1Form",
+    "EventForm",
+    "EventRecorder",
+    "EventToRecord",
+    "EventsV1Form",
+    "choose_form",
+    "pod_reference",
+]

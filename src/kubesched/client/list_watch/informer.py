@@ -1,0 +1,154 @@
+"""A shared informer: one kind followed once, for as many handlers as there are.
+
+What a handler can rely on, whatever happened to the connection:
+- it hears of an object first by `put`, and of nothing by `remove` that was not put before;
+- a deletion that nobody told us of is found by the next list and becomes a `remove` with the last known state;
+- an object that was deleted and made anew meanwhile (another uid) is removed and then put;
+- the same version is not put twice, except by a resync;
+- when it is called, the lister already knows.
+A handler that is added later hears at once of everything there is. A handler that raises is logged; the others and
+the lister go on.
+
+Next: `reflector` brings the changes; `informers` has one informer per kind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Generic, Protocol
+
+from kubesched.client.list_watch.decoding import K, Listing
+from kubesched.client.list_watch.lister import IndexedLister
+from kubesched.client.resources import Resource
+from kubesched.model.meta import KubeObject
+
+SLICE = 500
+"""After so many objects of a list the event loop may do something else (renew a lease, say)."""
+
+_log = logging.getLogger("kubesched.client.list_watch")
+
+
+class InformerHandler(Protocol):
+    """Told of every change, synchronously: it must be quick, and not wait."""
+
+    def put(self, item: KubeObject) -> None: ...
+
+    def remove(self, item: KubeObject) -> None: ...
+
+
+class SharedInformer(Generic[K]):
+    """`transform` sees every object before it is kept, and may make it smaller; it must keep names, uid and version."""
+
+    def __init__(self, resource: Resource, transform: Callable[[K], K] | None = None) -> None:
+        self.resource = resource
+        """In the version that this server has."""
+        self.lister: IndexedLister[K] = IndexedLister()
+        self.is_missing = False
+        """The server does not have this kind; it counts as synced, with no objects."""
+        self._transform = transform
+        self._handlers: tuple[InformerHandler, ...] = ()
+        self._synced = asyncio.Event()
+
+    # -- for those who use it ------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return self.resource.full_name
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether all handlers have heard of everything that the first list had."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        await self._synced.wait()
+
+    def add_handler(self, handler: InformerHandler) -> None:
+        """At any time; it hears of all known objects before this returns."""
+        for item in self.lister:
+            _tell(handler.put, item)
+        self._handlers = (*self._handlers, handler)
+
+    def remove_handler(self, handler: InformerHandler) -> None:
+        self._handlers = tuple(one for one in self._handlers if one is not handler)
+
+    def resync(self) -> None:
+        """Tell everybody of everything again."""
+        for item in self.lister:
+            self._tell_put(item)
+
+    # -- for the reflector ---------------------------------------------------------------------------------------------
+
+    def put(self, item: K) -> None:
+        if self._transform is not None:
+            item = self._transform(item)
+        metadata = item.metadata
+        namespace = metadata.namespace
+        key = f"{namespace}/{metadata.name}" if namespace else metadata.name
+        old = self.lister.get_by_key(key)
+        if old is not None:
+            known = old.metadata
+            if known.uid != metadata.uid:
+                self._vanished(key)
+            elif known.resource_version == metadata.resource_version != "":
+                return
+        self.lister.put(key, item)
+        self._tell_put(item)
+
+    def remove(self, item: K) -> None:
+        """As the server last saw it."""
+        if self._transform is not None:
+            item = self._transform(item)
+        if self.lister.remove(item.key) is not None:
+            self._tell_remove(item)
+
+    async def replace(self, listing: Listing[K]) -> None:
+        """These exist and no others. Gives way now and then; lister and handlers stay in step."""
+        present = set(listing.unreadable)
+        for index, item in enumerate(listing.items, start=1):
+            present.add(item.key)
+            self.put(item)
+            if index % SLICE == 0:
+                await asyncio.sleep(0)
+        for key in self.lister.keys():  # noqa: SIM118 - a copy, since what vanished is taken out
+            if key not in present:
+                self._vanished(key)
+        self.is_missing = False
+        self._synced.set()
+
+    def kind_is_missing(self) -> None:
+        """The server has no such kind: nothing to wait for."""
+        self.is_missing = True
+        self._synced.set()
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _vanished(self, key: str) -> None:
+        last_known = self.lister.remove(key)
+        if last_known is not None:
+            self._tell_remove(last_known)
+
+    def _tell_put(self, item: K) -> None:
+        for handler in self._handlers:
+            try:
+                handler.put(item)
+            except Exception:  # noqa: BLE001 - logged; the other handlers go on
+                _log_broken(handler.put, item)
+
+    def _tell_remove(self, item: K) -> None:
+        for handler in self._handlers:
+            _tell(handler.remove, item)
+
+
+def _tell(told: Callable[[KubeObject], None], item: KubeObject) -> None:
+    try:
+        told(item)
+    except Exception:  # noqa: BLE001 - logged; the other handlers go on
+        _log_broken(told, item)
+
+
+def _log_broken(told: Callable[[KubeObject], None], item: KubeObject) -> None:
+    fields = {"kind": type(item).__name__, "object": item.key, "handler": repr(told)}
+    _log.exception("A handler of an informer failed", extra={"fields": fields})

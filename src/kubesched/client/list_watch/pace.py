@@ -1,0 +1,44 @@
+"""Time and chance for list and watch, handed in so that tests need not wait: a clock, a sleep, a dice.
+
+`RetryBackoff` is client-go's for reflectors: from 0.8 s doubling to 30 s, each stretched by up to as much again, and
+from the beginning after two minutes without need.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+FIRST_S = 0.8
+LONGEST_S = 30.0
+RESET_AFTER_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    now_s: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    dice: random.Random = field(default_factory=random.Random)
+
+
+class RetryBackoff:
+    """How long to wait before the next attempt."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self._next_s = FIRST_S
+        self._last_at_s = pace.now_s()
+
+    def delay_s(self) -> float:
+        now_s = self._pace.now_s()
+        if now_s - self._last_at_s > RESET_AFTER_S:
+            self._next_s = FIRST_S
+        self._last_at_s = now_s
+        this_s, self._next_s = self._next_s, min(self._next_s * 2, LONGEST_S)
+        return this_s * (1.0 + self._pace.dice.random())
+
+    async def wait(self, at_least_s: float = 0.0) -> None:
+        await self._pace.sleep(max(self.delay_s(), at_least_s))

@@ -1,0 +1,269 @@
+"""How one kind is followed: list, then watch from the list's version on, and again after every interruption.
+
+- The first list may come from the server's cache (version 0); after 410 Gone it must be current (no version).
+- Where the server can, list and watch are one request: a watch that first tells everything (`sendInitialEvents`).
+- A watch that ends or breaks is resumed from the last version heard of; bookmarks keep that version young.
+- Attempts that fail at once are repeated ever more slowly (`pace`); `trouble` says once what is wrong.
+- A kind that the server lacks is tried in its older versions and then left alone for a while.
+
+It never ends by itself: cancel its task. Next: `informer`, which takes what is found here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Generic
+
+import msgspec
+
+from kubesched.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
+from kubesched.client.list_watch import requests
+from kubesched.client.list_watch.decoding import UNREADABLE, K, KindDecoder, Listing
+from kubesched.client.list_watch.informer import SharedInformer
+from kubesched.client.list_watch.pace import Pace, RetryBackoff
+from kubesched.client.list_watch.requests import ListWatchApi, Narrowing
+from kubesched.client.list_watch.trouble import TroubleLog
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+MISSING_RETRY_S = 300.0
+"""A kind that was missing may come with an upgrade of the server."""
+
+HASTY_S = 1.0
+"""An attempt that ended sooner is followed by a pause."""
+
+_log = logging.getLogger("kubesched.client.list_watch")
+
+
+@dataclass(slots=True)
+class ServerAbilities:
+    """What the server turned out to be able to do; shared by the reflectors of one server."""
+
+    streams_lists: bool = True
+    initial_events_within_s: float = 30.0
+    answers_within_s: float = 60.0
+
+
+class Reflector(Generic[K]):
+    def __init__(
+        self,
+        api: ListWatchApi,
+        informer: SharedInformer[K],
+        decoder: KindDecoder[K],
+        *,
+        narrowing: Narrowing,
+        abilities: ServerAbilities,
+        pace: Pace,
+        page_size: int = requests.PAGE_SIZE,
+    ) -> None:
+        self._api = api
+        self._informer = informer
+        self._decoder = decoder
+        self._narrowing = narrowing
+        self._abilities = abilities
+        self._pace = pace
+        self._page_size = page_size
+        self._backoff = RetryBackoff(pace)
+        self._trouble = TroubleLog(informer.resource)
+        self._versions = tuple(informer.resource.versions())
+        self._must_list = True
+        self._version = requests.FROM_CACHE
+        self._doing = "list"
+        self._opened_at_s: float | None = None
+
+    async def run(self) -> None:
+        while True:
+            self._opened_at_s = None
+            try:
+                await self._follow()
+                await self._after_end()
+            except ApiError as problem:
+                await self._after_refusal(problem)
+            except (Unreachable, AnswerLost, ClientConfigError) as problem:
+                await self._after_trouble(problem)
+            except msgspec.DecodeError as problem:
+                self._must_list = True  # the same line would come again
+                await self._after_trouble(problem)
+            except Exception:  # noqa: BLE001 - a bug here must not leave the scheduler blind
+                _log.exception(f"Following {self._informer.name} failed; listing anew")
+                self._must_list = True
+                await self._backoff.wait()
+
+    async def _follow(self) -> None:
+        """Until the server ends the watch."""
+        if self._must_list and self._abilities.streams_lists:
+            await self._list_and_watch_in_one()
+            return
+        if self._must_list:
+            await self._list()
+        await self._watch()
+
+    # -- list ----------------------------------------------------------------------------------------------------------
+
+    async def _list(self) -> None:
+        self._doing = "list"
+        try:
+            listing = await self._all_pages(self._version, self._page_size)
+        except ApiError as problem:
+            if not problem.is_gone:
+                raise
+            listing = await self._all_pages(requests.CONSISTENT, 0)  # too old while paging: all at once
+        await self._listed(listing)
+
+    async def _all_pages(self, version: str, page_size: int) -> Listing[K]:
+        whole: Listing[K] = Listing()
+        while True:
+            params = requests.list_params(self._narrowing, version, page_size, whole.continue_token)
+            body = await self._api.request("GET", self._path, params=params, timeout_s=requests.LIST_TIMEOUT_S)
+            page = self._decoder.page(body)
+            whole.items += page.items
+            whole.unreadable += page.unreadable
+            whole.version, whole.continue_token = page.version, page.continue_token
+            if not whole.continue_token:
+                return whole
+
+    async def _listed(self, listing: Listing[K]) -> None:
+        await self._informer.replace(listing)
+        self._version = listing.version
+        self._must_list = False
+
+    async def _list_and_watch_in_one(self) -> None:
+        self._doing = "watch"
+        known = "" if self._version == requests.FROM_CACHE else self._version
+        params = requests.streamed_list_params(self._narrowing, known, self._pace.dice)
+        async with self._opened_stream(params) as lines:
+            try:
+                async with asyncio.timeout(self._abilities.initial_events_within_s):
+                    found = await self._initial_events(lines)
+            except TimeoutError:
+                self._stop_streaming_lists("the end of the initial events did not come")
+                return
+            if found is None:
+                return
+            await self._listed(found)
+            self._opened()
+            await self._changes(lines)
+
+    async def _initial_events(self, lines: AsyncIterator[bytes]) -> Listing[K] | None:
+        """All objects and their version; `None` if the stream ended before its mark."""
+        found: dict[str, K] = {}
+        unreadable: list[str] = []
+        async for line in lines:
+            event = self._decoder.event(line)
+            item = event.object
+            if event.type in ("ADDED", "MODIFIED"):
+                found[item.key] = item
+            elif event.type == "DELETED":
+                found.pop(item.key, None)
+            elif event.type == UNREADABLE:
+                unreadable.append(item.key)
+            elif INITIAL_EVENTS_END in (item.metadata.annotations or ()):
+                return Listing(list(found.values()), item.metadata.resource_version, unreadable=unreadable)
+        return None
+
+    def _stop_streaming_lists(self, why: str) -> None:
+        if self._abilities.streams_lists:
+            self._abilities.streams_lists = False
+            fields = {"resource": self._informer.name, "reason": why}
+            _log.info("The server does not stream lists; asking for plain ones", extra={"fields": fields, "v": 2})
+
+    # -- watch ---------------------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        self._doing = "watch"
+        params = requests.watch_params(self._narrowing, self._version, self._pace.dice)
+        async with self._opened_stream(params) as lines:
+            self._opened()
+            await self._changes(lines)
+
+    async def _changes(self, lines: AsyncIterator[bytes]) -> None:
+        """The hot path: lines that came together are handled without giving way between them."""
+        decode, put = self._decoder.event, self._informer.put
+        async for line in lines:
+            event = decode(line)
+            change, item = event.type, event.object
+            if change == "MODIFIED" or change == "ADDED":
+                put(item)
+            elif change == "DELETED":
+                self._informer.remove(item)
+            self._version = item.metadata.resource_version
+
+    @asynccontextmanager
+    async def _opened_stream(self, params: dict[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
+        """A watch may be silent for minutes, but not before it has begun."""
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(self._abilities.answers_within_s):
+                    lines = await stack.enter_async_context(self._api.stream(self._path, params))
+            except TimeoutError:
+                limit_s = self._abilities.answers_within_s
+                raise AnswerLost(f"the server did not begin to answer a watch within {limit_s:g} s") from None
+            yield lines
+
+    def _opened(self) -> None:
+        self._opened_at_s = self._pace.now_s()
+        self._trouble.over()
+
+    # -- after an interruption -----------------------------------------------------------------------------------------
+
+    async def _after_end(self) -> None:
+        if self._was_hasty:
+            await self._backoff.wait()
+
+    async def _after_trouble(self, problem: Exception, at_least_s: float = 0.0) -> None:
+        if self._was_hasty:
+            self._trouble.report(self._doing, problem)
+            await self._backoff.wait(at_least_s)
+        else:
+            fields = {"resource": self._informer.name, "version": self._version, "err": str(problem)}
+            _log.info("A watch was cut; resuming it", extra={"fields": fields, "v": 4})
+
+    async def _after_refusal(self, problem: ApiError) -> None:
+        asked_to_stream = self._must_list and self._doing == "watch"
+        if problem.is_not_found:
+            await self._after_missing(problem)
+        elif problem.is_gone or _is_too_new(problem):
+            self._must_list = True
+            self._version = requests.CONSISTENT
+            await self._after_end()
+        elif problem.status in (400, 422) and asked_to_stream:
+            self._stop_streaming_lists(problem.message)
+        else:
+            if problem.status in (400, 422):
+                self._must_list = True
+            await self._after_trouble(problem, problem.retry_after_s or 0.0)
+
+    async def _after_missing(self, problem: ApiError) -> None:
+        """Go on with the next older version, if there is one. A kind that every server has, or that this one had
+        before, is not missing: then something is wrong between us and the server."""
+        informer = self._informer
+        self._must_list = True
+        at = self._versions.index(informer.resource) + 1
+        if at < len(self._versions):
+            informer.resource = self._versions[at]
+            return
+        informer.resource = self._versions[0]
+        if not informer.resource.group or (informer.has_synced and not informer.is_missing):
+            await self._after_trouble(problem)
+            return
+        if not informer.is_missing:
+            fields = {"resource": informer.name, "versions": [one.version for one in self._versions]}
+            _log.warning("The server does not have this kind; going on without it", extra={"fields": fields})
+            informer.kind_is_missing()
+        await self._pace.sleep(MISSING_RETRY_S)
+
+    @property
+    def _was_hasty(self) -> bool:
+        return self._opened_at_s is None or self._pace.now_s() - self._opened_at_s < HASTY_S
+
+    @property
+    def _path(self) -> str:
+        return self._informer.resource.path(self._narrowing.namespace)
+
+
+def _is_too_new(problem: ApiError) -> bool:
+    """A server that has fallen behind what we have seen from another."""
+    return any(cause.reason == "ResourceVersionTooLarge" for cause in problem.causes)

@@ -1,0 +1,27 @@
+"""What the lease lock and the event recorder need of a REST client: one request, and its whole answer.
+
+`RestClient` has this shape; so has any stand-in of a test. The errors are those of `errors`.
+
+Next: `lease`, `event_recorder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+
+class Requester(Protocol):
+    """Sends one request to the API server and gives the body of its answer."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        timeout_s: float | None = None,
+        gzip: bool = False,
+    ) -> bytes: ...
