@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("kubesched.cli.bench:bench", "Measure how fast pods are scheduled."),
     "config": ("kubesched.cli.config:config", "Show, complete and check KubeSchedulerConfiguration files."),
     "explain": ("kubesched.cli.explain:explain", "Explain where a pending pod would go, or why nowhere."),
+    "run": ("kubesched.cli.run:run", "Schedule a cluster, in the place of kube-scheduler or beside it."),
     "simulate": ("kubesched.cli.simulate:simulate", "Simulate workloads on a cluster, in virtual time."),
 }
 """Where each subcommand is, and what it does in a line."""

@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import platform
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from importlib import metadata
 from urllib.parse import quote, urlencode
 
 from kubesched.client.aiohttp_transport import AiohttpTransport
-from kubesched.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
+from kubesched.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable, Withheld
 from kubesched.client.http1.transport import Http1Transport
 from kubesched.client.line_splitter import LineSplitter
 from kubesched.client.rate_limit import RateLimiter, Sleep
@@ -72,10 +72,12 @@ class RestClient:
         content_type: str = "application/json",
         timeout_s: float | None = None,
         gzip: bool = False,
+        left_s: Callable[[], float] | None = None,
     ) -> bytes:
         """The answer's body. Raises `ApiError`, `Unreachable`, `AnswerLost`, and `ClientConfigError` from logging in.
 
-        `timeout_s` is for one attempt, without the waiting for the rate limit.
+        `timeout_s` is for one attempt, without the waiting for the rate limit. `left_s` is asked right before each
+        attempt for how long it may take; with no time left nothing is sent, and `Withheld` raised.
         """
         where = _with_query(path, params)
         headers_for = (content_type if body is not None else "", gzip)
@@ -83,8 +85,11 @@ class RestClient:
         while True:
             attempt += 1
             await self._limiter.wait()
+            limit_s = timeout_s or self._timeout_s
+            if left_s is not None and (limit_s := min(limit_s, left_s())) <= 0:
+                raise Withheld
             try:
-                answer = await self._exchange(method, where, headers_for, body, timeout_s or self._timeout_s)
+                answer = await self._exchange(method, where, headers_for, body, limit_s)
                 if answer.status < 300:
                     return answer.body
                 failure: ApiError | Unreachable | AnswerLost = api_error(answer)

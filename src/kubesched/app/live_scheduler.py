@@ -1,0 +1,270 @@
+"""The live scheduler, from settings to a process that schedules: which parts there are, and in which order they start.
+
+    configuration → event recorder → health checks and secure port → informers → cache sync → leader election → loop
+
+With `delayCacheUntilActive`, informers start only once this copy leads.
+
+Next: `shell` for how the loop is run, `writes` for what it asks for, `kubesched.cli.run` for the command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import secrets
+import socket
+import time
+from collections.abc import Coroutine, Iterator
+from functools import partial
+from math import inf
+from typing import Any
+
+from kubesched.app.debugger import log_state
+from kubesched.app.options.metric_choice import shown_families
+from kubesched.app.options.settings import RunOptions
+from kubesched.app.serving.health import scheduler_checks
+from kubesched.app.serving.live_sources import Surroundings, live_sources
+from kubesched.app.serving.server import SecureServer
+from kubesched.app.shell import LiveShell
+from kubesched.app.writes.claim_writes import ClaimWrites
+from kubesched.app.writes.extender_calls import ExtenderCalls
+from kubesched.app.writes.leadership import LeaderGate
+from kubesched.app.writes.pod_writes import PodWrites
+from kubesched.app.writes.volume_writes import VolumeWrites
+from kubesched.app.writes.writer import EffectWriter
+from kubesched.client.election_client import make_election_client
+from kubesched.client.election_timing import ElectionTiming, steady_clock
+from kubesched.client.errors import AnswerLost, Unreachable
+from kubesched.client.event_recorder import EventRecorder
+from kubesched.client.event_recorder.forms import EventForm, EventsV1Form, choose_form
+from kubesched.client.leader_election import LeaderCallbacks, LeaderElector, identity_of_this_process
+from kubesched.client.leader_health import LeaderElectionHealth
+from kubesched.client.lease import LeaseLock
+from kubesched.client.list_watch import Informers
+from kubesched.client.rest import RestClient
+from kubesched.client.target import ServerTarget
+from kubesched.config import LeaderElectionConfiguration
+from kubesched.engine.build import build_loop
+from kubesched.engine.select import Seeded
+from kubesched.framework.registry import Registry
+from kubesched.model.meta import KubeObject
+from kubesched.model.resource import ResourceClaim
+
+_log = logging.getLogger("kubesched.run")
+
+_DRAIN_S = 2.0
+_REVIEW_QPS, _REVIEW_BURST = 200, 400
+
+
+class LeadershipLost(Exception):  # noqa: N818  what happened to us, not what we did wrong
+    """Another copy leads, or may: this one must end."""
+
+
+class LiveScheduler:
+    """`run` it once; it returns when `stop` was called, and raises `LeadershipLost` when it must not go on."""
+
+    def __init__(
+        self,
+        options: RunOptions,
+        target: ServerTarget,
+        *,
+        review_target: ServerTarget | None = None,
+        registry: Registry | None = None,
+    ) -> None:
+        self._options = options
+        self._client = RestClient(target, qps=options.qps, burst=options.burst)
+        self._review_client = (
+            None if review_target is None else RestClient(review_target, qps=_REVIEW_QPS, burst=_REVIEW_BURST)
+        )
+        config = options.configuration
+        self.loop = build_loop(
+            config,
+            Seeded(secrets.randbits(64)),
+            registry=registry,
+            max_unschedulable_s=options.pod_max_in_unschedulable_pods_for_s,
+            clock=time.monotonic,
+        )
+        self.informers = Informers(self._client)
+        self._extenders = ExtenderCalls(config.extenders)
+        self._elector, self._election_client = self._make_elector(target, options.leader_election)
+        self._recorder = EventRecorder(self._client, EventsV1Form(socket.gethostname()))
+        gate = LeaderGate(self._client, self._lease_left_s)
+        find_pod = self.loop.cluster.find_pod
+        self._writer = EffectWriter(
+            PodWrites(gate, find_pod),
+            VolumeWrites(gate),
+            ClaimWrites(gate, lambda: self.informers.of(ResourceClaim).resource),
+            self._extenders,
+            lambda record: self._recorder.record(record),
+            find_pod,
+        )
+        self.shell = LiveShell(self.loop, self._writer)
+        self.server: SecureServer | None = None
+        self._is_shutting_down = False
+        self._stopping = asyncio.Event()
+        self.is_scheduling = asyncio.Event()
+        """Set once this copy leads, and schedules."""
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Gives up the lease and ends."""
+        self._is_shutting_down = True
+        self._stopping.set()
+
+    async def run(self) -> None:
+        tasks = contextlib.AsyncExitStack()
+        try:
+            await self._start_recorder(tasks)
+            await self._start_serving()
+            if not self._options.configuration.delay_cache_until_active:
+                await self._unless_stopped(self._sync())
+            if not self._is_shutting_down:
+                await self._lead_until_stopped()
+        finally:
+            await self._shut_down(tasks)
+
+    async def _start_recorder(self, tasks: contextlib.AsyncExitStack) -> None:
+        """Events are written in the form that the server has; a server that does not answer yet has the newest."""
+        form: EventForm
+        try:
+            form = await choose_form(self._client, socket.gethostname())
+        except (Unreachable, AnswerLost) as problem:
+            _log.warning("The API server does not answer yet", extra={"fields": {"err": str(problem)}})
+            form = EventsV1Form(socket.gethostname())
+        self._recorder = EventRecorder(self._client, form)
+        tasks.push_async_callback(_end, asyncio.create_task(self._recorder.run(), name="event recorder"))
+
+    async def _start_serving(self) -> None:
+        options = self._options
+        if options.serving is None:
+            return
+        elector = self._elector
+        checks = scheduler_checks(
+            is_shutting_down=lambda: self._is_shutting_down,
+            are_handlers_synced=lambda: self.informers.has_synced,
+            leader_election=None if elector is None else LeaderElectionHealth(elector).problem,
+            unsynced_informers=self._unsynced,
+        )
+        around = Surroundings(
+            checks=checks,
+            now_s=self.shell.now_s,
+            informed=self._informed,
+            flags=options.flags,
+            leads=lambda: {} if elector is None else {elector.describe().partition("/")[2]: elector.is_leader},
+            is_leader=lambda: self.shell.is_leading,
+            shown=partial(shown_families, settings=options.metrics),
+        )
+        self.server = SecureServer(
+            options.serving, live_sources(self.loop, options.configuration, around), self._review_client
+        )
+        await self.server.start()
+
+    async def _sync(self) -> None:
+        self.informers.add_handler(self.shell)
+        self.informers.start()
+        await self.informers.wait_for_sync("kube-scheduler")
+        gc.collect()
+        gc.freeze()  # what was listed stays: the collector need not look at it again and again
+
+    async def _lead_until_stopped(self) -> None:
+        if self._elector is None:
+            await self._start_leading()
+            await self._stopping.wait()
+            return
+        election = asyncio.create_task(self._elector.run(), name="leader election")
+        stopping = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait((election, stopping), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if election.done():
+            await election
+            raise LeadershipLost("leaderelection lost")
+        await _end(election)
+
+    async def _start_leading(self) -> None:
+        if self._options.configuration.delay_cache_until_active:
+            await self._unless_stopped(self._sync())
+        if not self._is_shutting_down and (self._elector is None or self._elector.may_write()):
+            self.shell.lead()
+            self.is_scheduling.set()
+
+    async def _shut_down(self, tasks: contextlib.AsyncExitStack) -> None:
+        self._is_shutting_down = True
+        self.shell.stop()
+        await self.informers.stop()
+        self._writer.cancel()
+        await self._writer.settled()
+        await self._recorder.drain(_DRAIN_S)
+        await tasks.aclose()
+        if self.server is not None:
+            await self.server.stop()
+        await self._extenders.close()
+        for client in (self._election_client, self._review_client, self._client):
+            if client is not None:
+                await client.close()
+
+    async def _unless_stopped(self, work: Coroutine[None, None, None]) -> None:
+        """Does it, or leaves off when we are to stop."""
+        working = asyncio.create_task(work)
+        stopping = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+        await _end(stopping)
+        if working.done():
+            await working
+        else:
+            await _end(working)
+
+    # -- election ------------------------------------------------------------------------------------------------------
+
+    def _make_elector(
+        self, target: ServerTarget, election: LeaderElectionConfiguration
+    ) -> tuple[LeaderElector | None, RestClient | None]:
+        if not election.leader_elect:
+            return None, None
+        timing = ElectionTiming(
+            election.lease_duration.seconds, election.renew_deadline.seconds, election.retry_period.seconds
+        )
+        client = make_election_client(target, timing)
+        lock = LeaseLock(
+            client,
+            identity_of_this_process(),
+            namespace=election.resource_namespace,
+            name=election.resource_name,
+            timeout_s=timing.request_timeout_s,
+        )
+        self._starting: asyncio.Task[None] | None = None
+        profiles = list(self.loop.schedulers)
+        callbacks = LeaderCallbacks(
+            on_started_leading=self._started_leading,
+            on_stopped_leading=lambda: self.shell.stop(),
+            record_event=lambda record: self._recorder.record(record),
+            writes_answered=lambda: self._writer.settled(),
+        )
+        return LeaderElector(lock, timing, callbacks, reporting_controller=profiles[0]), client
+
+    def _started_leading(self) -> None:
+        self._starting = asyncio.create_task(self._start_leading(), name="start leading")
+
+    def _lease_left_s(self) -> float:
+        return inf if self._elector is None else self._elector.must_not_write_after_s - steady_clock()
+
+    # -- to look at ----------------------------------------------------------------------------------------------------
+
+    def log_state(self) -> None:
+        """What the cache and the queue hold, and where the cache differs from the informers (kube's SIGUSR2)."""
+        log_state(self.loop, list(self._informed()), self.shell.now_s())
+
+    def _informed(self) -> Iterator[KubeObject]:
+        for informer in self.informers.all():
+            yield from informer.lister
+
+    def _unsynced(self) -> list[str]:
+        return [informer.name for informer in self.informers.all() if not informer.has_synced]
+
+
+async def _end(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

@@ -1,0 +1,92 @@
+"""Calls to extenders: plain HTTP POSTs, each extender with the TLS settings of its own.
+
+Next: `kubesched.engine.extender` for what is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from pathlib import Path
+
+import aiohttp
+
+from kubesched.client.errors import ClientConfigError
+from kubesched.client.tls import TlsMaterialError, make_tls_context, show_certificate
+from kubesched.config import ExtenderConfiguration, ExtenderTLSConfig
+from kubesched.framework.effects import CallExtender, Failed
+
+
+class ExtenderCalls:
+    """`close` it at the end."""
+
+    def __init__(self, extenders: Sequence[ExtenderConfiguration]) -> None:
+        self._contexts = [_tls_context(number, extender) for number, extender in enumerate(extenders)]
+        self._names = [(extender.tls_config or ExtenderTLSConfig()).server_name or None for extender in extenders]
+        self._session: aiohttp.ClientSession | None = None
+
+    async def call(self, action: CallExtender) -> bytes | Failed:
+        if self._session is None:
+            self._session = aiohttp.ClientSession()
+        context = self._contexts[action.extender]
+        try:
+            async with asyncio.timeout(action.timeout_s):
+                return await self._post(self._session, action, context)
+        except TimeoutError:
+            return Failed(f'Post "{action.url}": context deadline exceeded')
+        except (aiohttp.ClientError, OSError) as problem:
+            return Failed(f'Post "{action.url}": {problem}')
+
+    async def _post(
+        self, session: aiohttp.ClientSession, action: CallExtender, context: ssl.SSLContext | None
+    ) -> bytes | Failed:
+        headers = {"Content-Type": "application/json"}
+        async with session.post(
+            action.url,
+            data=action.body,
+            headers=headers,
+            ssl=True if context is None else context,
+            server_hostname=self._names[action.extender],
+        ) as answer:
+            body = await answer.read()
+            if answer.status == 200:
+                return body
+            return Failed(f"failed {action.verb} with extender at URL {action.url}, code {answer.status}")
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+
+def _tls_context(number: int, extender: ExtenderConfiguration) -> ssl.SSLContext | None:
+    """None: as the system has it. Raises `ClientConfigError` that names the field.
+
+    As in kube-scheduler, HTTPS without authorities to trust means to trust anybody.
+    """
+    tls = extender.tls_config or ExtenderTLSConfig()
+    if extender.tls_config is None and not extender.enable_https:
+        return None
+    where = f"extenders[{number}].tlsConfig"
+    authorities = _material(tls.ca_data, tls.ca_file, where, "caFile")
+    certificate = _material(tls.cert_data, tls.cert_file, where, "certFile")
+    key = _material(tls.key_data, tls.key_file, where, "keyFile")
+    trusts_anybody = tls.insecure or (extender.enable_https and authorities is None)
+    try:
+        context = make_tls_context(authorities=authorities, verify=not trusts_anybody)
+        if certificate is not None and key is not None:
+            show_certificate(context, certificate, key)
+    except TlsMaterialError as problem:
+        raise ClientConfigError(f"{where}: {problem}") from None
+    return context
+
+
+def _material(data: bytes, file: str, where: str, field: str) -> bytes | None:
+    if data:
+        return data
+    if not file:
+        return None
+    try:
+        return Path(file).read_bytes()
+    except OSError as problem:
+        raise ClientConfigError(f"{where}.{field}: {file}: {problem.strerror}") from None

@@ -1,0 +1,173 @@
+"""Sends each action to who carries it out, many at once, and brings the outcome back to the loop.
+
+Next: `kubesched.app.shell`, which hands effects over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, get_args
+
+from kubesched.app.writes.claim_writes import ClaimWrites
+from kubesched.app.writes.extender_calls import ExtenderCalls
+from kubesched.app.writes.pod_writes import FindPod, PodWrites
+from kubesched.app.writes.volume_writes import VolumeWrites
+from kubesched.client.errors import Withheld
+from kubesched.client.event_recorder.record import EventToRecord, pod_reference
+from kubesched.framework.effects import (
+    BindPod,
+    CallExtender,
+    Done,
+    Effect,
+    EvictPod,
+    Failed,
+    PatchPodStatus,
+    RecordEvent,
+)
+from kubesched.model.meta import PodKey
+from kubesched.model.storage import ObjectReference
+from kubesched.plugins.dynamic_resources.effects import (
+    AddClaimFinalizer,
+    ClaimRequest,
+    CreateResourceClaim,
+    PatchPodExtendedResourceClaimStatus,
+    ReadResourceClaim,
+    RecordPodEvent,
+    UpdateClaimStatus,
+)
+from kubesched.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
+
+_log = logging.getLogger("kubesched.writes")
+
+Answer = Callable[[int, object], None]
+"""(number of the effect, what became of it) -> None"""
+
+
+class EffectWriter:
+    """`record` takes events and returns at once; everything else is a task of its own."""
+
+    def __init__(
+        self,
+        pods: PodWrites,
+        volumes: VolumeWrites,
+        claims: ClaimWrites,
+        extenders: ExtenderCalls,
+        record: Callable[[EventToRecord], None],
+        find_pod: FindPod,
+    ) -> None:
+        self._record = record
+        self._find_pod = find_pod
+        self._pods = pods
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._patching: dict[PodKey, asyncio.Task[object]] = {}
+        """By pod, the last patch of its status that is under way."""
+        self._carry_out: dict[type, Callable[[Any], Awaitable[object]]] = {
+            BindPod: pods.bind,
+            EvictPod: pods.evict,
+            BindVolumeToClaim: volumes.bind_volume,
+            SelectNodeForClaim: volumes.select_node,
+            CreateResourceClaim: claims.create,
+            ReadResourceClaim: claims.read,
+            AddClaimFinalizer: claims.add_finalizer,
+            UpdateClaimStatus: claims.update_status,
+            PatchPodExtendedResourceClaimStatus: claims.tell_pod,
+            CallExtender: extenders.call,
+            **dict.fromkeys(get_args(ClaimRequest), claims.carry_out),
+        }
+
+    @property
+    def n_under_way(self) -> int:
+        return len(self._tasks)
+
+    async def settled(self) -> None:
+        """Until nothing is under way any more."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def cancel(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    def send(self, effects: Sequence[Effect], answer: Answer) -> None:
+        for effect in effects:
+            action = effect.action
+            if isinstance(action, RecordEvent):
+                self._record(self._event(action))
+            elif isinstance(action, RecordPodEvent):
+                self._record(self._pod_event(action))
+                answer(effect.id, Done())
+            else:
+                self._start(effect, answer)
+
+    def _start(self, effect: Effect, answer: Answer) -> None:
+        task = asyncio.create_task(self._write(effect, answer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _write(self, effect: Effect, answer: Answer) -> None:
+        """A write that was refused because we do not lead has no outcome: the loop is about to end."""
+        action = effect.action
+        carry_out = self._carry_out.get(type(action))
+        try:
+            outcome: object = None
+            if isinstance(action, PatchPodStatus):
+                await self._patch_in_order(action)
+            elif carry_out is None:
+                outcome = Failed(f"nobody carries out {type(action).__name__}")
+            else:
+                outcome = await carry_out(action)
+        except Withheld:
+            return
+        except Exception as bug:  # noqa: BLE001  a bug in one write must not leave its pod in between for ever
+            _log.exception("Write failed unexpectedly", extra={"fields": {"action": type(effect.action).__name__}})
+            outcome = Failed(str(bug) or type(bug).__name__)
+        if outcome is not None:
+            answer(effect.id, outcome)
+
+    async def _patch_in_order(self, action: PatchPodStatus) -> None:
+        """Of two patches of one pod, the later must win: they are written one after the other."""
+        mine = asyncio.current_task()
+        before = self._patching.get(action.pod)
+        assert mine is not None
+        self._patching[action.pod] = mine
+        try:
+            if before is not None and not before.done():
+                await asyncio.wait((before,))
+            await self._pods.patch_status(action)
+        finally:
+            if self._patching.get(action.pod) is mine:
+                del self._patching[action.pod]
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    def _event(self, action: RecordEvent) -> EventToRecord:
+        return EventToRecord(
+            regarding=self._reference(action.pod, action.uid),
+            type=action.type,
+            reason=action.reason,
+            action=action.action,
+            note=action.note,
+            reporting_controller=action.scheduler_name,
+            related=None if action.related is None else self._reference(action.related, ""),
+        )
+
+    def _pod_event(self, action: RecordPodEvent) -> EventToRecord:
+        known = self._find_pod(action.pod)
+        return EventToRecord(
+            regarding=self._reference(action.pod, action.uid),
+            type=action.type,
+            reason=action.reason,
+            action=action.action,
+            note=action.note,
+            reporting_controller="default-scheduler" if known is None else known.spec.scheduler_name,
+        )
+
+    def _reference(self, key: PodKey, uid: str) -> ObjectReference:
+        namespace, _, name = key.partition("/")
+        known = self._find_pod(key)
+        metadata = None if known is None else known.pod.metadata
+        if metadata is None or (uid and metadata.uid != uid):
+            return pod_reference(namespace, name, uid)
+        return pod_reference(namespace, name, metadata.uid, metadata.resource_version)

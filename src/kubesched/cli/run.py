@@ -1,0 +1,86 @@
+"""`kubesched run`: schedules a real cluster, with the flags of kube-scheduler.
+
+Ends with 0 when it is told to stop, 1 when it lost the lease or cannot serve, and 2 when its flags or files are wrong.
+
+Next: `kubesched.app.live_scheduler`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from kubesched.app.live_scheduler import LeadershipLost, LiveScheduler
+from kubesched.app.logs import configure_logs
+from kubesched.app.options import FlagsCommand, GivenFlags, RunOptions, read_options, with_flags, write_configuration
+from kubesched.app.serving.errors import ServingError
+from kubesched.cli.output import ERROR_EXIT, say_error
+from kubesched.client.errors import ClientConfigError
+from kubesched.client.in_cluster import is_in_cluster, load_in_cluster_target
+from kubesched.client.kubeconfig import load_target
+from kubesched.client.target import ServerTarget
+from kubesched.config import ConfigError
+
+LOST_EXIT = 1
+
+_log = logging.getLogger("kubesched.run")
+
+
+@click.command("run", cls=FlagsCommand)
+@with_flags
+def run(given: GivenFlags) -> None:
+    """Schedule a cluster, in the place of kube-scheduler or beside it."""
+    try:
+        options = read_options(given)
+        if options.write_config_to is not None:
+            write_configuration(options.configuration, options.write_config_to)
+            return
+        configure_logs(options.logs.verbosity, options.logs.format, vmodule=options.logs.vmodule)
+        for warning in options.warnings:
+            _log.warning(warning)
+        code = asyncio.run(_schedule(options))
+    except (ConfigError, ClientConfigError, ServingError) as mistake:
+        say_error(str(mistake))
+        sys.exit(ERROR_EXIT)
+    if code:
+        sys.exit(code)
+
+
+async def _schedule(options: RunOptions) -> int:
+    scheduler = LiveScheduler(options, _cluster(options), review_target=_reviewer(options))
+    events = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        events.add_signal_handler(number, scheduler.stop)
+    if hasattr(signal, "SIGUSR2"):
+        events.add_signal_handler(signal.SIGUSR2, scheduler.log_state)
+    _log.info("Starting kubesched", extra={"fields": {"leaderElection": options.leader_election.leader_elect}})
+    try:
+        await scheduler.run()
+    except LeadershipLost:
+        _log.error("Leaderelection lost")
+        return LOST_EXIT
+    _log.info("Requested to terminate, exiting")
+    return 0
+
+
+def _cluster(options: RunOptions) -> ServerTarget:
+    """As kube-scheduler finds it: the kubeconfig that is named, else the cluster whose pod this is, else kubectl's."""
+    named = options.kubeconfig is not None or options.master or options.context
+    if not named and is_in_cluster(os.environ):
+        _log.warning("Neither --kubeconfig nor --master was specified. Using the inClusterConfig.")
+        return load_in_cluster_target()
+    return load_target(options.kubeconfig, options.context or None, options.master or None)
+
+
+def _reviewer(options: RunOptions) -> ServerTarget | None:
+    """Who is asked about tokens and permissions of those that ask us; None: nobody."""
+    named: Path | None = options.authentication_kubeconfig or options.authorization_kubeconfig
+    if named is not None:
+        return load_target(named)
+    return load_in_cluster_target() if is_in_cluster(os.environ) else None
