@@ -20,6 +20,7 @@ from collections.abc import Coroutine, Iterator
 from functools import partial
 from math import inf
 from typing import Any
+from urllib.parse import urlsplit
 
 from kubesched.app.debugger import log_state
 from kubesched.app.options.metric_choice import shown_families
@@ -153,6 +154,7 @@ class LiveScheduler:
             now_s=self.shell.now_s,
             informed=self._informed,
             flags=options.flags,
+            requests=self._requests_made,
             leads=lambda: {} if elector is None else {elector.describe().partition("/")[2]: elector.is_leader},
             is_leader=lambda: self.shell.is_leading,
             shown=partial(shown_families, settings=options.metrics),
@@ -259,6 +261,11 @@ class LiveScheduler:
     def _informed(self) -> Iterator[KubeObject]:
         for informer in self.informers.all():
             yield from informer.lister
+
+    def _requests_made(self) -> dict[tuple[str, str, str], float]:
+        """By status, method and host."""
+        host = urlsplit(self._client.target.url).netloc
+        return {(code, method, host): n for (code, method), n in self._client.n_answers.items()}
 
     def _unsynced(self) -> list[str]:
         return [informer.name for informer in self.informers.all() if not informer.has_synced]

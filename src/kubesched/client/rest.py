@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import platform
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from importlib import metadata
@@ -32,6 +33,7 @@ STREAM_TIMEOUT_S = 3600.0
 STREAM_MARGIN_S = 30.0
 """How much longer than a watch's own `timeoutSeconds` we wait for the server to end it."""
 
+_NO_STATUS = "<error>"
 _PATH_SAFE = "/:@!$&'()*+,;=~"
 _log = logging.getLogger("kubesched.client.rest")
 
@@ -61,6 +63,8 @@ class RestClient:
         self._transport = transport or (self._streams if target.proxy else Http1Transport(target))
         self._standing: Headers = (("User-Agent", user_agent or _user_agent()), ("Accept", "application/json"))
         self._composed: dict[tuple[str, bool], tuple[Headers, Headers]] = {}
+        self.n_answers: Counter[tuple[str, str]] = Counter()
+        """How many requests came to what: by status (`<error>` without one) and method."""
 
     async def request(
         self,
@@ -90,10 +94,12 @@ class RestClient:
                 raise Withheld
             try:
                 answer = await self._exchange(method, where, headers_for, body, limit_s)
+                self.n_answers[str(answer.status), method] += 1
                 if answer.status < 300:
                     return answer.body
                 failure: ApiError | Unreachable | AnswerLost = api_error(answer)
             except (Unreachable, AnswerLost) as lost:
+                self.n_answers[_NO_STATUS, method] += 1
                 failure = lost
             pause_s = self._retries.pause_s(method, attempt, failure)
             if pause_s is None:
@@ -134,6 +140,7 @@ class RestClient:
             headers = self._compose(login, ("", False))
             async with self._streams.open_stream(where, headers, timeout_s=timeout_s, epoch=epoch) as opened:
                 if not isinstance(opened, Answer):
+                    self.n_answers["200", "GET"] += 1
                     async with aclosing(_lines(opened)) as lines:
                         yield lines
                     return
