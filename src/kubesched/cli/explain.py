@@ -1,6 +1,8 @@
 """`kubesched explain`: where a pending pod would go and why, or why it goes nowhere and what would help.
 
-Next: `kubesched.explanation`, which does the work.
+The cluster comes from files, from a live server, or from a server with files on top.
+
+Next: `kubesched.explanation`, which does the work; `live` for the server.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubesched.cli.live import GivenCluster, ServerChoice, live_option, read_files, read_live, server_options
 from kubesched.cli.output import ERROR_EXIT, line_width, print_record, say_error, say_warning
 
 if TYPE_CHECKING:
+    from kubesched.client.target import ServerTarget
     from kubesched.config import KubeSchedulerConfiguration
     from kubesched.explanation.explain import Explanation
 
@@ -24,10 +28,12 @@ if TYPE_CHECKING:
     "--filename",
     "filenames",
     multiple=True,
-    required=True,
     metavar="FILE",
-    help="Manifests of the cluster: YAML or JSON, lists, dumps, a directory; - for standard input. Repeatable.",
+    help="Manifests of the cluster: YAML or JSON, lists, dumps, a directory; - for standard input. Repeatable. "
+    "Without any, the cluster of the kubeconfig is read.",
 )
+@server_options
+@live_option
 @click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration; - for standard input.")
 @click.option(
     "-o",
@@ -37,19 +43,35 @@ if TYPE_CHECKING:
     show_default=True,
     help="wide shows every node with all that speaks against it.",
 )
-def explain(pod: str, filenames: tuple[str, ...], config_file: str | None, output: str) -> None:
+def explain(
+    pod: str,
+    filenames: tuple[str, ...],
+    kubeconfig: str | None,
+    context: str | None,
+    live: bool,
+    config_file: str | None,
+    output: str,
+) -> None:
     """Explain where a pending pod would go, or why nowhere and what would make it fit.
 
     \b
-    kubectl get nodes,pods,pv,pvc,sc -A -o json | kubesched explain shop/web-1 -f -
+    kubesched explain shop/web-1
+    kubesched explain shop/web-1 -f dump.yaml
     """
+    explain_and_print(pod, filenames, ServerChoice(kubeconfig, context, live), config_file, output)
+
+
+def explain_and_print(
+    pod: str, filenames: tuple[str, ...], server: ServerChoice, config_file: str | None, output: str
+) -> None:
+    """Exits with code 2 and a line on standard error if there is nothing to explain."""
     from kubesched.cli.files import InputError
     from kubesched.config import ConfigError
     from kubesched.explanation.explain import NotExplainableError
     from kubesched.model.manifests import ManifestError
 
     try:
-        explanation, warnings = _explain(pod, filenames, config_file)
+        explanation, warnings = _explain(pod, filenames, server, config_file)
     except (InputError, ManifestError, ConfigError, NotExplainableError) as mistake:
         say_error(str(mistake))
         sys.exit(ERROR_EXIT)
@@ -58,22 +80,44 @@ def explain(pod: str, filenames: tuple[str, ...], config_file: str | None, outpu
     _print(explanation, output)
 
 
-def _explain(pod: str, filenames: tuple[str, ...], config_file: str | None) -> tuple[Explanation, list[str]]:
-    from kubesched.cli.files import InputError, read_manifests, source_name
+def _explain(
+    pod: str, filenames: tuple[str, ...], server: ServerChoice, config_file: str | None
+) -> tuple[Explanation, list[str]]:
+    from kubesched.cli.files import InputError, source_name
     from kubesched.explanation.explain import NotExplainableError, explain_pod
 
     if config_file == "-" and "-" in filenames:
         raise InputError("<stdin>: cannot be both the configuration and the manifests")
-    config = _configuration(config_file)
-    source = "" if config_file is None else source_name(config_file)
-    found, warnings = read_manifests(filenames)
+    config = load_configuration(config_file)
+    config_source = "" if config_file is None else source_name(config_file)
+    given, pod = _given(pod, filenames, server)
     try:
-        return explain_pod(found, pod, config, source), warnings
+        explanation = explain_pod(given.found, pod, config, config_source)
     except NotExplainableError as mistake:
-        raise NotExplainableError(f"{', '.join(map(source_name, filenames))}: {mistake}") from None
+        raise NotExplainableError(f"{given.source}: {mistake}") from None
+    return explanation, [*given.server_warnings, *given.file_warnings]
 
 
-def _configuration(config_file: str | None) -> KubeSchedulerConfiguration:
+def _given(pod: str, filenames: tuple[str, ...], server: ServerChoice) -> tuple[GivenCluster, str]:
+    """The cluster, and the pod with its namespace if the context has a say in it."""
+    if filenames and not server.is_made:
+        return read_files(filenames), pod
+    target = server.target() if server.is_made else _default_target()
+    if "/" not in pod:
+        pod = f"{target.namespace}/{pod}"
+    return read_live(target, filenames, pod=pod), pod
+
+
+def _default_target() -> ServerTarget:
+    from kubesched.cli.files import InputError
+
+    try:
+        return ServerChoice().target()
+    except InputError as mistake:
+        raise InputError(f"{mistake}, or -f FILE for the manifests of a cluster") from None
+
+
+def load_configuration(config_file: str | None) -> KubeSchedulerConfiguration:
     from kubesched.cli.files import read_bytes, source_name
     from kubesched.config import default, load
 

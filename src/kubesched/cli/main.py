@@ -24,11 +24,32 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("kubesched.cli.explain:explain", "Explain where a pending pod would go, or why nowhere."),
     "run": ("kubesched.cli.run:run", "Schedule a cluster, in the place of kube-scheduler or beside it."),
     "simulate": ("kubesched.cli.simulate:simulate", "Simulate workloads on a cluster, in virtual time."),
+    "snapshot": ("kubesched.cli.snapshot:snapshot", "Save a live cluster in a file, for explain and simulate."),
 }
 """Where each subcommand is, and what it does in a line."""
 
 
-class LazyGroup(click.Group):
+class OneLineCommand(click.Command):
+    """As click's, but mistakes in the command line are told in one line, like all others."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        try:
+            return super().main(args, *rest, **{**options, "standalone_mode": False})
+        except click.exceptions.Abort:
+            sys.exit(INTERRUPTED_EXIT)
+        except BrokenPipeError:
+            # Whoever read the answer has seen enough; without this, Python would complain when it flushes at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(BROKEN_PIPE_EXIT)
+        except click.exceptions.NoArgsIsHelpError as asked:
+            click.echo(asked.format_message())
+            sys.exit(ERROR_EXIT)
+        except click.ClickException as mistake:
+            say_error(_one_line(mistake))
+            sys.exit(ERROR_EXIT)
+
+
+class LazyGroup(OneLineCommand, click.Group):
     """Knows its commands by name, and imports one when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -44,23 +65,6 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
-
-    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
-        """As click's, but mistakes in the command line are told in one line, like all others."""
-        try:
-            return super().main(args, *rest, **{**options, "standalone_mode": False})
-        except click.exceptions.Abort:
-            sys.exit(INTERRUPTED_EXIT)
-        except BrokenPipeError:
-            # Whoever read the answer has seen enough; without this, Python would complain when it flushes at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(BROKEN_PIPE_EXIT)
-        except click.exceptions.NoArgsIsHelpError as asked:
-            click.echo(asked.format_message())
-            sys.exit(ERROR_EXIT)
-        except click.ClickException as mistake:
-            say_error(_one_line(mistake))
-            sys.exit(ERROR_EXIT)
 
 
 @click.group("kubesched", cls=LazyGroup)

@@ -1,6 +1,8 @@
 """`kubesched simulate`: what becomes of workloads on a cluster, in virtual time, without a cluster.
 
-Next: `kubesched.simulator.run`, which does the work.
+The cluster comes from files, or from a live server with the files' workloads on top; the server is only read.
+
+Next: `kubesched.simulator.run`, which does the work; `live` for the server.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubesched.cli.live import ServerChoice, live_option, read_files, read_live, server_options
 from kubesched.cli.output import ERROR_EXIT, line_width, print_record, say_error, say_warning
 
 if TYPE_CHECKING:
     from kubesched.config import KubeSchedulerConfiguration
+    from kubesched.model.manifests import Manifests
     from kubesched.simulator.options import SimulationOptions
     from kubesched.simulator.report.report import SimulationReport
 
@@ -53,6 +57,8 @@ SPAN = SpanOfTime()
     help="Manifests of cluster, workloads and scenarios: YAML or JSON, dumps, a directory; - for standard input. "
     "Repeatable.",
 )
+@server_options
+@live_option
 @click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration; - for standard input.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same answer.")
 @click.option(
@@ -77,6 +83,9 @@ SPAN = SpanOfTime()
 @click.option("--table", type=click.Choice(TABLES), default="pods", show_default=True, help="The table for csv.")
 def simulate(
     filenames: tuple[str, ...],
+    kubeconfig: str | None,
+    context: str | None,
+    live: bool,
     config_file: str | None,
     seed: int,
     tie_break: str,
@@ -91,6 +100,7 @@ def simulate(
 
     \b
     kubesched simulate -f cluster.yaml -f workload.yaml
+    kubesched simulate --live -f workload.yaml
     """
     from kubesched.cli.files import InputError
     from kubesched.config import ConfigError
@@ -107,7 +117,7 @@ def simulate(
             bind_latency_s=bind_latency,
             start_latency_s=start_latency,
         )
-        report = _simulate(filenames, config_file, options)
+        report = _simulate(filenames, ServerChoice(kubeconfig, context, live), config_file, options)
     except InstantError as mistake:
         say_error(f"--start: {mistake}")
         sys.exit(ERROR_EXIT)
@@ -117,10 +127,12 @@ def simulate(
     _print(report, output, table)
 
 
-def _simulate(filenames: tuple[str, ...], config_file: str | None, options: SimulationOptions) -> SimulationReport:
-    from kubesched.cli.files import InputError, read_manifests, source_name
+def _simulate(
+    filenames: tuple[str, ...], server: ServerChoice, config_file: str | None, options: SimulationOptions
+) -> SimulationReport:
+    from kubesched.cli.files import InputError, source_name
     from kubesched.cli.progress import shown_progress
-    from kubesched.simulator.loading import SIMULATED_KINDS, load
+    from kubesched.simulator.loading import load
     from kubesched.simulator.report.report import SimulationReport
     from kubesched.simulator.run import run_simulation
 
@@ -129,7 +141,7 @@ def _simulate(filenames: tuple[str, ...], config_file: str | None, options: Simu
     config = _configuration(config_file)
     if config.extenders:
         say_warning("extenders are not called in a simulation")
-    found, _ = read_manifests(filenames, SIMULATED_KINDS)
+    found = _given(filenames, server)
     if found.ignored:
         say_warning("ignored " + ", ".join(f"{count} {kind}" for kind, count in found.ignored.items()))
     given = load(found)
@@ -137,6 +149,17 @@ def _simulate(filenames: tuple[str, ...], config_file: str | None, options: Simu
     with shown_progress() as progress:
         cluster = run_simulation(given, config, options, source=source, progress=progress)
     return SimulationReport.of(cluster, options)
+
+
+def _given(filenames: tuple[str, ...], server: ServerChoice) -> Manifests:
+    from kubesched.simulator.loading import SIMULATED_KINDS
+
+    if not server.is_made:
+        return read_files(filenames, SIMULATED_KINDS).found
+    given = read_live(server.target(), filenames, kinds=SIMULATED_KINDS)
+    for warning in given.server_warnings:
+        say_warning(warning)
+    return given.found
 
 
 def _configuration(config_file: str | None) -> KubeSchedulerConfiguration:

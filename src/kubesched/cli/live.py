@@ -1,0 +1,160 @@
+"""Commands on a live cluster: the options that choose it, and reading it instead of files, or beneath them.
+
+The server is only read. What stands in the way is an `InputError` of one line that names the context. Nothing heavy is
+imported before a cluster is asked for: help stays quick.
+
+Next: `kubesched.app.cluster_reader`, which asks the server.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from kubesched.app.cluster_reader.reader import ClusterReader, ClusterReading
+    from kubesched.client.target import ServerTarget
+    from kubesched.model.manifests import Kinds, Manifests
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MAX_ATTEMPTS = 3
+FIRST_PAUSE_S = 0.1
+"""Somebody sits and waits: better an early answer that the server is away than a late one."""
+
+_NAMESAKES_SHOWN = 3
+
+
+def server_options(command: F) -> F:
+    """`--kubeconfig` and `--context`, as kubectl has them."""
+    kubeconfig = click.option(
+        "--kubeconfig", metavar="FILE", help="How to reach the cluster, instead of $KUBECONFIG and ~/.kube/config."
+    )
+    context = click.option("--context", metavar="NAME", help="The context of the kubeconfig, instead of the current.")
+    return kubeconfig(context(command))
+
+
+def live_option(command: F) -> F:
+    """`--live`, for commands that read files too."""
+    option = click.option(
+        "--live", is_flag=True, help="Read the cluster from its server also where files are given; these add to it."
+    )
+    return option(command)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerChoice:
+    """Which server was asked for on the command line."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    live: bool = False
+
+    @property
+    def is_made(self) -> bool:
+        return self.live or self.kubeconfig is not None or self.context is not None
+
+    def target(self) -> ServerTarget:
+        from kubesched.cli.files import InputError
+        from kubesched.client.errors import ClientConfigError
+        from kubesched.client.kubeconfig import load_target
+
+        try:
+            return load_target(None if self.kubeconfig is None else Path(self.kubeconfig), self.context)
+        except ClientConfigError as mistake:
+            raise InputError(str(mistake)) from None
+
+
+@dataclass(slots=True)
+class GivenCluster:
+    """What a command works on, where it came from, and what to warn of: of the files, and of the server."""
+
+    found: Manifests
+    source: str
+    file_warnings: list[str] = field(default_factory=list)
+    server_warnings: list[str] = field(default_factory=list)
+
+
+def read_files(filenames: Sequence[str], kinds: Kinds | None = None) -> GivenCluster:
+    from kubesched.cli.files import read_manifests, source_name
+    from kubesched.model.manifests import KINDS
+
+    found, warnings = read_manifests(filenames, KINDS if kinds is None else kinds)
+    return GivenCluster(found, ", ".join(map(source_name, filenames)), warnings)
+
+
+def read_live(
+    target: ServerTarget, filenames: Sequence[str] = (), *, kinds: Kinds | None = None, pod: str = ""
+) -> GivenCluster:
+    """The cluster behind the target, with the objects of the files in it; these replace what has their names.
+
+    A `pod` (`namespace/name`) that is in neither is an InputError, told before the rest is read.
+    """
+    import asyncio
+
+    files = read_files(filenames, kinds) if filenames else _no_files(kinds)
+    reading = asyncio.run(_read(target, "" if _has_pod(files.found, pod) else pod))
+    replaced = {(type(item), item.key) for item in files.found.objects}
+    kept = [item for item in reading.objects if (type(item), item.key) not in replaced]
+    found = files.found
+    found.objects[:0] = kept
+    found.sources.update({id(item): target.source for item in kept})
+    source = ", ".join(part for part in (target.source, files.source) if part)
+    return GivenCluster(found, source, files.file_warnings, reading.warnings)
+
+
+def _no_files(kinds: Kinds | None) -> GivenCluster:
+    from kubesched.model.manifests import KINDS, Manifests
+
+    return GivenCluster(Manifests(kinds=KINDS if kinds is None else kinds), "")
+
+
+def _has_pod(found: Manifests, pod: str) -> bool:
+    from kubesched.model.core import Pod
+
+    return any(isinstance(item, Pod) and item.key == pod for item in found.objects)
+
+
+async def _read(target: ServerTarget, pod: str) -> ClusterReading:
+    from kubesched.app.cluster_reader.reader import ClusterReader, ClusterReadError
+    from kubesched.cli.files import InputError
+    from kubesched.client.errors import ClientConfigError
+    from kubesched.client.rest import RestClient
+    from kubesched.client.retry import RetryPolicy
+
+    _keep_logs_quiet()
+    client = RestClient(target, retries=RetryPolicy(max_attempts=MAX_ATTEMPTS, first_pause_s=FIRST_PAUSE_S))
+    try:
+        return await _read_with(ClusterReader(client, target.source), target.source, pod)
+    except (ClusterReadError, ClientConfigError) as failure:
+        raise InputError(" ".join(str(failure).split())) from None
+    finally:
+        await client.close()
+
+
+def _keep_logs_quiet() -> None:
+    """What the client logs is told by the command's own warnings and errors."""
+    logger = logging.getLogger("kubesched")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+
+
+async def _read_with(reader: ClusterReader, source: str, pod: str) -> ClusterReading:
+    from kubesched.cli.files import InputError
+
+    if not pod:
+        return await reader.read()
+    namesakes = await reader.pods_named(pod.partition("/")[2])
+    asked = next((item for item in namesakes if item.key == pod), None)
+    if asked is None:
+        others = ", ".join([item.key for item in namesakes][:_NAMESAKES_SHOWN])
+        raise InputError(f"{source}: pod {pod} does not exist" + (f"; there is {others}" if others else ""))
+    reading = await reader.read()
+    if asked.is_terminal:  # the reading leaves out finished pods; what is said of one needs it
+        reading.objects.append(asked)
+    return reading

@@ -1,0 +1,108 @@
+"""`kubesched snapshot`: saves what decisions depend on of a live cluster, for `explain -f` and `simulate -f` later.
+
+The file is there whole or not at all, and only its owner can read it: it names what runs in a cluster.
+
+Next: `kubesched.app.cluster_reader.saved_form`, which says what goes into it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kubesched.cli.live import ServerChoice, read_live, server_options
+from kubesched.cli.output import ERROR_EXIT, say_error, say_warning
+
+if TYPE_CHECKING:
+    from kubesched.cli.live import GivenCluster
+
+STDOUT = "-"
+
+
+@click.command("snapshot")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="FILE",
+    help="Where to: JSON if it ends in .json, else YAML; - for YAML on standard output.",
+)
+@server_options
+def snapshot(output: str, kubeconfig: str | None, context: str | None) -> None:
+    """Save a live cluster in a file, without secrets, for explain and simulate.
+
+    \b
+    kubesched snapshot -o dump.json && kubesched explain shop/web-1 -f dump.json
+    """
+    from kubesched.cli.files import InputError
+
+    try:
+        check_place(output)
+        given = read_live(ServerChoice(kubeconfig, context).target())
+        _write(output, given)
+    except InputError as mistake:
+        say_error(str(mistake))
+        sys.exit(ERROR_EXIT)
+    for warning in given.server_warnings:
+        say_warning(warning)
+    if output != STDOUT:
+        click.echo(f"{output}: {_counted(given)}")
+
+
+def check_place(output: str) -> None:
+    """Finds out before the cluster is read."""
+    from kubesched.cli.files import InputError
+
+    path = Path(output)
+    if output == STDOUT:
+        return
+    if path.is_dir():
+        raise InputError(f"{output}: is a directory")
+    if not path.parent.is_dir():
+        raise InputError(f"{output}: there is no directory {path.parent}")
+
+
+def _write(output: str, given: GivenCluster) -> None:
+    from kubesched.app.cluster_reader.saved_form import as_json, as_yaml, saved_list
+    from kubesched.cli.files import InputError
+
+    saved = saved_list(given.found.objects)
+    if output == STDOUT:
+        click.echo(as_yaml(saved), nl=False)
+        return
+    path = Path(output)
+    try:
+        write_private(path, as_json(saved) if path.suffix == ".json" else as_yaml(saved))
+    except OSError as problem:
+        raise InputError(f"{output}: {problem.strerror or problem}") from None
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """The whole file or none, whatever happens meanwhile; only its owner can read it, whoever could read what was there
+    before."""
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)  # noqa: PTH105 - one name is a text anyway
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _counted(given: GivenCluster) -> str:
+    from kubesched.explanation.layout import counted
+    from kubesched.model.core import Node, Pod
+
+    objects = given.found.objects
+    n_nodes = sum(isinstance(item, Node) for item in objects)
+    n_pods = sum(isinstance(item, Pod) for item in objects)
+    others = counted(len(objects) - n_nodes - n_pods, "other object")
+    return f"{counted(n_nodes, 'node')}, {counted(n_pods, 'pod')}, {others}"

@@ -1,0 +1,140 @@
+"""Reading a whole cluster: page by page, in the versions the server has, by GET alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubesched.app.cluster_reader.kinds import READ_RESOURCES
+from kubesched.app.cluster_reader.reader import ClusterReader, ClusterReadError, ClusterReading
+from kubesched.client.rest import RestClient
+from kubesched.client.target import ServerTarget
+from kubesched.model.core import Pod
+from kubesched.model.manifests import KINDS
+from kubesched.testing import make
+from kubesched.testing.scripted_server import ScriptedServer
+from kubesched.testing.scripted_server.kinds import ServedKind
+
+
+def read(server: ScriptedServer, page_size: int = 500) -> ClusterReading:
+    async def scenario() -> ClusterReading:
+        async with server:
+            client = RestClient(ServerTarget(url=server.url), qps=0)
+            try:
+                return await ClusterReader(client, "test", page_size=page_size).read()
+            finally:
+                await client.close()
+
+    return asyncio.run(scenario())
+
+
+def keys(reading: ClusterReading, kind: str) -> list[str]:
+    return [item.key for item in reading.objects if type(item).__name__ == kind]
+
+
+def test_every_kind_that_can_be_read_from_files_is_read_from_servers() -> None:
+    assert {(known.group, known.type.__name__) for known in READ_RESOURCES} == set(KINDS)
+
+
+def test_the_role_of_the_guide_is_just_enough() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "guides" / "live-cluster.md").read_text()
+    role = yaml.safe_load(guide.partition("```yaml\n")[2].partition("```")[0])
+    granted = [(rule["apiGroups"][0], resource) for rule in role["rules"] for resource in rule["resources"]]
+    assert sorted(granted) == sorted((known.group, known.plural) for known in READ_RESOURCES)
+    assert all(rule["verbs"] == ["list"] for rule in role["rules"])
+
+
+def test_a_long_list_is_read_in_pages() -> None:
+    server = ScriptedServer()
+    for number in range(7):
+        server.put(make.node(f"n{number}"))
+    assert keys(read(server, page_size=3), "Node") == [f"n{number}" for number in range(7)]
+    asked = server.asked("list", "/nodes")
+    assert [request.query.get("limit") for request in asked] == ["3", "3", "3"]
+    assert ["continue" in request.query for request in asked] == [False, True, True]
+
+
+def test_a_list_that_cannot_be_continued_is_read_anew_as_a_whole() -> None:
+    server = ScriptedServer()
+    for number in range(7):
+        server.put(make.node(f"n{number}"))
+    fault = server.hold_next("list", "/nodes", after=True)
+    server.fail_next("list", "/nodes", status=410, reason="Expired")
+    fault.release()
+    assert keys(read(server, page_size=3), "Node") == [f"n{number}" for number in range(7)]
+    assert [dict(request.query) for request in server.asked("list", "/nodes")][-1] == {}
+
+
+def test_finished_pods_are_left_to_the_server() -> None:
+    server = ScriptedServer()
+    for phase in ("Pending", "Running", "Succeeded", "Failed", "Unknown"):
+        server.put(make.pod(phase.lower(), status={"phase": phase}))
+    assert keys(read(server), "Pod") == ["default/pending", "default/running", "default/unknown"]
+
+
+def test_an_older_version_is_read_where_the_server_has_no_newer_one() -> None:
+    server = ScriptedServer()
+    server.routes.remove("deviceclasses")
+    server.routes.add(ServedKind("resource.k8s.io", "v1beta2", "deviceclasses", "DeviceClass", False))
+    server.put({"kind": "DeviceClass", "metadata": {"name": "gpu"}})
+    reading = read(server)
+    assert keys(reading, "DeviceClass") == ["gpu"]
+    assert reading.warnings == []
+
+
+def test_an_object_that_cannot_be_read_does_not_hide_the_others() -> None:
+    server = ScriptedServer()
+    server.put(make.node("good"))
+    server.put({**make.node("odd"), "spec": {"taints": "none"}})
+    reading = read(server)
+    assert keys(reading, "Node") == ["good"]
+    assert reading.warnings == ["test: Node odd cannot be read and is left out"]
+
+
+def test_a_read_that_fails_for_a_moment_is_repeated() -> None:
+    server = ScriptedServer()
+    server.put(make.node("a"))
+    server.fail_next("list", "/nodes", status=503, retry_after_s=0)
+    assert keys(read(server), "Node") == ["a"]
+
+
+class OneAnswer:
+    """Answers everything with the same text."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        gzip: bool = False,
+    ) -> bytes:
+        return self._body
+
+
+@pytest.mark.parametrize("body", [b"<html>please log in</html>", b"[]", b"", b'{"items": 3}'])
+def test_an_answer_that_is_no_list_is_an_error(body: bytes) -> None:
+    with pytest.raises(ClusterReadError, match="test: cannot list nodes: the answer is not one of an API server"):
+        asyncio.run(ClusterReader(OneAnswer(body), "test").read())
+
+
+def test_pods_of_a_name_are_found_in_all_namespaces() -> None:
+    async def scenario() -> list[Pod]:
+        async with ScriptedServer() as server:
+            for namespace, name, phase in (("a", "p", "Running"), ("b", "p", "Failed"), ("b", "q", "Running")):
+                server.put(make.pod(name, namespace=namespace, status={"phase": phase}))
+            client = RestClient(ServerTarget(url=server.url))
+            try:
+                return await ClusterReader(client, "test").pods_named("p")
+            finally:
+                await client.close()
+
+    assert [pod.key for pod in asyncio.run(scenario())] == ["a/p", "b/p"]
