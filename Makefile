@@ -28,10 +28,15 @@ layers: setup
 unit: setup
 	$(BIN)/pytest
 
-# Rewrites the lock from pyproject.toml. The result names packages and hashes, no registry.
+# Rewrites the locks from pyproject.toml: of all that developing needs, and, at the same versions, of what the image runs
+# and is built with. They name packages and hashes, no registry.
+PIP_COMPILE = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-header \
+	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 lock: setup
-	$(BIN)/pip-compile --quiet --extra dev --allow-unsafe --generate-hashes --strip-extras --no-header \
-		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
+	$(PIP_COMPILE) --extra dev --output-file requirements.lock pyproject.toml
+	$(PIP_COMPILE) --constraint requirements.lock --output-file requirements-run.lock pyproject.toml
+	$(PIP_COMPILE) --constraint requirements.lock --build-deps-for wheel --only-build-deps \
+		--output-file requirements-build.lock pyproject.toml
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build src/*.egg-info

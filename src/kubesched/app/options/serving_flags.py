@@ -83,8 +83,8 @@ AUTHENTICATION_FLAGS = (
         "authentication-kubeconfig",
         STRING,
         "",
-        "Kubeconfig of a user who may create tokenreviews. Without it nobody with a token is known, and no authority "
-        "for client certificates is looked up in the cluster.",
+        "Kubeconfig of a user who may create tokenreviews; in a pod, its own account by default. Without either nobody "
+        "with a token is known, and no authority for client certificates is looked up in the cluster.",
     ),
     Flag(
         "authentication-token-webhook-cache-ttl",
@@ -139,8 +139,8 @@ AUTHORIZATION_FLAGS = (
         "authorization-kubeconfig",
         STRING,
         "",
-        "Kubeconfig of a user who may create subjectaccessreviews. Without it only --authorization-always-allow-paths "
-        "are served.",
+        "Kubeconfig of a user who may create subjectaccessreviews; in a pod, its own account by default. Without either"
+        " only --authorization-always-allow-paths are served.",
     ),
     Flag(
         "authorization-webhook-cache-authorized-ttl",

@@ -62,9 +62,9 @@ class RunOptions:
     permit_port_sharing: bool
     permit_address_sharing: bool
     authentication_kubeconfig: Path | None
-    """Of a user who may ask whom a token belongs to. None: tokens say nothing, and nothing is looked up."""
+    """Of a user who may ask whom a token belongs to. None: that of the pod; outside of pods tokens say nothing."""
     authorization_kubeconfig: Path | None
-    """Of a user who may ask what others may do. None: only open paths are served, and whom no question is about."""
+    """Of a user who may ask what others may do. None: that of the pod; outside of pods only open paths are served."""
     logs: LogSettings
     metrics: MetricsSettings
     gates: FeatureGates

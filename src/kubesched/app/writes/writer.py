@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, get_args
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar, get_args
 
 from kubesched.app.writes.claim_writes import ClaimWrites
 from kubesched.app.writes.extender_calls import ExtenderCalls
@@ -40,6 +40,7 @@ from kubesched.plugins.dynamic_resources.effects import (
 from kubesched.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
 
 _log = logging.getLogger("kubesched.writes")
+T = TypeVar("T")
 
 Answer = Callable[[int, object], None]
 """(number of the effect, what became of it) -> None"""
@@ -61,10 +62,9 @@ class EffectWriter:
         self._find_pod = find_pod
         self._pods = pods
         self._tasks: set[asyncio.Task[None]] = set()
-        self._patching: dict[PodKey, asyncio.Task[object]] = {}
-        """By pod, the last patch of its status that is under way."""
+        self._latest: dict[PodKey, asyncio.Task[object]] = {}
+        """By pod, the last patch of its status or binding that is under way."""
         self._carry_out: dict[type, Callable[[Any], Awaitable[object]]] = {
-            BindPod: pods.bind,
             EvictPod: pods.evict,
             BindVolumeToClaim: volumes.bind_volume,
             SelectNodeForClaim: volumes.select_node,
@@ -113,7 +113,9 @@ class EffectWriter:
         try:
             outcome: object = None
             if isinstance(action, PatchPodStatus):
-                await self._patch_in_order(action)
+                await self._in_order(action.pod, self._pods.patch_status(action))
+            elif isinstance(action, BindPod):
+                outcome = await self._in_order(action.pod, self._pods.bind(action))
             elif carry_out is None:
                 outcome = Failed(f"nobody carries out {type(action).__name__}")
             else:
@@ -126,23 +128,26 @@ class EffectWriter:
         if outcome is not None:
             answer(effect.id, outcome)
 
-    async def _patch_in_order(self, action: PatchPodStatus) -> None:
-        """Of two patches of one pod, the later must win: they are written one after the other."""
+    async def _in_order(self, pod: PodKey, write: Coroutine[None, None, T]) -> T:
+        """Of two patches of one pod the later must win, and a binding over what was written before it: a patch that
+        overtook it would say of a bound pod that it is not scheduled."""
         mine = asyncio.current_task()
-        before = self._patching.get(action.pod)
+        before = self._latest.get(pod)
         assert mine is not None
-        self._patching[action.pod] = mine
+        self._latest[pod] = mine
         try:
             if before is not None and not before.done():
                 await asyncio.wait((before,))
-            await self._pods.patch_status(action)
+            return await write
         finally:
-            if self._patching.get(action.pod) is mine:
-                del self._patching[action.pod]
+            write.close()
+            if self._latest.get(pod) is mine:
+                del self._latest[pod]
 
     # -- events --------------------------------------------------------------------------------------------------------
 
     def _event(self, action: RecordEvent) -> EventToRecord:
+        """Without the related pod: kube-scheduler v1.36.4 means to name it, but what it hands over cannot be named."""
         return EventToRecord(
             regarding=self._reference(action.pod, action.uid),
             type=action.type,
@@ -150,7 +155,6 @@ class EffectWriter:
             action=action.action,
             note=action.note,
             reporting_controller=action.scheduler_name,
-            related=None if action.related is None else self._reference(action.related, ""),
         )
 
     def _pod_event(self, action: RecordPodEvent) -> EventToRecord:
