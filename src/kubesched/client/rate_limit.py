@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 Clock = Callable[[], float]
-Sleep = Callable[[float], Awaitable[None]]
+Sleep = Callable[[float], Awaitable[object]]
 
 
 class RateLimiter:

@@ -23,7 +23,8 @@ from kubesched.client.event_recorder.record import NORMAL, WARNING, EventToRecor
 from kubesched.client.event_recorder.series import FINISH_AFTER_S, REFRESH_EVERY_S, KnownEvent, SeriesBook
 from kubesched.client.requester import Requester
 
-MOST_QUEUED = 1000
+MOST_QUEUED = 50_000
+"""kube-scheduler drops events beyond a thousand; it is seldom fast enough to have so many to write."""
 MOST_TRIES = 12
 RETRY_PAUSE_S = 10.0
 RETRY_JITTER = 0.25

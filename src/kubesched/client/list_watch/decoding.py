@@ -119,6 +119,8 @@ class KindDecoder(Generic[K]):
         if raw.type == "ERROR" or problem is None:
             raise _error_in(raw)
         bare = KubeObject(metadata=_decode_metadata(raw.object).metadata)
+        if raw.type == "BOOKMARK":  # an object without content: of a pod, without the containers it must have
+            return WatchEvent(raw.type, cast("K", bare))
         self._log_unreadable(bare, problem)
         return WatchEvent(UNREADABLE, cast("K", bare))
 

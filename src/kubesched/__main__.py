@@ -1,0 +1,5 @@
+"""`python -m kubesched`: the same as the command `kubesched`."""
+
+from kubesched.cli.main import main
+
+main()
