@@ -269,7 +269,7 @@ def test_what_the_server_refuses_is_not_tried_again() -> None:
 def test_a_full_queue_drops_and_counts_and_never_waits() -> None:
     async def scene() -> None:
         server = EventServer()
-        recorder = EventRecorder(server, EventsV1Form("host"), clocks=clocks())
+        recorder = EventRecorder(server, EventsV1Form("host"), clocks=clocks(), most_queued=1000)
         for number in range(1005):
             pod = pod_reference("shop", f"web-{number}", f"uid-{number}")
             recorder.record(EventToRecord(pod, NORMAL, "Scheduled", "Binding", "", "default-scheduler"))
