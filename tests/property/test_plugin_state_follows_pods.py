@@ -209,11 +209,11 @@ def check(make_plugin: Callable[[Handle], Plugin], history: History, feasible_ro
     prepared = Prepared(plugin, pod, nodes, nodes)
     seen = {"followed": 0, "could not follow": 0, "spoke": 0}
     for batch in history.batches:
-        position = journal.position
+        position = journal.pods.end
         for verb, manifest in batch:
             (item,) = manifests.from_dicts([manifest]).objects
             cluster.put(item) if verb == "put" else cluster.remove(item)
-        changes = journal.since(position)
+        changes = journal.pods.since(position)
         assert changes is not None
         if plugin.pods_changed(prepared.cycle, pod, changes):
             seen["followed"] += 1

@@ -39,11 +39,11 @@ from kubesched.client.election_client import make_election_client
 from kubesched.client.election_timing import ElectionTiming, steady_clock
 from kubesched.client.errors import AnswerLost, Unreachable
 from kubesched.client.event_recorder import EventRecorder
-from kubesched.client.event_recorder.forms import EventForm, EventsV1Form, choose_form
+from kubesched.client.event_recorder.forms import CoreV1Form, EventForm, EventsV1Form, choose_form
 from kubesched.client.leader_election import LeaderCallbacks, LeaderElector, identity_of_this_process
 from kubesched.client.leader_health import LeaderElectionHealth
 from kubesched.client.lease import LeaseLock
-from kubesched.client.list_watch import Informers
+from kubesched.client.list_watch import Informers, Pace
 from kubesched.client.rest import RestClient
 from kubesched.client.target import ServerTarget
 from kubesched.config import LeaderElectionConfiguration
@@ -73,9 +73,13 @@ class LiveScheduler:
         *,
         review_target: ServerTarget | None = None,
         registry: Registry | None = None,
+        pace: Pace | None = None,
     ) -> None:
+        """`pace` is how it waits before it asks the API server again; for tests."""
+        pace = pace or Pace()
         self._options = options
-        self._client = RestClient(target, qps=options.qps, burst=options.burst)
+        self._client = RestClient(target, qps=options.qps, burst=options.burst, sleep=pace.sleep)
+        self._event_client = RestClient(target, qps=options.qps, burst=options.burst)
         self._review_client = (
             None if review_target is None else RestClient(review_target, qps=_REVIEW_QPS, burst=_REVIEW_BURST)
         )
@@ -87,14 +91,16 @@ class LiveScheduler:
             max_unschedulable_s=options.pod_max_in_unschedulable_pods_for_s,
             clock=time.monotonic,
         )
-        self.informers = Informers(self._client)
+        self.informers = Informers(self._client, pace=pace)
         self._extenders = ExtenderCalls(config.extenders)
         self._elector, self._election_client = self._make_elector(target, options.leader_election)
-        self._recorder = EventRecorder(self._client, EventsV1Form(socket.gethostname()))
+        self._recorder = EventRecorder(self._event_client, EventsV1Form(socket.gethostname()))
+        self._election_recorder = EventRecorder(self._client, CoreV1Form(), n_writers=1)
+        """An election's events have no action, which only core v1 allows."""
         gate = LeaderGate(self._client, self._lease_left_s)
         find_pod = self.loop.cluster.find_pod
         self._writer = EffectWriter(
-            PodWrites(gate, find_pod),
+            PodWrites(gate, find_pod, sleep=pace.sleep),
             VolumeWrites(gate),
             ClaimWrites(gate, lambda: self.informers.of(ResourceClaim).resource),
             self._extenders,
@@ -131,12 +137,13 @@ class LiveScheduler:
         """Events are written in the form that the server has; a server that does not answer yet has the newest."""
         form: EventForm
         try:
-            form = await choose_form(self._client, socket.gethostname())
+            form = await choose_form(self._event_client, socket.gethostname())
         except (Unreachable, AnswerLost) as problem:
             _log.warning("The API server does not answer yet", extra={"fields": {"err": str(problem)}})
             form = EventsV1Form(socket.gethostname())
-        self._recorder = EventRecorder(self._client, form)
-        tasks.push_async_callback(_end, asyncio.create_task(self._recorder.run(), name="event recorder"))
+        self._recorder = EventRecorder(self._event_client, form)
+        for recorder in (self._recorder, self._election_recorder):
+            tasks.push_async_callback(_end, asyncio.create_task(recorder.run(), name="event recorder"))
 
     async def _start_serving(self) -> None:
         options = self._options
@@ -178,12 +185,16 @@ class LiveScheduler:
             return
         election = asyncio.create_task(self._elector.run(), name="leader election")
         stopping = asyncio.create_task(self._stopping.wait())
-        await asyncio.wait((election, stopping), return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if election.done():
-            await election
-            raise LeadershipLost("leaderelection lost")
-        await _end(election)
+        try:
+            await asyncio.wait((election, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if election.done():
+                await election
+                raise LeadershipLost("leaderelection lost")
+        finally:
+            await _end(stopping)
+            await _end(election)
+            if self._starting is not None:
+                await _end(self._starting)
 
     async def _start_leading(self) -> None:
         if self._options.configuration.delay_cache_until_active:
@@ -198,12 +209,12 @@ class LiveScheduler:
         await self.informers.stop()
         self._writer.cancel()
         await self._writer.settled()
-        await self._recorder.drain(_DRAIN_S)
+        await asyncio.gather(self._recorder.drain(_DRAIN_S), self._election_recorder.drain(_DRAIN_S))
         await tasks.aclose()
         if self.server is not None:
             await self.server.stop()
         await self._extenders.close()
-        for client in (self._election_client, self._review_client, self._client):
+        for client in (self._election_client, self._review_client, self._event_client, self._client):
             if client is not None:
                 await client.close()
 
@@ -211,11 +222,10 @@ class LiveScheduler:
         """Does it, or leaves off when we are to stop."""
         working = asyncio.create_task(work)
         stopping = asyncio.create_task(self._stopping.wait())
-        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
-        await _end(stopping)
-        if working.done():
-            await working
-        else:
+        try:
+            await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _end(stopping)
             await _end(working)
 
     # -- election ------------------------------------------------------------------------------------------------------
@@ -241,7 +251,7 @@ class LiveScheduler:
         callbacks = LeaderCallbacks(
             on_started_leading=self._started_leading,
             on_stopped_leading=lambda: self.shell.stop(),
-            record_event=lambda record: self._recorder.record(record),
+            record_event=lambda record: self._election_recorder.record(record),
             writes_answered=lambda: self._writer.settled(),
         )
         return LeaderElector(lock, timing, callbacks, reporting_controller=profiles[0]), client

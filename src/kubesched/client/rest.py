@@ -27,7 +27,7 @@ from kubesched.client.rate_limit import RateLimiter, Sleep
 from kubesched.client.retry import RetryPolicy
 from kubesched.client.status_answer import api_error
 from kubesched.client.target import Headers, ServerTarget
-from kubesched.client.transport import Answer, ByteStream, StreamTransport, Transport
+from kubesched.client.transport import MAX_CONNECTIONS, Answer, ByteStream, StreamTransport, Transport
 
 STREAM_TIMEOUT_S = 3600.0
 STREAM_MARGIN_S = 30.0
@@ -61,6 +61,8 @@ class RestClient:
         self._sleep = sleep
         self._streams: StreamTransport = AiohttpTransport(target)
         self._transport = transport or (self._streams if target.proxy else Http1Transport(target))
+        self._turns = asyncio.Semaphore(MAX_CONNECTIONS)
+        """Who has to wait for a connection waits here, for as long as it takes: that is no sign of trouble."""
         self._standing: Headers = (("User-Agent", user_agent or _user_agent()), ("Accept", "application/json"))
         self._composed: dict[tuple[str, bool], tuple[Headers, Headers]] = {}
         self.n_answers: Counter[tuple[str, str]] = Counter()
@@ -80,20 +82,22 @@ class RestClient:
     ) -> bytes:
         """The answer's body. Raises `ApiError`, `Unreachable`, `AnswerLost`, and `ClientConfigError` from logging in.
 
-        `timeout_s` is for one attempt, without the waiting for the rate limit. `left_s` is asked right before each
-        attempt for how long it may take; with no time left nothing is sent, and `Withheld` raised.
+        `timeout_s` is for one attempt, without the waiting for a free connection and for the rate limit. `left_s` is
+        asked right before each attempt for how long it may take; with no time left nothing is sent, and `Withheld`
+        raised.
         """
         where = _with_query(path, params)
         headers_for = (content_type if body is not None else "", gzip)
         attempt = 0
         while True:
             attempt += 1
-            await self._limiter.wait()
-            limit_s = timeout_s or self._timeout_s
-            if left_s is not None and (limit_s := min(limit_s, left_s())) <= 0:
-                raise Withheld
             try:
-                answer = await self._exchange(method, where, headers_for, body, limit_s)
+                async with self._turns:
+                    await self._limiter.wait()
+                    limit_s = timeout_s or self._timeout_s
+                    if left_s is not None and (limit_s := min(limit_s, left_s())) <= 0:
+                        raise Withheld
+                    answer = await self._exchange(method, where, headers_for, body, limit_s)
                 self.n_answers[str(answer.status), method] += 1
                 if answer.status < 300:
                     return answer.body

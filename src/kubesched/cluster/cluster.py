@@ -79,7 +79,7 @@ class Cluster:
         """(n_nodes,) rows in the order in which a search goes through them."""
         if self._rows_in_order is None:
             rows = self.table.rows
-            self._rows_in_order = np.fromiter((rows[name] for name in self._order), dtype=np.intp, count=len(rows))
+            self._rows_in_order = np.fromiter(map(rows.__getitem__, self._order), dtype=np.intp, count=len(rows))
         return self._rows_in_order
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
@@ -111,7 +111,7 @@ class Cluster:
     def _note_object(self, item: KubeObject) -> None:
         """Storage is the concern of pods that have some, and their answers are not kept."""
         if not isinstance(item, STORAGE_KINDS):
-            self.table.journal.objects_version += 1
+            self.table.journal.object_changed(item)
 
     def find_pod(self, key: PodKey) -> PodInfo | None:
         """A pod that is known here: on a node, waiting for its node to come, or pending."""
@@ -124,8 +124,9 @@ class Cluster:
             row = self.table.add_node(node)
             for info in self._orphans.pop(node.name, {}).values():
                 self.table.add_pod(info, row)
-        self._order.put(node)
-        self._rows_in_order = None
+            self._rows_in_order = None
+        if self._order.put(node):
+            self._rows_in_order = None
 
     def _remove_node(self, name: str) -> None:
         if name not in self.table.rows:
@@ -217,7 +218,7 @@ class Cluster:
     def assume(self, info: PodInfo, node_name: str) -> PodInfo:
         """Counts the pod on the node before the API server knows of it. Gives the pod as it is there."""
         pod = info.pod
-        assumed = PodInfo(replace(pod, spec=replace(pod.spec, node_name=node_name)), info.shape)
+        assumed = PodInfo(replace(pod, spec=replace(pod.spec, node_name=node_name)), info.shape, info.key, info.pin)
         self.nominations.remove(info)
         self._pods[info.key] = assumed
         self._assumed.add(info.key)

@@ -19,14 +19,15 @@ class NodeOrder:
         self._zones: dict[Zone, dict[str, None]] = {}
         self._zone_of: dict[str, Zone] = {}
 
-    def put(self, node: Node) -> None:
-        """A new node, or one that may have changed its zone."""
+    def put(self, node: Node) -> bool:
+        """A new node, or one that may have changed its zone. Whether that changed the order."""
         zone = zone_of(node)
         if self._zone_of.get(node.name) == zone:
-            return
+            return False
         self.remove(node.name)
         self._zones.setdefault(zone, {})[node.name] = None
         self._zone_of[node.name] = zone
+        return True
 
     def remove(self, name: str) -> None:
         zone = self._zone_of.pop(name, None)
@@ -36,6 +37,11 @@ class NodeOrder:
                 del self._zones[zone]
 
     def __iter__(self) -> Iterator[str]:
+        if len(self._zones) == 1:
+            return iter(*self._zones.values())
+        return self._by_turns()
+
+    def _by_turns(self) -> Iterator[str]:
         turns = [iter(names) for names in self._zones.values()]
         while turns:
             still_going = []

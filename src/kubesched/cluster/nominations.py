@@ -33,7 +33,13 @@ class Nominations:
             self._note(node_name)
 
     def on(self, node_name: str) -> Sequence[PodInfo]:
-        return tuple(self._by_node.get(node_name, {}).values())
+        found = self._by_node.get(node_name)
+        return tuple(found.values()) if found else ()
+
+    def node_for(self, info: PodInfo) -> str:
+        """The node that the pod is nominated to: by its status, or by what was decided and is perhaps not written yet.
+        Empty if there is none."""
+        return info.pod.status.nominated_node_name or self._node_of.get(info.uid, "")
 
     def node_of(self, info: PodInfo) -> str:
         """Empty if the pod is promised none."""

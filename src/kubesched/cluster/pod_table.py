@@ -124,8 +124,9 @@ class PodColumns:
 
     def add(self, info: PodInfo, row: int) -> None:
         slot = len(self._by_slot)
-        for column in (self._row, self._label_class, self._terminating):
-            column.reserve(slot + 1)
+        if slot == len(self._row.data):
+            for column in (self._row, self._label_class, self._terminating):
+                column.reserve(slot + 1)
         self._by_slot.append(info)
         uid, shape = info.uid, info.shape
         self._place_on_row[uid] = len(self._by_row[row])

@@ -1,8 +1,9 @@
 """Finds pods that are alike, so that what follows from a pod is worked out once.
 
-Two pods have one shape if they agree in namespace, labels, controller, spec (but for the node) and in those parts of
-their status that change what they request. The key of a shape is the encoding of just these, so a field that the model
-learns to decode tells shapes apart without anybody remembering to list it here.
+Two pods have one shape if they agree in namespace, labels, controller, spec (but for the node that they are on or
+pinned to, and volumes that nobody looks at) and in those parts of their status that change what they request. The key
+of a shape is the encoding of just these, so a field that the model learns to decode tells shapes apart without anybody
+remembering to list it here.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from msgspec.structs import replace
 
 from kubesched.cluster.label_classes import LabelClasses
 from kubesched.framework.pod_info import PodInfo, PodShape
-from kubesched.model.core import Pod
+from kubesched.model.core import NodeSelector, Pod, PodSpec
 from kubesched.model.meta import controller_of
+from kubesched.model.selectors import NODE_NAME_FIELD
+from kubesched.model.volumes import Volume
 
 _encode = msgspec.json.Encoder().encode
 
@@ -31,20 +34,21 @@ class Shapes:
     def info_like(self, pod: Pod, known: PodInfo | None) -> PodInfo:
         """As `info`, for a newer state of a pod that is known: mostly of the same shape, which is cheap to see."""
         if known is not None and _is_alike(known.pod, pod):
-            return PodInfo(pod, known.shape)
+            return PodInfo(pod, known.shape, known.key, known.pin)
         return self.info(pod)
 
     def info(self, pod: Pod) -> PodInfo:
-        key = _shape_key(pod)
+        spec, pin = _without_pin(pod.spec)
+        key = _shape_key(pod, spec)
         shape = self._shapes.get(key)
         if shape is None:
             shape = PodShape(
-                pod,
+                replace(pod, spec=spec) if pin else pod,
                 self._label_classes.intern(pod.metadata.namespace, pod.metadata.labels),
                 self._affinity_class(pod),
             )
             self._shapes[key] = shape
-        return PodInfo(pod, shape)
+        return PodInfo(pod, shape, pin=pin)
 
     def _affinity_class(self, pod: Pod) -> int:
         affinity = pod.spec.affinity
@@ -69,10 +73,34 @@ def _is_alike(old: Pod, new: Pod) -> bool:
     )
 
 
-def _shape_key(pod: Pod) -> bytes:
-    metadata, spec, status = pod.metadata, pod.spec, pod.status
+def _without_pin(spec: PodSpec) -> tuple[PodSpec, str]:
+    """The spec without the field that names the only node the pod can go to, as a daemon's pod has it; and the name."""
+    affinity = spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return spec, ""
+    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    if required is None or len(required.node_selector_terms) != 1:
+        return spec, ""
+    (term,) = required.node_selector_terms
+    fields = term.match_fields
+    if not fields or len(fields) != 1 or fields[0].key != NODE_NAME_FIELD or fields[0].operator != "In":
+        return spec, ""
+    names = fields[0].values or ()
+    if len(names) != 1 or not names[0]:
+        return spec, ""
+    rest = NodeSelector((replace(term, match_fields=None),)) if term.match_expressions else None
+    node_affinity = replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=rest)
+    return replace(spec, affinity=replace(affinity, node_affinity=node_affinity)), names[0]
+
+
+def _shape_key(pod: Pod, spec: PodSpec) -> bytes:
+    metadata, status = pod.metadata, pod.status
     if spec.node_name:
         spec = replace(spec, node_name="")
+    if spec.volumes:
+        # Those that nobody looks at differ in name from pod to pod: every pod has one with its account's token.
+        known = tuple(volume for volume in spec.volumes if volume != Volume(name=volume.name))
+        spec = replace(spec, volumes=known or None)
     resizing = any(c.type == "PodResizePending" for c in status.conditions) if status.conditions else False
     return _encode(
         (

@@ -11,13 +11,18 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.cluster.columns import NumberColumn, ValueColumn
-from kubesched.cluster.journal import Journal
+from kubesched.cluster.journal import Journal, NodeChangeKind
 from kubesched.cluster.label_classes import LabelClasses
 from kubesched.cluster.pod_table import PodColumns
-from kubesched.framework.nodes import RowArray
+from kubesched.framework.nodes import MISSING, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.model.core import Node, Taint
 from kubesched.model.requests import PODS, node_units
+
+_ABSURD = 2**55
+"""From here on a hundred times an amount may not fit in 64 bits."""
+
+_MOST_AMOUNTS = 65_536
 
 PortKey = tuple[str, int]
 """(protocol, port number)"""
@@ -79,6 +84,14 @@ class Table:
         self.images: dict[str, ImageOnNodes] = {}
         self.ports: dict[PortKey, dict[str, dict[int, int]]] = {}
         self.claims: dict[str, dict[int, int]] = {}
+        self.has_absurd_amounts = False
+        """Whether there ever was an amount that arithmetic on 64 bits could run over with, or a negative one."""
+        self._amount_cells: list[memoryview[int]] | None = None
+        self._amount_codes = NumberColumn(np.int64, fill=MISSING)
+        """The code of each row's amounts; `MISSING` until somebody asks for it."""
+        self._codes_by_amounts: dict[tuple[int, ...], int] = {}
+        self._n_amount_codes = 0
+        self._n_lacking: dict[str, int] = {}
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
@@ -86,8 +99,10 @@ class Table:
         row = self.n
         units = node_units(node.status.allocatable, "status.allocatable")
         self.n += 1
-        for column in self._number_columns():
-            column.reserve(self.n)
+        if self.n > len(self.zeros.data):
+            for column in self._number_columns():
+                column.reserve(self.n)
+            self._amount_cells = None
         if len(self.row_numbers) < self.n:
             self.row_numbers = np.arange(2 * self.n)
         self.names.append(node.name)
@@ -95,7 +110,7 @@ class Table:
         self.rows[node.name] = row
         self.pods.add_row()
         self._set_node(row, node, units)
-        self.journal.nodes_version += 1
+        self.journal.node_changed(NodeChangeKind.ADDED, row, self.n)
         return row
 
     def update_node(self, node: Node) -> int:
@@ -109,7 +124,7 @@ class Table:
             column.data[row] = 0
         self.nodes[row] = node
         self._set_node(row, node, units)
-        self.journal.nodes_version += 1
+        self.journal.node_changed(NodeChangeKind.UPDATED, row, self.n)
         return row
 
     def remove_node(self, name: str) -> tuple[int, list[PodInfo]]:
@@ -120,7 +135,7 @@ class Table:
             self.remove_pod(info)
         self._forget_images(row, self.nodes[row])
         self._move_last_row_to(row)
-        self.journal.nodes_version += 1
+        self.journal.node_changed(NodeChangeKind.REMOVED, row, self.n)
         return row, left
 
     def label_column(self, key: str) -> ValueColumn[str]:
@@ -132,6 +147,46 @@ class Table:
                 column.set(row, node.labels.get(key))
         return column
 
+    @property
+    def capacity(self) -> int:
+        """How many rows there is room for, before columns have to be made longer."""
+        return len(self.zeros.data)
+
+    def amounts_code(self, row: int) -> int:
+        """Stands for all that the node has of resources and that is taken of them, and how many pods there are and may
+        be: rows that have the same code have the same amounts."""
+        code = self._amount_codes.cells[row]
+        if code == MISSING:
+            amounts = self._amounts(row)
+            known = self._codes_by_amounts.get(amounts)
+            code = self._new_amounts_code(amounts) if known is None else known
+            self._amount_codes.cells[row] = code
+        return code
+
+    def _new_amounts_code(self, amounts: tuple[int, ...]) -> int:
+        """No code is ever used again, so that the amounts that had one may be forgotten."""
+        if len(self._codes_by_amounts) >= _MOST_AMOUNTS:
+            self._codes_by_amounts.clear()
+        code = self._codes_by_amounts[amounts] = self._n_amount_codes
+        self._n_amount_codes += 1
+        return code
+
+    def _amounts(self, row: int) -> tuple[int, ...]:
+        cells = self._amount_cells
+        if cells is None:
+            columns = (self.nonzero_cpu_milli, self.nonzero_memory_bytes, self.allowed_pods, self.pod_counts)
+            all_columns = (*columns, *self.allocatable.values(), *self.requested.values())
+            cells = self._amount_cells = [column.cells for column in all_columns]
+        return tuple([column[row] for column in cells])
+
+    def n_lacking(self, resource: str) -> int:
+        """How many nodes have none of the resource."""
+        found = self._n_lacking.get(resource)
+        if found is None:
+            column = self.allocatable.get(resource, self.zeros)
+            found = self._n_lacking[resource] = self.n - int(np.count_nonzero(column.data[: self.n]))
+        return found
+
     # -- pods ----------------------------------------------------------------------------------------------------------
 
     def add_pod(self, info: PodInfo, row: int) -> None:
@@ -139,7 +194,8 @@ class Table:
         self.pods.add(info, row)
         self._count_pod(info, row, 1)
         for name, units in resources.requests.items():
-            self._requested_column(name).data[row] += units
+            column = self.requested.get(name) or self._new_requested(name)
+            self._add(column.cells, row, units)
         self.journal.pod_changed(row, info, True)
 
     def remove_pod(self, info: PodInfo) -> int:
@@ -148,37 +204,50 @@ class Table:
         row = self.pods.remove(known)
         self._count_pod(known, row, -1)
         for name, units in known.shape.resources.requests.items():
-            self.requested[name].data[row] -= units
+            self._add(self.requested[name].cells, row, -units)
         self.journal.pod_changed(row, known, False)
         return row
 
     def _count_pod(self, info: PodInfo, row: int, sign: int) -> None:
         resources = info.shape.resources
-        self.pod_counts.data[row] += sign
-        self.nonzero_cpu_milli.data[row] += sign * resources.nonzero_cpu_milli
-        self.nonzero_memory_bytes.data[row] += sign * resources.nonzero_memory_bytes
+        self._amount_codes.cells[row] = MISSING
+        self.pod_counts.cells[row] += sign
+        self._add(self.nonzero_cpu_milli.cells, row, sign * resources.nonzero_cpu_milli)
+        self._add(self.nonzero_memory_bytes.cells, row, sign * resources.nonzero_memory_bytes)
         for port in info.shape.host_ports:
             by_address = self.ports.setdefault((port.protocol or "TCP", port.host_port), {})
             _change(by_address.setdefault(port.host_ip or "0.0.0.0", {}), row, sign)
         for claim in info.shape.claim_names:
             _change(self.claims.setdefault(claim, {}), row, sign)
 
-    def _requested_column(self, name: str) -> NumberColumn:
-        column = self.requested.get(name)
-        if column is None:
-            column = self.requested[name] = NumberColumn(np.int64, capacity=len(self.zeros.data))
+    def _add(self, cells: memoryview[int], row: int, units: int) -> None:
+        """Absurd amounts wrap around, as they do on kube-scheduler's 64 bits; taken away again, they leave no trace."""
+        total = cells[row] + units
+        if not 0 <= total < _ABSURD:
+            self.has_absurd_amounts = True
+            total = (total + 2**63) % 2**64 - 2**63
+        cells[row] = total
+
+    def _new_requested(self, name: str) -> NumberColumn:
+        column = self.requested[name] = NumberColumn(np.int64, capacity=len(self.zeros.data))
+        self._amount_cells = None
         return column
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
     def _set_node(self, row: int, node: Node, units: dict[str, int]) -> None:
+        self._n_lacking.clear()
+        self._amount_codes.cells[row] = MISSING
         self.allowed_pods.data[row] = units.get(PODS, 0)
         for name, amount in units.items():
             if name != PODS:
                 column = self.allocatable.get(name)
                 if column is None:
                     column = self.allocatable[name] = NumberColumn(np.int64, capacity=len(self.zeros.data))
+                    self._amount_cells = None
                 column.data[row] = amount
+                if not 0 <= amount < _ABSURD:
+                    self.has_absurd_amounts = True
         self.unschedulable.data[row] = node.spec.unschedulable
         self.taints.set(row, node.spec.taints or ())
         self.declared_features.set(row, frozenset(node.status.declared_features or ()))
@@ -202,6 +271,7 @@ class Table:
 
     def _move_last_row_to(self, row: int) -> None:
         last = self.n - 1
+        self._n_lacking.clear()
         del self.rows[self.names[row]]
         name, node = self.names.pop(), self.nodes.pop()
         if row != last:
@@ -230,6 +300,7 @@ class Table:
     def _number_columns(self) -> list[NumberColumn]:
         return [
             self.zeros,
+            self._amount_codes,
             self.nonzero_cpu_milli,
             self.nonzero_memory_bytes,
             self.allowed_pods,

@@ -103,6 +103,10 @@ class TableView:
     def take(self, positions: RowArray | BoolArray) -> TableView:
         return TableView(self._table, self.rows[positions])
 
+    def gathered(self, rows: RowArray) -> GatheredView:
+        """These rows of the table (not positions here), for several questions in a row."""
+        return GatheredView(self._table, rows)
+
     def at(self, position: int) -> NodeRow:
         rows = self._rows
         return NodeRow(self._table, position if isinstance(rows, slice) else int(rows[position]))
@@ -121,6 +125,12 @@ class TableView:
 
     def requested(self, resource: str) -> IntArray:
         return self._numbers(self._table.requested.get(resource, self._table.zeros))
+
+    def is_plain(self, resource: str) -> bool:
+        table = self._table
+        if table.has_absurd_amounts:
+            return False
+        return table.n_lacking(resource) == 0 or bool(self.allocatable(resource).all())
 
     @property
     def nonzero_cpu_milli(self) -> IntArray:
@@ -211,6 +221,27 @@ class TableView:
     def _codes(self, column: NumberColumn) -> CodeArray:
         rows = self._rows
         return column.data[rows] if isinstance(rows, slice) else column.data.take(rows)
+
+
+class GatheredView(TableView):
+    """Some rows, as long as nothing changes on them: columns of numbers are picked out once."""
+
+    def __init__(self, table: Table, rows: RowArray) -> None:
+        super().__init__(table, rows)
+        self._gathered: dict[int, IntArray] = {}
+        self._plain: dict[str, bool] = {}
+
+    def _numbers(self, column: NumberColumn) -> IntArray:
+        found = self._gathered.get(id(column))
+        if found is None:
+            found = self._gathered[id(column)] = column.data.take(self.rows)
+        return found
+
+    def is_plain(self, resource: str) -> bool:
+        found = self._plain.get(resource)
+        if found is None:
+            found = self._plain[resource] = super().is_plain(resource)
+        return found
 
 
 def do_ports_conflict(port: ContainerPort, used: ContainerPort) -> bool:

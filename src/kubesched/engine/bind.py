@@ -15,13 +15,13 @@ from kubesched.engine.extender.binding import bind_by_extender
 from kubesched.engine.extender.http_extender import HTTPExtender
 from kubesched.engine.metrics.stage_watch import timed_stage, timed_steps
 from kubesched.engine.permit import WaitingPod
-from kubesched.engine.plugin_call import PluginError, guarded
+from kubesched.engine.plugin_call import PluginError, blamed, guarded
 from kubesched.engine.profile import Profile
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.effects import Failed, PatchPodStatus
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.stages import PreBind
-from kubesched.framework.status import OK, Status
+from kubesched.framework.status import OK, SKIP, Status
 
 BindingSteps = Generator[object, object, Status]
 
@@ -39,6 +39,9 @@ class PermitPassed:
 
     prepares: bool
     """Whether prebind plugins have something to do. Until they are done, the binding can be called off."""
+
+
+_PASSED_TO_PREPARE, _PASSED_TO_BIND = PermitPassed(prepares=True), PermitPassed(prepares=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def bind_pod(
         assert isinstance(answer, Status)
         if not answer.is_success:
             return answer
-    yield PermitPassed(prepares=bool(preparing))
+    yield _PASSED_TO_PREPARE if preparing else _PASSED_TO_BIND
     if preparing:
         status = yield from timed_steps(profile, "PreBind", _pre_bind(preparing, cycle, pod, node_name))
         if not status.is_success:
@@ -102,9 +105,11 @@ def _plugins_that_prepare(profile: Profile, cycle: Cycle, pod: PodInfo, node_nam
     """The PreBind plugins that have something to do for this pod."""
     found = []
     for plugin in profile.pre_bind:
-        with guarded(plugin.name, 'running PreBindPreFlight "{}"'):
+        try:
             status = plugin.pre_bind_pre_flight(cycle, pod, node_name)
-        if not status.is_skip:
+        except Exception as bug:
+            raise blamed(bug, plugin.name, 'running PreBindPreFlight "{}"') from bug
+        if status is not SKIP and not status.is_skip:
             found.append(plugin)
     return found
 
@@ -122,12 +127,14 @@ def _pre_bind(preparing: Sequence[PreBind], cycle: Cycle, pod: PodInfo, node_nam
 
 def _bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> BindingSteps:
     for plugin in profile.bind:
-        with guarded(plugin.name, 'running Bind plugin "{}"'):
+        try:
             status = yield from plugin.bind(cycle, pod, node_name)
+        except Exception as bug:
+            raise blamed(bug, plugin.name, 'running Bind plugin "{}"') from bug
+        if status is OK or status.is_success:
+            return OK
         if status.is_skip:
             continue
-        if status.is_success:
-            return OK
         if status.is_rejected:
             return status.by(plugin.name)
         return Status.error(f'running Bind plugin "{plugin.name}": {status.message}').by(plugin.name)

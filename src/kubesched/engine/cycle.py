@@ -18,7 +18,7 @@ from kubesched.cluster import Cluster
 from kubesched.cluster.view import TableView
 from kubesched.engine.class_cache import ClassCache
 from kubesched.engine.class_cache.failed_class import FailedClass
-from kubesched.engine.class_cache.pod_class import PodClass, n_positions
+from kubesched.engine.class_cache.pod_class import PodClass
 from kubesched.engine.diagnosis import Diagnosis, absent_status
 from kubesched.engine.filter import FilterOutcome
 from kubesched.engine.handle import EngineHandle
@@ -37,7 +37,6 @@ from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PostFilterResult
 from kubesched.framework.status import Status
-from kubesched.framework.verdicts import BoolArray
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -155,7 +154,7 @@ class Scheduler:
 
     def _take_nominated(self, decision: Decision, nodes: TableView) -> bool:
         """The node that was freed for this pod comes first, before any search."""
-        row = nodes.row_of(decision.pod.pod.status.nominated_node_name)
+        row = nodes.row_of(self.cluster.nominations.node_for(decision.pod))
         if row is None:
             return False
         status = check_row_with_nominated(self.cluster, self.profile, decision.cycle, decision.pod, row)
@@ -213,7 +212,7 @@ class Scheduler:
 
     def _decide_by_class(self, decision: Decision) -> bool:
         """Decides from what is kept for pods alike; False if that does not answer (nothing kept, or nothing fits)."""
-        if self._classes is None or decision.pod.pod.status.nominated_node_name:
+        if self._classes is None or self.cluster.nominations.node_for(decision.pod):
             return False
         failed = self._classes.find_failed(decision.pod)
         if failed is not None:
@@ -222,12 +221,13 @@ class Scheduler:
         known = self._classes.find(decision.pod)
         if known is None:
             return False
-        fits = self._without_rivals_places(known, decision.pod)
-        n = len(fits)
+        if decision.pod.pin:
+            return self._take_pinned(decision, known)
+        n = len(known.order)
         enough = feasible_nodes_to_find(self._percentage, n) if self.compares_nodes else 1
-        start = self.next_start if enough < n else 0
-        positions, n_looked_at = known.search(fits, start, enough)
-        n_found = n_positions(positions)
+        start = self.next_start % n if enough < n else 0
+        rows, n_looked_at = known.search(start, enough, self._places_of_rivals(known, decision.pod))
+        n_found = len(rows)
         if n_found == 0:
             return False
         if enough < n:
@@ -235,11 +235,25 @@ class Scheduler:
         self.n_decided_by_class += 1
         decision.cycle = known.cycle.fork()
         decision.n_feasible = n_found
-        rows = known.order[positions]
         if n_found > 1:
-            totals = known.totals(positions)
-            rows = rows[totals == totals.max()]
+            totals = known.totals(rows)
+            rows = rows.compress(totals == totals.item(totals.argmax()))
         self.choose_among(decision, rows)
+        return True
+
+    def _take_pinned(self, decision: Decision, known: PodClass) -> bool:
+        """The search is about the one node that the pod names; False if it does not fit there, or if what is known of
+        pods alike but for the node does not tell."""
+        row = self.cluster.table.rows.get(decision.pod.pin)
+        if row is None or known.looks_at_cluster or not known.lets_in(row):
+            return False
+        if rivals_on(self.cluster, decision.pod, decision.pod.pin):
+            return False
+        self.n_decided_by_class += 1
+        decision.cycle = known.cycle.fork()
+        decision.n_feasible = 1
+        decision.node_name = decision.pod.pin
+        decision.best_rows = np.array([row])
         return True
 
     def _fail_by_class(self, decision: Decision, failed: FailedClass) -> None:
@@ -250,19 +264,19 @@ class Scheduler:
         decision.prefilter = failed.prefilter
         self._make_room(decision, Diagnosis(self.cluster.nodes, failed.prefilter, failed.rejections))
 
-    def _without_rivals_places(self, known: PodClass, pod: PodInfo) -> BoolArray:
-        """Where the pod fits, but for nodes that are promised to others beside whom it would not."""
-        fits = known.fits
+    def _places_of_rivals(self, known: PodClass, pod: PodInfo) -> Sequence[int]:
+        """The rows that are promised to others beside whom the pod would not fit."""
+        closed = []
         for node_name in self.cluster.nominations.node_names():
             row = self.cluster.table.rows.get(node_name)
-            rivals = rivals_on(self.cluster, pod, node_name)
-            if row is None or not rivals or not known.fits[known.position_of[row]]:
+            if row is None or not known.lets_in(row):
                 continue
-            status = check_row_beside(self.cluster, self.profile, known.cycle, pod, row, rivals)
-            if not status.is_success:
-                fits = fits.copy() if fits is known.fits else fits
-                fits[known.position_of[row]] = False
-        return fits
+            rivals = rivals_on(self.cluster, pod, node_name)
+            if rivals:
+                status = check_row_beside(self.cluster, self.profile, known.cycle, pod, row, rivals)
+                if not status.is_success:
+                    closed.append(row)
+        return closed
 
     def _make_room(self, decision: Decision, diagnosis: Diagnosis) -> None:
         decision.diagnosis = diagnosis

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.engine.metrics.stage_watch import timed_stage
-from kubesched.engine.plugin_call import PluginError, guarded
+from kubesched.engine.plugin_call import PluginError, blamed
 from kubesched.engine.profile import Profile
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.stages import PreEnqueue
@@ -15,15 +15,17 @@ def run_pre_enqueue(profile: Profile, pod: PodInfo) -> Status:
     """The first plugin that holds the pod back, or OK."""
     for plugin in profile.pre_enqueue:
         status = run_gate(plugin, pod)
-        if not status.is_success:
+        if status is not OK and not status.is_success:
             return status
     return OK
 
 
 def run_gate(plugin: PreEnqueue, pod: PodInfo) -> Status:
-    with guarded(plugin.name, 'running PreEnqueue plugin "{}"'):
+    try:
         status = plugin.pre_enqueue(pod)
-    return status if status.is_success else status.by(plugin.name)
+    except Exception as bug:
+        raise blamed(bug, plugin.name, 'running PreEnqueue plugin "{}"') from bug
+    return status if status is OK or status.is_success else status.by(plugin.name)
 
 
 def checked_pre_enqueue(profile: Profile, pod: PodInfo) -> Status:

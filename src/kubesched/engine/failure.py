@@ -43,7 +43,8 @@ class FailureHandler:
         queued.unschedulable_plugins = plugins
         queued.pending_plugins = frozenset()
         self._queue.add_unschedulable(queued, is_error=is_error, now_s=now_s)
-        self._nominate(queued, node_name if mode is NominatingMode.OVERRIDE else info.pod.status.nominated_node_name)
+        kept = self._cluster.nominations.node_for(info)
+        self._nominate(queued, node_name if mode is NominatingMode.OVERRIDE else kept)
         self._report(queued, message, SCHEDULER_ERROR if is_error else UNSCHEDULABLE, mode, node_name)
 
     def _nominate(self, queued: QueuedPodInfo, node_name: str) -> None:

@@ -8,13 +8,14 @@ Next: `nominated`, which takes the pods into account that are promised a node.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from kubesched.cluster import Cluster
 from kubesched.engine.metrics.stage_watch import timed_stage
-from kubesched.engine.plugin_call import PluginError, guarded
+from kubesched.engine.plugin_call import PluginError, blamed, guarded
 from kubesched.engine.profile import Profile
 from kubesched.engine.steps import FilterStep
 from kubesched.framework.cycle import Cycle
@@ -62,15 +63,8 @@ class FilterOutcome:
     def reason_counts(self) -> dict[str, int]:
         """How many nodes were rejected for each reason."""
         counts: dict[str, int] = {}
-        overridden = list(self.overrides)
         for said in self.by_plugin:
-            owned = said.owned
-            if overridden:
-                owned = owned.copy()
-                for position in overridden:
-                    index = position if said.asked is None else index_of(said.asked, position)
-                    if index is not None:
-                        owned[index] = False
+            owned = self._owned_by(said)
             totals = np.count_nonzero(said.verdicts.bits & owned, axis=1)
             for reason, total in zip(said.verdicts.reasons, totals, strict=True):
                 if total and reason:
@@ -79,6 +73,25 @@ class FilterOutcome:
             for reason in status.reasons:
                 counts[reason] = counts.get(reason, 0) + 1
         return counts
+
+    def plugin_counts(self) -> Counter[str]:
+        """How many nodes were rejected by each plugin."""
+        counts: Counter[str] = Counter()
+        for said in self.by_plugin:
+            counts[said.plugin] += int(np.count_nonzero(self._owned_by(said)))
+        counts.update(status.plugin for status in self.overrides.values())
+        return counts
+
+    def _owned_by(self, said: PluginVerdicts) -> BoolArray:
+        """(n_asked,) without the nodes that others were found to reject."""
+        owned = said.owned
+        if self.overrides:
+            owned = owned.copy()
+            for position in self.overrides:
+                index = position if said.asked is None else index_of(said.asked, position)
+                if index is not None:
+                    owned[index] = False
+        return owned
 
     def rejecting_plugins(self) -> list[str]:
         found = {said.plugin for said in self.by_plugin if said.owned.any()}
@@ -108,8 +121,10 @@ def run_filters(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) 
 
 def ask(plugin: FilterStep, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
     """One plugin's verdicts on these nodes."""
-    with guarded(plugin.name, 'running "{}" filter plugin'):
+    try:
         return plugin.filter(cycle, pod, nodes)
+    except Exception as bug:
+        raise blamed(bug, plugin.name, 'running "{}" filter plugin') from bug
 
 
 def change_state(

@@ -16,7 +16,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.model.core import Node, Pod
 from kubesched.model.meta import KubeObject, PodKey
 from kubesched.queue import SchedulingQueue
-from kubesched.queue.changes import events_of
+from kubesched.queue.changes import events_of, pod_events
 
 
 class Waiters(Protocol):
@@ -83,40 +83,42 @@ class Intake:
         if pod.is_terminal:
             self._remove_pod(pod, now_s)  # a finished pod holds nothing any more
             return
-        old = self._pods.get(pod.pod_key)
+        key = pod.pod_key
+        old = self._pods.get(key)
         if old is not None and old.metadata.uid != pod.metadata.uid:
             self._remove_pod(old, now_s)
             old = None
-        self._pods[pod.pod_key] = pod
+        self._pods[key] = pod
         if pod.spec.node_name:
-            self._put_assigned(old, pod, now_s)
+            self._put_assigned(old, pod, key, now_s)
         else:
-            self._put_pending(old, pod, now_s)
+            self._put_pending(old, pod, key, now_s)
 
-    def _put_assigned(self, old: Pod | None, pod: Pod, now_s: float) -> None:
-        waiting = self._cluster.pending.get(pod.pod_key)
+    def _put_assigned(self, old: Pod | None, pod: Pod, key: PodKey, now_s: float) -> None:
+        waiting = self._cluster.pending.get(key)
         self._cluster.put(pod)
         if waiting is not None:
             self._queue.delete(waiting)
         if old is not None and not old.spec.node_name:
             old = None  # for those that wait, a pod that got its node is new
         self.handled = _ASSIGNED_ADD if old is None else _ASSIGNED_UPDATE
-        self._move(old, pod, now_s)
+        for event in pod_events(old, pod):
+            self._queue.move_all(event, old, pod, now_s)
 
-    def _put_pending(self, old: Pod | None, pod: Pod, now_s: float) -> None:
+    def _put_pending(self, old: Pod | None, pod: Pod, key: PodKey, now_s: float) -> None:
         self.handled = _UNSCHEDULED_ADD if old is None else _UNSCHEDULED_UPDATE
         if old is not None and old.metadata.resource_version == pod.metadata.resource_version != "":
             return
-        assumed = self._cluster.is_assumed(pod.pod_key)
+        assumed = self._cluster.is_assumed(key)
         self._cluster.put(pod)
         if assumed:
-            self._queue.update_in_flight(old, self._cluster.pending[pod.pod_key])
+            self._queue.update_in_flight(old, self._cluster.pending[key])
             if pod.is_terminating and not (old is not None and old.is_terminating):
                 self._assumed_pod_leaves(pod, now_s)
             return
         if pod.spec.scheduler_name not in self._scheduler_names:
             return
-        info = self._cluster.pending[pod.pod_key]
+        info = self._cluster.pending[key]
         if old is None:
             self._queue.add(info, now_s)
             return
@@ -126,12 +128,13 @@ class Intake:
             self._place_freed(old, now_s)
 
     def _remove_pod(self, pod: Pod, now_s: float) -> None:
-        old = self._pods.pop(pod.pod_key, None) or pod
+        key = pod.pod_key
+        old = self._pods.pop(key, None) or pod
         self.handled = _ASSIGNED_DELETE if old.spec.node_name else _UNSCHEDULED_DELETE
-        self._waiters.pod_deleted(old.metadata.uid or old.pod_key, now_s)
-        if self._cluster.is_assumed(pod.pod_key):
+        self._waiters.pod_deleted(old.metadata.uid or key, now_s)
+        if self._cluster.is_assumed(key):
             self._assumed_pod_leaves(old, now_s)
-        waiting = self._cluster.pending.get(pod.pod_key)
+        waiting = self._cluster.pending.get(key)
         self._cluster.remove(pod)
         if waiting is not None:
             self._queue.delete(waiting)

@@ -53,6 +53,8 @@ from kubesched.plugins.volume_binding.effects import WaitForBinding
 from kubesched.queue import QueuedPodInfo, SchedulingQueue
 
 _FAILURES_KEPT = 100
+_WAITED_FOR = (WaitForBinding, AwaitClaims)
+"""Actions that nobody outside carries out: the loop sees by the facts when they are done."""
 
 
 @dataclass(slots=True)
@@ -235,7 +237,7 @@ class SchedulingLoop:
         waiting: WaitingPod | None = None
         try:
             status = run_reserve(profile, cycle, assumed, node_name)
-            if status.is_success:
+            if status is OK:
                 permit = run_permit(profile, cycle, assumed, node_name, now_s)
                 if isinstance(permit, WaitingPod):
                     waiting = permit
@@ -246,7 +248,7 @@ class SchedulingLoop:
             status = Status.error(bug.message).by(bug.plugin)
             steps = _no_steps()
         binding = PodBinding(queued, scheduler, decision, assumed, steps, waiting, now_s, started_s)
-        if not status.is_success:
+        if status is not OK:
             self._undo(binding, status, now_s)
             return
         self.bindings[assumed.uid] = binding
@@ -269,7 +271,7 @@ class SchedulingLoop:
                 elif isinstance(action, WaitForPermit):
                     self._check_permit(binding, now_s)
                     return
-                elif isinstance(action, WaitForBinding | AwaitClaims):
+                elif isinstance(action, _WAITED_FOR):
                     self._waits.add(binding.assumed.uid, binding.assumed.name, action, now_s)
                     return
                 elif isinstance(action, PatchPodStatus):

@@ -22,11 +22,14 @@ def run_filters_with_nominated(
     """As `run_filters`, and nodes must hold the pod beside those nominated to them, too. A rejection because of these
     comes before any other."""
     outcome = run_filters(profile, cycle, pod, nodes)
+    rows = nodes.rows
     for node_name in cluster.nominations.node_names():
         row = cluster.table.rows.get(node_name)
-        position = None if row is None else index_of(nodes.rows, row)
         rivals = rivals_on(cluster, pod, node_name)
-        if row is None or position is None or not rivals:
+        if row is None or not rivals:
+            continue
+        position = row if row < len(rows) and rows[row] == row else index_of(rows, row)
+        if position is None:
             continue
         status = check_row_beside(cluster, profile, cycle, pod, row, rivals)
         if not status.is_success:

@@ -15,8 +15,18 @@ class PluginError(Exception):
         self.message = message
 
 
+def blamed(bug: Exception, plugin: str, doing: str) -> PluginError:
+    """What a plugin raised, as the error that names it; `{}` in `doing` stands for the plugin's name.
+
+    For loops that stand on the path of every pod, where a `with` per plugin would show.
+    """
+    if isinstance(bug, PluginError):
+        return bug
+    return PluginError(plugin, f"{doing.format(plugin)}: {str(bug) or type(bug).__name__}")
+
+
 class guarded:  # noqa: N801  reads as a verb where it stands: `with guarded(...)`
-    """Names the plugin in whatever is raised inside. A class, because it stands on the path of every decision."""
+    """Names the plugin in whatever is raised inside."""
 
     __slots__ = ("_doing", "_plugin")
 
@@ -30,5 +40,4 @@ class guarded:  # noqa: N801  reads as a verb where it stands: `with guarded(...
 
     def __exit__(self, kind: type[BaseException] | None, bug: BaseException | None, trace: object) -> None:
         if isinstance(bug, Exception) and not isinstance(bug, PluginError):
-            doing = self._doing.format(self._plugin)
-            raise PluginError(self._plugin, f"{doing}: {str(bug) or type(bug).__name__}") from bug
+            raise blamed(bug, self._plugin, self._doing) from bug

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.stages import (
     Bind,
     EmitsEffects,
+    FollowsNodes,
+    FollowsObjects,
     FollowsPods,
     Permit,
     Plugin,
@@ -54,6 +56,11 @@ class Profile:
     emitters: list[EmitsEffects]
     followers: Mapping[str, FollowsPods]
     """By name, the plugins whose prepared state can follow pods."""
+    node_followers: list[FollowsNodes] | None = None
+    """Those of them that tell whether they mind nodes that come and go; None if not all do."""
+    object_followers: list[FollowsObjects] | None = None
+    """The plugins that look at objects other than nodes and pods when a node is sought; None if not all of them tell
+    which."""
     watch: StageWatch | None = None
     """Measures how long stages take."""
 
@@ -67,6 +74,8 @@ def build_profile(
     def stage(point: str) -> Any:
         return [plugins[plugin.name] for plugin in resolved.points[point]]
 
+    followers = {name: plugin for name, plugin in plugins.items() if isinstance(plugin, FollowsPods)}
+    node_followers = [plugin for plugin in followers.values() if isinstance(plugin, FollowsNodes)]
     return Profile(
         scheduler_name=resolved.scheduler_name,
         percentage_of_nodes_to_score=resolved.percentage_of_nodes_to_score,
@@ -84,7 +93,25 @@ def build_profile(
         pre_bind=stage("preBind"),
         bind=stage("bind"),
         post_bind=stage("postBind"),
-        followers={name: plugin for name, plugin in plugins.items() if isinstance(plugin, FollowsPods)},
+        followers=followers,
+        node_followers=node_followers if len(node_followers) == len(followers) else None,
         emitters=[plugin for plugin in plugins.values() if isinstance(plugin, EmitsEffects)],
+        object_followers=_object_followers(
+            plugins[plugin.name] for point in _NODE_SEEKING for plugin in resolved.points[point]
+        ),
         watch=watch,
     )
+
+
+_NODE_SEEKING = ("preFilter", "filter", "preScore", "score")
+
+
+def _object_followers(plugins: Iterable[Plugin]) -> list[FollowsObjects] | None:
+    found: dict[str, FollowsObjects] = {}
+    for plugin in plugins:
+        if not getattr(plugin, "reads_objects", True):
+            continue
+        if not isinstance(plugin, FollowsObjects):
+            return None
+        found[plugin.name] = plugin
+    return list(found.values())

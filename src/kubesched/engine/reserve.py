@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.engine.metrics.stage_watch import timed_stage
-from kubesched.engine.plugin_call import PluginError, guarded
+from kubesched.engine.plugin_call import PluginError, blamed, guarded
 from kubesched.engine.profile import Profile
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.pod_info import PodInfo
@@ -14,9 +14,11 @@ from kubesched.framework.status import OK, Status
 def run_reserve(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
     """All or nothing: if a plugin refuses, every plugin gives back what it kept."""
     for plugin in profile.reserve:
-        with guarded(plugin.name, 'running Reserve plugin "{}"'):
+        try:
             status = plugin.reserve(cycle, pod, node_name)
-        if not status.is_success:
+        except Exception as bug:
+            raise blamed(bug, plugin.name, 'running Reserve plugin "{}"') from bug
+        if status is not OK and not status.is_success:
             run_unreserve(profile, cycle, pod, node_name)
             return status.by(plugin.name)
     return OK

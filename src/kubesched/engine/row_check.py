@@ -1,7 +1,8 @@
 """One pod on one node: does it fit as things are, or with the pods nominated there?
 
-The same answer as the filters give for a table of one row, asked through the plugins' scalar forms where they have one:
-trials (preemption, nominated pods) ask this very often.
+The same answer as the filters give for a table of one row. Trials (preemption, nominated pods) ask this very often:
+where every filter looks at one node at a time they are asked through their scalar forms, and other pods are imagined
+on the node; else these are put on the table, and taken off again.
 """
 
 from __future__ import annotations
@@ -11,18 +12,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubesched.cluster import Cluster
+from kubesched.cluster.view import NodeRow
 from kubesched.engine.filter import change_state
-from kubesched.engine.plugin_call import PluginError, guarded
+from kubesched.engine.imagined_node import ImaginedNode, steps_within_node
+from kubesched.engine.plugin_call import PluginError, blamed, guarded
 from kubesched.engine.profile import Profile
+from kubesched.engine.steps import FilterStep
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Code, Status
 
 
 def check_row(cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, row: int) -> Status:
     """The first rejection, with its plugin; or OK."""
-    nodes = cluster.nodes
-    node = nodes.at(row)
+    node = NodeRow(cluster.table, row)
+    steps = steps_within_node(profile, cycle, pod)
+    if steps is not None:
+        return _check_node(steps, cycle, pod, node)
     alone = None
     for step in profile.filter:
         if step.name in cycle.skip_filter:
@@ -32,12 +39,10 @@ def check_row(cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, ro
                 status = step.filter_node(cycle, pod, node)
             else:
                 if alone is None:
-                    alone = nodes.take(np.array([row]))
+                    alone = cluster.nodes.take(np.array([row]))
                 status = step.filter(cycle, pod, alone).status(0)
-        if status.code is Code.ERROR:
-            raise PluginError(step.name, f'running "{step.name}" filter plugin: {status.message}')
         if not status.is_success:
-            return status.by(step.name)
+            return _rejection(status, step.name)
     return OK
 
 
@@ -60,6 +65,12 @@ def check_row_beside(
     cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, row: int, others: Sequence[PodInfo]
 ) -> Status:
     """Whether the pod fits on the row if the others ran there too."""
+    steps = steps_within_node(profile, cycle, pod)
+    if steps is not None:
+        imagined = ImaginedNode(NodeRow(cluster.table, row))
+        for other in others:
+            imagined.bring(other)
+        return _check_node(steps, cycle, pod, imagined)
     with cluster.with_pods(others, row):
         for other in others:
             change_state(profile, cycle, pod, other, cluster, row, adding=True)
@@ -67,3 +78,21 @@ def check_row_beside(
         for other in reversed(others):
             change_state(profile, cycle, pod, other, cluster, row, adding=False)
     return status
+
+
+def _check_node(steps: Sequence[FilterStep], cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    for step in steps:
+        assert step.filter_node is not None
+        try:
+            status = step.filter_node(cycle, pod, node)
+        except Exception as bug:
+            raise blamed(bug, step.name, 'running "{}" filter plugin') from bug
+        if status is not OK and not status.is_success:
+            return _rejection(status, step.name)
+    return OK
+
+
+def _rejection(status: Status, plugin: str) -> Status:
+    if status.code is Code.ERROR:
+        raise PluginError(plugin, f'running "{plugin}" filter plugin: {status.message}')
+    return status.by(plugin)

@@ -35,7 +35,7 @@ class Cycle:
 
     def fork(self) -> Cycle:
         """A cycle that begins with what this one remembers, and goes on by itself."""
-        forked = Cycle()
+        forked = Cycle.__new__(Cycle)
         forked._states = self._states.copy()
         forked.skip_filter = self.skip_filter
         forked.skip_score = self.skip_score

@@ -167,6 +167,11 @@ class NodeTable(Protocol):
     def allocatable(self, resource: str) -> IntArray: ...
     def requested(self, resource: str) -> IntArray: ...
 
+    def is_plain(self, resource: str) -> bool:
+        """Whether all these nodes are known to have some of the resource, and no amount in the cluster is so large, or
+        negative, that arithmetic on it could run over."""
+        ...
+
     @property
     def nonzero_cpu_milli(self) -> IntArray:
         """Requests with a default for containers that name none, for scoring."""

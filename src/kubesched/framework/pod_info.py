@@ -1,7 +1,8 @@
 """A pod as plugins see it: the object, and what follows from it, computed once for all pods alike.
 
-Pods of one Deployment differ in name and node only. What the scheduler derives from a pod (requests, host ports,
-compiled affinity terms) depends on the rest, its *shape*, and is shared by all pods of that shape.
+Pods of one Deployment differ in name and node only, those of a DaemonSet in the node that they are for. What the
+scheduler derives from a pod (requests, host ports, compiled affinity terms) depends on the rest, its *shape*, and is
+shared by all pods of that shape.
 """
 
 from __future__ import annotations
@@ -59,9 +60,11 @@ NO_AFFINITY = PodAffinityTerms()
 
 
 class PodShape:
-    """What all pods alike share. `label_class` and `affinity_class` are the numbers that the pod table knows them by:
-    pods with the same namespace and labels have one label class, pods with the same terms one affinity class
-    (-1: no pod affinity at all)."""
+    """What all pods alike share. `pod` stands for any of them, without the node that it may be pinned to.
+
+    `label_class` and `affinity_class` are the numbers that the pod table knows them by: pods with the same namespace
+    and labels have one label class, pods with the same terms one affinity class (-1: no pod affinity at all).
+    """
 
     def __init__(self, pod: Pod, label_class: int, affinity_class: int) -> None:
         self.pod = pod
@@ -97,13 +100,16 @@ class PodShape:
 class PodInfo:
     """One pod. Cheap: everything derived lives in its shape."""
 
-    __slots__ = ("key", "pod", "shape", "uid")
+    __slots__ = ("key", "pin", "pod", "shape", "uid")
 
-    def __init__(self, pod: Pod, shape: PodShape) -> None:
+    def __init__(self, pod: Pod, shape: PodShape, key: PodKey | None = None, pin: str = "") -> None:
         metadata = pod.metadata
         self.pod = pod
         self.shape = shape
-        self.key = PodKey(f"{metadata.namespace}/{metadata.name}")
+        self.pin = pin
+        """The one node that its required node affinity names, as that of a daemon's pod does; empty if it does not. It
+        is no part of the shape."""
+        self.key = pod.pod_key if key is None else key
         self.uid: str = metadata.uid or self.key
         """The uid, or for manifests that never met an API server, the key in its place."""
 

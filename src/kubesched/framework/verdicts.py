@@ -75,7 +75,10 @@ class Verdicts:
 
     @property
     def rejected(self) -> BoolArray:
-        """(n_nodes,) which nodes are rejected, or broke."""
+        """(n_nodes,) which nodes are rejected, or broke. Not to be written to."""
+        if len(self.bits) == 1 and not self.errors:
+            only: BoolArray = self.bits[0]
+            return only
         mask = np.asarray(self.bits.any(axis=0), dtype=np.bool_)
         for position in self.errors:
             mask[position] = True

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 from kubesched.config import DefaultPreemptionArgs
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.handle import Handle
+from kubesched.framework.holds import Hold
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
-from kubesched.framework.status import OK, Status
+from kubesched.framework.status import OK, Code, Status
 
-_STILL_PREEMPTING = Status.unresolvable("waiting for the preemption for this pod to be finished")
+_STILL_PREEMPTING = "waiting for the preemption for this pod to be finished"
 
 
 class DefaultPreemption:
@@ -29,7 +31,10 @@ class DefaultPreemption:
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """A pod whose victims are still being asked to go stays outside, so that it does not preempt twice."""
-        return _STILL_PREEMPTING if self._handle.is_preempting(pod.uid) else OK
+        is_preempting, uid = self._handle.is_preempting, pod.uid
+        if not is_preempting(uid):
+            return OK
+        return Hold(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (_STILL_PREEMPTING,), lasts=partial(is_preempting, uid))
 
     def post_filter(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         result = self._handle.preempt(cycle, pod, statuses, self._args)

@@ -26,9 +26,8 @@ MAX_CONTAINER_THRESHOLD_BYTES = 1000 * MIB
 
 class ImageLocality:
     name: ClassVar[str] = "ImageLocality"
-    # Not only the node itself counts but also how many others have its images. These are objects of the same kind, and
-    # what is remembered of any node is forgotten as soon as one of them changes.
-    score_scope: ClassVar[Scope] = Scope.NODE
+    score_scope: ClassVar[Scope] = Scope.NODES
+    reads_objects: ClassVar[bool] = False
 
     def __init__(self, _args: object, handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""
@@ -37,9 +36,13 @@ class ImageLocality:
     def score(self, _cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
         n_all = len(nodes.whole)
         present_bytes = np.zeros(len(nodes), dtype=np.int64)
+        is_present = False
         for image in _images(pod.spec):
             if n_having := nodes.image_node_count(image):
                 present_bytes += (nodes.image_sizes(image) * (n_having / n_all)).astype(np.int64)
+                is_present = True
+        if not is_present:
+            return present_bytes
         most = _most_bytes(pod.spec)
         counted = np.where(present_bytes < MIN_THRESHOLD_BYTES, MIN_THRESHOLD_BYTES, np.minimum(present_bytes, most))
         scores: Scores = MAX_NODE_SCORE * (counted - MIN_THRESHOLD_BYTES) // (most - MIN_THRESHOLD_BYTES)

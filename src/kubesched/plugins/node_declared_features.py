@@ -45,6 +45,7 @@ class RequiredFeatures:
 class NodeDeclaredFeatures:
     name: ClassVar[str] = "NodeDeclaredFeatures"
     filter_scope: ClassVar[Scope] = Scope.NODE
+    reads_objects: ClassVar[bool] = False
 
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""

@@ -28,6 +28,7 @@ REASON = "node(s) didn't match the requested node name"
 class NodeName:
     name: ClassVar[str] = "NodeName"
     filter_scope: ClassVar[Scope] = Scope.NODE
+    reads_objects: ClassVar[bool] = False
 
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""

@@ -47,6 +47,7 @@ class WantedPorts:
 class NodePorts:
     name: ClassVar[str] = "NodePorts"
     filter_scope: ClassVar[Scope] = Scope.ROW
+    reads_objects: ClassVar[bool] = False
 
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""

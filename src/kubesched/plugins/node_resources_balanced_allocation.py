@@ -24,7 +24,15 @@ from kubesched.framework.scores import Scores
 from kubesched.framework.stages import Scope
 from kubesched.framework.status import SKIP
 from kubesched.framework.verdicts import BoolArray
-from kubesched.plugins.resource_allocation import ResourceUses, ScoredResource, scored_resources
+from kubesched.model.meta import KubeObject
+from kubesched.plugins.resource_allocation import (
+    ResourceUse,
+    ResourceUses,
+    ScoredResource,
+    asks_for_devices,
+    devices_do_not_matter,
+    scored_resources,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -42,7 +50,7 @@ class NodeResourcesBalancedAllocation:
     """Scores by how much the pod improves or spoils the balance between a node's resources."""
 
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
-    score_scope: ClassVar[Scope] = Scope.ROW
+    score_scope: ClassVar[Scope] = Scope.AMOUNTS
 
     def __init__(self, args: object, handle: Handle) -> None:
         given = args if isinstance(args, NodeResourcesBalancedAllocationArgs) else NodeResourcesBalancedAllocationArgs()
@@ -61,11 +69,13 @@ class NodeResourcesBalancedAllocation:
         if found.resources is None:
             return np.zeros(len(nodes), dtype=np.int64)
         uses = self._uses.of(found.resources, nodes)
+        if len(uses) == 2 and all(use.is_plain for use in uses):
+            balanced = _balances_of_two(*uses)
+            return _gained(balanced[0], balanced[1])
         allocatable = [use.allocatable for use in uses]
         with_pod = balance([use.requested for use in uses], allocatable, len(nodes))
         without_pod = balance([use.allocated for use in uses], allocatable, len(nodes))
-        scores: Scores = _HALF + (_HALF + with_pod - without_pod) // 2
-        return scores
+        return _gained(with_pod, without_pod)
 
     def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
         found = cycle.find(BalancedResources) or self._resources_for(pod)
@@ -84,6 +94,13 @@ class NodeResourcesBalancedAllocation:
         with_pod, without_pod = node_balance(shares_with), node_balance(shares_without)
         return _HALF + (_HALF + with_pod - without_pod) // 2
 
+    def score_scope_for(self, pod: PodInfo) -> Scope:
+        """Devices are counted node by node."""
+        return Scope.ROW if asks_for_devices(pod, self._handle.objects.device_classes) else self.score_scope
+
+    def objects_changed(self, _cycle: Cycle, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
+        return devices_do_not_matter(pod, changed)
+
     def _resources_for(self, pod: PodInfo) -> BalancedResources:
         requests = pod.resources.requests
         if not any(requests.get(resource.name, 0) for resource in self._resources):
@@ -99,6 +116,28 @@ def balance(used: Sequence[IntArray], allocatable: Sequence[IntArray], n_nodes: 
         return np.full(n_nodes, MAX_NODE_SCORE, dtype=np.int64)
     deviation = _deviation_of_two(fractions, present) if len(fractions) == 2 else _deviation(fractions, present)
     scores: Scores = ((1 - deviation) * float(MAX_NODE_SCORE)).astype(np.int64)
+    return scores
+
+
+def _gained(with_pod: Scores, without_pod: Scores) -> Scores:
+    """The score from the balance with the pod and without."""
+    scores: Scores = _HALF + (_HALF + with_pod - without_pod) // 2
+    return scores
+
+
+def _balances_of_two(one: ResourceUse, other: ResourceUse) -> Scores:
+    """(2, n_nodes) as `balance`, with the pod and without, for two resources of which every node has some."""
+    shares = np.empty((2, 2, len(one.allocatable)))
+    for share, use in zip(shares, (one, other), strict=True):
+        np.divide(use.requested, use.allocatable, out=share[0])
+        np.divide(use.allocated, use.allocatable, out=share[1])
+    np.minimum(shares, 1.0, out=shares)
+    deviation = shares[0] - shares[1]
+    deviation /= 2
+    np.abs(deviation, out=deviation)
+    np.subtract(1, deviation, out=deviation)
+    deviation *= float(MAX_NODE_SCORE)
+    scores: Scores = deviation.astype(np.int64)
     return scores
 
 

@@ -34,6 +34,7 @@ REASON = "node(s) were unschedulable"
 class NodeUnschedulable:
     name: ClassVar[str] = "NodeUnschedulable"
     filter_scope: ClassVar[Scope] = Scope.NODE
+    reads_objects: ClassVar[bool] = False
 
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""

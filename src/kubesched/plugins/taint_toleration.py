@@ -53,6 +53,7 @@ class TaintToleration:
     name: ClassVar[str] = "TaintToleration"
     filter_scope: ClassVar[Scope] = Scope.NODE
     score_scope: ClassVar[Scope] = Scope.NODE
+    reads_objects: ClassVar[bool] = False
 
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""

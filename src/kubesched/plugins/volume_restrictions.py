@@ -25,6 +25,7 @@ from kubesched.framework.stages import Scope
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import BoolArray, Verdicts
 from kubesched.model.core import Pod
+from kubesched.model.meta import KubeObject
 from kubesched.model.storage import PersistentVolumeClaim
 from kubesched.model.volume_claims import READ_WRITE_ONCE_POD, claim_not_found
 from kubesched.model.volumes import RBDVolumeSource, Volume
@@ -57,6 +58,10 @@ class VolumeRestrictions:
     def filter_scope_for(self, pod: PodInfo) -> Scope:
         """A pod without such volumes is never refused."""
         return self.filter_scope if _restricted_volumes(pod.pod) or _named_claims(pod.pod) else Scope.NODE
+
+    def objects_changed(self, _cycle: Cycle, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
+        """Objects matter to pods with volumes of that kind alone."""
+        return self.filter_scope_for(pod) is Scope.NODE
 
     def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         claims = self.handle.objects.persistent_volume_claims

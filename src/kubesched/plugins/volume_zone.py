@@ -25,6 +25,7 @@ from kubesched.framework.status import SKIP, Status
 from kubesched.framework.verdicts import BoolArray, Verdicts
 from kubesched.model import volume_claims
 from kubesched.model.csi_topology import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
+from kubesched.model.meta import KubeObject
 from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 ZONE_CONFLICT = "node(s) had no available volume zone"
@@ -58,6 +59,10 @@ class VolumeZone:
     def filter_scope_for(self, pod: PodInfo) -> Scope:
         """A pod without claims is never refused."""
         return self.filter_scope if pod.shape.claim_names else Scope.NODE
+
+    def objects_changed(self, _cycle: Cycle, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
+        """Objects matter to pods with volumes of that kind alone."""
+        return self.filter_scope_for(pod) is Scope.NODE
 
     def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         found = self._topologies_of(pod)

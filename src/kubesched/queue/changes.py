@@ -20,7 +20,7 @@ from kubesched.framework.events import (
 from kubesched.model.core import Node, NodeCondition, Pod
 from kubesched.model.meta import KubeObject
 from kubesched.model.quantity import Quantity
-from kubesched.model.requests import effective_requests, to_nanos
+from kubesched.model.requests import effective_requests, is_resize_infeasible, to_nanos
 from kubesched.model.resource import DeviceClass, ResourceClaim, ResourceSlice
 from kubesched.model.storage import (
     CSIDriver,
@@ -128,7 +128,7 @@ def _amount_fields(pod: Pod) -> tuple[object, ...]:
         status.init_container_statuses,
         status.resources,
         status.allocated_resources,
-        status.conditions,
+        is_resize_infeasible(pod),
     )
 
 

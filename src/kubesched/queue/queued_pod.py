@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
+from kubesched.framework.holds import Hold
 from kubesched.framework.pod_info import PodInfo
 from kubesched.model.meta import PodKey
 from kubesched.queue.profile import QueueProfile
@@ -37,6 +38,7 @@ class QueuedPodInfo:
         "flushed_at_s",
         "gating_plugin",
         "heap",
+        "hold",
         "info",
         "initial_attempt_at_s",
         "key",
@@ -53,7 +55,7 @@ class QueuedPodInfo:
     def __init__(self, info: PodInfo, profile: QueueProfile, now_s: float) -> None:
         self.info = info
         self.profile = profile
-        self.key: PodKey = info.pod.pod_key
+        self.key: PodKey = info.key
         self.uid = info.uid
         self.queued_at_s = now_s
         """When it came, or came back from its last attempt. Moving between sub-queues does not change it."""
@@ -69,6 +71,8 @@ class QueuedPodInfo:
         """Who rejected it last, and of those with Pending: such a pod skips its backoff."""
         self.gating_plugin = ""
         """Who held it back at preEnqueue; empty when nobody does."""
+        self.hold: Hold | None = None
+        """How that was said, if it can be asked whether it lasts."""
         self.backoff_until_s = -inf
         self.flushed_at_s = -inf
         self.was_flushed = False

@@ -95,6 +95,7 @@ class SchedulingQueue:
         before = old or queued.info.pod
         queued.info = info
         queued.uid = info.uid
+        queued.hold = None
         if queued.heap is not None:
             self._pods.reorder(queued)
         else:
@@ -234,10 +235,15 @@ class SchedulingQueue:
 
     def _move(self, waiting: Sequence[QueuedPodInfo], change: ClusterChange, now_s: float) -> None:
         match = change.match
+        is_wildcard, plugins = match.is_wildcard, match.plugins
         for queued in waiting:
-            if queued.gating_plugin and not match.is_wildcard and queued.gating_plugin not in match.plugins:
+            hold = queued.hold
+            if hold is not None and hold.lasts():
+                continue
+            gate = queued.gating_plugin
+            if gate and not is_wildcard and gate not in plugins:
                 continue  # who holds it back does not care
-            if queued.is_still_gated:
+            if gate and queued.is_still_gated:
                 continue  # asked before the hints, which cost more
             how = self._hints.judge(queued, change)
             if how is not Requeue.SKIP:

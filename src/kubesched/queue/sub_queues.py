@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from kubesched.framework.holds import Hold
 from kubesched.framework.status import OK
 from kubesched.model.meta import PodKey
 from kubesched.queue.backoff import BackoffQueue
@@ -88,8 +89,10 @@ class SubQueues:
             status = profile.pre_enqueue(queued.info)
             if status is OK or status.is_success:
                 queued.gating_plugin = ""
+                queued.hold = None
                 return True
         queued.gating_plugin = status.plugin or queued.gating_plugin
+        queued.hold = status if isinstance(status, Hold) else None
         queued.unschedulable_plugins |= {queued.gating_plugin}
         queued.was_flushed = False
         self._park(queued, event)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -24,6 +24,7 @@ from kubesched.framework.stages import Steps
 from kubesched.framework.status import OK, Status
 from kubesched.plugins.default_binder import DefaultBinder
 from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.plugins.volume_binding.assumed import AssumedObjects
 from kubesched.queue import QueuedPodInfo, SchedulingQueue
 from kubesched.queue.hints import Requeue
 from kubesched.queue.unschedulable import UnschedulablePods
@@ -34,6 +35,17 @@ from kubesched.testing.chaos.shell import ChaosShell
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 MOST_SEEDS = 1000
+
+KNOWN_SEEDS: dict[Plant, int] = {}
+"""Seeds that find what few find, tried first to save time. Where draws have changed, all others are tried as well."""
+
+
+def found_by(seed: int) -> Callable[[Plant], Plant]:
+    def note(plant: Plant) -> Plant:
+        KNOWN_SEEDS[plant] = seed
+        return plant
+
+    return note
 
 
 def errors_drop_the_pod(patch: pytest.MonkeyPatch) -> None:
@@ -58,10 +70,10 @@ def updates_of_assumed_pods_reach_the_queue(patch: pytest.MonkeyPatch) -> None:
     """A pod that is being bound is queued once more when it changes."""
     put_pending = Intake._put_pending
 
-    def careless(self: Intake, old: object, pod: object, now_s: float) -> None:
+    def careless(self: Intake, *change: object) -> None:
         with pytest.MonkeyPatch.context() as meanwhile:
             meanwhile.setattr(self._cluster, "is_assumed", lambda key: False)
-            put_pending(self, old, pod, now_s)  # type: ignore[arg-type]
+            put_pending(self, *change)  # type: ignore[arg-type]
 
     patch.setattr(Intake, "_put_pending", careless)
 
@@ -118,6 +130,7 @@ def requests_stay_when_a_pod_goes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Table, "_count_pod", lambda self, info, row, sign: count(self, info, row, max(sign, 0)))
 
 
+@found_by(34)
 def the_cache_misses_pods_that_came(patch: pytest.MonkeyPatch) -> None:
     """What is kept for pods alike is not told of every pod that got its node."""
     changed = Journal.pod_changed
@@ -126,6 +139,7 @@ def the_cache_misses_pods_that_came(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+@found_by(309)
 def changes_during_an_attempt_are_missed(patch: pytest.MonkeyPatch) -> None:
     """What happens between a pod's failure and its return moves it no more."""
     judge = SchedulingQueue._judge_flight
@@ -140,11 +154,19 @@ def deleted_pods_move_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SchedulingQueue, "on_assigned_pod", lambda self, old, new, now_s: None)
 
 
+@found_by(132)
 def volumes_stay_promised(patch: pytest.MonkeyPatch) -> None:
     """A pod that was not bound keeps the volumes it was promised."""
     patch.setattr(VolumeBinding, "unreserve", lambda self, cycle, pod, node_name: None)
 
 
+@found_by(159)
+def promises_are_not_kept_in_mind(patch: pytest.MonkeyPatch) -> None:
+    """The next pod may be given the same volume."""
+    patch.setattr(AssumedObjects, "assume", lambda self, known, promised: None)
+
+
+@found_by(65)
 def failed_evictions_are_not_noticed(patch: pytest.MonkeyPatch) -> None:
     """The preemptor goes on waiting for victims that stay."""
     finish = PreemptionExecutor._finish
@@ -167,6 +189,7 @@ def a_pod_that_does_not_wait_cannot_stop_waiting(patch: pytest.MonkeyPatch) -> N
     patch.setattr(UnschedulablePods, "remove", remove)
 
 
+@found_by(200)
 def ties_are_broken_by_chance(patch: pytest.MonkeyPatch) -> None:
     """Of the world's own, not of the seed."""
     chance = random.SystemRandom()
@@ -193,6 +216,7 @@ def ties_are_broken_by_chance(patch: pytest.MonkeyPatch) -> None:
         pytest.param(changes_during_an_attempt_are_missed, content.SCHEDULED, id="changes in an attempt are missed"),
         pytest.param(deleted_pods_move_nobody, content.SCHEDULED, id="deleted pods move nobody"),
         pytest.param(volumes_stay_promised, content.LEFT, id="volumes stay promised"),
+        pytest.param(promises_are_not_kept_in_mind, bindings.ONE_CLAIM, id="promises are not kept in mind"),
         pytest.param(failed_evictions_are_not_noticed, content.SCHEDULED, id="failed evictions are not noticed"),
         pytest.param(preemptions_never_end, content.LEFT, id="preemptions never end"),
         pytest.param(a_pod_that_does_not_wait_cannot_stop_waiting, "no exception", id="a broken sub-queue raises"),
@@ -201,9 +225,14 @@ def ties_are_broken_by_chance(patch: pytest.MonkeyPatch) -> None:
 )
 def test_a_planted_bug_is_found(plant: Plant, invariant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
-    every = REPLAYED_EVERY if invariant == SAME_BYTES else 1
-    for seed in range(every, MOST_SEEDS + 1, every):
+    for seed in _seeds(plant, REPLAYED_EVERY if invariant == SAME_BYTES else 1):
         found = try_seed(seed, shrinks=False).failure
         if found is not None and found.invariant == invariant:
             return
     pytest.fail(f"not found in {MOST_SEEDS} seeds")
+
+
+def _seeds(plant: Plant, every: int) -> Iterator[int]:
+    if plant in KNOWN_SEEDS:
+        yield KNOWN_SEEDS[plant]
+    yield from range(every, MOST_SEEDS + 1, every)

@@ -126,6 +126,7 @@ class PodWrites:
     # -- evictions -----------------------------------------------------------------------------------------------------
 
     async def evict(self, action: EvictPod) -> Done | Failed:
+        """A pod that was gone before is told as such: nobody evicted it."""
         namespace, _, name = action.pod.partition("/")
         body = _encode({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": action.uid}})
         try:
@@ -133,11 +134,7 @@ class PodWrites:
             if known is None or action.condition not in (known.pod.status.conditions or ()):
                 await self._patch(action.pod, action.uid, action.condition, None)
             await self._requests.request("DELETE", _PODS.path(namespace, name), body=body)
-        except ApiError as problem:
-            if problem.is_not_found:
-                return _DONE
-            return failed(problem)
-        except Unreachable as problem:
+        except (ApiError, Unreachable) as problem:
             return failed(problem)
         except AnswerLost as problem:
             return await self._settle(action.pod, action.uid, lambda pod: pod.is_terminating, problem, gone=_DONE)

@@ -62,6 +62,8 @@ class EffectWriter:
         self._find_pod = find_pod
         self._pods = pods
         self._tasks: set[asyncio.Task[None]] = set()
+        self._victims: dict[str, ObjectReference] = {}
+        """By uid, pods that are being evicted, as they were: when it is told, they may be gone."""
         self._latest: dict[PodKey, asyncio.Task[object]] = {}
         """By pod, the last patch of its status or binding that is under way."""
         self._carry_out: dict[type, Callable[[Any], Awaitable[object]]] = {
@@ -105,6 +107,9 @@ class EffectWriter:
         task = asyncio.create_task(self._write(effect, answer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        if isinstance(effect.action, EvictPod):
+            victim = effect.action
+            self._victims[victim.uid] = self._reference(victim.pod, victim.uid)
 
     async def _write(self, effect: Effect, answer: Answer) -> None:
         """A write that was refused because we do not lead has no outcome: the loop is about to end."""
@@ -125,6 +130,8 @@ class EffectWriter:
         except Exception as bug:  # noqa: BLE001  a bug in one write must not leave its pod in between for ever
             _log.exception("Write failed unexpectedly", extra={"fields": {"action": type(effect.action).__name__}})
             outcome = Failed(str(bug) or type(bug).__name__)
+        if isinstance(action, EvictPod) and not isinstance(outcome, Done):
+            self._victims.pop(action.uid, None)
         if outcome is not None:
             answer(effect.id, outcome)
 
@@ -148,8 +155,9 @@ class EffectWriter:
 
     def _event(self, action: RecordEvent) -> EventToRecord:
         """Without the related pod: kube-scheduler v1.36.4 means to name it, but what it hands over cannot be named."""
+        victim = self._victims.pop(action.uid, None) if action.reason == "Preempted" else None
         return EventToRecord(
-            regarding=self._reference(action.pod, action.uid),
+            regarding=victim or self._reference(action.pod, action.uid),
             type=action.type,
             reason=action.reason,
             action=action.action,

@@ -18,6 +18,8 @@ from kubesched.client.keep_alive import watch_for_dead_peer
 from kubesched.client.target import ServerTarget
 from kubesched.client.transport import CONNECT_TIMEOUT_S, IDLE_CONNECTION_S, MAX_CONNECTIONS
 
+Opened = tuple[asyncio.Transport, Http1Connection]
+
 
 class ConnectionPool:
     """`borrow`, use, `give_back`. Raises `OSError` or `TimeoutError` when no connection can be had."""
@@ -32,6 +34,7 @@ class ConnectionPool:
         self._epoch = 0
         self._idle: list[Http1Connection] = []
         self._all: set[Http1Connection] = set()
+        self._abandoned: set[asyncio.Task[Opened]] = set()
         self._waiting: deque[asyncio.Future[Http1Connection | None]] = deque()
 
     async def borrow(self, epoch: int, timeout_s: float) -> Http1Connection:
@@ -73,6 +76,10 @@ class ConnectionPool:
             self._discard(connection)
         if connections:
             await asyncio.wait([connection.closed for connection in connections], timeout=1.0)
+        if self._abandoned:
+            await asyncio.wait(list(self._abandoned), timeout=1.0)
+        for opening in self._abandoned:
+            opening.cancel()
 
     def _take_idle(self, now_s: float) -> Http1Connection | None:
         while self._idle:
@@ -111,22 +118,37 @@ class ConnectionPool:
         self._n_free += 1
 
     async def _open(self, loop: asyncio.AbstractEventLoop, epoch: int) -> Http1Connection:
+        opening = loop.create_task(self._connect(loop, epoch))
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                transport, connection = await loop.create_connection(
-                    lambda: Http1Connection(loop, epoch),
-                    self._host,
-                    self._port,
-                    ssl=self._ssl,
-                    server_hostname=self._server_name,
-                    happy_eyeballs_delay=0.25,
-                )
+                transport, connection = await asyncio.shield(opening)
         except BaseException:
+            self._abandon(opening)
             self._give_slot()
             raise
         watch_for_dead_peer(transport.get_extra_info("socket"))
         self._all.add(connection)
         return connection
+
+    async def _connect(self, loop: asyncio.AbstractEventLoop, epoch: int) -> Opened:
+        return await loop.create_connection(
+            lambda: Http1Connection(loop, epoch),
+            self._host,
+            self._port,
+            ssl=self._ssl,
+            server_hostname=self._server_name,
+            happy_eyeballs_delay=0.25,
+        )
+
+    def _abandon(self, opening: asyncio.Task[Opened]) -> None:
+        """Nobody waits for it any more. Not cancelled: asyncio may lose a socket, unclosed, that is just connected."""
+        self._abandoned.add(opening)
+        opening.add_done_callback(self._close_abandoned)
+
+    def _close_abandoned(self, opening: asyncio.Task[Opened]) -> None:
+        self._abandoned.discard(opening)
+        if not opening.cancelled() and opening.exception() is None:
+            opening.result()[0].abort()
 
     def _discard(self, connection: Http1Connection) -> None:
         self._all.discard(connection)

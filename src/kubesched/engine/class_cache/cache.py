@@ -31,7 +31,7 @@ class ClassCache:
     def find_failed(self, pod: PodInfo) -> FailedClass | None:
         """The pod's class as one that fits nowhere, up to date; None if it may fit, or that is not known."""
         found = self._failed.get(pod.shape)
-        if found is None or self._cluster.nominations.has(pod):
+        if found is None or pod.pin or self._cluster.nominations.has(pod):
             return None
         if found.catch_up():
             return found
@@ -40,7 +40,7 @@ class ClassCache:
 
     def keep_failed(self, pod: PodInfo, cycle: Cycle, prefilter: PreFilterOutcome, outcome: FilterOutcome) -> None:
         """A search found no node: what it found may serve the next pod of the class."""
-        if _has_storage_or_devices(pod) or self._cluster.nominations.has(pod) or pod.shape not in self._seen:
+        if pod.pin or _has_storage_or_devices(pod) or pod.shape not in self._seen or self._cluster.nominations.has(pod):
             return
         kept = failed_class(self._cluster, self._profile, pod, cycle, prefilter, outcome)
         if kept is not None:
@@ -49,18 +49,19 @@ class ClassCache:
             self._failed[pod.shape] = kept
 
     def find(self, pod: PodInfo) -> PodClass | None:
-        """The pod's class, up to date; None if its answers cannot be kept."""
-        if _has_storage_or_devices(pod):
-            return None
+        """The pod's class, up to date; None if its answers cannot be kept. What it says does not take into account that
+        the pod may be pinned to a node."""
         found = self._classes.get(pod.shape)
         if found is not None:
             if found.catch_up():
                 return found
             del self._classes[pod.shape]
+        elif _has_storage_or_devices(pod):
+            return None
         elif pod.shape not in self._seen:
             self._seen.add(pod.shape)  # the first of its kind, and perhaps the only one: not worth preparing for
             return None
-        made = prepare_class(self._cluster, self._profile, pod)
+        made = prepare_class(self._cluster, self._profile, PodInfo(pod.shape.pod, pod.shape) if pod.pin else pod)
         if made is not None:
             if len(self._classes) >= _MOST_CLASSES:
                 del self._classes[next(iter(self._classes))]

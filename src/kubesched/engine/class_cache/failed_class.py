@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kubesched.cluster import Cluster
+from kubesched.cluster.journal import Journal, Places
+from kubesched.engine.class_cache.class_steps import objects_do_not_matter
 from kubesched.engine.filter import FilterOutcome
 from kubesched.engine.preemption.plans import PreemptionPlans
 from kubesched.engine.prefilter import PreFilterOutcome
@@ -19,9 +21,10 @@ from kubesched.engine.row_check import check_row_with_nominated
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import FollowsPods, PodChange, Scope
+from kubesched.framework.stages import PodChange, Scope
 from kubesched.framework.status import Code, Status
 from kubesched.framework.verdicts import BoolArray
+from kubesched.model.policy import PodDisruptionBudget
 
 _MANY_ROWS = 200
 """With more changed rows than this, asking all plugins about all nodes is cheaper."""
@@ -31,23 +34,28 @@ _MANY_ROWS = 200
 class KeptRejections:
     """Why every node rejects the pod; takes the place of a `FilterOutcome`."""
 
-    nodes: NodeTable
-    statuses: list[Status]
+    outcome: FilterOutcome
+    """Of the search that found no node."""
     fits: BoolArray
     unresolvable: BoolArray
+    _since: dict[int, Status] = field(default_factory=dict)
+    """Where that is another now."""
     _reasons: Counter[str] = field(default_factory=Counter)
     _plugins: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, outcome: FilterOutcome) -> KeptRejections:
-        statuses = [outcome.status(row) for row in range(len(outcome.nodes))]
-        kept = cls(outcome.nodes, statuses, outcome.fits.copy(), outcome.unresolvable.copy())
-        for status in statuses:
-            kept._count(status, 1)
+        kept = cls(outcome, outcome.fits.copy(), outcome.unresolvable.copy())
+        kept._reasons.update(outcome.reason_counts())
+        kept._plugins.update(outcome.plugin_counts())
         return kept
 
+    @property
+    def nodes(self) -> NodeTable:
+        return self.outcome.nodes
+
     def status(self, position: int) -> Status:
-        return self.statuses[position]
+        return self._since.get(position) or self.outcome.status(position)
 
     def reason_counts(self) -> dict[str, int]:
         return {reason: count for reason, count in self._reasons.items() if count}
@@ -56,9 +64,9 @@ class KeptRejections:
         return sorted(plugin for plugin, count in self._plugins.items() if count)
 
     def replace(self, row: int, status: Status) -> None:
-        self._count(self.statuses[row], -1)
+        self._count(self.status(row), -1)
         self._count(status, 1)
-        self.statuses[row] = status
+        self._since[row] = status
         self.unresolvable[row] = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
     def _count(self, status: Status, by: int) -> None:
@@ -77,18 +85,16 @@ class FailedClass:
     prefilter: PreFilterOutcome
     rejections: KeptRejections
     plans: PreemptionPlans
-    followers: list[FollowsPods]
-    nodes_version: int
-    objects_version: int
-    pods_position: int
+    places: Places
     nominations_position: int
 
     def catch_up(self) -> bool:
         """Takes in what changed; False if a node may let the pod in now, or the class has to be prepared anew."""
         journal, nominations = self.cluster.table.journal, self.cluster.nominations
-        if journal.nodes_version != self.nodes_version or journal.objects_version != self.objects_version:
+        pods, nodes, objects = self.places
+        if nodes != journal.nodes.end or (objects != journal.objects.end and not self._objects_do_not_matter(journal)):
             return False
-        changes = journal.since(self.pods_position)
+        changes = journal.pods.since(pods)
         names = nominations.changed_since(self.nominations_position)
         if changes is None or names is None:
             return False
@@ -96,11 +102,20 @@ class FailedClass:
         rows.update(row for name in names if (row := self.cluster.table.rows.get(name)) is not None)
         if len(rows) > _MANY_ROWS or not self._follow(changes):
             return False
-        self.pods_position, self.nominations_position = journal.position, nominations.position
+        self.places, self.nominations_position = journal.places, nominations.position
         return all(self._still_rejects(row) for row in rows)
 
+    def _objects_do_not_matter(self, journal: Journal) -> bool:
+        changed = journal.objects.since(self.places.objects)
+        if changed is None or not objects_do_not_matter(self.profile, self.cycle, self.pod, changed):
+            return False
+        if any(isinstance(item, PodDisruptionBudget) for item in changed):
+            self.plans = PreemptionPlans(self.cluster.table.names)
+        return True
+
     def _follow(self, changes: Sequence[PodChange]) -> bool:
-        return all(follower.pods_changed(self.cycle, self.pod, changes) for follower in self.followers)
+        followers = self.profile.followers.values()
+        return all(follower.pods_changed(self.cycle, self.pod, changes) for follower in followers)
 
     def _still_rejects(self, row: int) -> bool:
         self.plans.forget(row)
@@ -118,11 +133,10 @@ def failed_class(
     if len(outcome.nodes) != len(cluster.nodes) or outcome.fits.any():
         return None
     steps = [step for step in profile.filter if step.name not in cycle.skip_filter]
-    if any(step.scope_for(pod) not in (Scope.NODE, Scope.ROW) for step in steps):
+    if any(step.scope_for(pod) not in (Scope.NODE, Scope.AMOUNTS, Scope.ROW) for step in steps):
         return None
     stand_in = PodInfo(pod.pod, pod.shape)
     stand_in.uid = ""
-    journal = cluster.table.journal
     return FailedClass(
         cluster=cluster,
         profile=profile,
@@ -131,9 +145,6 @@ def failed_class(
         prefilter=prefilter,
         rejections=KeptRejections.of(outcome),
         plans=PreemptionPlans(cluster.table.names),
-        followers=list(profile.followers.values()),
-        nodes_version=journal.nodes_version,
-        objects_version=journal.objects_version,
-        pods_position=journal.position,
+        places=cluster.table.journal.places,
         nominations_position=cluster.nominations.position,
     )

@@ -1,179 +1,329 @@
-"""One class of pods: for every node whether it fits and how good it is, kept up to date row by row.
+"""What is known of a class of pods about every node, kept up to date as pods, nodes and other objects come and go.
 
-Arrays are in *search order* (position p is the p-th node that a search looks at), so that the nodes a search finds are
-mostly a plain slice. Three kinds of answers are kept apart, by what they depend on (`framework.stages.Scope`):
+Arrays are by row, with room for rows to come. Answers are kept apart by what they depend on (`framework.stages.Scope`):
 
-- on the node alone: asked once, as long as no node changes;
-- on the node's row: asked again for the rows whose pods came or went;
+- on the node alone: asked again for nodes that changed;
+- on all nodes: asked again when any of them changed;
+- on the node's amounts: asked once for all nodes on which they are the same;
+- on the node's row: asked again for the rows whose pods came or went, once a search comes to them (`_stale`);
 - on the cluster: the plugin's prepared state follows the pods, and it is asked about the nodes found, every time.
+
+Next: `node_changes` for rows that get other numbers, `prepare` for how a class begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from kubesched.cluster import Cluster
+from kubesched.cluster.journal import Journal, Places
 from kubesched.cluster.view import TableView
-from kubesched.engine.filter import ask
+from kubesched.engine.class_cache.class_steps import (
+    ClassSteps,
+    KeptScores,
+    LevelScore,
+    objects_do_not_matter,
+    passing,
+    weighted_sum,
+)
+from kubesched.engine.class_cache.node_changes import follow_rows
+from kubesched.engine.profile import Profile
+from kubesched.engine.sampling import NEAR, cut_search, going_round
 from kubesched.engine.steps import FilterStep, ScoreStep
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import IntArray, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import FollowsPods, PodChange
-from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray
-
-Positions = RowArray | slice
-"""Where feasible nodes were found; a slice if they lie side by side."""
+from kubesched.framework.stages import PodChange
+from kubesched.framework.verdicts import BoolArray
 
 _FEW_ROWS = 24
 """Up to this many changed rows are asked about one by one; more are gathered into a table."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeptScores:
-    """Raw scores by position, of a plugin whose normalised scores depend on which nodes are feasible."""
-
-    step: ScoreStep
-    raw: IntArray
+_MOST_AMOUNTS = 4096
 
 
 @dataclass(slots=True)
 class PodClass:
     cluster: Cluster
+    profile: Profile
     pod: PodInfo
     """The pod it was prepared for; all pods of the class are like it."""
     cycle: Cycle
-    order: RowArray
-    """(n,) the row at each position."""
-    position_of: RowArray
-    """(n,) the position of each row."""
+    steps: ClassSteps
+    """Of the scores, those that need no normalising, but for the ones that look at the whole cluster."""
+    level_scores: Sequence[LevelScore]
+    places: Places
     fits_by_node: BoolArray
     fits: BoolArray
-    """(n,) by position: whether node and row let the pod in."""
+    """By row: whether node and row let the pod in."""
+    score_by_nodes: IntArray | None
+    """By row: the part of the score that depends on all nodes; None as long as that is 0 everywhere."""
     score_by_node: IntArray
+    """By row: that, and what depends on the node alone."""
     score: IntArray
-    """(n,) by position: weighted scores that do not depend on other nodes."""
-    row_filters: Sequence[FilterStep]
-    row_scores: Sequence[ScoreStep]
-    cluster_filters: Sequence[FilterStep]
-    cluster_scores: Sequence[ScoreStep]
+    """By row: weighted scores that do not depend on other nodes."""
     kept_scores: Sequence[KeptScores]
     row_kept_scores: Sequence[KeptScores]
-    followers: Sequence[FollowsPods]
-    nodes_version: int
-    objects_version: int
-    position: int = 0
     nodes: TableView = field(init=False)
+    order: RowArray = field(init=False)
+    """(n,) the rows in the order in which a search goes through them."""
+    _stale: BoolArray = field(init=False)
+    """By row: where `fits`, `score` and the raw scores of rows are not up to date."""
+    _n_stale: int = 0
+    _first_found_do: bool = True
+    """Whether the plugins that look at the whole cluster let in the nodes that the last search came to first."""
+    _by_amounts: dict[int, tuple[bool, int]] = field(default_factory=dict)
+    """By the code of a row's amounts: what is answered from these alone."""
 
     def __post_init__(self) -> None:
         self.nodes = self.cluster.nodes
+        self.order = self.cluster.rows_in_order
+        self._stale = np.zeros_like(self.fits)
 
     # -- keeping up ----------------------------------------------------------------------------------------------------
 
     def catch_up(self) -> bool:
         """Takes in what changed; False if the class has to be prepared anew."""
         journal = self.cluster.table.journal
-        if journal.nodes_version != self.nodes_version or journal.objects_version != self.objects_version:
+        pods, nodes, objects = self.places
+        if objects != journal.objects.end and not self._objects_do_not_matter(journal):
             return False
-        if journal.position == self.position:
+        if nodes != journal.nodes.end:
+            return self._follow_nodes(journal)
+        if pods == journal.pods.end:
             return True
-        changes = journal.since(self.position)
+        changes = journal.pods.since(pods)
         if changes is None or not self._follow(changes):
             return False
-        self.position = journal.position
-        rows = {row for row, _, _ in changes}
-        if len(rows) <= _FEW_ROWS:
-            for row in rows:
-                self._refresh_row(row)
+        if len(changes) == 1:
+            self._refresh_row(changes[0][0])
         else:
-            self._refresh_rows(np.fromiter(rows, dtype=np.intp, count=len(rows)))
+            self._mark(journal.pods.rows_since(pods))
         return True
 
+    def _objects_do_not_matter(self, journal: Journal) -> bool:
+        return objects_do_not_matter(self.profile, self.cycle, self.pod, journal.objects.since(self.places.objects))
+
     def _follow(self, changes: Sequence[PodChange]) -> bool:
-        return all(follower.pods_changed(self.cycle, self.pod, changes) for follower in self.followers)
+        """The last things to be told: False if somebody cannot follow, else all that happened is taken in."""
+        for follower in self.profile.followers.values():
+            if not follower.pods_changed(self.cycle, self.pod, changes):
+                return False
+        self.places = self.cluster.table.journal.places
+        return True
+
+    def _follow_nodes(self, journal: Journal) -> bool:
+        """Nodes came, changed or left: what depends on one node is asked of these alone."""
+        steps, places = self.steps, self.places
+        pods, nodes = journal.pods.since(places.pods), journal.nodes.since(places.nodes)
+        followers = self.profile.node_followers
+        if pods is None or nodes is None or followers is None or steps.cluster_filters or steps.cluster_scores:
+            return False
+        if not all(follower.nodes_changed(self.cycle, self.pod) for follower in followers):
+            return False
+        if not self._follow(pods):
+            return False
+        asked = follow_rows(self._columns(), self._stale, journal.pods.rows_since(places.pods), nodes, places.pods)
+        if asked is None:
+            return False
+        self.nodes, self.order = self.cluster.nodes, self.cluster.rows_in_order
+        self._score_all_nodes()
+        return self._ask_nodes(asked)
+
+    def _columns(self) -> list[BoolArray | IntArray]:
+        columns: list[BoolArray | IntArray] = [self.fits_by_node, self.fits, self.score_by_node, self.score]
+        if self.score_by_nodes is not None:
+            columns.append(self.score_by_nodes)
+        columns += [kept.raw for kept in self.kept_scores]
+        return columns
+
+    def _ask_nodes(self, rows: Collection[int]) -> bool:
+        """What depends on the nodes themselves; False if a score that was the same everywhere is so no more."""
+        asked = np.fromiter(rows, dtype=np.intp, count=len(rows))
+        self._mark(asked)
+        if not rows:
+            return True
+        part = self.nodes.gathered(asked)
+        self.fits_by_node[asked] = self._passing(self.steps.node_filters, part, np.ones(len(asked), dtype=np.bool_))
+        score = np.zeros(len(asked), dtype=np.int64) if self.score_by_nodes is None else self.score_by_nodes[asked]
+        for level in self.level_scores:
+            if np.not_equal(level.step.score(self.cycle, self.pod, part), level.raw).any():
+                return False
+            score += level.weighted
+        for step in self.steps.node_scores:
+            score += step.score(self.cycle, self.pod, part) * step.weight
+        self.score_by_node[asked] = score
+        for kept in self.kept_scores:
+            kept.raw[asked] = kept.step.score(self.cycle, self.pod, part)
+        return True
+
+    def _score_all_nodes(self) -> None:
+        """The scores that depend on all nodes: what they add changes everywhere."""
+        scored = weighted_sum(self.steps.nodes_scores, self.cycle, self.pod, self.nodes)
+        if self.score_by_nodes is None:
+            if not np.count_nonzero(scored):
+                return
+            self.score_by_nodes = np.zeros_like(self.score)
+        n = len(scored)
+        added = scored - self.score_by_nodes[:n]
+        self.score_by_nodes[:n] = scored
+        self.score_by_node[:n] += added
+        self.score[:n] += added
+
+    # -- rows ----------------------------------------------------------------------------------------------------------
+
+    def _mark(self, rows: RowArray) -> None:
+        """What is known of these rows is not up to date."""
+        self._stale[rows] = True
+        self._n_stale = int(np.count_nonzero(self._stale))
+
+    def _freshen(self, rows: RowArray) -> None:
+        """Brings what is known of these rows up to date."""
+        if not self._n_stale:
+            return
+        stale = rows[self._stale.take(rows)]
+        n = len(stale)
+        if n == 0:
+            return
+        self._n_stale -= n
+        self._stale[stale] = False
+        if n <= _FEW_ROWS:
+            for row in stale.tolist():
+                self._refresh_row(row)
+        else:
+            self._refresh_rows(stale)
 
     def _refresh_row(self, row: int) -> None:
-        position = self.position_of[row]
-        if not self.fits_by_node[position]:
+        if not self.fits_by_node.item(row):
+            self.fits[row] = False
             return
-        node = self.nodes.at(row)
-        cycle, pod = self.cycle, self.pod
-        for step in self.row_filters:
+        code = self.cluster.table.amounts_code(row)
+        known = self._by_amounts.get(code)
+        if known is None:
+            known = self._by_amounts[code] = self._judge_amounts(row)
+        fits, score = known
+        if fits and self.steps.row_filters:
+            fits = self._row_passes(row)
+        self.fits[row] = fits
+        if not fits:
+            return
+        score += self.score_by_node.item(row)
+        if self.steps.row_scores or self.row_kept_scores:
+            score += self._score_row(row)
+        self.score[row] = score
+
+    def _judge_amounts(self, row: int) -> tuple[bool, int]:
+        """Whether a node with the amounts of this row lets the pod in, and what it scores for them."""
+        cycle, pod, node = self.cycle, self.pod, self.nodes.at(row)
+        fits, score = True, 0
+        for step in self.steps.amount_filters:
             assert step.filter_node is not None
-            if not step.filter_node(cycle, pod, node).is_success:
-                self.fits[position] = False
-                return
-        self.fits[position] = True
-        score = self.score_by_node[position]
-        for scored in self.row_scores:
+            fits = fits and step.filter_node(cycle, pod, node).is_success
+        if fits:
+            for scored in self.steps.amount_scores:
+                assert scored.score_node is not None
+                score += scored.score_node(cycle, pod, node) * scored.weight
+        if len(self._by_amounts) >= _MOST_AMOUNTS:
+            self._by_amounts.clear()
+        return fits, score
+
+    def _row_passes(self, row: int) -> bool:
+        node = self.nodes.at(row)
+        for step in self.steps.row_filters:
+            assert step.filter_node is not None
+            if not step.filter_node(self.cycle, self.pod, node).is_success:
+                return False
+        return True
+
+    def _score_row(self, row: int) -> int:
+        score, node = 0, self.nodes.at(row)
+        for scored in self.steps.row_scores:
             assert scored.score_node is not None
-            score += scored.score_node(cycle, pod, node) * scored.weight
-        self.score[position] = score
+            score += scored.score_node(self.cycle, self.pod, node) * scored.weight
         for kept in self.row_kept_scores:
             assert kept.step.score_node is not None
-            kept.raw[position] = kept.step.score_node(cycle, pod, node)
+            kept.raw[row] = kept.step.score_node(self.cycle, self.pod, node)
+        return score
 
     def _refresh_rows(self, rows: RowArray) -> None:
-        positions = self.position_of[rows]
-        part = self.nodes.take(rows)
-        cycle, pod = self.cycle, self.pod
-        fits = self.fits_by_node[positions]
-        for step in self.row_filters:
-            verdicts = ask(step, cycle, pod, part)
-            if verdicts is not ACCEPT_ALL:
-                fits &= ~verdicts.rejected
-        self.fits[positions] = fits
-        score = self.score_by_node[positions]
-        for scored in self.row_scores:
-            score += scored.score(cycle, pod, part) * scored.weight
-        self.score[positions] = score
+        part = self.nodes.gathered(rows)
+        cycle, pod, steps = self.cycle, self.pod, self.steps
+        self.fits[rows] = self._passing((*steps.amount_filters, *steps.row_filters), part, self.fits_by_node[rows])
+        score = weighted_sum((*steps.amount_scores, *steps.row_scores), cycle, pod, part)
+        self.score[rows] = score + self.score_by_node[rows]
         for kept in self.row_kept_scores:
-            kept.raw[positions] = kept.step.score(cycle, pod, part)
+            kept.raw[rows] = kept.step.score(cycle, pod, part)
+
+    def _passing(self, filters: Sequence[FilterStep], part: TableView, among: BoolArray) -> BoolArray:
+        return passing(filters, self.cycle, self.pod, part, among)
 
     # -- deciding ------------------------------------------------------------------------------------------------------
 
-    def search(self, fits: BoolArray, start: int, enough: int) -> tuple[Positions, int]:
-        """The first `enough` feasible positions from `start` on, going round; and how many were looked at."""
-        candidates, looked_at = _first_positions(fits, start, enough)
-        if not self.cluster_filters:
-            return candidates, looked_at
-        asked = self._as_array(candidates)
-        accepted = asked[self._accepted(asked)]
-        if len(accepted) == len(asked):
-            return candidates, looked_at
-        asked = np.concatenate((np.flatnonzero(fits[start:]) + start, np.flatnonzero(fits[:start])))
-        accepted = asked[self._accepted(asked)][:enough]
-        if len(accepted) < enough:
-            return accepted, len(fits)
-        return accepted, (int(accepted[-1]) - start) % len(fits) + 1
+    @property
+    def looks_at_cluster(self) -> bool:
+        """Whether it takes more than a node's row to tell if the pod fits there."""
+        return bool(self.steps.cluster_filters)
 
-    def _as_array(self, positions: Positions) -> RowArray:
-        return np.arange(positions.start, positions.stop) if isinstance(positions, slice) else positions
+    def lets_in(self, row: int) -> bool:
+        """Whether node and row let the pod in."""
+        if self._n_stale and self._stale.item(row):
+            self._stale[row] = False
+            self._n_stale -= 1
+            self._refresh_row(row)
+        return bool(self.fits.item(row))
 
-    def _accepted(self, positions: RowArray) -> BoolArray:
-        """Which of these the plugins let in that look at the whole cluster."""
-        part = self.nodes.take(self.order[positions])
-        accepted = np.ones(len(positions), dtype=np.bool_)
-        for step in self.cluster_filters:
-            verdicts = ask(step, self.cycle, self.pod, part)
-            if verdicts is not ACCEPT_ALL:
-                accepted &= ~verdicts.rejected
-        return accepted
+    def search(self, start: int, enough: int, closed: Sequence[int] = ()) -> tuple[RowArray, int]:
+        """The first `enough` feasible rows from a place in the order on, going round, but for those that are closed to
+        the pod; and how many were looked at (see `cut_search`)."""
+        order, n = self.order, len(self.order)
+        if enough < n and not closed:
+            rows = going_round(order, start, enough + 1)  # without one more, the search would see all nodes
+            self._freshen(rows)
+            if _all(self.fits.take(rows)) and self._cluster_lets_in(rows):
+                return rows[:-1], enough
+        if not self._finds_near(start, enough + len(closed)):
+            self._freshen(order)
+        fits = self.fits[:n]
+        if closed:
+            fits = fits.copy()
+            fits[list(closed)] = False
+        if not self.steps.cluster_filters:
+            return cut_search(order, fits, start, enough)
+        found, looked_at = cut_search(order, self._passing(self.steps.cluster_filters, self.nodes, fits), start, enough)
+        self._first_found_do = looked_at == enough
+        return found, looked_at
 
-    def totals(self, positions: Positions) -> Scores:
-        """The total score at each of these positions, which are all the feasible ones."""
-        total: Scores = self.score[positions]
-        if not self.kept_scores and not self.cluster_scores:
+    def _finds_near(self, start: int, enough: int) -> bool:
+        """Whether a search finds more than enough without going far; what is known of rows near is up to date then."""
+        if not self._n_stale or self.steps.cluster_filters:
+            return False
+        rows = going_round(self.order, start, NEAR * enough)
+        self._freshen(rows)
+        return int(np.count_nonzero(self.fits.take(rows))) > enough
+
+    def _cluster_lets_in(self, rows: RowArray) -> bool:
+        """Whether the plugins that look at the whole cluster let the pod in on all these; False also if that is not
+        worth the question."""
+        filters = self.steps.cluster_filters
+        if not filters:
+            return True
+        if not self._first_found_do:
+            return False
+        accepted = self._passing(filters, self.nodes.gathered(rows), np.ones(len(rows), dtype=np.bool_))
+        return _all(accepted)
+
+    def totals(self, rows: RowArray) -> Scores:
+        """The total score of each of these rows, which are all the feasible ones."""
+        total = self.score.take(rows)
+        if not self.kept_scores and not self.steps.cluster_scores:
             return total
-        part = self.nodes.take(self.order[positions])
-        total = total.copy()
+        part = self.nodes.gathered(rows)
         for kept in self.kept_scores:
-            total += self._normalized(kept.step, part, kept.raw[positions]) * kept.step.weight
-        for step in self.cluster_scores:
+            total += self._normalized(kept.step, part, kept.raw.take(rows)) * kept.step.weight
+        for step in self.steps.cluster_scores:
             total += self._normalized(step, part, step.score(self.cycle, self.pod, part)) * step.weight
         return total
 
@@ -181,19 +331,6 @@ class PodClass:
         return raw if step.normalize is None else step.normalize(self.cycle, self.pod, part, raw)
 
 
-def n_positions(positions: Positions) -> int:
-    return positions.stop - positions.start if isinstance(positions, slice) else len(positions)
-
-
-def _first_positions(fits: BoolArray, start: int, enough: int) -> tuple[Positions, int]:
-    """The first `enough` positions that fit from `start` on (going round), and how many were passed to find them."""
-    n = len(fits)
-    if start + enough <= n and fits[start : start + enough].all():
-        return slice(start, start + enough), enough
-    first = np.flatnonzero(fits[start:]) + start
-    if len(first) >= enough:
-        first = first[:enough]
-        return first, int(first[-1]) - start + 1
-    rest = np.flatnonzero(fits[:start])[: enough - len(first)]
-    found = np.concatenate((first, rest))
-    return found, n - start + int(rest[-1]) + 1 if len(found) == enough else n
+def _all(mask: BoolArray) -> bool:
+    """As `mask.all()`, of at least one value; on few of them that spends most of its time on its way to them."""
+    return bool(mask.item(mask.argmin()))

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kubesched.cluster import Cluster
-from kubesched.engine.class_cache.pod_class import KeptScores, PodClass
-from kubesched.engine.filter import ask
+from kubesched.cluster.view import TableView
+from kubesched.engine.class_cache.class_steps import ClassSteps, KeptScores, LevelScore, passing, weighted_sum
+from kubesched.engine.class_cache.pod_class import PodClass
 from kubesched.engine.prefilter import run_pre_filter
 from kubesched.engine.profile import Profile
 from kubesched.engine.score import run_pre_score
-from kubesched.engine.steps import FilterStep, ScoreStep
+from kubesched.engine.steps import ScoreStep
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.nodes import IntArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.stages import Scope
-from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray
+from kubesched.framework.verdicts import BoolArray
 
+Number = TypeVar("Number", bound=np.generic)
 
-@dataclass(slots=True)
-class _Sorted:
-    """The plugins that have something to say about this pod, by what their answers depend on."""
-
-    node_filters: list[FilterStep] = field(default_factory=list)
-    row_filters: list[FilterStep] = field(default_factory=list)
-    cluster_filters: list[FilterStep] = field(default_factory=list)
-    node_scores: list[ScoreStep] = field(default_factory=list)
-    row_scores: list[ScoreStep] = field(default_factory=list)
-    cluster_scores: list[ScoreStep] = field(default_factory=list)
+_BY_ROW = (Scope.AMOUNTS, Scope.ROW)
+"""What is asked again for single rows, and so must be answered for a single node."""
 
 
 def prepare_class(cluster: Cluster, profile: Profile, pod: PodInfo) -> PodClass | None:
@@ -40,12 +33,11 @@ def prepare_class(cluster: Cluster, profile: Profile, pod: PodInfo) -> PodClass 
     prefilter = run_pre_filter(profile, cycle, pod, nodes)
     if not prefilter.status.is_success or prefilter.node_names is not None:
         return None
-    steps = _Sorted()
+    steps = ClassSteps()
     if not _sort_filters(profile, cycle, pod, steps):
         return None
-    n = len(nodes)
-    fits_by_node = _passing(cluster, cycle, pod, steps.node_filters, np.ones(n, dtype=np.bool_))
-    fits = _passing(cluster, cycle, pod, steps.row_filters, fits_by_node)
+    fits_by_node = passing(steps.node_filters, cycle, pod, nodes, np.ones(len(nodes), dtype=np.bool_))
+    fits = passing((*steps.amount_filters, *steps.row_filters), cycle, pod, nodes, fits_by_node)
     if not fits.any():
         return None
     run_pre_score(profile, cycle, pod, nodes.take(fits))
@@ -59,75 +51,80 @@ def _assemble(
     profile: Profile,
     cycle: Cycle,
     pod: PodInfo,
-    steps: _Sorted,
+    steps: ClassSteps,
     fits_by_node: BoolArray,
     fits: BoolArray,
 ) -> PodClass:
-    journal = cluster.table.journal
-    order = cluster.rows_in_order
-    position_of = np.empty_like(order)
-    position_of[order] = np.arange(len(order))
-    score_by_node, kept = _node_scores(cluster, cycle, pod, steps.node_scores)
-    plain = [step for step in steps.row_scores if step.normalize is None]
+    nodes, capacity = cluster.nodes, cluster.table.capacity
+    level, kept = _normalized_scores(steps.node_scores, cycle, pod, nodes, capacity)
     row_kept = [
-        KeptScores(step, np.array(step.score(cycle, pod, cluster.nodes)))
+        KeptScores(step, _column(step.score(cycle, pod, nodes), capacity))
         for step in steps.row_scores
         if step.normalize is not None
     ]
-    score = score_by_node.copy()
-    for step in plain:
-        score += step.score(cycle, pod, cluster.nodes) * step.weight
-    row_kept = [KeptScores(scores.step, scores.raw[order]) for scores in row_kept]
-    kept = [KeptScores(scores.step, scores.raw[order]) for scores in kept]
+    steps.node_scores = _plain(steps.node_scores)
+    steps.row_scores = _plain(steps.row_scores)
+    score_by_nodes = weighted_sum(steps.nodes_scores, cycle, pod, nodes)
+    score_by_node = score_by_nodes + weighted_sum(steps.node_scores, cycle, pod, nodes)
+    score_by_node += sum(score.weighted for score in level)
+    score = score_by_node + weighted_sum((*steps.amount_scores, *steps.row_scores), cycle, pod, nodes)
     return PodClass(
         cluster=cluster,
+        profile=profile,
         pod=pod,
         cycle=cycle,
-        order=order,
-        position_of=position_of,
-        fits_by_node=fits_by_node[order],
-        fits=fits[order],
-        score_by_node=score_by_node[order],
-        score=score[order],
-        row_filters=steps.row_filters,
-        row_scores=plain,
-        cluster_filters=steps.cluster_filters,
-        cluster_scores=steps.cluster_scores,
+        steps=steps,
+        level_scores=level,
+        places=cluster.table.journal.places,
+        fits_by_node=_column(fits_by_node, capacity),
+        fits=_column(fits, capacity),
+        score_by_nodes=_column(score_by_nodes, capacity) if score_by_nodes.any() else None,
+        score_by_node=_column(score_by_node, capacity),
+        score=_column(score, capacity),
         kept_scores=[*kept, *row_kept],
         row_kept_scores=row_kept,
-        followers=list(profile.followers.values()),
-        nodes_version=journal.nodes_version,
-        objects_version=journal.objects_version,
-        position=journal.position,
     )
 
 
-def _sort_filters(profile: Profile, cycle: Cycle, pod: PodInfo, steps: _Sorted) -> bool:
+def _sort_filters(profile: Profile, cycle: Cycle, pod: PodInfo, steps: ClassSteps) -> bool:
     """False if one of the plugins has to be asked anew for every pod: also one that has nothing to say about this one,
     because of the pods there are now perhaps."""
+    kinds = {
+        Scope.NODE: steps.node_filters,
+        Scope.AMOUNTS: steps.amount_filters,
+        Scope.ROW: steps.row_filters,
+        Scope.CLUSTER: steps.cluster_filters,
+    }
     for step in profile.filter:
         scope = step.scope_for(pod)
-        if not _can_be_kept(scope, step.name, profile):
+        if not _can_be_kept(scope, step.name, profile) or scope not in kinds:
             return False
         if step.name in cycle.skip_filter:
             continue
-        if scope is Scope.ROW and step.filter_node is None:
+        if scope in _BY_ROW and step.filter_node is None:
             return False
-        kinds = {Scope.NODE: steps.node_filters, Scope.ROW: steps.row_filters, Scope.CLUSTER: steps.cluster_filters}
         kinds[scope].append(step)
     return True
 
 
-def _sort_scores(profile: Profile, cycle: Cycle, pod: PodInfo, steps: _Sorted) -> bool:
+def _sort_scores(profile: Profile, cycle: Cycle, pod: PodInfo, steps: ClassSteps) -> bool:
+    kinds = {
+        Scope.NODE: steps.node_scores,
+        Scope.NODES: steps.nodes_scores,
+        Scope.AMOUNTS: steps.amount_scores,
+        Scope.ROW: steps.row_scores,
+        Scope.CLUSTER: steps.cluster_scores,
+    }
     for step in profile.score:
         scope = step.scope_for(pod)
         if not _can_be_kept(scope, step.name, profile):
             return False
         if step.name in cycle.skip_score:
             continue
-        if scope is Scope.ROW and step.score_node is None:
+        if scope in _BY_ROW and step.score_node is None:
             return False
-        kinds = {Scope.NODE: steps.node_scores, Scope.ROW: steps.row_scores, Scope.CLUSTER: steps.cluster_scores}
+        if scope in (Scope.NODES, Scope.AMOUNTS) and step.normalize is not None:
+            return False
         kinds[scope].append(step)
     return True
 
@@ -137,32 +134,31 @@ def _can_be_kept(scope: Scope | None, plugin: str, profile: Profile) -> TypeGuar
     return scope is not None and (scope is not Scope.CLUSTER or plugin in profile.followers)
 
 
-def _passing(cluster: Cluster, cycle: Cycle, pod: PodInfo, filters: list[FilterStep], among: BoolArray) -> BoolArray:
-    """(n,) by row: which of these nodes pass the filters."""
-    passing = among.copy()
-    for step in filters:
-        verdicts = ask(step, cycle, pod, cluster.nodes)
-        if verdicts is not ACCEPT_ALL:
-            passing &= ~verdicts.rejected
-    return passing
+def _column(values: NDArray[Number], capacity: int) -> NDArray[Number]:
+    """A copy with room for rows to come."""
+    column = np.zeros(capacity, dtype=values.dtype)
+    column[: len(values)] = values
+    return column
 
 
-def _node_scores(
-    cluster: Cluster, cycle: Cycle, pod: PodInfo, scores: list[ScoreStep]
-) -> tuple[IntArray, list[KeptScores]]:
-    """The sum of what does not depend on other nodes, and the raw scores of what does.
+def _plain(scores: list[ScoreStep]) -> list[ScoreStep]:
+    return [step for step in scores if step.normalize is None]
 
-    Raw scores that are the same everywhere normalise to the same on any set of nodes: they are part of the sum.
-    """
-    nodes = cluster.nodes
-    total = np.zeros(len(nodes), dtype=np.int64)
-    kept = []
+
+def _normalized_scores(
+    scores: list[ScoreStep], cycle: Cycle, pod: PodInfo, nodes: TableView, capacity: int
+) -> tuple[list[LevelScore], list[KeptScores]]:
+    """Of the scores that are normalised, those whose raw scores are the same everywhere: they normalise to the same on
+    any set of nodes; and the raw scores of the others."""
+    level: list[LevelScore] = []
+    kept: list[KeptScores] = []
     for step in scores:
-        raw = step.score(cycle, pod, nodes)
         if step.normalize is None:
-            total += raw * step.weight
-        elif (raw == raw[0]).all():
-            total += step.normalize(cycle, pod, nodes, np.array(raw)) * step.weight
+            continue
+        raw = step.score(cycle, pod, nodes)
+        if (raw == raw[0]).all():
+            weighted = step.normalize(cycle, pod, nodes, np.array(raw))[0] * step.weight
+            level.append(LevelScore(step, int(raw[0]), int(weighted)))
         else:
-            kept.append(KeptScores(step, np.array(raw)))
-    return total, kept
+            kept.append(KeptScores(step, _column(raw, capacity)))
+    return level, kept

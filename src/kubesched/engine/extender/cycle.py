@@ -70,7 +70,7 @@ class ExtendedCycle:
 
     def _take_nominated(self) -> Consultation[Decision | None]:
         """The node that was freed for this pod comes first; an extender that fails here is asked again later."""
-        name = self.pod.pod.status.nominated_node_name
+        name = self._cluster.nominations.node_for(self.pod)
         if not name:
             return None
         look = look_at(self._scheduler, self.pod, (name,))

@@ -11,8 +11,9 @@ from kubesched.engine.plugin_call import PluginError
 from kubesched.engine.preemption.budgets import Budgets
 from kubesched.engine.preemption.candidates import Candidate, CandidateReview, Preemption
 from kubesched.engine.preemption.choice import least_harmful
+from kubesched.engine.preemption.dry_run import DryRun
 from kubesched.engine.preemption.plans import MakePlan, PreemptionPlans
-from kubesched.engine.preemption.victims import select_victims, steps_to_imagine, trial_on
+from kubesched.engine.preemption.victims import steps_to_imagine
 from kubesched.engine.profile import Profile
 from kubesched.engine.select import TieBreak
 from kubesched.framework.cycle import Cycle
@@ -47,25 +48,18 @@ def preempt(
         return _take_reviewed(tie_break, cycle, review.answer)
     rows = statuses.resolvable_rows()
     enough = _candidates_to_find(limits, len(rows))
-    rows = np.roll(rows, -tie_break.offset(len(rows)))
+    start = tie_break.offset(len(rows))
     budgets = Budgets(cluster.objects.pod_disruption_budgets.values())
-
-    steps = steps_to_imagine(profile, cycle, pod)
-
-    def dry_run(row: int) -> Candidate | Status:
-        found = select_victims(cluster, trial_on(cluster, profile, cycle, pod, row, steps), row, budgets)
-        if isinstance(found, Candidate) and not found.victims:
-            raise PluginError("", f'expected at least one victim pod on node "{found.node_name}"')
-        return found
+    dry_run = DryRun(cluster, profile, cycle, pod, budgets, steps_to_imagine(profile, cycle, pod))
 
     plans = None if review is not None else cycle.find(PreemptionPlans)
     if plans is not None:
-        found = plans.search(rows, enough, dry_run)
+        found = plans.search(rows, start, enough, lambda row: dry_run.unless_in_vain(row, plans))
         if len(found):
             row = tie_break.choose_row(plans.least_harmful(found), cluster.table.names)
             return _take_planned(plans.candidate(row), cycle)
         return _nowhere(len(cluster.nodes), plans.failures(rows))
-    candidates, failures, errors = _search(rows, enough, dry_run)
+    candidates, failures, errors = _search(np.roll(rows, -start), enough, dry_run)
     if not candidates:
         if errors:
             return PostFilterResult(Status.error(*errors))
@@ -100,7 +94,7 @@ def _ineligible(cluster: Cluster, pod: PodInfo, statuses: NodeStatuses) -> str:
     """Why the pod may not preempt, or nothing."""
     if pod.spec.preemption_policy == "Never":
         return _NEVER
-    nominated = pod.pod.status.nominated_node_name
+    nominated = cluster.nominations.node_for(pod)
     row = cluster.table.rows.get(nominated)
     if row is None or statuses.status_of(nominated).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return ""

@@ -1,8 +1,9 @@
 """Preemption, carried out: victims are evicted while the preemptor waits outside the queue.
 
-All victims but the last are evicted at once, the last one when these are done. Until then the preemptor is
-*preempting* and not let into the queue again, so that it does not preempt twice; if an eviction fails, it is let in at
-once. A victim that waits for a permit, or for its volumes, is turned down there instead of deleted.
+All victims but the last are evicted at once, the last one when these are done. Until then, and until all of them are
+seen to leave, the preemptor is *preempting* and not let into the queue again, so that it does not preempt twice; if an
+eviction fails, it is let in at once. A victim that waits for a permit, or for its volumes, is turned down there instead
+of deleted.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from kubesched.cluster import Cluster
 from kubesched.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.engine.outbox import Outbox
 from kubesched.engine.preemption.candidates import Preemption
-from kubesched.framework.effects import EvictPod, Failed, PatchPodStatus, RecordEvent
+from kubesched.framework.effects import Done, EvictPod, Failed, PatchPodStatus, RecordEvent
 from kubesched.framework.pod_info import PodInfo
 from kubesched.model.core import PodCondition
 from kubesched.model.meta import PodKey
@@ -39,6 +40,7 @@ class PreemptionExecutor:
         metrics: LoopMetrics,
     ) -> None:
         self._cluster = cluster
+        self._placed = cluster.placed
         self._outbox = outbox
         self._reject_waiting = reject_waiting
         self._activate = activate
@@ -47,15 +49,25 @@ class PreemptionExecutor:
         self._started_s: dict[str, float] = {}
         self._under_way: dict[str, int] = {}
         self._last_victim: dict[str, PodKey] = {}
+        self._leaving: dict[str, list[PodInfo]] = {}
+        """Victims that were evicted, and that the informer may not have shown as leaving yet."""
 
     def is_preempting(self, uid: str) -> bool:
-        """Whether victims still have to be asked to go. The last one has gone before its eviction is answered, when the
-        informer is faster: then nothing is left to wait for."""
+        """Whether victims still have to be asked to go, or are not yet seen to. The last one has gone before its
+        eviction is answered, when the informer is faster: then nothing is left to wait for."""
         last = self._last_victim.get(uid)
-        if last is None:
-            return uid in self._under_way
-        known = self._cluster.find_pod(last)
-        return known is not None and not known.pod.is_terminating
+        if last is not None:
+            known = self._placed.get(last) or self._cluster.pending.get(last)
+            return known is not None and not known.pod.is_terminating
+        return uid in self._under_way or (uid in self._leaving and self._is_awaited(uid))
+
+    def _is_awaited(self, uid: str) -> bool:
+        for victim in self._leaving[uid]:
+            known = self._placed.get(victim.key)
+            if known is not None and known.uid == victim.uid and not known.pod.is_terminating:
+                return True
+        del self._leaving[uid]
+        return False
 
     def start(self, preemptor: PodInfo, preemption: Preemption) -> None:
         self._clear_lower_nominations(preemptor, preemption.node_name)
@@ -70,6 +82,7 @@ class PreemptionExecutor:
         self._under_way.pop(uid, None)
         self._last_victim.pop(uid, None)
         self._started_s.pop(uid, None)
+        self._leaving.pop(uid, None)
 
     def _evict(self, preemptor: PodInfo, first: list[PodInfo], last: PodInfo, node_name: str) -> None:
         self._under_way[preemptor.uid] = len(first)
@@ -85,7 +98,10 @@ class PreemptionExecutor:
                 send_last()
 
         def last_answered(answer: object, now_s: float) -> None:
-            self._finish(preemptor, failed=isinstance(answer, Failed) and not answer.is_gone, now_s=now_s)
+            failed = isinstance(answer, Failed) and not answer.is_gone
+            if not failed and preemptor.uid in self._under_way:
+                self._leaving[preemptor.uid] = [*first, last]
+            self._finish(preemptor, failed=failed, now_s=now_s)
             if not any(victim.uid == self._uid_on_node(victim.key) for victim in (*first, last)):
                 self._reconsider([preemptor.key], now_s)  # no victim's leaving is still to come that would call it
 
@@ -107,7 +123,7 @@ class PreemptionExecutor:
             self._activate([preemptor.key], now_s)
 
     def _uid_on_node(self, key: PodKey) -> str | None:
-        known = self._cluster.placed.get(key)
+        known = self._placed.get(key)
         return None if known is None else known.uid
 
     def _send(
@@ -116,8 +132,13 @@ class PreemptionExecutor:
         scheduler = preemptor.spec.scheduler_name
         message = f"{scheduler}: preempting to accommodate a higher priority pod"
         condition = PodCondition("DisruptionTarget", "True", "PreemptionByScheduler", message)
-        self._outbox.send(EvictPod(victim.key, victim.pod.metadata.uid, condition, preemptor.key), answered)
-        self._record(preemptor, victim, f"Preempted by pod {preemptor.pod.metadata.uid} on node {node_name}")
+
+        def evicted(answer: object, now_s: float) -> None:
+            if isinstance(answer, Done):
+                self._record(preemptor, victim, f"Preempted by pod {preemptor.pod.metadata.uid} on node {node_name}")
+            answered(answer, now_s)
+
+        self._outbox.send(EvictPod(victim.key, victim.pod.metadata.uid, condition, preemptor.key), evicted)
 
     def _turned_down(self, preemptor: PodInfo, victim: PodInfo, node_name: str) -> bool:
         if not self._reject_waiting(victim, _PLUGIN):

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kubesched.cluster import Cluster
+from kubesched.cluster.view import NodeRow
 from kubesched.engine.filter import change_state
-from kubesched.engine.plugin_call import guarded
+from kubesched.engine.imagined_node import ImaginedNode, node_steps, steps_within_node
+from kubesched.engine.plugin_call import blamed
 from kubesched.engine.preemption.budgets import Budgets
 from kubesched.engine.preemption.candidates import Candidate, importance
-from kubesched.engine.preemption.imagined_node import ImaginedNode
 from kubesched.engine.profile import Profile
 from kubesched.engine.row_check import check_row_with_nominated, rivals_on
 from kubesched.engine.steps import FilterStep
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import Scope
 from kubesched.framework.status import OK, Status
 
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
@@ -83,7 +83,11 @@ class ImaginedTrial:
     cycle: Cycle
     node: ImaginedNode
     steps: Sequence[FilterStep]
+    steps_about_pods: Sequence[FilterStep]
+    """Those among them to ask again, once all have let the pod in."""
     rivals: Sequence[PodInfo]
+    is_crowded_out: bool = False
+    """Whether the pod was found not to fit beside all its rivals."""
 
     @property
     def node_name(self) -> str:
@@ -107,25 +111,27 @@ class ImaginedTrial:
             for rival in self.rivals:
                 self.node.take_away(rival)
             if not status.is_success:
+                self.is_crowded_out = True
                 return status
         return self._check()
 
     def _check(self) -> Status:
+        cycle, pod, node = self.cycle, self.pod, self.node
         for step in self.steps:
             assert step.filter_node is not None
-            with guarded(step.name, 'running "{}" filter plugin'):
-                status = step.filter_node(self.cycle, self.pod, self.node)
-            if not status.is_success:
+            try:
+                status = step.filter_node(cycle, pod, node)
+            except Exception as bug:
+                raise blamed(bug, step.name, 'running "{}" filter plugin') from bug
+            if status is not OK and not status.is_success:
                 return status.by(step.name)
+        self.steps = self.steps_about_pods
         return OK
 
 
-def steps_to_imagine(profile: Profile, cycle: Cycle, pod: PodInfo) -> list[FilterStep] | None:
+def steps_to_imagine(profile: Profile, cycle: Cycle, pod: PodInfo) -> Sequence[FilterStep] | None:
     """The filters to ask about an imagined node; None if one of them has to see the table."""
-    steps = [step for step in profile.filter if step.name not in cycle.skip_filter]
-    if all(step.filter_node is not None and step.scope_for(pod) in (Scope.NODE, Scope.ROW) for step in steps):
-        return steps
-    return None
+    return steps_within_node(profile, cycle, pod)
 
 
 def trial_on(
@@ -133,8 +139,9 @@ def trial_on(
 ) -> Trial:
     if steps is None:
         return TableTrial(cluster, profile, cycle, pod, row)
-    node = cluster.nodes.at(row)
-    return ImaginedTrial(pod, cycle, ImaginedNode(node), steps, rivals_on(cluster, pod, node.name))
+    node = NodeRow(cluster.table, row)
+    about_pods = node_steps(profile, cycle, pod).about_pods
+    return ImaginedTrial(pod, cycle, ImaginedNode(node), steps, about_pods, rivals_on(cluster, pod, node.name))
 
 
 def select_victims(cluster: Cluster, trial: Trial, row: int, budgets: Budgets) -> Candidate | Status:

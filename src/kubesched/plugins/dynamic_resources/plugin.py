@@ -23,6 +23,7 @@ from kubesched.framework.scores import Scores, default_normalize_score
 from kubesched.framework.stages import Scope, Steps
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
+from kubesched.model.meta import KubeObject
 from kubesched.model.resource import ResourceClaim
 from kubesched.plugins.dynamic_resources import filtering, preparing, reserving, scoring
 from kubesched.plugins.dynamic_resources.binding import Binding
@@ -31,6 +32,7 @@ from kubesched.plugins.dynamic_resources.hints import RequeueHints
 from kubesched.plugins.dynamic_resources.pod_claims import ClaimNotReadyError, claims_of
 from kubesched.plugins.dynamic_resources.shared_devices import SharedDevices
 from kubesched.plugins.dynamic_resources.state import NO_CLAIMS, DynamicResourcesState, state_of
+from kubesched.plugins.resource_allocation import devices_do_not_matter
 
 
 class DynamicResources:
@@ -55,6 +57,9 @@ class DynamicResources:
         return self.filter_scope if needs_devices else Scope.NODE
 
     score_scope_for = filter_scope_for
+
+    def objects_changed(self, _cycle: Cycle, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
+        return not pod.spec.resource_claims and devices_do_not_matter(pod, changed)
 
     def take_effects(self) -> list[ClaimRequest]:
         """What PostFilter and Unreserve ask for since this was last called. Nothing waits for it to be done."""

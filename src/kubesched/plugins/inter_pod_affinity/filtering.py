@@ -60,21 +60,19 @@ class AffinityFilterState:
         return not self._toward and not self._away and self._unwelcoming.n_pods == 0
 
     def follow(self, changes: Iterable[PodChange]) -> bool:
-        """Pods came and went. False if there was nothing to say, and now there is."""
-        followed = True
+        """Pods came and went. False if there was nothing to filter and now there is, or the other way round: what has
+        nothing to filter is left out, and does not hear of nominated pods either."""
+        was_idle = self.is_idle
         concerns = self._concerns.of
         for row, pod, added in changes:
             if concerns(pod):
-                followed = self.change(pod, row, 1 if added else -1) and followed
-        return followed
+                self.change(pod, row, 1 if added else -1)
+        return self.is_idle == was_idle
 
-    def change(self, pod: PodInfo, row: int, by: int) -> bool:
-        """A pod comes to a row, or leaves it. False if there was nothing to filter, and now there is."""
-        concerns = self._concerns.of(pod)
-        was_idle = bool(concerns) and self.is_idle
-        for counts, key in concerns:
+    def change(self, pod: PodInfo, row: int, by: int) -> None:
+        """A pod comes to a row, or leaves it."""
+        for counts, key in self._concerns.of(pod):
             counts.change(key, row, by)
-        return not was_idle or self.is_idle
 
     def verdicts(self, nodes: NodeTable) -> Verdicts:
         """A node's reason is the first of the three that applies."""

@@ -30,7 +30,8 @@ from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.scores import Scores
 from kubesched.framework.stages import PodChange, Scope
 from kubesched.framework.status import SKIP
-from kubesched.model.core import Pod
+from kubesched.model.core import Namespace, Pod
+from kubesched.model.meta import KubeObject
 from kubesched.plugins.inter_pod_affinity import hints
 from kubesched.plugins.inter_pod_affinity.filtering import AffinityFilterState, required_anti_terms
 from kubesched.plugins.inter_pod_affinity.scoring import AffinityScoreState, normalize, scoring_terms
@@ -39,6 +40,10 @@ from kubesched.plugins.inter_pod_affinity.terms import mistakes_in
 
 NO_FILTER_STATE = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
 NO_SCORE_STATE = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
+
+
+class IdleOnAnyNodes:
+    """In the place of idle state that was prepared for other nodes than there are now."""
 
 
 class InterPodAffinity:
@@ -109,12 +114,28 @@ class InterPodAffinity:
 
     # -- pods that come and go -----------------------------------------------------------------------------------------
 
+    def nodes_changed(self, cycle: Cycle, _pod: PodInfo) -> bool:
+        """Idle state is only good for seeing pods come that change that; without it, all pods with terms do."""
+        filtering, scoring = cycle.find(AffinityFilterState), cycle.find(AffinityScoreState)
+        if (filtering is not None and not filtering.is_idle) or (scoring is not None and not scoring.is_idle):
+            return False
+        cycle.drop(AffinityFilterState)
+        cycle.drop(AffinityScoreState)
+        cycle.put(IdleOnAnyNodes())
+        return True
+
+    def objects_changed(self, _cycle: Cycle, _pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
+        """Terms select namespaces by their labels."""
+        return not any(isinstance(item, Namespace) for item in changed)
+
     def pods_changed(self, cycle: Cycle, pod: PodInfo, changes: Sequence[PodChange]) -> bool:
         """Cannot follow where a stage that was left out has something to say from now on."""
         if not pod.affinity:
             changes = [change for change in changes if change[1].shape.affinity_class >= 0]
             if not changes:
                 return True  # neither has terms: they do not concern each other
+        if cycle.find(IdleOnAnyNodes) is not None:
+            return False
         filtering, scoring = cycle.find(AffinityFilterState), cycle.find(AffinityScoreState)
         filter_followed = filtering is None or filtering.follow(changes)
         score_followed = scoring is None or scoring.follow(changes)

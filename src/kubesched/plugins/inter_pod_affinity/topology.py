@@ -19,12 +19,14 @@ from kubesched.framework.verdicts import BoolArray
 class TopologyCounts:
     """Numbers by topology key and value. Only keys that something was added for have an array."""
 
-    __slots__ = ("_by_key", "_codes", "_nodes", "n_pods")
+    __slots__ = ("_by_key", "_codes", "_nodes", "_occupied", "n_pods")
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes.whole
         self._by_key: dict[str, IntArray] = {}
         self._codes: dict[str, CodeArray] = {}
+        self._occupied: BoolArray | None = None
+        """By row of the whole table: what `with_any` says; None if that has to be looked up."""
         self.n_pods = 0
         """How many pods have been added, once per key, that stand on a row with the label."""
 
@@ -60,8 +62,15 @@ class TopologyCounts:
             array = self._by_key.get(key)
             if array is None:
                 array = self._array(key, self._nodes.label(key))
-            array[code] += weight * by
+            before = array.item(code)
+            array[code] = after = before + weight * by
             self.n_pods += by
+            if self._occupied is not None and (before > 0) != (after > 0):
+                if len(self._by_key) == 1:
+                    change = np.logical_or if after > 0 else np.greater  # of truth values: true and not
+                    change(self._occupied, codes == code, out=self._occupied)
+                else:
+                    self._occupied = None  # what one key says of a row, another may say, too
 
     def at(self, key: str, nodes: NodeTable) -> IntArray:
         """(n_nodes,) the number of each node's topology; 0 for nodes without the label."""
@@ -78,13 +87,15 @@ class TopologyCounts:
 
     def with_any(self, nodes: NodeTable) -> BoolArray | None:
         """(n_nodes,) nodes in a topology where something was counted; None if there are no such nodes."""
-        mask: BoolArray | None = None
-        for key, found in self._by_key.items():
-            occupied = found > 0
-            if occupied.any():
-                here = occupied.take(nodes.label(key).codes)
-                mask = here if mask is None else mask | here
-        return mask
+        if self.n_pods == 0:
+            return None
+        occupied = self._occupied
+        if occupied is None:
+            occupied = np.zeros(len(self._nodes), dtype=np.bool_)
+            for key, found in self._by_key.items():
+                occupied |= (found > 0).take(self._nodes.label(key).codes)
+            self._occupied = occupied
+        return occupied.copy() if nodes.whole is nodes else occupied.take(nodes.rows)
 
     def _array(self, key: str, column: Column[str]) -> IntArray:
         """One entry more than there are values: the code `MISSING` finds it, and it stays 0."""

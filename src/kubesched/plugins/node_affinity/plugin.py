@@ -54,6 +54,7 @@ class NodeAffinity:
     name: ClassVar[str] = "NodeAffinity"
     filter_scope: ClassVar[Scope] = Scope.NODE
     score_scope: ClassVar[Scope] = Scope.NODE
+    reads_objects: ClassVar[bool] = False
 
     def __init__(self, args: object, _handle: Handle) -> None:
         self._args = args if isinstance(args, NodeAffinityArgs) else NodeAffinityArgs()

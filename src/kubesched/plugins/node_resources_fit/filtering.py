@@ -95,7 +95,7 @@ class PodDemands:
             lacking = np.less(allocatable - nodes.requested(demand.resource), demand.amount)
             if demand.has_devices:
                 lacking &= allocatable > 0
-            if lacking.any():
+            if np.count_nonzero(lacking):
                 yield demand.reason, lacking, np.less(allocatable, demand.amount)
 
 

@@ -27,10 +27,17 @@ from kubesched.framework import (
 )
 from kubesched.framework.scores import Scores
 from kubesched.framework.stages import Scope
+from kubesched.model.meta import KubeObject
 from kubesched.plugins.node_resources_fit.filtering import IgnoredResources, PodDemands, demands_of
 from kubesched.plugins.node_resources_fit.hints import FitHints
 from kubesched.plugins.node_resources_fit.scoring import NodeScore, node_score, strategy_scores
-from kubesched.plugins.resource_allocation import ResourceUses, ScoredResource, scored_resources
+from kubesched.plugins.resource_allocation import (
+    ResourceUses,
+    ScoredResource,
+    asks_for_devices,
+    devices_do_not_matter,
+    scored_resources,
+)
 
 NO_FILTER_STATE = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
 
@@ -46,8 +53,8 @@ class NodeResourcesFit:
     """A node must have free what the pod asks for; by how full it would be, it is scored."""
 
     name: ClassVar[str] = "NodeResourcesFit"
-    filter_scope: ClassVar[Scope] = Scope.ROW
-    score_scope: ClassVar[Scope] = Scope.ROW
+    filter_scope: ClassVar[Scope] = Scope.AMOUNTS
+    score_scope: ClassVar[Scope] = Scope.AMOUNTS
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._args = args if isinstance(args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
@@ -97,6 +104,13 @@ class NodeResourcesFit:
         if uses is None:
             return int(self.score(cycle, pod, self._handle.nodes.take(np.array([node.row])))[0])
         return self._score_of_node(uses)
+
+    def score_scope_for(self, pod: PodInfo) -> Scope:
+        """Devices are counted node by node."""
+        return Scope.ROW if asks_for_devices(pod, self._handle.objects.device_classes) else self.score_scope
+
+    def objects_changed(self, _cycle: Cycle, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
+        return devices_do_not_matter(pod, changed)
 
     def _resources_for(self, pod: PodInfo) -> FitResources:
         specs = self._args.scoring_strategy.resources

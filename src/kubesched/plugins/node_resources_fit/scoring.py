@@ -32,9 +32,31 @@ def strategy_scores(strategy: ScoringStrategy, uses: Sequence[ResourceUse], n_no
     """(n_nodes,) the weighted mean over the resources."""
     if strategy.type == REQUESTED_TO_CAPACITY_RATIO and strategy.requested_to_capacity_ratio is not None:
         return _requested_to_capacity_ratio(broken_linear(strategy.requested_to_capacity_ratio.shape), uses, n_nodes)
-    score = _most_allocated if strategy.type == MOST_ALLOCATED else _least_allocated
+    is_most = strategy.type == MOST_ALLOCATED
+    if uses and all(use.is_plain for use in uses):
+        return _plain_scores(uses, is_most=is_most)
+    score = _most_allocated if is_most else _least_allocated
     total, weights = _weighted_sum(score, uses, n_nodes)
     return divide_toward_zero(total, np.maximum(weights, 1))
+
+
+def _plain_scores(uses: Sequence[ResourceUse], *, is_most: bool) -> Scores:
+    """The same where every node has every resource, and nothing is negative: then dividing is all there is to it."""
+    total: IntArray | None = None
+    for use in uses:
+        part: IntArray
+        if is_most:
+            part = np.minimum(use.requested, use.allocatable)
+        else:
+            part = np.maximum(use.allocatable - use.requested, 0)
+        part *= MAX_NODE_SCORE
+        part //= use.allocatable
+        if use.weight != 1:
+            part *= use.weight
+        total = part if total is None else np.add(total, part, out=part)
+    assert total is not None
+    scores: Scores = total // max(sum(use.weight for use in uses), 1)
+    return scores
 
 
 def _least_allocated(requested: IntArray, allocatable: IntArray) -> IntArray:

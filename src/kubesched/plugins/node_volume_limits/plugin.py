@@ -24,6 +24,7 @@ from kubesched.framework.results import PreFilterResult
 from kubesched.framework.stages import Scope
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
+from kubesched.model.meta import KubeObject
 from kubesched.plugins.node_volume_limits import hints
 from kubesched.plugins.node_volume_limits.attachable import Volumes, has_attachable_volumes, volumes_of_pod
 from kubesched.plugins.node_volume_limits.ledger import VolumeLedger
@@ -58,6 +59,10 @@ class NodeVolumeLimits:
     def filter_scope_for(self, pod: PodInfo) -> Scope:
         """A pod without volumes to attach is never refused."""
         return self.filter_scope if has_attachable_volumes(pod.pod) else Scope.NODE
+
+    def objects_changed(self, _cycle: Cycle, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
+        """Objects matter to pods with volumes of that kind alone."""
+        return self.filter_scope_for(pod) is Scope.NODE
 
     def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         if not has_attachable_volumes(pod.pod):

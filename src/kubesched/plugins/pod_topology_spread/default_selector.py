@@ -6,9 +6,13 @@ Services and controllers that select a pod agree with its labels, so that their 
 from __future__ import annotations
 
 from kubesched.framework.handle import Objects
-from kubesched.model.core import Pod
+from kubesched.model.apps import ReplicaSet, StatefulSet
+from kubesched.model.core import Pod, ReplicationController, Service
 from kubesched.model.meta import LabelSelector, controller_of
 from kubesched.model.selectors import Labels, Selector, SelectorError, from_label_selector, from_labels
+
+SELECTING_KINDS = (Service, ReplicationController, ReplicaSet, StatefulSet)
+"""The objects that are asked."""
 
 
 def default_selector(pod: Pod, objects: Objects) -> Selector:

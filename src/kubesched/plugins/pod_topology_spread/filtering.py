@@ -112,6 +112,7 @@ class SpreadFilterState:
     def __init__(
         self, pod: PodInfo, constraints: Sequence[SpreadConstraint], nodes: NodeTable, row_counts: RowCounts
     ) -> None:
+        self.constraints = constraints
         whole = nodes.whole
         complete = with_all_keys(constraints, whole)
         policies = InclusionPolicies(pod, whole)

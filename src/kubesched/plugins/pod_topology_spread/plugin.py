@@ -27,12 +27,14 @@ from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.scores import Scores
 from kubesched.framework.stages import PodChange, Scope
 from kubesched.framework.status import SKIP
+from kubesched.model.meta import KubeObject
 from kubesched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
     ConstraintError,
     ConstraintSource,
 )
+from kubesched.plugins.pod_topology_spread.default_selector import SELECTING_KINDS
 from kubesched.plugins.pod_topology_spread.filtering import SpreadFilterState
 from kubesched.plugins.pod_topology_spread.hints import SpreadHints
 from kubesched.plugins.pod_topology_spread.row_counts import RowCounts
@@ -113,6 +115,22 @@ class PodTopologySpread:
         return cycle.get(SpreadScoreState).normalize(nodes, scores)
 
     # -- pods that come and go -----------------------------------------------------------------------------------------
+
+    def nodes_changed(self, cycle: Cycle, _pod: PodInfo) -> bool:
+        return cycle.find(SpreadFilterState) is None and cycle.find(SpreadScoreState) is None
+
+    def objects_changed(self, cycle: Cycle, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
+        """Services and controllers say among whom a pod without constraints is spread."""
+        if not any(isinstance(item, SELECTING_KINDS) and item.metadata.namespace == pod.namespace for item in changed):
+            return True
+        filtering, scoring = cycle.find(SpreadFilterState), cycle.find(SpreadScoreState)
+        try:
+            hard, soft = self._source.of(pod.pod, DO_NOT_SCHEDULE), self._source.of(pod.pod, SCHEDULE_ANYWAY)
+        except ConstraintError:
+            return False
+        return hard == (() if filtering is None else filtering.constraints) and soft == (
+            () if scoring is None else scoring.constraints
+        )
 
     def pods_changed(self, cycle: Cycle, _pod: PodInfo, changes: Sequence[PodChange]) -> bool:
         """Unlike `add_pod`, counts as PreFilter does. A pod without constraints has none whatever pods there are."""

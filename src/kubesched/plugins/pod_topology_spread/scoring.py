@@ -115,6 +115,7 @@ class SpreadScoreState:
         row_counts: RowCounts,
         requires_all: bool,
     ) -> None:
+        self.constraints = constraints
         whole = nodes.whole
         complete = with_all_keys(constraints, whole) if requires_all else np.ones(len(whole), dtype=np.bool_)
         self._complete = None if complete.all() else complete

@@ -3,6 +3,7 @@
 Read `uses` first; `devices` counts devices where these stand for an extended resource.
 """
 
+from kubesched.plugins.resource_allocation.device_changes import asks_for_devices, devices_do_not_matter
 from kubesched.plugins.resource_allocation.uses import (
     NodeUse,
     ResourceUse,
@@ -11,4 +12,12 @@ from kubesched.plugins.resource_allocation.uses import (
     scored_resources,
 )
 
-__all__ = ["NodeUse", "ResourceUse", "ResourceUses", "ScoredResource", "scored_resources"]
+__all__ = [
+    "NodeUse",
+    "ResourceUse",
+    "ResourceUses",
+    "ScoredResource",
+    "asks_for_devices",
+    "devices_do_not_matter",
+    "scored_resources",
+]

@@ -22,6 +22,9 @@ from kubesched.model.resource import DeviceClass, ResourceClaim, ResourceSlice
 from kubesched.model.selectors import NODE_NAME_FIELD, NodeTerm, Requirement
 from kubesched.plugins.resource_allocation.device_classes import ClassMembership
 
+DEVICE_KINDS = (DeviceClass, ResourceClaim, ResourceSlice)
+"""The objects that say what devices there are and who has them."""
+
 TakenDevice = tuple[str, str, str]
 """(driver, pool, device)"""
 

@@ -56,6 +56,8 @@ class ResourceUse:
     allocated: IntArray
     requested: IntArray
     """Allocated, with what the pod asks for on top."""
+    is_plain: bool = False
+    """Whether all nodes are known to have some of the resource, and not so much that arithmetic could overflow."""
 
 
 class ResourceUses:
@@ -70,11 +72,13 @@ class ResourceUses:
     def of(self, resources: Iterable[ScoredResource], nodes: NodeTable) -> list[ResourceUse]:
         uses = []
         for resource in resources:
+            is_plain = False
             if resource.name in _ALWAYS_COUNTED:
                 allocatable, allocated = nodes.allocatable(resource.name), self._allocated(resource.name, nodes)
+                is_plain = nodes.is_plain(resource.name)
             else:
                 allocatable, allocated = self._scalar_columns(resource.name, nodes)
-            uses.append(ResourceUse(resource.weight, allocatable, allocated, allocated + resource.asked))
+            uses.append(ResourceUse(resource.weight, allocatable, allocated, allocated + resource.asked, is_plain))
         return uses
 
     def on_node(self, resources: Sequence[ScoredResource], node: NodeInfo) -> list[NodeUse] | None:

@@ -25,6 +25,7 @@ from kubesched.framework.stages import Scope, Steps
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import Verdicts
 from kubesched.model import volume_claims
+from kubesched.model.meta import KubeObject
 from kubesched.plugins.volume_binding import hints
 from kubesched.plugins.volume_binding.binding import bind_volumes
 from kubesched.plugins.volume_binding.checking import BindingCheck
@@ -62,6 +63,10 @@ class VolumeBinding:
         """A pod without claims is never refused, and all nodes are alike to it."""
         return self.filter_scope if any(True for _ in volume_claims.claims_of(pod.pod)) else Scope.NODE
 
+    def objects_changed(self, _cycle: Cycle, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
+        """Objects matter to pods with volumes of that kind alone."""
+        return self.filter_scope_for(pod) is Scope.NODE
+
     score_scope_for = filter_scope_for
 
     def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
@@ -71,7 +76,7 @@ class VolumeBinding:
         if not any(True for _ in volume_claims.claims_of(pod.pod)):
             cycle.put(VolumesOfPod())
             return PreFilterResult(SKIP)
-        claims = sort_claims(self._handle.objects, self._promises.claims, pod.pod)
+        claims = self.claims_of(pod)
         if isinstance(claims, Status):
             return PreFilterResult(claims)
         if claims.immediate:
@@ -93,7 +98,7 @@ class VolumeBinding:
 
     def reserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
         state = cycle.get(VolumesOfPod)
-        row = self._handle.nodes.row_of(node_name)
+        row = None if state.findings is None else self._handle.nodes.row_of(node_name)
         if state.findings is None or row is None or not state.findings.fits(row) or self._are_all_bound(pod):
             state.is_all_bound = True
             return OK
@@ -130,8 +135,12 @@ class VolumeBinding:
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         return hints.REGISTERED_EVENTS
 
+    def claims_of(self, pod: PodInfo) -> PodClaims | Status:
+        """The pod's claims, with what was promised about them; a Status if one cannot be judged."""
+        return sort_claims(self._handle.objects, self._promises.claims, pod.pod)
+
     def _are_all_bound(self, pod: PodInfo) -> bool:
-        claims = sort_claims(self._handle.objects, self._promises.claims, pod.pod)
+        claims = self.claims_of(pod)
         return isinstance(claims, PodClaims) and not claims.delayed and not claims.immediate
 
 

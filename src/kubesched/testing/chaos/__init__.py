@@ -9,8 +9,8 @@ it is checked that what must always hold, holds. A seed that fails is cut down t
     python -m kubesched.testing.chaos --replay trace.txt
 
 Read in this order: `trace` (what a run looks like as text), `simulation` (one run), `api_server`, `watch`, `wire` and
-`shell` (the world around the loop), `steps` (what can happen), `checks` (what must hold), `weather` and `draws` (what
-happens in which run), `finale` (how a run ends), `shrink`, and `many` (many seeds on all cores).
+`shell` (the world around the loop), `steps` (what can happen), `checks` (what must hold), `weather`, `draws` and
+`dice` (what happens in which run), `finale` (how a run ends), `shrink`, and `many` (many seeds on all cores).
 """
 
 from kubesched.testing.chaos.checks.violation import Violation

@@ -26,9 +26,9 @@ def main(seeds: int, first: int, jobs: int, seed: int | None, replay: Path | Non
     """Runs the scheduling loop against an API server and a network that fail in every way they can."""
     if replay is not None:
         sys.exit(_replay(replay))
-    if seed is not None:
-        sys.exit(_report([try_seed(seed)], time.monotonic()))
     started_s = time.monotonic()
+    if seed is not None:
+        sys.exit(_report([try_seed(seed)], started_s))
     results: list[SeedResult] = []
     for result in try_seeds(range(first, first + seeds), jobs):
         results.append(result)

@@ -1,86 +1,20 @@
 """One step at a time, drawn at random: for each verb how often and how, with an eye on the state of the run.
 
-Next: `weather`, which decides how often in which run.
+Next: `dice` for the objects in them, and `weather`, which decides how often in which run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from random import Random
+from collections.abc import Callable
 
 from kubesched.model.core import Node, Pod
 from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.model.volume_claims import is_fully_bound
 from kubesched.testing.chaos.api_server import KINDS
+from kubesched.testing.chaos.dice import APPS, CLAIM_NAMES, NODE_NAMES, POD_NAMES, VOLUME_NAMES, Dice
 from kubesched.testing.chaos.simulation import Simulation
 from kubesched.testing.chaos.trace import ChaosStep
-
-POD_NAMES = tuple(f"p{i}" for i in range(8))
-NODE_NAMES = tuple(f"n{i}" for i in range(4))
-CLAIM_NAMES = ("c0", "c1", "c2")
-VOLUME_NAMES = ("v0", "v1", "v2")
-APPS = ("web", "db")
-
-PodFeature = tuple[str, tuple[object, ...]]
-"""A setting of pods, and its values."""
-
-POD_FEATURES: tuple[PodFeature, ...] = (
-    ("priority", (1, 5, 10)),
-    ("priority", (1, 5, 10)),
-    ("gate", (1,)),
-    ("claim", CLAIM_NAMES),
-    ("port", (80,)),
-    ("apart", APPS),
-    ("near", APPS),
-    ("spread", APPS),
-    ("zone", ("a", "b")),
-    ("tolerates", (1,)),
-    ("never", (1,)),
-    ("scheduler", ("other",)),
-)
-
-POORLY_HINTED = ("apart",)
-"""Features left out of strict runs, for there are changes of which kube-scheduler's hints say that they do not help,
-and they do: a new node, for a pod that others keep off theirs."""
-
-VERBS_OF_FEATURE = {
-    "claim": ("claim", "volume", "control", "refuse", "timeout"),
-    "gate": ("ungate",),
-    "permit": ("allow", "relabel"),
-    "priority": ("lose", "refuse", "reap"),
-}
-"""What makes most of a feature."""
-
-PERMITS: PodFeature = ("permit", (3, 30, "deny"))
-"""Of runs with a turnstile."""
-
-
-class Dice:
-    """Chance, and which features pods of this run may have."""
-
-    def __init__(self, random: Random, features: Sequence[PodFeature]) -> None:
-        self.random = random
-        self._features = features
-
-    def node(self, name: str) -> ChaosStep:
-        random = self.random
-        settings = {"cpu": random.choice((2, 3, 4, 6)), "zone": random.choice("ab")}
-        if random.random() < 0.1:
-            settings["tainted"] = 1
-        if random.random() < 0.1:
-            settings["cordoned"] = 1
-        if random.random() < 0.15:
-            settings["pods"] = random.choice((1, 2))
-        return ChaosStep.of("node", name, **settings)
-
-    def pod(self, name: str) -> ChaosStep:
-        random = self.random
-        settings: dict[str, object] = {"cpu": random.choice((1, 1, 2, 3)), "app": random.choice(APPS)}
-        for feature in self._features:
-            if random.random() < 0.5:
-                key, values = feature
-                settings[key] = random.choice(values)
-        return ChaosStep.of("pod", name, **settings)
-
+from kubesched.testing.chaos.turnstile import PERMIT_LABEL
 
 Draw = Callable[[Dice, Simulation], ChaosStep | None]
 """A step, or None where there is nothing to take it on."""
@@ -109,7 +43,12 @@ def _pod(dice: Dice, sim: Simulation) -> ChaosStep | None:
 
 
 def _relabel(dice: Dice, sim: Simulation) -> ChaosStep | None:
-    name = _some_pod(dice, sim, lambda pod: True)
+    """Often of a pod that waits at the turnstile, which is when it matters."""
+    at_turnstile = [waiting.info.uid for waiting in sim.shell.loop.waiting_pods()]
+    if at_turnstile and dice.random.random() < 0.8:
+        name = _some_pod(dice, sim, lambda pod: pod.metadata.uid in at_turnstile)
+    else:
+        name = _some_pod(dice, sim, lambda pod: True)
     return None if name is None else ChaosStep.of("relabel", name, app=dice.random.choice(APPS))
 
 
@@ -140,18 +79,16 @@ def _beat(dice: Dice, _sim: Simulation) -> ChaosStep:
 
 
 def _claim(dice: Dice, _sim: Simulation) -> ChaosStep:
-    class_name = dice.random.choice(("made", "local"))
-    return ChaosStep.of("claim", dice.random.choice(CLAIM_NAMES), **{"class": class_name})
+    return dice.claim(dice.random.choice(CLAIM_NAMES))
 
 
 def _volume(dice: Dice, _sim: Simulation) -> ChaosStep:
-    random = dice.random
-    return ChaosStep.of("volume", random.choice(VOLUME_NAMES), node=random.choice(NODE_NAMES))
+    return dice.volume(dice.random.choice(VOLUME_NAMES))
 
 
-def _on_claim(verb: str) -> Draw:
+def _unfinished_claim(verb: str) -> Draw:
     def draw(dice: Dice, sim: Simulation) -> ChaosStep | None:
-        names = [claim.name for claim in sim.server.all(PersistentVolumeClaim).values()]
+        names = [claim.name for claim in sim.server.all(PersistentVolumeClaim).values() if not is_fully_bound(claim)]
         return ChaosStep.of(verb, dice.random.choice(names)) if names else None
 
     return draw
@@ -162,9 +99,16 @@ def _budget(dice: Dice, _sim: Simulation) -> ChaosStep:
     return ChaosStep.of("budget", "b0", app=random.choice(APPS), allowed=random.choice((0, 1)))
 
 
+def _schedule(dice: Dice, sim: Simulation) -> ChaosStep:
+    """A process that lost its lease is not idle for long."""
+    return _restart(dice, sim) if not sim.shell.is_leading and dice.random.random() < 0.3 else ChaosStep("schedule")
+
+
 def _deliver(dice: Dice, sim: Simulation) -> ChaosStep | None:
     """Mostly the next change of one object, sometimes all of a kind, or of all kinds."""
     random = dice.random
+    if any(informer.is_down for informer in sim.shell.informers.values()) and random.random() < 0.2:
+        return _relist(dice, sim)
     waiting = [(kind, key) for kind, informer in sim.shell.informers.items() for key in informer.waiting]
     if not waiting:
         return None
@@ -190,27 +134,37 @@ def _relist(dice: Dice, sim: Simulation) -> ChaosStep:
     return ChaosStep.of("relist", kind, lag=lag) if lag else ChaosStep.of("relist", kind)
 
 
-def _on_request(verb: str, *, landed: bool, answered: bool = True) -> Draw:
-    """`answered`: only requests that somebody waits for."""
+def _requests(sim: Simulation, *, landed: bool | None, answered: bool) -> list[str]:
+    """`landed`: those that have, or have not; `answered`: only those that somebody waits for."""
+    return [
+        request.name
+        for request in sim.wire.requests
+        if (landed is None or request.has_landed is landed) and (request.answer is not None or not answered)
+    ]
 
+
+def _on_request(verb: str, *, landed: bool, answered: bool = True) -> Draw:
     def draw(dice: Dice, sim: Simulation) -> ChaosStep | None:
-        names = [
-            request.name
-            for request in sim.wire.requests
-            if request.has_landed is landed and (request.answer is not None or not answered)
-        ]
+        names = _requests(sim, landed=landed, answered=answered)
         return ChaosStep.of(verb, dice.random.choice(names)) if names else None
 
     return draw
 
 
-def _timeout(dice: Dice, sim: Simulation) -> ChaosStep | None:
-    names = [request.name for request in sim.wire.requests if request.answer is not None]
-    return ChaosStep.of("timeout", dice.random.choice(names)) if names else None
+def _harm(verb: str, *, landed: bool | None = None, answered: bool = True) -> Draw:
+    """Evictions are few, so they are harmed first."""
+
+    def draw(dice: Dice, sim: Simulation) -> ChaosStep | None:
+        names = _requests(sim, landed=landed, answered=answered)
+        if dice.random.random() < 0.5:
+            names = [name for name in names if name.startswith("evict/")] or names
+        return ChaosStep.of(verb, dice.random.choice(names)) if names else None
+
+    return draw
 
 
 def _refuse(dice: Dice, sim: Simulation) -> ChaosStep | None:
-    step = _on_request("refuse", landed=False)(dice, sim)
+    step = _harm("refuse", landed=False)(dice, sim)
     return None if step is None else ChaosStep.of("refuse", *step.names, **{"with": dice.random.choice(_CODES)})
 
 
@@ -230,11 +184,16 @@ def _wait_long(dice: Dice, _sim: Simulation) -> ChaosStep:
 
 
 def _allow(dice: Dice, sim: Simulation) -> ChaosStep | None:
-    names = [waiting.info.name for waiting in sim.shell.loop.waiting_pods()]
-    if not names:
+    """Or not, mostly so if the pod would pass by now."""
+    waiting = sim.shell.loop.waiting_pods()
+    if not waiting:
         return None
-    name = dice.random.choice(names)
-    return ChaosStep.of("allow", name) if dice.random.random() < 0.7 else ChaosStep.of("allow", name, **{"not": 1})
+    info = dice.random.choice(waiting).info
+    pod = sim.server.find(Pod, info.name)
+    would_pass = pod is not None and PERMIT_LABEL not in pod.labels
+    if dice.random.random() < (0.8 if would_pass else 0.3):
+        return ChaosStep.of("allow", info.name, **{"not": 1})
+    return ChaosStep.of("allow", info.name)
 
 
 def _restart(dice: Dice, _sim: Simulation) -> ChaosStep:
@@ -251,19 +210,19 @@ def _only(verb: str) -> Draw:
 
 
 DRAWS: dict[str, tuple[float, Draw]] = {
-    "pod": (8, _pod),
-    "schedule": (14, _only("schedule")),
+    "pod": (12, _pod),
+    "schedule": (14, _schedule),
     "deliver": (12, _deliver),
     "land": (10, _on_request("land", landed=False, answered=False)),
     "reply": (8, _on_request("reply", landed=True)),
     "wait": (4, _wait),
-    "settle": (2, _only("settle")),
-    "delete": (3, _on_pod("delete")),
+    "settle": (3, _only("settle")),
+    "delete": (4, _on_pod("delete", lambda pod: not pod.is_terminating)),
     "terminate": (1, _on_pod("terminate")),
-    "reap": (3, _on_pod("reap", lambda pod: pod.is_terminating)),
+    "reap": (4, _on_pod("reap", lambda pod: pod.is_terminating)),
     "run": (2, _on_pod("run", lambda pod: bool(pod.spec.node_name))),
     "done": (2, _on_pod("run", lambda pod: bool(pod.spec.node_name), done=1)),
-    "relabel": (1.5, _relabel),
+    "relabel": (2.5, _relabel),
     "touch": (1.5, _on_pod("touch")),
     "ungate": (2, _on_pod("ungate", lambda pod: bool(pod.spec.scheduling_gates))),
     "resize": (1, _resize),
@@ -271,18 +230,18 @@ DRAWS: dict[str, tuple[float, Draw]] = {
     "node": (2.5, _node),
     "beat": (0.7, _beat),
     "drop node": (1, _drop("node", Node)),
-    "claim": (2.5, _claim),
-    "volume": (2.5, _volume),
-    "control": (3, _on_claim("control")),
-    "give-up": (1, _on_claim("give-up")),
+    "claim": (1.5, _claim),
+    "volume": (1.5, _volume),
+    "control": (3, _unfinished_claim("control")),
+    "give-up": (1, _unfinished_claim("give-up")),
     "drop claim": (0.5, _drop("claim", PersistentVolumeClaim)),
     "drop volume": (0.5, _drop("volume", PersistentVolume)),
     "budget": (0.5, _budget),
     "repeat": (1.5, _repeat),
     "disconnect": (1.5, _disconnect),
     "relist": (1.5, _relist),
-    "timeout": (2.5, _timeout),
-    "lose": (1.5, _on_request("lose", landed=False, answered=False)),
+    "timeout": (2.5, _harm("timeout")),
+    "lose": (1.5, _harm("lose", landed=False, answered=False)),
     "refuse": (2, _refuse),
     "sleep": (1, _sleep),
     "wait long": (0.4, _wait_long),

@@ -42,6 +42,8 @@ def run_seed(seed: int) -> ChaosRun:
             step = weather.next_step(sim)
             done.append(step)
             sim.apply(step)
+            if weather.is_over_after(step):
+                break
         sim.finish()
     except Violation as violation:
         return _failed(violation, ChaosTrace(options, tuple(done)), sim)

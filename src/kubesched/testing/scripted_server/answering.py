@@ -13,6 +13,7 @@ from aiohttp import web
 
 from kubesched.testing.scripted_server import pod_actions
 from kubesched.testing.scripted_server.answers import RefusalError
+from kubesched.testing.scripted_server.discovery import discovery
 from kubesched.testing.scripted_server.faults import DroppedError
 from kubesched.testing.scripted_server.reading import Reading
 from kubesched.testing.scripted_server.recording import RecordedRequest
@@ -61,6 +62,8 @@ class Answering:
             review = server.access.review(path, _decoded(recorded.body))
             if review is not None:
                 return _json(review, 201)
+        if recorded.method == "GET" and (found := discovery(path, server.routes.kinds())) is not None:
+            return _json(found)
         address = server.routes.resolve(_with_pod_of_binding(recorded))
         server.access.check(recorded.verb, address)
         if recorded.verb == "watch":
@@ -74,6 +77,8 @@ class Answering:
         if verb == "list":
             return _json(self.reading.list_page(address, recorded.query))
         body = _decoded(recorded.body)
+        if verb == "deletecollection":
+            return _json(self._delete_all(address, recorded, body))
         if verb == "create":
             return _json(self._create(address, body), 201)
         if verb == "update":
@@ -81,11 +86,16 @@ class Answering:
         if verb == "patch":
             return _json(writing.patch(address, recorded.headers.get("Content-Type", ""), body))
         if verb == "delete":
-            options = dict(body)
-            if grace := recorded.query.get("gracePeriodSeconds"):
-                options["gracePeriodSeconds"] = int(grace)
-            return _json(writing.delete(address, options))
+            return _json(writing.delete(address, _delete_options(recorded, body)))
         raise RefusalError(405, f"the server does not allow this method on the requested resource: {verb}")
+
+    def _delete_all(self, address: Address, recorded: RecordedRequest, body: Any) -> dict[str, Any]:
+        options = _delete_options(recorded, body)
+        for item in self.reading.selected(address, recorded.query):
+            metadata = item["metadata"]
+            one = Address(address.served, metadata.get("namespace"), metadata["name"], None)
+            self._server.writing.delete(one, options)
+        return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
     def bind(self, address: Address, body: Any) -> dict[str, Any]:
         return pod_actions.bind(self._server.storage, self._server.writing, address, body)
@@ -112,6 +122,13 @@ async def _recorded(request: web.Request) -> RecordedRequest:
     query = dict(request.query)
     verb = verb_of(request.method, request.path, query)
     return RecordedRequest(request.method, request.path, verb, query, request.headers, body)
+
+
+def _delete_options(recorded: RecordedRequest, body: Any) -> dict[str, Any]:
+    options = dict(body)
+    if grace := recorded.query.get("gracePeriodSeconds"):
+        options["gracePeriodSeconds"] = int(grace)
+    return options
 
 
 def _with_pod_of_binding(recorded: RecordedRequest) -> str:

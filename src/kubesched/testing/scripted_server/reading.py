@@ -8,7 +8,7 @@ import msgspec
 
 from kubesched.testing.scripted_server.answers import RefusalError, not_found
 from kubesched.testing.scripted_server.routing import Address
-from kubesched.testing.scripted_server.selection import selection
+from kubesched.testing.scripted_server.selection import Stored, selection
 from kubesched.testing.scripted_server.storage import StoredItem, VersionedStorage
 
 
@@ -53,11 +53,15 @@ class Reading:
                 )
             return self._rests.pop(token)
         self._check_version(query.get("resourceVersion", ""))
+        return self._storage.revision, self._matching(address, query)
+
+    def selected(self, address: Address, query: Mapping[str, str]) -> list[Stored]:
+        return [stored.item for stored in self._matching(address, query)]
+
+    def _matching(self, address: Address, query: Mapping[str, str]) -> list[StoredItem]:
         items = self._storage.items(address.served.resource)
         matches = selection(query, address.namespace)
-        if matches is not None:
-            items = [stored for stored in items if matches(stored.item)]
-        return self._storage.revision, items
+        return items if matches is None else [stored for stored in items if matches(stored.item)]
 
     def _check_version(self, asked: str) -> None:
         now = self._storage.revision

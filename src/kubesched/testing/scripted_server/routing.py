@@ -45,6 +45,9 @@ class RouteTable:
         for at in [at for at in self._kinds if at[2] == plural and version in ("", at[1])]:
             del self._kinds[at]
 
+    def kinds(self) -> list[ServedKind]:
+        return list(self._kinds.values())
+
     def kind(self, name: str, group: str | None = None) -> ServedKind:
         """By kind, plural or `plural.group`, as tests name it."""
         for kind in self._kinds.values():

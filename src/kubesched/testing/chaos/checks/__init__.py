@@ -4,7 +4,7 @@
 |---|---|
 | no pod is lost | `places` |
 | no node holds more than it can | `capacity` |
-| no pod is bound twice, nothing is written after leadership was lost | `bindings` |
+| no pod is bound twice, no volume given to two claims, nothing written after leadership was lost | `bindings` |
 | what is kept up to date is what would be built from nothing | `kubesched.cluster.self_check` |
 | the class cache never changes an answer | `same_answer` |
 | what can be scheduled is scheduled, once faults are over; and nothing is left behind | `content` |
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 REBUILT = "what is kept up to date is what would be built from nothing"
 
-_QUIET = frozenset({"sleep"})
-"""Steps that the loop does not notice."""
-
 
 class Checks:
     def __init__(self) -> None:
@@ -49,6 +46,8 @@ class Checks:
         told = sim.shell.told()
         if step.verb == "schedule":
             self._same_answer.after_cycle(loop)
+        known = [item for item in told if isinstance(item, Pod)]
+        self.bindings.forget_shared_claims([*known, *(queued.info.pod for queued in loop.queue.contents.in_flight)])
         check_places(loop, told)
         self._capacity.check_told(loop, told, self.bindings.done)
         self._capacity.check_server(sim.server)

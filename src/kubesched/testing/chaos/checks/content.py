@@ -11,6 +11,7 @@ from kubesched.engine.loop import SchedulingLoop
 from kubesched.engine.select import ByName
 from kubesched.model.core import Pod
 from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.testing.chaos.checks.poor_hints import has_poor_hints, minds_others
 from kubesched.testing.chaos.checks.violation import Violation
 
 if TYPE_CHECKING:
@@ -23,15 +24,17 @@ LEFT = "nothing is left behind"
 def check_content(sim: Simulation) -> None:
     """No pod that waits fits anywhere, nor could make room for itself, judged from the server's objects alone.
 
-    In strict runs with affinity or spreading, room is not asked for: what these say against evictions is not remembered
-    as a reason to wait for, in kube-scheduler neither, so that a change which makes evictions possible moves nobody.
+    Strict runs, in which no pod is tried again just because it waited long, leave out what kube-scheduler itself leaves
+    to that: pods whose hints are poor (`poor_hints`); and where affinity or spreading is in play, room, for what these
+    say against evictions is not remembered as a reason to wait for.
     """
-    asks_for_room = not sim.options.number("strict") or not any(map(_minds_others, sim.server.all(Pod).values()))
+    is_strict = bool(sim.options.number("strict"))
+    asks_for_room = not is_strict or not any(map(minds_others, sim.server.all(Pod).values()))
     cluster = Cluster.from_objects(sim.server.everything())
     schedulers = build_schedulers(cluster, sim.configuration, ByName(), registry=sim.registry)
     for info in list(cluster.pending.values()):
         scheduler = schedulers.get(info.spec.scheduler_name)
-        if scheduler is None or info.pod.is_terminating:
+        if scheduler is None or info.pod.is_terminating or (is_strict and has_poor_hints(cluster, info)):
             continue
         if not checked_pre_enqueue(scheduler.profile, info).is_success:
             continue
@@ -42,10 +45,6 @@ def check_content(sim: Simulation) -> None:
             victims = ", ".join(victim.name for victim in decision.preemption.victims)
             room = f"could preempt {victims} on {decision.preemption.node_name}"
             raise Violation(SCHEDULED, f"{info.name} waits {_where(sim, info.uid)}, and {room}")
-
-
-def _minds_others(pod: Pod) -> bool:
-    return pod.spec.affinity is not None or bool(pod.spec.topology_spread_constraints)
 
 
 def check_rest(sim: Simulation) -> None:

@@ -66,14 +66,19 @@ def refuse(sim: Simulation, step: ChaosStep) -> bool:
     return sim.wire.refuse(step.names[0], REFUSALS[step.get("with", "500")]) is not None
 
 
-def settle(sim: Simulation, _step: ChaosStep) -> bool:
-    """A spell of good weather: all requests land and are answered, all facts are told, until nothing is under way."""
+def settle(sim: Simulation, step: ChaosStep) -> bool:
+    """A spell of good weather: all requests land and are answered, all facts are told, until nothing is under way.
+
+    An extender's answer makes the loop decide, which is judged by what it was told until then: so before more is told.
+    """
     did = False
     for _ in range(100):
         busy = _deliver_all(sim)
         for request in list(sim.wire.requests):
             busy |= sim.wire.reply(request.name) if request.has_landed else sim.wire.land(request.name) is not None
             sim.shell.send_effects()
+        if busy and sim.options.number("extender"):
+            sim.checks.after(sim, step)
         if not busy and not sim.wire.requests:
             break
         did = did or busy

@@ -1,0 +1,22 @@
+"""Who stays on a node whatever a preemptor does: pods it may not evict, and those promised the node before it.
+
+Where the preemptor does not fit beside these, evictions are in vain; and stay so while others come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubesched.framework.pod_info import PodInfo, PodShape
+
+Staying = tuple[tuple[str, PodShape, bool], ...]
+"""By uid: the pod's shape, and whether it is on its way out. All of a pod that a filter of one node may look at."""
+
+
+def who_stays(pods: Sequence[PodInfo], rivals: Sequence[PodInfo], priority: int) -> Staying | None:
+    """None if nobody would have to go."""
+    staying = [(other.uid, other.shape, other.pod.is_terminating) for other in pods if other.priority >= priority]
+    if len(staying) == len(pods):
+        return None
+    staying.extend((rival.uid, rival.shape, rival.pod.is_terminating) for rival in rivals)
+    return tuple(staying)

@@ -1,0 +1,31 @@
+"""A rejection at preEnqueue that can be asked whether it lasts.
+
+Whoever holds many pods back is asked about each of them whenever something changes. A plugin that knows cheaply for
+which pods its answer would still be the same gives a `Hold`; `pre_enqueue` is asked again once it does not last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kubesched.framework.status import Status
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hold(Status):
+    """As a status it is equal to any other that says the same."""
+
+    lasts: Callable[[], bool] = field(kw_only=True)
+    """Must not raise. Whether the plugin would hold the pod back now, too."""
+
+    def by(self, plugin: str) -> Hold:
+        return Hold(self.code, self.reasons, plugin, lasts=self.lasts)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Status):
+            return NotImplemented
+        return (self.code, self.reasons, self.plugin) == (other.code, other.reasons, other.plugin)
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.reasons, self.plugin))

@@ -1,0 +1,61 @@
+"""Traces that once failed, kept because few seeds lead there."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.testing.chaos import parse_trace, run_trace
+
+THE_LAST_POD_WITH_TERMS_LEAVES = """
+options seed=5206 strict=1 permit=1 extender=0
+node n0 cpu=2
+restart
+pod p6 cpu=2
+deliver pods
+pod p3 apart=db priority=10
+schedule
+deliver pods
+node n3
+pod p8 app=db priority=5
+schedule
+pod p9 priority=10 permit=3
+pod p7 app=db priority=5
+settle
+schedule
+pod p4 app=db apart=db priority=10
+settle
+wait for=11
+schedule
+schedule
+schedule
+schedule
+timeout bind/p4
+"""
+"""A class of pods followed the last pod that kept them off until it was gone, and went on heeding terms of nominated
+pods, which nobody heeds where no pod in the cluster has any."""
+
+A_VOLUME_NEVER_COMES = """
+options seed=133 strict=1 permit=0 extender=2
+pod p0 claim=c2
+node n0
+volume v2
+claim c2 class=local
+settle
+disconnect claims
+drop claim c2
+schedule
+claim c2
+settle
+"""
+"""A pod waits ten minutes for a claim that was replaced, and then has another try."""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(THE_LAST_POD_WITH_TERMS_LEAVES, id="the last pod with terms leaves"),
+        pytest.param(A_VOLUME_NEVER_COMES, id="a volume never comes"),
+    ],
+)
+def test_a_trace_that_once_failed_passes(text: str) -> None:
+    assert run_trace(parse_trace(text)).failure is None

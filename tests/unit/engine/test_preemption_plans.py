@@ -1,0 +1,108 @@
+"""Plans that are kept: the same search and choice as among candidates made from nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.cluster import Cluster
+from kubesched.engine.preemption.candidates import Candidate
+from kubesched.engine.preemption.choice import least_harmful
+from kubesched.engine.preemption.plans import PreemptionPlans
+from kubesched.engine.preemption.staying import who_stays
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import Status
+from kubesched.model.core import Pod, PodSpec, PodStatus
+from kubesched.model.meta import ObjectMeta
+
+NO_HELP = Status.unschedulable("in vain")
+SHAPES = Cluster().shapes
+
+
+def _pod(priority: int, *, uid: str = "u", started_day: int = 0, deleted: str | None = None) -> PodInfo:
+    started = f"2026-01-{started_day:02}T00:00:00Z" if started_day else None
+    metadata = ObjectMeta(name=uid, namespace="default", uid=uid, deletion_timestamp=deleted)
+    return SHAPES.info(Pod(metadata, PodSpec(priority=priority), PodStatus(start_time=started)))
+
+
+@st.composite
+def outcomes(draw: st.DrawFn) -> Candidate | Status:
+    if draw(st.booleans()):
+        return NO_HELP
+    victims = tuple(
+        _pod(draw(st.integers(0, 1)), started_day=draw(st.integers(0, 2))) for _ in range(draw(st.integers(1, 2)))
+    )
+    return Candidate("", tuple(sorted(victims, key=lambda victim: -victim.priority)), draw(st.integers(0, 1)))
+
+
+def _from_nothing(rows: list[int], enough: int, found: list[Candidate | Status]) -> list[int]:
+    candidates: list[int] = []
+    is_harmless = False
+    for row in rows:
+        candidate = found[row]
+        if isinstance(candidate, Candidate):
+            candidates.append(row)
+            is_harmless = is_harmless or not candidate.n_budget_violations
+            if is_harmless and len(candidates) >= enough:
+                break
+    return candidates
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_a_search_among_plans_is_a_search_from_nothing(data: st.DataObject) -> None:
+    n = data.draw(st.integers(1, 8))
+    names = [f"n{row}" for row in data.draw(st.permutations(range(n)))]
+    plans = PreemptionPlans(names)
+    found: list[Candidate | Status] = [NO_HELP] * n
+    changed = set(range(n))
+    for _ in range(3):
+        for row in changed:
+            made = data.draw(outcomes())
+            found[row] = (
+                made if isinstance(made, Status) else Candidate(names[row], made.victims, made.n_budget_violations)
+            )
+            plans.forget(row)
+        rows = sorted(data.draw(st.sets(st.integers(0, n - 1), min_size=1)))
+        start, enough = data.draw(st.integers(0, len(rows) - 1)), data.draw(st.integers(0, len(rows)))
+        answer = plans.search(np.array(rows, dtype=np.intp), start, enough, found.__getitem__)
+        assert answer.tolist() == _from_nothing([*rows[start:], *rows[:start]], enough, found)
+        if len(answer):
+            best = least_harmful([candidate for row in answer if isinstance(candidate := found[row], Candidate)])
+            assert [names[row] for row in plans.least_harmful(answer)] == [candidate.node_name for candidate in best]
+        changed = data.draw(st.sets(st.integers(0, n - 1)))
+
+
+def test_a_search_in_no_rows_finds_none() -> None:
+    plans = PreemptionPlans(["a"])
+    assert len(plans.search(np.zeros(0, dtype=np.intp), 0, 1, lambda row: NO_HELP)) == 0
+
+
+@pytest.mark.parametrize(
+    ("later", "known"),
+    [
+        pytest.param(([_pod(9, uid="high"), _pod(0, uid="other")], []), True, id="others to evict came and went"),
+        pytest.param(([_pod(0, uid="low")], [_pod(9, uid="high")]), True, id="who stays is promised the node instead"),
+        pytest.param(([_pod(9, uid="new"), _pod(0, uid="low")], []), False, id="another one stays"),
+        pytest.param(([_pod(9, uid="high", deleted="2026-01-01T00:00:00Z"), _pod(0)], []), False, id="one is leaving"),
+        pytest.param(([_pod(0, uid="low")], []), False, id="nobody stays any more"),
+    ],
+)
+def test_evictions_stay_in_vain_while_the_same_pods_stay(
+    later: tuple[list[PodInfo], list[PodInfo]], known: bool
+) -> None:
+    plans = PreemptionPlans(["a"])
+    before = who_stays([_pod(9, uid="high"), _pod(0, uid="low")], [], 5)
+    after = who_stays(*later, 5)
+    assert before is not None
+    assert after is not None
+    plans.keep_in_vain(0, before, NO_HELP)
+    plans.forget(0)
+    assert plans.in_vain(0, after) == (NO_HELP if known else None)
+
+
+def test_where_nobody_would_have_to_go_nothing_is_said() -> None:
+    assert who_stays([_pod(5)], [], 5) is None
+    assert who_stays([], [_pod(9)], 5) is None
