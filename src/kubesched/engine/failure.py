@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
 from kubesched.cluster import Cluster
 from kubesched.engine.diagnosis import for_event
 from kubesched.engine.outbox import Outbox
 from kubesched.framework.effects import PatchPodStatus, RecordEvent
+from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode
-from kubesched.model.core import PodCondition
+from kubesched.model.core import Pod, PodCondition
 from kubesched.queue import QueuedPodInfo, SchedulingQueue
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 
 
+PlaceFreed = Callable[[Pod, float], None]
+"""(a pod as it was nominated, now) -> None: it no longer counts on that node."""
+
+
 class FailureHandler:
     """Ends a pod's attempt that failed."""
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue, outbox: Outbox) -> None:
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, outbox: Outbox, place_freed: PlaceFreed) -> None:
         self._cluster = cluster
+        self._place_freed = place_freed
         self._queue = queue
         self._outbox = outbox
 
@@ -44,14 +54,19 @@ class FailureHandler:
         queued.pending_plugins = frozenset()
         self._queue.add_unschedulable(queued, is_error=is_error, now_s=now_s)
         kept = self._cluster.nominations.node_for(info)
-        self._nominate(queued, node_name if mode is NominatingMode.OVERRIDE else kept)
+        self._nominate(info, node_name if mode is NominatingMode.OVERRIDE else kept, now_s)
         self._report(queued, message, SCHEDULER_ERROR if is_error else UNSCHEDULABLE, mode, node_name)
 
-    def _nominate(self, queued: QueuedPodInfo, node_name: str) -> None:
+    def _nominate(self, info: PodInfo, node_name: str, now_s: float) -> None:
+        nominations, status = self._cluster.nominations, info.pod.status
+        before = nominations.node_of(info)
         if node_name:
-            self._cluster.nominations.add(queued.info, node_name)
+            nominations.add(info, node_name)
         else:
-            self._cluster.nominations.remove(queued.info)
+            nominations.remove(info)
+        if before and before != node_name and not status.nominated_node_name:
+            # It was never written, so that no change of the pod will tell the others.
+            self._place_freed(replace(info.pod, status=replace(status, nominated_node_name=before)), now_s)
 
     def _report(self, queued: QueuedPodInfo, message: str, reason: str, mode: NominatingMode, node_name: str) -> None:
         info = queued.info

@@ -125,7 +125,7 @@ class Intake:
         self._queue.update(old, info, now_s)
         nominated = old.status.nominated_node_name
         if nominated and nominated != pod.status.nominated_node_name:
-            self._place_freed(old, now_s)
+            self.place_freed(old, now_s)
 
     def _remove_pod(self, pod: Pod, now_s: float) -> None:
         key = pod.pod_key
@@ -141,7 +141,7 @@ class Intake:
         if old.spec.node_name:
             self._queue.on_assigned_pod(old, None, now_s)
         elif old.status.nominated_node_name:
-            self._place_freed(old, now_s)
+            self.place_freed(old, now_s)
 
     def _assumed_pod_leaves(self, pod: Pod, now_s: float) -> None:
         """A pod that is being bound is deleted: its place is free at once, its binding will fail by itself."""
@@ -152,7 +152,7 @@ class Intake:
             self._cluster.forget(assumed)
         self._queue.move_all(ASSIGNED_POD_DELETE, assumed.pod, None, now_s)
 
-    def _place_freed(self, pod: Pod, now_s: float) -> None:
+    def place_freed(self, pod: Pod, now_s: float) -> None:
         """A pod no longer counts on the node it was nominated to: those that had to leave it the place may try."""
         self._queue.move_all(ASSIGNED_POD_DELETE, pod, None, now_s, only=lambda info: info.priority <= pod.priority)
 

@@ -99,9 +99,9 @@ class SchedulingLoop:
         self.paused = PausedCycles(extenders, self.outbox, self) if extenders else None
         """Cycles that wait for an extender's answer."""
         self.extenders = extenders
-        self._failures = FailureHandler(cluster, queue, self.outbox)
         self._waits = Waits(self._wait_ended)
         self._intake = Intake(cluster, queue, schedulers.keys(), self)
+        self._failures = FailureHandler(cluster, queue, self.outbox, self._intake.place_freed)
 
     # -- facts, answers, time ------------------------------------------------------------------------------------------
 

@@ -50,11 +50,53 @@ settle
 """A pod waits ten minutes for a claim that was replaced, and then has another try."""
 
 
+A_NOMINATION_IS_TAKEN_BACK_UNWRITTEN = """
+options seed=4302 strict=1 permit=0 extender=0
+node n0 cpu=6
+pod p6 cpu=2 priority=1
+deliver nodes
+deliver pods default/p6
+schedule
+pod p9
+deliver pods
+schedule
+pod p1 cpu=3 priority=1
+pod p4 priority=10
+deliver pods
+schedule
+pod p8
+schedule
+pod p5 priority=5
+"""
+"""A pod was promised a node, and lost the promise before it was written: no change of the pod tells those who had to
+leave it the place."""
+
+A_CLASS_WITHOUT_NODES = """
+options seed=312 strict=1 permit=0 extender=0
+node n1
+pod p9 app=db
+settle
+schedule
+drop node n1
+pod p4 app=db
+deliver pods default/p4
+schedule
+settle
+pod p3 app=db
+deliver pods default/p3
+schedule
+node n0
+"""
+"""The last node goes, and another comes: what was known of pods alike knows no rows."""
+
+
 @pytest.mark.parametrize(
     "text",
     [
         pytest.param(THE_LAST_POD_WITH_TERMS_LEAVES, id="the last pod with terms leaves"),
         pytest.param(A_VOLUME_NEVER_COMES, id="a volume never comes"),
+        pytest.param(A_NOMINATION_IS_TAKEN_BACK_UNWRITTEN, id="a nomination is taken back unwritten"),
+        pytest.param(A_CLASS_WITHOUT_NODES, id="a class without nodes"),
     ],
 )
 def test_a_trace_that_once_failed_passes(text: str) -> None:

@@ -47,6 +47,8 @@ class Simulation:
         self.wire = Wire(self.server)
         self.checks = Checks()
         self._digest = sha256()
+        self.relabelled_unbound = False
+        """Whether a pod's labels changed before the server knew of its node."""
         self.shell = ChaosShell(self.server, self.wire, self._build, self)
 
     def apply(self, step: ChaosStep) -> bool:

@@ -65,6 +65,7 @@ def relabel_pod(sim: Simulation, step: ChaosStep) -> bool:
     if pod is None or pod.labels == labels:
         return False
     sim.server.write(replace(pod, metadata=replace(pod.metadata, labels=labels)))
+    sim.relabelled_unbound |= not pod.spec.node_name
     return True
 
 
