@@ -41,10 +41,11 @@ lock: setup
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build src/*.egg-info
 
-# The playground is not there yet: explains the pending pods of the example cluster.
+# A whole cluster on this machine; `make up OPTIONS="--nodes 100"` for others than three nodes.
+OPTIONS ?=
 .PHONY: up docs
 up: setup
-	$(BIN)/kubesched explain shop/report -f examples/explain
+	@$(BIN)/kubesched up $(OPTIONS)
 
 # The families whose speed we promise; `make bench FAMILIES="basic gated"` runs others.
 FAMILIES ?= basic node-affinity topology-spreading anti-affinity preferred-affinity preferred-anti-affinity \
@@ -55,6 +56,11 @@ SEEDS ?= 200
 .PHONY: chaos
 chaos: setup
 	$(BIN)/python -m kubesched.testing.chaos --seeds $(SEEDS)
+
+# Scenarios on a live cluster: `make test-cluster KUBECONFIG=~/.kube/config SCENARIOS="--nodes 100 --pods 500"`.
+.PHONY: test-cluster
+test-cluster: setup
+	$(BIN)/python -m kubesched.testing.live_scenarios --kubeconfig $(KUBECONFIG) $(SCENARIOS)
 
 # Looks for new cases that break a property.
 .PHONY: fuzz

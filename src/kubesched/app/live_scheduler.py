@@ -90,6 +90,7 @@ class LiveScheduler:
             registry=registry,
             max_unschedulable_s=options.pod_max_in_unschedulable_pods_for_s,
             clock=time.monotonic,
+            emulation=options.emulation,
         )
         self.informers = Informers(self._client, pace=pace)
         self._extenders = ExtenderCalls(config.extenders)
@@ -165,6 +166,7 @@ class LiveScheduler:
             leads=lambda: {} if elector is None else {elector.describe().partition("/")[2]: elector.is_leader},
             is_leader=lambda: self.shell.is_leading,
             shown=partial(shown_families, settings=options.metrics),
+            emulation=options.emulation,
         )
         self.server = SecureServer(
             options.serving, live_sources(self.loop, options.configuration, around), self._review_client

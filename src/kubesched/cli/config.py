@@ -1,4 +1,4 @@
-"""`kubesched config`: show, complete and check KubeSchedulerConfiguration files.
+"""`kubesched config`: show, complete, check and convert KubeSchedulerConfiguration files.
 
 Errors go to standard error, one line each, and make the exit code 2. `-` stands for standard input.
 
@@ -26,7 +26,7 @@ _output_option = click.option(
 
 @click.group("config")
 def config() -> None:
-    """Show, complete and check KubeSchedulerConfiguration files."""
+    """Show, complete, check and convert KubeSchedulerConfiguration files."""
 
 
 @config.command("view")
@@ -76,6 +76,29 @@ def validate(filenames: tuple[str, ...], resolved: bool) -> None:
                 _print_resolved(profile)
     if n_bad:
         sys.exit(_ERROR_EXIT)
+
+
+@config.command("convert")
+@click.argument("filename", metavar="FILE")
+@_output_option
+def convert(filename: str, output: str) -> None:
+    """Translate a Policy, or a configuration before v1, into v1.
+
+    The result goes to standard output; what was changed or dropped on the way goes to standard error, one line each.
+    FILE may be - for standard input.
+    """
+    from kubesched.config import ConfigError
+    from kubesched.config.older.conversion import load_any
+
+    source = _source(filename)
+    try:
+        converted = load_any(_read(filename), source)
+    except (ConfigError, OSError) as error:
+        click.echo(_problem(filename, error), err=True)
+        sys.exit(_ERROR_EXIT)
+    for note in converted.notes:
+        click.echo(f"{source}: {note}", err=True)
+    _print_manifest(converted.manifest, output)
 
 
 def _read(filename: str) -> bytes:

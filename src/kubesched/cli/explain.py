@@ -14,10 +14,10 @@ import click
 
 from kubesched.cli.live import GivenCluster, ServerChoice, live_option, read_files, read_live, server_options
 from kubesched.cli.output import ERROR_EXIT, line_width, print_record, say_error, say_warning
+from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
 
 if TYPE_CHECKING:
     from kubesched.client.target import ServerTarget
-    from kubesched.config import KubeSchedulerConfiguration
     from kubesched.explanation.explain import Explanation
 
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 )
 @server_options
 @live_option
-@click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration; - for standard input.")
+@scheduler_options
 @click.option(
     "-o",
     "--output",
@@ -49,7 +49,7 @@ def explain(
     kubeconfig: str | None,
     context: str | None,
     live: bool,
-    config_file: str | None,
+    scheduler: SchedulerChoice,
     output: str,
 ) -> None:
     """Explain where a pending pod would go, or why nowhere and what would make it fit.
@@ -58,11 +58,11 @@ def explain(
     kubesched explain shop/web-1
     kubesched explain shop/web-1 -f dump.yaml
     """
-    explain_and_print(pod, filenames, ServerChoice(kubeconfig, context, live), config_file, output)
+    explain_and_print(pod, filenames, ServerChoice(kubeconfig, context, live), scheduler, output)
 
 
 def explain_and_print(
-    pod: str, filenames: tuple[str, ...], server: ServerChoice, config_file: str | None, output: str
+    pod: str, filenames: tuple[str, ...], server: ServerChoice, scheduler: SchedulerChoice, output: str
 ) -> None:
     """Exits with code 2 and a line on standard error if there is nothing to explain."""
     from kubesched.cli.files import InputError
@@ -71,31 +71,38 @@ def explain_and_print(
     from kubesched.model.manifests import ManifestError
 
     try:
-        explanation, warnings = _explain(pod, filenames, server, config_file)
+        explanation, warnings = _explain(pod, filenames, server, scheduler)
     except (InputError, ManifestError, ConfigError, NotExplainableError) as mistake:
         say_error(str(mistake))
         sys.exit(ERROR_EXIT)
     for warning in warnings:
         say_warning(warning)
     _print(explanation, output)
+    if explanation.refusal:
+        sys.exit(ERROR_EXIT)
 
 
 def _explain(
-    pod: str, filenames: tuple[str, ...], server: ServerChoice, config_file: str | None
+    pod: str, filenames: tuple[str, ...], server: ServerChoice, scheduler: SchedulerChoice
 ) -> tuple[Explanation, list[str]]:
-    from kubesched.cli.files import InputError, source_name
-    from kubesched.explanation.explain import NotExplainableError, explain_pod
+    from kubesched.cli.files import InputError
+    from kubesched.explanation.explain import NotExplainableError, explain_emulated, explain_pod
 
-    if config_file == "-" and "-" in filenames:
+    if scheduler.reads_stdin and "-" in filenames:
         raise InputError("<stdin>: cannot be both the configuration and the manifests")
-    config = load_configuration(config_file)
-    config_source = "" if config_file is None else source_name(config_file)
+    generation = scheduler.generation()
+    configured = scheduler.given()
+    converted = None if generation is not None else configured.as_of_today()
     given, pod = _given(pod, filenames, server)
+    warnings = [*given.server_warnings, *given.file_warnings]
     try:
-        explanation = explain_pod(given.found, pod, config, config_source)
+        if generation is not None:
+            return explain_emulated(given.found, pod, configured, generation), warnings
+        assert converted is not None
+        explanation = explain_pod(given.found, pod, converted.config, configured.config_source)
     except NotExplainableError as mistake:
         raise NotExplainableError(f"{given.source}: {mistake}") from None
-    return explanation, [*given.server_warnings, *given.file_warnings]
+    return explanation, [*converted.notes, *warnings]
 
 
 def _given(pod: str, filenames: tuple[str, ...], server: ServerChoice) -> tuple[GivenCluster, str]:
@@ -115,13 +122,6 @@ def _default_target() -> ServerTarget:
         return ServerChoice().target()
     except InputError as mistake:
         raise InputError(f"{mistake}, or -f FILE for the manifests of a cluster") from None
-
-
-def load_configuration(config_file: str | None) -> KubeSchedulerConfiguration:
-    from kubesched.cli.files import read_bytes, source_name
-    from kubesched.config import default, load
-
-    return default() if config_file is None else load(read_bytes(config_file), source_name(config_file))
 
 
 def _print(explanation: Explanation, output: str) -> None:

@@ -30,7 +30,7 @@ def read_manifests(filenames: Iterable[str], kinds: Kinds = KINDS) -> tuple[Mani
     """All objects of these kinds, in the order of the files; and a warning for each other kind in a file."""
     whole = Manifests(kinds=kinds)
     warnings: list[str] = []
-    for filename in _expanded(filenames):
+    for filename in expanded(filenames):
         name = source_name(filename)
         found = _read(read_bytes(filename), name, kinds)
         whole.objects.extend(found.objects)
@@ -54,7 +54,7 @@ def source_name(filename: str) -> str:
     return STDIN_NAME if filename == STDIN else filename
 
 
-def _expanded(filenames: Iterable[str]) -> Iterator[str]:
+def expanded(filenames: Iterable[str]) -> Iterator[str]:
     """A directory stands for the manifests in it, as with kubectl; what lies in its own directories is left out."""
     for filename in filenames:
         if filename == STDIN or not Path(filename).is_dir():

@@ -19,12 +19,15 @@ INTERRUPTED_EXIT = 130
 BROKEN_PIPE_EXIT = 141
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "apiserver": ("kubesched.cli.apiserver:apiserver", "Serve the Kubernetes API from this machine."),
     "bench": ("kubesched.cli.bench:bench", "Measure how fast pods are scheduled."),
     "config": ("kubesched.cli.config:config", "Show, complete and check KubeSchedulerConfiguration files."),
     "explain": ("kubesched.cli.explain:explain", "Explain where a pending pod would go, or why nowhere."),
+    "nodes": ("kubesched.cli.nodes:nodes", "Run pretend nodes in a cluster."),
     "run": ("kubesched.cli.run:run", "Schedule a cluster, in the place of kube-scheduler or beside it."),
     "simulate": ("kubesched.cli.simulate:simulate", "Simulate workloads on a cluster, in virtual time."),
     "snapshot": ("kubesched.cli.snapshot:snapshot", "Save a live cluster in a file, for explain and simulate."),
+    "up": ("kubesched.cli.up:up", "Start a cluster with pretend nodes on this machine."),
 }
 """Where each subcommand is, and what it does in a line."""
 

@@ -19,6 +19,7 @@ import click
 from kubesched.app.live_scheduler import LeadershipLost, LiveScheduler
 from kubesched.app.logs import configure_logs
 from kubesched.app.options import FlagsCommand, GivenFlags, RunOptions, read_options, with_flags, write_configuration
+from kubesched.app.policy_config_map import read_policy
 from kubesched.app.serving.errors import ServingError
 from kubesched.cli.output import ERROR_EXIT, say_error
 from kubesched.client.errors import ClientConfigError
@@ -37,7 +38,7 @@ _log = logging.getLogger("kubesched.run")
 def run(given: GivenFlags) -> None:
     """Schedule a cluster, in the place of kube-scheduler or beside it."""
     try:
-        options = read_options(given)
+        options = _complete(given, read_options(given))
         if options.write_config_to is not None:
             write_configuration(options.configuration, options.write_config_to)
             return
@@ -50,6 +51,14 @@ def run(given: GivenFlags) -> None:
         sys.exit(ERROR_EXIT)
     if code:
         sys.exit(code)
+
+
+def _complete(given: GivenFlags, options: RunOptions) -> RunOptions:
+    """With the Policy that is in the cluster, if the flags name one there."""
+    if options.policy_config_map is None:
+        return options
+    policy = asyncio.run(read_policy(_cluster(options), options.policy_config_map))
+    return read_options(given, policy)
 
 
 async def _schedule(options: RunOptions) -> int:

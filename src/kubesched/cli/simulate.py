@@ -14,9 +14,9 @@ import click
 
 from kubesched.cli.live import ServerChoice, live_option, read_files, read_live, server_options
 from kubesched.cli.output import ERROR_EXIT, line_width, print_record, say_error, say_warning
+from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
 
 if TYPE_CHECKING:
-    from kubesched.config import KubeSchedulerConfiguration
     from kubesched.model.manifests import Manifests
     from kubesched.simulator.options import SimulationOptions
     from kubesched.simulator.report.report import SimulationReport
@@ -59,7 +59,7 @@ SPAN = SpanOfTime()
 )
 @server_options
 @live_option
-@click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration; - for standard input.")
+@scheduler_options
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same answer.")
 @click.option(
     "--tie-break",
@@ -86,7 +86,7 @@ def simulate(
     kubeconfig: str | None,
     context: str | None,
     live: bool,
-    config_file: str | None,
+    scheduler: SchedulerChoice,
     seed: int,
     tie_break: str,
     until: float | None,
@@ -117,7 +117,7 @@ def simulate(
             bind_latency_s=bind_latency,
             start_latency_s=start_latency,
         )
-        report = _simulate(filenames, ServerChoice(kubeconfig, context, live), config_file, options)
+        report = _simulate(filenames, ServerChoice(kubeconfig, context, live), scheduler, options)
     except InstantError as mistake:
         say_error(f"--start: {mistake}")
         sys.exit(ERROR_EXIT)
@@ -128,26 +128,29 @@ def simulate(
 
 
 def _simulate(
-    filenames: tuple[str, ...], server: ServerChoice, config_file: str | None, options: SimulationOptions
+    filenames: tuple[str, ...], server: ServerChoice, scheduler: SchedulerChoice, options: SimulationOptions
 ) -> SimulationReport:
-    from kubesched.cli.files import InputError, source_name
+    from kubesched.cli.files import InputError
     from kubesched.cli.progress import shown_progress
     from kubesched.simulator.loading import load
     from kubesched.simulator.report.report import SimulationReport
     from kubesched.simulator.run import run_simulation
 
-    if config_file == "-" and "-" in filenames:
+    if scheduler.reads_stdin and "-" in filenames:
         raise InputError("<stdin>: cannot be both the configuration and the manifests")
-    config = _configuration(config_file)
-    if config.extenders:
+    chosen = scheduler.read()
+    for note in chosen.notes:
+        say_warning(note)
+    if chosen.config.extenders:
         say_warning("extenders are not called in a simulation")
     found = _given(filenames, server)
     if found.ignored:
         say_warning("ignored " + ", ".join(f"{count} {kind}" for kind, count in found.ignored.items()))
     given = load(found)
-    source = "" if config_file is None else source_name(config_file)
     with shown_progress() as progress:
-        cluster = run_simulation(given, config, options, source=source, progress=progress)
+        cluster = run_simulation(
+            given, chosen.config, options, source=chosen.source, progress=progress, emulation=chosen.emulation
+        )
     return SimulationReport.of(cluster, options)
 
 
@@ -160,13 +163,6 @@ def _given(filenames: tuple[str, ...], server: ServerChoice) -> Manifests:
     for warning in given.server_warnings:
         say_warning(warning)
     return given.found
-
-
-def _configuration(config_file: str | None) -> KubeSchedulerConfiguration:
-    from kubesched.cli.files import read_bytes, source_name
-    from kubesched.config import default, load
-
-    return default() if config_file is None else load(read_bytes(config_file), source_name(config_file))
 
 
 def _print(report: SimulationReport, output: str, table: str) -> None:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.explain import explain_and_print, load_configuration
+from kubesched.cli.explain import explain_and_print
 from kubesched.cli.live import ServerChoice, read_live, server_options
 from kubesched.cli.main import OneLineCommand
 from kubesched.cli.output import ERROR_EXIT, print_record, say_error, say_warning
+from kubesched.cli.scheduler_choice import SchedulerChoice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +57,7 @@ def why(
     """
     server = ServerChoice(kubeconfig, context)
     if pod is not None:
-        explain_and_print(_in_namespace(pod, namespace), (), server, config_file, output)
+        explain_and_print(_in_namespace(pod, namespace), (), server, SchedulerChoice(config_file), output)
         return
     from kubesched.cli.files import InputError
     from kubesched.config import ConfigError
@@ -91,7 +92,7 @@ def _list_pending(
     from kubesched.app.cluster_reader.pending import judge_pending
     from kubesched.cli.files import source_name
 
-    config = load_configuration(config_file)
+    config = SchedulerChoice(config_file).read().config
     source = "" if config_file is None else source_name(config_file)
     target = server.target()
     wanted = None if all_namespaces else namespace or target.namespace

@@ -6,6 +6,7 @@ from functools import partial
 
 from kubesched.cluster import Cluster
 from kubesched.config import KubeSchedulerConfiguration, resolve_profiles
+from kubesched.config.older import Emulation
 from kubesched.engine.cycle import Scheduler
 from kubesched.engine.enqueue import checked_gate, checked_pre_enqueue
 from kubesched.engine.extender import EXTENDER, build_extenders
@@ -13,6 +14,7 @@ from kubesched.engine.handle import EngineHandle
 from kubesched.engine.loop import SchedulingLoop
 from kubesched.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.engine.metrics.stage_watch import Clock, StageWatch
+from kubesched.engine.older.build import build_older_schedulers
 from kubesched.engine.profile import Profile, build_profile
 from kubesched.engine.select import TieBreak
 from kubesched.framework.events import EVERY_CHANGE
@@ -31,9 +33,13 @@ def build_schedulers(
     keeps_classes: bool = False,
     watch: StageWatch | None = None,
     source: str = "",
+    emulation: Emulation | None = None,
 ) -> dict[str, Scheduler]:
     """Schedulers by scheduler name. `percentage` stands in where the configuration leaves the share of nodes open;
-    `keeps_classes` makes pods alike cheap, and pays when many pods are decided."""
+    `keeps_classes` makes pods alike cheap, and pays when many pods are decided. With an `emulation`, they are those of
+    an older version, and its profiles stand in the place of the configuration's."""
+    if emulation is not None:
+        return {**build_older_schedulers(cluster, emulation, tie_break, percentage=percentage)}
     plugins = in_tree.REGISTRY if registry is None else registry
     plugins = in_tree.with_shared_devices(plugins)
     schedulers = {}
@@ -62,6 +68,7 @@ def build_loop(
     keeps_classes: bool = True,
     clock: Clock | None = None,
     source: str = "",
+    emulation: Emulation | None = None,
 ) -> SchedulingLoop:
     """A loop over a cluster of which nothing is known yet. With a clock (seconds that only ever grow), it measures how
     long things take; decisions do not depend on it."""
@@ -76,6 +83,7 @@ def build_loop(
         keeps_classes=keeps_classes,
         watch=metrics.watch,
         source=source,
+        emulation=emulation,
     )
     settings = QueueSettings(
         initial_backoff_s=config.pod_initial_backoff_seconds,

@@ -7,36 +7,37 @@ it is first asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from kubesched import config as configuration
 from kubesched.cluster import Cluster
+from kubesched.config.older.generations import Generation, generation_of
+from kubesched.config.older.given import GivenConfiguration
+from kubesched.config.older.refusal import RefusedConfigurationError
 from kubesched.engine.build import build_schedulers
-from kubesched.engine.cycle import Decision, Scheduler
+from kubesched.engine.cycle import Scheduler
 from kubesched.engine.enqueue import checked_pre_enqueue
 from kubesched.engine.select import ByName
-from kubesched.explanation.changes import Change, smallest_changes
-from kubesched.explanation.failing import Failures, find_failures
-from kubesched.explanation.numbers import Numbers, hard_constraints
-from kubesched.explanation.record import decision_record, gated_record
-from kubesched.explanation.report import full_report
-from kubesched.explanation.text import render
+from kubesched.explanation.answer import COMPLETE_SEARCH, Explanation
+from kubesched.explanation.emulated import explain_as_of_then, explain_refusal
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.status import Status
 from kubesched.model import manifests
 from kubesched.model.collector import collector_paused
 from kubesched.model.core import Pod
 from kubesched.model.meta import PodKey
 from kubesched.model.requests import AmountError
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
-from kubesched.plugins.pod_topology_spread.constraints import SpreadConstraint
-from kubesched.plugins.registry import capabilities
 
-COMPLETE_SEARCH = 100
-"""Percent of nodes looked at: an explanation is about all of them."""
-
+__all__ = [
+    "COMPLETE_SEARCH",
+    "Explanation",
+    "NotExplainableError",
+    "build_cluster",
+    "explain",
+    "explain_emulated",
+    "explain_pending",
+    "explain_pod",
+    "pod_key",
+]
 
 _NAMESAKES_SHOWN = 3
 
@@ -45,81 +46,56 @@ class NotExplainableError(ValueError):
     """There is nothing to explain: the pod is not there, or already has its node."""
 
 
-@dataclass
-class Explanation:
-    """Why a pod goes where it goes. `to_dict()` and `report()` are for machines, `str()` for people."""
+def explain(
+    objects: Iterable[Mapping[str, Any]],
+    pod: str,
+    config: dict[str, Any] | str | None = None,
+    *,
+    policy: dict[str, Any] | str | None = None,
+    provider: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+    emulate: str | None = None,
+) -> Explanation:
+    """Explains the pod `namespace/name` on a cluster given as manifests, under a KubeSchedulerConfiguration.
 
-    cluster: Cluster
-    scheduler: Scheduler
-    pod: PodInfo
-    gate: Status | None = None
-    decision: Decision | None = None
-    config: configuration.KubeSchedulerConfiguration | None = None
-
-    @property
-    def fits(self) -> bool:
-        return self.decision is not None and bool(self.decision.node_name)
-
-    def to_dict(self) -> dict[str, Any]:
-        if self.gate is not None:
-            return gated_record(self.gate)
-        assert self.decision is not None
-        return decision_record(self.decision, list(self.cluster.table.names))
-
-    def report(self) -> dict[str, Any]:
-        """All that is known, for machines: `to_dict()` under `explanation`, and the rest beside it."""
-        return full_report(self)
-
-    def __str__(self) -> str:
-        return render(self)
-
-    @cached_property
-    def failures(self) -> Failures | None:
-        """Every filter's verdict on every node; None where no filter was asked about any."""
-        if self.decision is None or self.decision.filtered is None:
-            return None
-        return find_failures(self.cluster, self.scheduler.profile, self.pod)
-
-    @cached_property
-    def numbers(self) -> Numbers | None:
-        """What stands behind the rejections; None where there is no rejection by a filter."""
-        if self.failures is None:
-            return None
-        return Numbers(self.cluster, self.pod, self.failures, self._hard_constraints)
-
-    @cached_property
-    def changes(self) -> tuple[Change, ...]:
-        """The smallest changes that would make the pod fit, if it does not; each was tried out."""
-        decision = self.decision
-        if decision is None or self.fits or decision.error or decision.prefilter is None:
-            return ()
-        return smallest_changes(self.cluster, self.scheduler, self.pod, decision, self.failures, self._hard_constraints)
-
-    @cached_property
-    def _hard_constraints(self) -> tuple[SpreadConstraint, ...]:
-        name = self.scheduler.profile.scheduler_name
-        profiles = [] if self.config is None else configuration.resolve_profiles(self.config, capabilities())
-        args = next((p.plugin_args.get(PodTopologySpread.name) for p in profiles if p.scheduler_name == name), None)
-        return hard_constraints(self.cluster, self.pod, args)
-
-
-def explain(objects: Iterable[Mapping[str, Any]], pod: str, config: dict[str, Any] | str | None = None) -> Explanation:
-    """Explains the pod `namespace/name` on a cluster given as manifests, under a KubeSchedulerConfiguration."""
+    `policy` (a Policy of old) or `provider` (an algorithm provider) may stand in its place. `emulate` names the version
+    whose decision is wanted, with its `feature_gates`; without it, older configurations are translated into today's.
+    """
     found = manifests.from_dicts(objects)
-    loaded = configuration.default() if config is None else configuration.load(config, "config")
-    return explain_pod(found, pod, loaded)
+    given = GivenConfiguration(config, policy, provider, feature_gates)
+    generation = None if emulate is None else generation_of(emulate)
+    if generation is None:
+        return explain_pod(found, pod, given.as_of_today().config)
+    return explain_emulated(found, pod, given, generation)
+
+
+def explain_emulated(
+    found: manifests.Manifests, pod: str, given: GivenConfiguration, generation: Generation
+) -> Explanation:
+    """As the scheduler of a version would have decided. A configuration that it refused is explained as that."""
+    cluster, info = _cluster_and_pod(found, pod)
+    try:
+        emulation = given.as_of(generation)
+    except RefusedConfigurationError as refused:
+        return explain_refusal(cluster, info, generation, refused)
+    return explain_as_of_then(cluster, info, emulation)
 
 
 def explain_pod(
     found: manifests.Manifests, pod: str, config: configuration.KubeSchedulerConfiguration, source: str = ""
 ) -> Explanation:
+    cluster, info = _cluster_and_pod(found, pod)
+    scheduler = _scheduler_for(cluster, info, config, source)
+    return explain_pending(cluster, scheduler, info, config)
+
+
+def _cluster_and_pod(found: manifests.Manifests, pod: str) -> tuple[Cluster, PodInfo]:
     cluster = build_cluster(found)
     key = pod_key(pod)
     info = cluster.pending.get(key)
     if info is None:
         raise NotExplainableError(_why_not(cluster, found, key))
-    scheduler = _scheduler_for(cluster, info, config, source)
-    return explain_pending(cluster, scheduler, info, config)
+    return cluster, info
 
 
 def explain_pending(

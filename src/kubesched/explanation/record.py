@@ -44,7 +44,7 @@ def decision_record(decision: Decision, node_names: list[str]) -> Record:
     if decision.error:
         record["error"] = True
     if decision.post_filter is not None:
-        record["preemption"] = _preemption(decision.preemption, decision.post_filter)
+        record["preemption"] = preemption_record(decision.preemption, decision.post_filter)
     return record
 
 
@@ -52,7 +52,7 @@ def status_record(status: Status) -> Record:
     return {"plugin": status.plugin, "code": status.code.value, "reasons": sorted(status.reasons)}
 
 
-def _preemption(preemption: Preemption | None, post_filter: PostFilterResult) -> Record:
+def preemption_record(preemption: Preemption | None, post_filter: PostFilterResult) -> Record:
     if preemption is None:
         return {"node": "", "message": post_filter.status.message}
     record: Record = {"node": preemption.node_name, "victims": _keys(preemption.victims)}
@@ -86,7 +86,7 @@ def _nodes(decision: Decision, node_names: list[str]) -> Record:
     assert decision.filtered is not None
     records = _rejected(decision.filtered)
     if decision.scored is not None:
-        records.update(_scored(decision.scored))
+        records.update(scored_records(decision.scored))
     if len(records) < len(node_names):
         left_out = {"fit": False, **status_record(decision.diagnosis_of_absent())}
         for name in node_names:
@@ -102,7 +102,7 @@ def _rejected(filtered: FilterOutcome) -> Record:
     }
 
 
-def _scored(scored: ScoreOutcome) -> Record:
+def scored_records(scored: ScoreOutcome) -> Record:
     totals = scored.total.tolist()
     if not scored.by_plugin:
         return {name: {"fit": True, "total": total} for name, total in zip(scored.nodes.names, totals, strict=True)}

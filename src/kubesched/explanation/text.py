@@ -25,8 +25,11 @@ TIES_SHOWN = 3
 def render(explanation: Explanation, style: Style | None = None) -> str:
     """The whole answer, without a newline at its end."""
     chosen = style or Style()
+    preamble = [explanation.preamble] if explanation.preamble else []
+    if explanation.refusal:
+        return "\n".join([*preamble, explanation.refusal])
     sections = [
-        _verdict(explanation),
+        [*preamble, *_verdict(explanation)],
         fitting_nodes(explanation, chosen),
         rejected_nodes(explanation, chosen),
         nominated_pods(explanation, chosen),

@@ -3,7 +3,7 @@
 Scheduling never looks at these kinds, so `manifests.read` takes them only when it is asked to, by
 `kinds=KINDS_WITH_WORKLOADS`.
 
-Next: `kubesched.simulator.expansion`, which makes the pods.
+Next: `kubesched.expansion`, which makes the pods.
 """
 
 from __future__ import annotations

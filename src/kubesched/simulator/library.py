@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
-from kubesched import config as configuration
+from kubesched.config.older.generations import generation_of
+from kubesched.config.older.given import GivenConfiguration
 from kubesched.model import manifests
 from kubesched.simulator import sequence as one_by_one
 from kubesched.simulator.loading import SIMULATED_KINDS, load
@@ -23,7 +24,16 @@ Config = dict[str, Any] | str | None
 
 @overload
 def simulate(
-    objects: Objects, sequence: Sequence[str], config: Config = None, tie_break: str = "random", seed: int = 0
+    objects: Objects,
+    sequence: Sequence[str],
+    config: Config = None,
+    tie_break: str = "random",
+    seed: int = 0,
+    *,
+    policy: Config = None,
+    provider: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+    emulate: str | None = None,
 ) -> PlacedSequence: ...
 
 
@@ -39,6 +49,10 @@ def simulate(
     start_s: float | None = None,
     bind_latency_s: float = 0.0,
     start_latency_s: float = 0.0,
+    policy: Config = None,
+    provider: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+    emulate: str | None = None,
 ) -> SimulationReport: ...
 
 
@@ -53,6 +67,10 @@ def simulate(
     start_s: float | None = None,
     bind_latency_s: float = 0.0,
     start_latency_s: float = 0.0,
+    policy: Config = None,
+    provider: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+    emulate: str | None = None,
 ) -> SimulationReport | PlacedSequence:
     """What becomes of a cluster and its workloads, given as manifests, in virtual time.
 
@@ -62,11 +80,16 @@ def simulate(
     workload would never end).
 
     With a `sequence` of pods `namespace/name`, only these are placed, one after another, and nothing else happens.
+
+    `policy`, `provider`, `feature_gates` and `emulate` mean what they mean to `kubesched.explain`.
     """
+    configured = GivenConfiguration(config, policy, provider, feature_gates)
+    generation = None if emulate is None else generation_of(emulate)
+    emulation = None if generation is None else configured.as_of(generation)
+    loaded = configured.as_of_today().config if emulation is None else emulation.config
     if sequence is not None:
-        return one_by_one.simulate(objects, sequence, config, tie_break, seed)
+        return one_by_one.simulate(objects, sequence, loaded, tie_break, seed, emulation)
     given = load(manifests.from_dicts(objects, kinds=SIMULATED_KINDS))
-    loaded = configuration.default() if config is None else configuration.load(config, "config")
     options = SimulationOptions(
         seed=seed,
         tie_break=tie_break,
@@ -75,4 +98,4 @@ def simulate(
         bind_latency_s=bind_latency_s,
         start_latency_s=start_latency_s,
     )
-    return SimulationReport.of(run_simulation(given, loaded, options), options)
+    return SimulationReport.of(run_simulation(given, loaded, options, emulation=emulation), options)

@@ -11,6 +11,11 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from kubesched.expansion.admission import AdmissionError, admit_pod
+from kubesched.expansion.cron_schedule import CronError, CronSchedule
+from kubesched.expansion.percentages import ShareError, share_of
+from kubesched.expansion.pod_runs import AnnotationError, duration_s, fails
+from kubesched.expansion.rollout import rolling_limits
 from kubesched.model.apps import ReplicaSet, StatefulSet
 from kubesched.model.core import Namespace, Node, Pod, PodSpec, PodTemplateSpec, ReplicationController
 from kubesched.model.manifests import KINDS_WITH_WORKLOADS, Kinds, ManifestError, Manifests
@@ -22,14 +27,9 @@ from kubesched.model.selectors import SelectorError, from_label_selector
 from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.model.workloads import CronJob, DaemonSet, Deployment, DeploymentStrategy, Job
 from kubesched.plugins.volume_binding.offers import Offer, requested_storage
-from kubesched.simulator.expansion.admission import AdmissionError, admit_pod
-from kubesched.simulator.expansion.cron_schedule import CronError, CronSchedule
-from kubesched.simulator.expansion.percentages import ShareError, share_of
-from kubesched.simulator.expansion.rollout import rolling_limits
 from kubesched.simulator.owners import with_uids_of_references
 from kubesched.simulator.scenario.document import SCENARIO_GROUP, Scenario
 from kubesched.simulator.scenario.reading import ScenarioStep, read_scenarios
-from kubesched.simulator.virtual.kubelets import AnnotationError, duration_s, fails
 
 SIMULATED_KINDS: Kinds = {**KINDS_WITH_WORKLOADS, (SCENARIO_GROUP, "Scenario"): Scenario}
 

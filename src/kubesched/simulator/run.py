@@ -10,10 +10,11 @@ from dataclasses import replace
 import msgspec
 
 from kubesched.config import KubeSchedulerConfiguration
+from kubesched.config.older import Emulation
 from kubesched.engine.build import build_loop
 from kubesched.engine.select import ByName, Seeded, TieBreak
+from kubesched.expansion.names import SeededNames
 from kubesched.model.collector import collector_paused
-from kubesched.simulator.expansion.names import SeededNames
 from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.scenario.playing import plan_scenario
@@ -30,12 +31,13 @@ def run_simulation(
     *,
     source: str = "",
     progress: Progress | None = None,
+    emulation: Emulation | None = None,
 ) -> VirtualCluster:
-    """`source` names the configuration in messages."""
+    """`source` names the configuration in messages. With an `emulation`, an older scheduler decides."""
     if options.until_s is None and not given.ends_by_itself:
         options = replace(options, until_s=DEFAULT_UNTIL_S)
     tie_break: TieBreak = ByName() if options.tie_break == "name" else Seeded(options.seed)
-    loop = build_loop(without_extenders(config), tie_break, source=source)
+    loop = build_loop(without_extenders(config), tie_break, source=source, emulation=emulation)
     cluster = VirtualCluster(loop, SeededNames(options.seed), options)
     plan_scenario(cluster, given.steps)
     with collector_paused():

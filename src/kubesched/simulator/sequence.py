@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubesched import config as configuration
 from kubesched.cluster import Cluster
+from kubesched.config import KubeSchedulerConfiguration
+from kubesched.config.older import Emulation
 from kubesched.engine.build import build_schedulers
 from kubesched.engine.cycle import Decision, Scheduler
 from kubesched.engine.diagnosis import for_event
@@ -74,19 +75,19 @@ class PlacedSequence:
 def simulate(
     objects: Iterable[Mapping[str, Any]],
     sequence: Sequence[str],
-    config: dict[str, Any] | str | None = None,
+    config: KubeSchedulerConfiguration,
     tie_break: str = "random",
     seed: int = 0,
+    emulation: Emulation | None = None,
 ) -> PlacedSequence:
     """Schedules the pods `namespace/name` of the sequence, which are among the objects, in this order.
 
     `tie_break` is "name" (the lowest name wins) or "random" (by the seed). All nodes are looked at, unless the
-    configuration sets percentageOfNodesToScore.
+    configuration sets percentageOfNodesToScore. With an `emulation`, an older scheduler decides.
     """
     cluster = build_cluster(manifests.from_dicts(objects))
-    loaded = configuration.default() if config is None else configuration.load(config, "config")
     chooser: TieBreak = ByName() if tie_break == "name" else Seeded(seed)
-    schedulers = build_schedulers(cluster, loaded, chooser, percentage=COMPLETE_SEARCH)
+    schedulers = build_schedulers(cluster, config, chooser, percentage=COMPLETE_SEARCH, emulation=emulation)
     run = SequenceRun(cluster, schedulers)
     for name in sequence:
         run.place_next(pod_key(name))

@@ -1,14 +1,17 @@
 """Runs test vectors: clusters and pods with the answers of kube-scheduler itself (tests/vectors/FORMAT.md).
 
     python -m kubesched.testing.vectors [FAMILY...]
+    python -m kubesched.testing.vectors older [VERSION...] [FAMILY...]
 
-prints one line per case that differs, and a count. Also the shared code of the tests that run all of them.
+prints one line per case that differs, and a count; `older` stands for the answers of older schedulers, counted by
+version. Also the shared code of the tests that run all of them.
 """
 
 from __future__ import annotations
 
 import gzip
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,21 @@ def differences(case: Case) -> list[str]:
     return list(compare(case["expect"], answer, ""))
 
 
+def older_differences(case: Case) -> list[str]:
+    """The same for a case that an older scheduler answered."""
+    pod = case["pod"]
+    answer = explain(
+        case["objects"],
+        f"{pod['namespace']}/{pod['name']}",
+        case["config"],
+        policy=case["policy"],
+        provider=case["provider"],
+        feature_gates=case.get("featureGates"),
+        emulate=case["version"],
+    ).to_dict()
+    return list(compare(case["expect"], answer, ""))
+
+
 def compare(expected: object, answer: object, path: str) -> Iterator[str]:
     """Paths at which two records differ. Reasons are multisets; everything else must be equal."""
     if isinstance(expected, dict) and isinstance(answer, dict):
@@ -52,19 +70,34 @@ def compare(expected: object, answer: object, path: str) -> Iterator[str]:
         yield f"{path}: {answer!r}, expected {expected!r}"
 
 
-def main(families: list[str]) -> int:
-    n_cases = n_differing = 0
-    for path in sorted(Path("tests/vectors/cases").glob("*.jsonl.gz")):
-        if families and path.name.removesuffix(".jsonl.gz") not in families:
+def main(words: list[str]) -> int:
+    is_older = words[:1] == ["older"]
+    folder = Path("tests/vectors/older" if is_older else "tests/vectors/cases")
+    n_cases: Counter[str] = Counter()
+    n_differing: Counter[str] = Counter()
+    for path in sorted(folder.glob("*/*.jsonl.gz" if is_older else "*.jsonl.gz")):
+        if not _is_asked_for(path, words[1:] if is_older else words):
             continue
         for case in read_cases(path):
-            n_cases += 1
-            found = differences(case)
+            group = case["version"] if is_older else "all"
+            n_cases[group] += 1
+            found = older_differences(case) if is_older else differences(case)
             if found:
-                n_differing += 1
+                n_differing[group] += 1
                 sys.stdout.write(f"{case['name']}: {len(found)} differences: {'; '.join(found[:3])[:600]}\n")
-    sys.stdout.write(f"{n_cases - n_differing} of {n_cases} cases agree\n")
+    for group in sorted(n_cases) if is_older else ():
+        sys.stdout.write(f"{group}: {n_cases[group] - n_differing[group]} of {n_cases[group]}\n")
+    total = n_cases.total()
+    sys.stdout.write(f"{total - n_differing.total()} of {total} cases agree\n")
     return 1 if n_differing else 0
+
+
+def _is_asked_for(path: Path, words: list[str]) -> bool:
+    """Whether a file is of the versions and the families that are named; all are, if none is named."""
+    versions = {word for word in words if word[:1].isdigit()}
+    families = set(words) - versions
+    is_version = not versions or path.parent.name in versions
+    return is_version and (not families or path.name.removesuffix(".jsonl.gz") in families)
 
 
 if __name__ == "__main__":

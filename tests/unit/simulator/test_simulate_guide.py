@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from kubesched.cli.main import main
 from kubesched.cli.simulate import TABLES, simulate
+from kubesched.expansion.pod_runs import DURATION_ANNOTATION, RESULT_ANNOTATION
 from kubesched.simulator.scenario.document import ScenarioEvent
-from kubesched.simulator.virtual.kubelets import DURATION_ANNOTATION, RESULT_ANNOTATION
 
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "docs" / "guides" / "simulate.md").read_text()

@@ -36,6 +36,7 @@ from kubesched.model.volume_claims import (
     STORAGE_CLASS_ANNOTATION,
 )
 from kubesched.model.volumes import CSIPersistentVolumeSource, CSIVolumeSource
+from kubesched.plugins.older.prefer_avoid_pods import PREFER_AVOID_PODS_ANNOTATION
 
 KEPT_ANNOTATIONS = frozenset(
     {
@@ -43,6 +44,7 @@ KEPT_ANNOTATIONS = frozenset(
         BOUND_BY_CONTROLLER_ANNOTATION,
         EXTENDED_RESOURCE_CLAIM_ANNOTATION,
         MIGRATED_PLUGINS_ANNOTATION,
+        PREFER_AVOID_PODS_ANNOTATION,
         SELECTED_NODE_ANNOTATION,
         STORAGE_CLASS_ANNOTATION,
         # What only simulations look at.

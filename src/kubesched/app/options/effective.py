@@ -8,16 +8,17 @@ Next: `kubesched.config.load` for files.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from kubesched import config
 from kubesched.app.options.command import GivenFlags
 from kubesched.app.options.flag import FlagError
 from kubesched.app.options.flag_table import FLAGS
+from kubesched.app.options.older_scheduler import BaseScheduler, base_scheduler
 from kubesched.config import ConfigError, KubeSchedulerConfiguration, LeaderElectionConfiguration
 from kubesched.config.errors import ErrorList
 from kubesched.config.source import parse
@@ -29,6 +30,7 @@ _CONNECTION_FIELDS = {
     "kube-api-qps": "qps",
     "kube-api-burst": "burst",
 }
+_OLDER_ELECTION_FIELDS = {"lock-object-name": "resource_name", "lock-object-namespace": "resource_namespace"}
 _PROFILING_FIELDS = {"profiling": "enable_profiling", "contention-profiling": "enable_contention_profiling"}
 _ELECTION_FIELDS = {
     "leader-elect": ("leader_elect", "leaderElect"),
@@ -45,8 +47,18 @@ _JITTER_FACTOR = 1.2
 
 def effective_configuration(given: GivenFlags) -> KubeSchedulerConfiguration:
     """Raises `ConfigError` for a mistake in the file or in what came together, `FlagError` if it cannot be read."""
+    return effective_scheduler(given).configuration
+
+
+def effective_scheduler(
+    given: GivenFlags, policy: bytes | None = None, gates: Mapping[str, bool] | None = None
+) -> BaseScheduler:
+    """The configuration, and the older scheduler that stands in for it, if one was asked for. `policy` was read from a
+    ConfigMap; `gates` are those of the emulated version."""
     path = given.get("config", "")
-    configuration = _from_file(path, given) if path else _from_flags(given)
+    content = _file_content(path, given) if path else None
+    base = base_scheduler(given, policy, content, dict(gates or {}))
+    configuration = base.configuration if path else _with_flags(base.configuration, given)
     election = replace(configuration.leader_election, **dict(_election_fields(given)))
     configuration = replace(configuration, leader_election=election)
     errors = ErrorList()
@@ -54,7 +66,8 @@ def effective_configuration(given: GivenFlags) -> KubeSchedulerConfiguration:
     _check_election(election, errors)
     if errors:
         raise ConfigError(errors, path)
-    return configuration
+    emulation = None if base.emulation is None else dataclasses.replace(base.emulation, config=configuration)
+    return dataclasses.replace(base, configuration=configuration, emulation=emulation)
 
 
 def ignored_flags(given: GivenFlags) -> Iterator[str]:
@@ -65,13 +78,14 @@ def ignored_flags(given: GivenFlags) -> Iterator[str]:
                 yield f"--{flag.name} is ignored because --config is given"
 
 
-def _from_flags(given: GivenFlags) -> KubeSchedulerConfiguration:
-    default = config.default()
-    connection = replace(default.client_connection, **_fields(_CONNECTION_FIELDS, given))
-    return replace(default, client_connection=connection, **_fields(_PROFILING_FIELDS, given))
+def _with_flags(configuration: KubeSchedulerConfiguration, given: GivenFlags) -> KubeSchedulerConfiguration:
+    connection = replace(configuration.client_connection, **_fields(_CONNECTION_FIELDS, given))
+    election = replace(configuration.leader_election, **_fields(_OLDER_ELECTION_FIELDS, given))
+    profiling = _fields(_PROFILING_FIELDS, given)
+    return replace(configuration, client_connection=connection, leader_election=election, **profiling)
 
 
-def _from_file(path: str, given: GivenFlags) -> KubeSchedulerConfiguration:
+def _file_content(path: str, given: GivenFlags) -> dict[str, Any] | bytes:
     try:
         data = Path(path).read_bytes()
     except OSError as problem:
@@ -82,8 +96,8 @@ def _from_file(path: str, given: GivenFlags) -> KubeSchedulerConfiguration:
     election = value.get("leaderElection") or {} if isinstance(value, dict) else None
     if overrides and isinstance(election, dict) and not repeated:
         # What flags override need not be right in the file: the file is checked as if it said what they say.
-        return config.load({**value, "leaderElection": {**election, **overrides}}, path)
-    return config.load(data, path)
+        return {**value, "leaderElection": {**election, **overrides}}
+    return data
 
 
 def _as_manifest(given: GivenFlags) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""All flags of `kubesched run`: those of kube-scheduler v1.36.4, in its groups, and `--context`.
+"""All flags of `kubesched run`: those of kube-scheduler v1.36.4, in its groups, those of older ones, and `--context`.
 
 Next: `component_flags` and `serving_flags` for the flags one by one.
 """
@@ -19,6 +19,7 @@ from kubesched.app.options.component_flags import (
     MISC_FLAGS,
 )
 from kubesched.app.options.flag import Flag
+from kubesched.app.options.older_flags import OLDER_FLAGS
 from kubesched.app.options.serving_flags import AUTHENTICATION_FLAGS, AUTHORIZATION_FLAGS, SECURE_SERVING_FLAGS
 
 _GROUPS = {
@@ -27,6 +28,7 @@ _GROUPS = {
     "authentication": AUTHENTICATION_FLAGS,
     "authorization": AUTHORIZATION_FLAGS,
     "deprecated": DEPRECATED_FLAGS,
+    "older": OLDER_FLAGS,
     "leader election": LEADER_ELECTION_FLAGS,
     "feature gate": FEATURE_GATE_FLAGS,
     "metrics": METRICS_FLAGS,

@@ -15,11 +15,12 @@ from typing import Any
 
 from kubesched.app.options import serving
 from kubesched.app.options.command import GivenFlags
-from kubesched.app.options.effective import effective_configuration, ignored_flags
+from kubesched.app.options.effective import effective_scheduler, ignored_flags
 from kubesched.app.options.flag import FlagError, FlagUse
 from kubesched.app.options.flag_table import FLAGS, FLAGS_BY_NAME
 from kubesched.app.options.gates import read_gates
 from kubesched.app.options.metrics import metrics_settings
+from kubesched.app.options.older_scheduler import emulated_generation, policy_config_map, split_gates
 from kubesched.app.options.serving import FlagValue
 from kubesched.app.options.settings import LogSettings, MetricsSettings, RunOptions
 from kubesched.app.options.versions import check_versions
@@ -30,18 +31,23 @@ from kubesched.config.errors import ErrorList
 _LOG_FORMATS = ("text", "json")
 
 
-def read_options(given: GivenFlags) -> RunOptions:
-    """The settings that these flags stand for. Reads the files that they name, other than keys and kubeconfigs."""
+def read_options(given: GivenFlags, policy: bytes | None = None) -> RunOptions:
+    """The settings that these flags stand for. Reads the files that they name, other than keys and kubeconfigs.
+    `policy` is the Policy that was found in the ConfigMap which they name."""
 
     def value(name: str) -> Any:
         return given[name] if name in given else FLAGS_BY_NAME[name].default
 
     _check_refused(given)
-    gates, gate_warnings = read_gates(value("feature-gates"))
+    older_gates, gates_of_today = split_gates(value("feature-gates"), emulated_generation(given))
+    gates, gate_warnings = read_gates(gates_of_today)
+    scheduler = effective_scheduler(given, policy, older_gates)
     logs = _log_settings(value)
     served, metrics = _checked(value)
     return RunOptions(
-        configuration=effective_configuration(given),
+        configuration=scheduler.configuration,
+        emulation=scheduler.emulation,
+        policy_config_map=policy_config_map(given) if policy is None else None,
         master=value("master"),
         context=value("context"),
         write_config_to=_path(value("write-config-to")),
@@ -60,6 +66,7 @@ def read_options(given: GivenFlags) -> RunOptions:
             *_warnings_without_effect(given),
             *serving.serving_warnings(value),
             *ignored_flags(given),
+            *scheduler.notes,
         ),
     )
 

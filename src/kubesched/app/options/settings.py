@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubesched.app.options.gates import FeatureGates
+from kubesched.app.options.older_scheduler import PolicyConfigMap
 from kubesched.app.serving.settings import ServingSettings
 from kubesched.config import (
     ClientConnectionConfiguration,
     KubeSchedulerConfiguration,
     LeaderElectionConfiguration,
 )
+from kubesched.config.older import Emulation
 
 _QPS_OF_ANY_CLIENT = 5.0
 _BURST_OF_ANY_CLIENT = 10
@@ -51,6 +53,10 @@ class RunOptions:
 
     configuration: KubeSchedulerConfiguration
     """The effective one: file or defaults, and the flags that override them."""
+    emulation: Emulation | None
+    """The older scheduler that decides in its place, if one was asked for."""
+    policy_config_map: PolicyConfigMap | None
+    """Where a Policy is still to be read from; the options are then to be read again with it."""
     master: str
     """Address of the API server; empty: as in the kubeconfig."""
     context: str

@@ -15,8 +15,10 @@ from typing import Any
 
 from kubesched.cluster import Cluster
 from kubesched.config import KubeSchedulerConfiguration
+from kubesched.config.older import Emulation
 from kubesched.engine.build import build_schedulers
 from kubesched.engine.select import ByName
+from kubesched.explanation.emulated import explain_as_of_then
 from kubesched.explanation.explain import COMPLETE_SEARCH, Explanation, NotExplainableError, explain_pending
 from kubesched.framework.registry import Registry
 from kubesched.model.core import Node, Pod
@@ -62,11 +64,17 @@ def capture(cluster: Cluster) -> ClusterCapture:
 
 
 def explain_captured(
-    known: ClusterCapture, key: PodKey, config: KubeSchedulerConfiguration, registry: Registry | None = None
+    known: ClusterCapture,
+    key: PodKey,
+    config: KubeSchedulerConfiguration,
+    registry: Registry | None = None,
+    emulation: Emulation | None = None,
 ) -> Explanation:
     """Raises `NotExplainableError` if the pod does not wait."""
     cluster = known.rebuilt()
     info = cluster.pending[key]
+    if emulation is not None:
+        return explain_as_of_then(cluster, info, emulation)
     schedulers = build_schedulers(cluster, config, ByName(), registry=registry, percentage=COMPLETE_SEARCH)
     scheduler = schedulers.get(info.spec.scheduler_name) or next(iter(schedulers.values()))
     return explain_pending(cluster, scheduler, info, config)
@@ -75,7 +83,14 @@ def explain_captured(
 class LiveExplainer:
     """One explanation at a time. Implements `PodExplainer`."""
 
-    def __init__(self, cluster: Cluster, config: KubeSchedulerConfiguration, registry: Registry | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: KubeSchedulerConfiguration,
+        registry: Registry | None = None,
+        emulation: Emulation | None = None,
+    ) -> None:
+        self._emulation = emulation
         self._cluster = cluster
         self._config = config
         self._registry = registry
@@ -89,7 +104,7 @@ class LiveExplainer:
             return await asyncio.to_thread(self._explained, known, key, as_text)
 
     def _explained(self, known: ClusterCapture, key: PodKey, as_text: bool) -> dict[str, Any] | str:
-        explanation = explain_captured(known, key, self._config, self._registry)
+        explanation = explain_captured(known, key, self._config, self._registry, self._emulation)
         return str(explanation) if as_text else explanation.report()
 
 

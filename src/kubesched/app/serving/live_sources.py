@@ -14,6 +14,7 @@ from kubesched.app.serving.pages.cache_report import cache_report
 from kubesched.app.serving.pages.queue_report import queue_report
 from kubesched.app.serving.sources import MetricChoice, Sources, everything
 from kubesched.config import KubeSchedulerConfiguration, to_manifest
+from kubesched.config.older import Emulation
 from kubesched.engine.loop import SchedulingLoop
 from kubesched.engine.metrics.collect import collect
 from kubesched.framework.registry import Registry
@@ -36,6 +37,8 @@ class Surroundings:
     is_leader: Callable[[], bool] = lambda: True
     shown: MetricChoice = everything
     registry: Registry | None = None
+    emulation: Emulation | None = None
+    """The older scheduler that decides, if one does."""
 
 
 def live_sources(loop: SchedulingLoop, config: KubeSchedulerConfiguration, around: Surroundings) -> Sources:
@@ -51,5 +54,5 @@ def live_sources(loop: SchedulingLoop, config: KubeSchedulerConfiguration, aroun
         flags=lambda: around.flags,
         queue=lambda: queue_report(loop.queue, around.now_s()),
         cache=lambda compares: cache_report(loop.cluster, around.informed() if compares else None),
-        explain=LiveExplainer(loop.cluster, config, around.registry),
+        explain=LiveExplainer(loop.cluster, config, around.registry, around.emulation),
     )

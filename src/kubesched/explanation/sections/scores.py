@@ -24,7 +24,8 @@ def fitting_nodes(explanation: Explanation, style: Style) -> list[str]:
     order = sorted(range(len(names)), key=lambda position: (-int(scored.total[position]), names[position]))
     shown = order[: style.most(SHOWN)]
     weights = ", ".join(f"{scores.plugin} x{scores.weight}" for scores in scored.by_plugin if scores.weight != 1)
-    lines = ["Nodes that fit, best first (scores are 0 to 100, times the plugin's weight)"]
+    top = explanation.highest_score
+    lines = [f"Nodes that fit, best first (scores are 0 to {top}, times the plugin's weight)"]
     lines.extend(
         score_table(
             ["NODE", "TOTAL", *(scores.plugin for scores in scored.by_plugin)],

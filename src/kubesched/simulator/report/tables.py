@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubesched.expansion.pod_states import POD_PENDING, READY
 from kubesched.model.core import Node, Pod
 from kubesched.model.requests import CPU, MEMORY, PODS
-from kubesched.simulator.expansion.pod_states import POD_PENDING, READY
 from kubesched.simulator.ledger import PodRecord
 from kubesched.simulator.tables.column_table import Cell, ColumnKind, ColumnTable
 from kubesched.simulator.utilisation import NodeUsage

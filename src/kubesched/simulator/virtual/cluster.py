@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.engine.loop import SchedulingLoop
+from kubesched.expansion.names import NameSource
 from kubesched.model.core import Node
 from kubesched.model.manifests import KINDS
 from kubesched.model.meta import KubeObject
-from kubesched.simulator.expansion.names import NameSource
 from kubesched.simulator.ledger import PodLedger
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.utilisation import UtilisationMeter

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from kubesched.expansion.names import NameSource
 from kubesched.framework.effects import Done, Failed
 from kubesched.model.core import Pod, PodExtendedResourceClaimStatus
 from kubesched.model.meta import KubeObject, PodKey
@@ -20,7 +21,6 @@ from kubesched.plugins.dynamic_resources.effects import (
     RemoveReservation,
     UpdateClaimStatus,
 )
-from kubesched.simulator.expansion.names import NameSource
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.store import ClusterStore
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kubesched.engine.loop import SchedulingLoop
+from kubesched.expansion.pod_states import with_condition
 from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, PatchPodStatus, RecordEvent
 from kubesched.model.core import Pod, PodCondition
 from kubesched.model.meta import PodKey
@@ -15,7 +16,6 @@ from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.model.volume_claims import BOUND_BY_CONTROLLER_ANNOTATION, SELECTED_NODE_ANNOTATION
 from kubesched.plugins.dynamic_resources.effects import RecordPodEvent
 from kubesched.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
-from kubesched.simulator.expansion.pod_states import with_condition
 from kubesched.simulator.ledger import PodLedger
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions

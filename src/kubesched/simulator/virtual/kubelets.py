@@ -10,21 +10,14 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from kubesched.config.durations import Duration, DurationError
+from kubesched.expansion.pod_runs import duration_s, fails
+from kubesched.expansion.pod_states import POD_FAILED, POD_RUNNING, POD_SUCCEEDED, READY, with_condition
 from kubesched.model.core import Pod, PodCondition
-from kubesched.model.meta import KubeObject, ObjectMeta
+from kubesched.model.meta import KubeObject
 from kubesched.model.times import InstantError, parse_instant, print_instant
-from kubesched.simulator.expansion.pod_states import POD_FAILED, POD_RUNNING, POD_SUCCEEDED, READY, with_condition
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions, ends_at_s
 from kubesched.simulator.virtual.store import ClusterStore
-
-DURATION_ANNOTATION = "kubesched.dev/duration"
-RESULT_ANNOTATION = "kubesched.dev/result"
-
-
-class AnnotationError(ValueError):
-    """An annotation of ours cannot be understood."""
 
 
 class Kubelets:
@@ -98,28 +91,6 @@ class Kubelets:
     def _terminate(self, pod: Pod) -> None:
         if pod.is_terminating:
             self._deletions.finish(pod)
-
-
-def duration_s(metadata: ObjectMeta) -> float | None:
-    """How long a pod with this metadata runs; None for ever. Raises AnnotationError."""
-    text = (metadata.annotations or {}).get(DURATION_ANNOTATION)
-    if text is None:
-        return None
-    try:
-        found = Duration.parse(text).seconds
-    except DurationError as mistake:
-        raise AnnotationError(f"{DURATION_ANNOTATION}: {mistake}") from None
-    if found < 0:
-        raise AnnotationError(f'{DURATION_ANNOTATION}: "{text}" is negative')
-    return found
-
-
-def fails(metadata: ObjectMeta) -> bool:
-    """Whether a pod with this metadata ends in failure. Raises AnnotationError."""
-    text = (metadata.annotations or {}).get(RESULT_ANNOTATION, POD_SUCCEEDED)
-    if text not in (POD_SUCCEEDED, POD_FAILED):
-        raise AnnotationError(f'{RESULT_ANNOTATION}: "{text}" is neither {POD_SUCCEEDED} nor {POD_FAILED}')
-    return text == POD_FAILED
 
 
 def _started_s(pod: Pod, now_s: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kubesched.expansion.pod_claims import needs_claims
 from kubesched.model.apps import ReplicaSet, StatefulSet
 from kubesched.model.core import Node, Pod, ReplicationController
 from kubesched.model.meta import KubeObject
@@ -12,7 +13,6 @@ from kubesched.model.resource import ResourceClaimTemplate
 from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.model.volume_claims import is_fully_bound
 from kubesched.model.workloads import CronJob, DaemonSet, Deployment, Job
-from kubesched.simulator.expansion.pod_claims import needs_claims
 from kubesched.simulator.virtual.store import ClusterStore
 
 MAKES_PODS: tuple[type[KubeObject], ...] = (

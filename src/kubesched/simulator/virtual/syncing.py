@@ -5,6 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kubesched.expansion.actions import Plan
+from kubesched.expansion.budgets import sync_budget
+from kubesched.expansion.cron_jobs import sync_cron_job
+from kubesched.expansion.daemon_sets import sync_daemon_set
+from kubesched.expansion.deployments import sync_deployment
+from kubesched.expansion.job_failures import JobFailures
+from kubesched.expansion.jobs import sync_job
+from kubesched.expansion.names import NameSource
+from kubesched.expansion.pod_claims import sync_pod_claims
+from kubesched.expansion.replicas import n_wanted, sync_replicas
+from kubesched.expansion.revisions import Revisions
+from kubesched.expansion.stateful_sets import sync_stateful_set
+from kubesched.expansion.volume_claims import StorageState, sync_claim, sync_volume
 from kubesched.model.apps import ReplicaSet, StatefulSet
 from kubesched.model.core import Node, Pod, ReplicationController
 from kubesched.model.meta import KubeObject, OwnerReference, controller_of
@@ -13,19 +26,6 @@ from kubesched.model.resource import ResourceClaimTemplate
 from kubesched.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.model.times import parse_instant
 from kubesched.model.workloads import CronJob, DaemonSet, Deployment, Job
-from kubesched.simulator.expansion.actions import Plan
-from kubesched.simulator.expansion.budgets import sync_budget
-from kubesched.simulator.expansion.cron_jobs import sync_cron_job
-from kubesched.simulator.expansion.daemon_sets import sync_daemon_set
-from kubesched.simulator.expansion.deployments import sync_deployment
-from kubesched.simulator.expansion.job_failures import JobFailures
-from kubesched.simulator.expansion.jobs import sync_job
-from kubesched.simulator.expansion.names import NameSource
-from kubesched.simulator.expansion.pod_claims import sync_pod_claims
-from kubesched.simulator.expansion.replicas import n_wanted, sync_replicas
-from kubesched.simulator.expansion.revisions import Revisions
-from kubesched.simulator.expansion.stateful_sets import sync_stateful_set
-from kubesched.simulator.expansion.volume_claims import StorageState, sync_claim, sync_volume
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.store import ClusterStore
 

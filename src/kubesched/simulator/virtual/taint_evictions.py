@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from kubesched.model.core import Node, Pod, Taint, Toleration
+from kubesched.expansion.taint_tolerance import driving_taints, tolerated_for_s
+from kubesched.model.core import Node, Pod
 from kubesched.model.meta import KubeObject
-from kubesched.model.taints import NO_EXECUTE, tolerates
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions
 from kubesched.simulator.virtual.store import ClusterStore
@@ -24,20 +22,20 @@ class TaintEvictions:
     def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
         if isinstance(after, Node):
             old = before if isinstance(before, Node) else None
-            if _driving(after) != (() if old is None else _driving(old)):
+            if driving_taints(after) != (() if old is None else driving_taints(old)):
                 for pod in self._store.pods_on(after.name):
                     self._consider(pod, after)
         elif isinstance(after, Pod) and after.spec.node_name and not after.is_terminal:
             was_there = isinstance(before, Pod) and bool(before.spec.node_name)
             node = None if was_there else self._store.find(Node, after.spec.node_name)
-            if node is not None and _driving(node):
+            if node is not None and driving_taints(node):
                 self._consider(after, node)
         elif isinstance(before, Pod) and after is None:
             self._deadlines_s.pop(before.metadata.uid, None)
 
     def _consider(self, pod: Pod, node: Node) -> None:
         uid = pod.metadata.uid
-        for_s = tolerated_for_s(pod.spec.tolerations or (), _driving(node))
+        for_s = tolerated_for_s(pod.spec.tolerations or (), driving_taints(node))
         if for_s is None:
             self._deadlines_s.pop(uid, None)
             return
@@ -45,7 +43,7 @@ class TaintEvictions:
         if self._deadlines_s.get(uid, deadline_s + 1) <= deadline_s:
             return  # another taint drives it out sooner
         self._deadlines_s[uid] = deadline_s
-        taints = ", ".join(dict.fromkeys(taint.key for taint in _driving(node)))
+        taints = ", ".join(dict.fromkeys(taint.key for taint in driving_taints(node)))
 
         def drive_out() -> None:
             if self._deadlines_s.get(uid) == deadline_s:
@@ -53,20 +51,3 @@ class TaintEvictions:
                 self._deletions.delete(pod, f"driven out of {node.name} by taint {taints}")
 
         self._clock.at(deadline_s, drive_out)
-
-
-def tolerated_for_s(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> float | None:
-    """How long a pod stays on a node with these taints; None for good."""
-    known = tuple(tolerations)
-    spans: list[float] = []
-    for taint in taints:
-        covering = [toleration for toleration in known if tolerates(toleration, taint)]
-        if not covering:
-            return 0.0
-        limits = (toleration.toleration_seconds for toleration in covering)
-        spans.extend(max(0.0, seconds) for seconds in limits if seconds is not None)
-    return min(spans, default=None)
-
-
-def _driving(node: Node) -> tuple[Taint, ...]:
-    return tuple(taint for taint in node.spec.taints or () if taint.effect == NO_EXECUTE)

@@ -1,0 +1,1 @@
+"""The HTTP side: paths, login, encodings, errors. Begin with ``app.py``."""

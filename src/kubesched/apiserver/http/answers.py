@@ -1,0 +1,99 @@
+"""Stored objects into answers: the object, a list, metadata only, a table; as JSON or YAML.
+
+JSON of plain objects is put together from stored bytes without decoding them. ``app.py`` chooses by ``negotiation.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import yaml
+from aiohttp import web
+
+from kubesched.apiserver.errors import StatusError
+from kubesched.apiserver.http import tables
+from kubesched.apiserver.http.negotiation import JSON, YAML, Wanted, choose
+from kubesched.apiserver.kinds.kind import ServedResource
+from kubesched.apiserver.storage.store import Stored
+from kubesched.apiserver.verbs import writing
+from kubesched.apiserver.verbs.read import ListPage
+
+_encode = msgspec.json.Encoder().encode
+
+
+def raw_object(resource: ServedResource, stored: Stored) -> bytes:
+    """The object as JSON with kind and apiVersion, in this resource's version."""
+    raw = stored.raw if resource.from_stored is None else _encode(writing.load(resource, stored))
+    head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}"'.encode()
+    return head + b"," + raw[1:] if len(raw) > 2 else head + b"}"
+
+
+def raw_item(resource: ServedResource, stored: Stored) -> bytes:
+    """The object as an item of a list: only custom resources repeat their kind there."""
+    if resource.is_custom:
+        return raw_object(resource, stored)
+    return stored.raw if resource.from_stored is None else _encode(writing.load(resource, stored))
+
+
+def object_body(resource: ServedResource, stored: Stored, wanted: Wanted, include: str) -> bytes:
+    """One object in the wanted form, as JSON."""
+    if not wanted.transform:
+        return raw_object(resource, stored)
+    obj = writing.load(resource, stored)
+    if wanted.transform == "Table":
+        metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+        return _encode(tables.table(resource, [obj], metadata, include, wanted.version))
+    return _encode(tables.partial_metadata(obj, wanted.version))
+
+
+def list_metadata(page: ListPage, is_custom: bool) -> dict[str, Any]:
+    """Of a list; those of custom resources always have a continue token, if only an empty one."""
+    metadata: dict[str, Any] = {"resourceVersion": str(page.revision)}
+    if page.token or is_custom:
+        metadata["continue"] = page.token
+    if page.remaining is not None:
+        metadata["remainingItemCount"] = page.remaining
+    return metadata
+
+
+def list_body(resource: ServedResource, page: ListPage, wanted: Wanted, include: str) -> bytes:
+    """A list in the wanted form, as JSON."""
+    metadata = list_metadata(page, resource.is_custom and wanted.transform != "Table")
+    if not wanted.transform:
+        head = f'{{"kind":"{resource.list_kind}","apiVersion":"{resource.api_version}","metadata":'.encode()
+        items = b",".join([raw_item(resource, stored) for stored in page.items])
+        return b"".join((head, _encode(metadata), b',"items":[', items, b"]}\n"))
+    objects = [writing.load(resource, stored) for stored in page.items]
+    if wanted.transform == "Table":
+        return _encode(tables.table(resource, objects, metadata, include, wanted.version))
+    items_json = [tables.partial_metadata(obj, wanted.version) for obj in objects]
+    kind = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{wanted.version}"}
+    return _encode({**kind, "metadata": metadata, "items": items_json})
+
+
+def respond(body: bytes, wanted: Wanted, status: int = 200, warnings: list[str] | None = None) -> web.Response:
+    """The response for a JSON body, turned into YAML where wanted."""
+    if wanted.media_type == YAML:
+        body = yaml.safe_dump(msgspec.json.decode(body), default_flow_style=False, allow_unicode=True).encode()
+    response = web.Response(body=body, status=status, content_type=wanted.media_type)
+    add_warnings(response, warnings or [])
+    return response
+
+
+def add_warnings(response: web.StreamResponse, warnings: list[str]) -> None:
+    for text in dict.fromkeys(warnings):
+        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+        response.headers.add("Warning", '299 - "' + "".join(c if c.isprintable() else " " for c in quoted) + '"')
+
+
+def error_response(error: StatusError, accept: str, warnings: list[str] | None = None) -> web.Response:
+    """A refusal in the form that the client reads."""
+    try:
+        media_type = choose(accept).media_type
+    except StatusError:
+        media_type = JSON
+    response = respond(_encode(error.status()), Wanted(media_type), error.code, warnings)
+    if (error.details or {}).get("retryAfterSeconds"):
+        response.headers["Retry-After"] = str((error.details or {})["retryAfterSeconds"])
+    return response

@@ -1,0 +1,135 @@
+"""The HTTP application: every request through login, impersonation and authorization to the verb it names.
+
+Promises an answer to anything: what is wrong is refused with a Kubernetes Status, never with a bare traceback.
+``paths.py`` reads the path, ``resources.py`` serves resources, ``discovery.py`` and ``health.py`` the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from kubesched.apiserver.api import Api
+from kubesched.apiserver.errors import StatusError
+from kubesched.apiserver.http import discovery, health
+from kubesched.apiserver.http.answers import error_response
+from kubesched.apiserver.http.authentication import TokenAuthenticator, impersonated
+from kubesched.apiserver.http.paths import RequestPath, read_path
+from kubesched.apiserver.http.resources import ResourceHandler
+from kubesched.apiserver.storage.store import StoreFailedError
+from kubesched.apiserver.verbs.authorization import Action, RbacAuthorizer
+from kubesched.apiserver.verbs.request import RequestUser
+from kubesched.apiserver.verbs.reviews import Reviews
+from kubesched.apiserver.verbs.service_tokens import ServiceTokens
+
+_log = logging.getLogger(__name__)
+
+MOST_BODY_BYTES = 3 * 1024 * 1024
+"""As the real server: larger bodies are refused with 413."""
+
+_FALSE = ("false", "0")
+
+
+@dataclass
+class HttpApp:
+    """The application of one server."""
+
+    api: Api
+    authenticator: TokenAuthenticator
+    service_tokens: ServiceTokens
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.authorizer = RbacAuthorizer(self.api)
+        reviews = Reviews(self.api, self.authorizer, self.service_tokens, self.authenticator.user_of_token)
+        self.resources = ResourceHandler(self.api, reviews, self.stopping)
+        self.discovery = discovery.Discovery(self.api)
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answers one request, whatever happens."""
+        accept = request.headers.get("Accept", "")
+        warnings: list[str] = []
+        try:
+            return await self._answer(request, warnings)
+        except StatusError as error:
+            return error_response(_blamed_on_client(error), accept, warnings)
+        except StoreFailedError as error:
+            return error_response(StatusError(503, "ServiceUnavailable", str(error)), accept)
+        except web.HTTPRequestEntityTooLarge:
+            return error_response(_too_large(), accept)
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the last line of defence: tell the client, keep serving
+            _log.exception("request failed: %s %s", request.method, request.path)
+            return error_response(StatusError(500, "InternalError", f"Internal error occurred: {error}"), accept)
+
+    async def _answer(self, request: web.BaseRequest, warnings: list[str]) -> web.StreamResponse:
+        user = self.authenticator.user_of(request)
+        path = read_path(request.path, request.method, _asks_watch(request))
+        user = self._impersonate(request, user)
+        self._authorize(user, path)
+        if path.is_resource:
+            return await self.resources.handle(request, path, user, warnings)
+        answer = health.answer(request) or self.discovery.answer(request)
+        if answer is not None:
+            return answer
+        return web.Response(text="404 page not found\n", status=404)
+
+    def _impersonate(self, request: web.BaseRequest, user: RequestUser) -> RequestUser:
+        groups = request.headers.getall("Impersonate-Group", [])
+        wanted = impersonated(request.headers, groups)
+        if wanted is None:
+            return user
+        actions = [("users", wanted.name), *(("groups", group) for group in groups)]
+        for resource, name in actions:
+            if name.startswith("system:serviceaccount:") and resource == "users" and name.count(":") == 3:
+                _, _, namespace, account = name.split(":")
+                action = Action("impersonate", "", "serviceaccounts", namespace=namespace, name=account)
+            else:
+                action = Action("impersonate", "", resource, name=name)
+            self._require(user, action)
+        return wanted
+
+    def _authorize(self, user: RequestUser, path: RequestPath) -> None:
+        if not path.is_resource:
+            self._require(user, Action(path.verb, path=path.path))
+            return
+        action = Action(path.verb, path.group, path.plural, path.subresource, path.namespace, path.name)
+        self._require(user, action)
+
+    def _require(self, user: RequestUser, action: Action) -> None:
+        if not self.authorizer.decide(user, action).allowed:
+            raise _forbidden(user, action)
+
+
+def _asks_watch(request: web.BaseRequest) -> bool:
+    return "watch" in request.query and request.query["watch"].lower() not in _FALSE
+
+
+def _blamed_on_client(error: StatusError) -> StatusError:
+    """The real server answers some mistakes of clients with 500; here 500 means that the server failed."""
+    return StatusError(400, "BadRequest", error.message, error.details) if error.code == 500 else error
+
+
+def _too_large() -> StatusError:
+    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MOST_BODY_BYTES}")
+
+
+def _forbidden(user: RequestUser, action: Action) -> StatusError:
+    if action.path:
+        message = f'forbidden: User "{user.name}" cannot {action.verb} path "{action.path}"'
+        return StatusError(403, "Forbidden", message, {})
+    resource = f"{action.resource}.{action.group}" if action.group else action.resource
+    subject = f'{resource} "{action.name}"' if action.name else resource
+    where = f'in the namespace "{action.namespace}"' if action.namespace else "at the cluster scope"
+    message = (
+        f'{subject} is forbidden: User "{user.name}" cannot {action.verb} resource "{action.full_resource}" '
+        f'in API group "{action.group}" {where}'
+    )
+    details = {"name": action.name} if action.name else {}
+    if action.group:
+        details["group"] = action.group
+    return StatusError(403, "Forbidden", message, {**details, "kind": action.resource})

@@ -1,0 +1,102 @@
+"""Who asks: bearer tokens, client certificates, service accounts' tokens, and impersonation.
+
+Promises the real server's answers: a token that is not known is 401, none at all is ``system:anonymous`` (which may
+read health and version only). ``authorization.py`` decides what the user may do.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ssl
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from kubesched.apiserver.errors import StatusError, bad_request
+from kubesched.apiserver.verbs.request import RequestUser
+from kubesched.apiserver.verbs.service_tokens import ServiceTokens
+
+ANONYMOUS = RequestUser("system:anonymous", ("system:unauthenticated",))
+ADMIN = RequestUser("admin", ("system:masters", "system:authenticated"), "admin")
+
+
+def unauthorized() -> StatusError:
+    return StatusError(401, "Unauthorized", "Unauthorized")
+
+
+class TokenAuthenticator:
+    """Knows the administrator's token and checks those of service accounts."""
+
+    def __init__(self, token: str, service_tokens: ServiceTokens) -> None:
+        self._token = token.encode()
+        self._service_tokens = service_tokens
+
+    def user_of(self, request: web.BaseRequest) -> RequestUser:
+        """The user of the connection or of the token. Raises 401 for a wrong token."""
+        certificate = _client_certificate(request)
+        if certificate is not None:
+            return certificate
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            return ANONYMOUS
+        user = self.user_of_token(token)
+        if user is None:
+            raise unauthorized()
+        return user
+
+    def user_of_token(self, token: str) -> RequestUser | None:
+        if hmac.compare_digest(token.encode(), self._token):
+            return ADMIN
+        return self._service_tokens.user_of(token)
+
+
+def _client_certificate(request: web.BaseRequest) -> RequestUser | None:
+    """The subject of a certificate that our authority signed: the common name is the user, the organizations are the
+    groups.
+    """
+    connection = request.transport.get_extra_info("ssl_object") if request.transport else None
+    if not isinstance(connection, ssl.SSLObject | ssl.SSLSocket):
+        return None
+    certificate: Mapping[str, Any] | None = connection.getpeercert()
+    if not certificate:
+        return None
+    pairs = [pair for name in certificate.get("subject", ()) for pair in name]
+    names = [value for key, value in pairs if key == "commonName"]
+    groups = [value for key, value in pairs if key == "organizationName"]
+    return RequestUser(names[0], (*groups, "system:authenticated")) if names else None
+
+
+def impersonated(headers: Mapping[str, str], all_groups: list[str]) -> RequestUser | None:
+    """The user that the headers ask to be, if any."""
+    name = headers.get("Impersonate-User", "")
+    if not name and not all_groups and "Impersonate-Uid" not in headers:
+        return None
+    extra: dict[str, list[str]] = {}
+    for header, value in headers.items():
+        if header.lower().startswith("impersonate-extra-"):
+            extra.setdefault(unquote(header[len("impersonate-extra-") :].lower()), []).append(value)
+    uid = headers.get("Impersonate-Uid", "")
+    if not name:
+        raise _without_name(all_groups, uid)
+    return RequestUser(name, _groups_of(name, all_groups), uid, extra)
+
+
+def _groups_of(name: str, asked: list[str]) -> tuple[str, ...]:
+    """The groups asked for, and those that every user of this sort has."""
+    groups = list(asked)
+    if not groups and name.startswith("system:serviceaccount:") and name.count(":") == 3:
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{name.split(':')[2]}"]
+    if name == "system:anonymous":
+        return (*groups, "system:unauthenticated")
+    if "system:authenticated" not in groups and "system:unauthenticated" not in groups:
+        groups.append("system:authenticated")
+    return tuple(groups)
+
+
+def _without_name(groups: list[str], uid: str) -> StatusError:
+    listed = "[]string{" + ", ".join(f'"{group}"' for group in groups) + "}" if groups else "[]string(nil)"
+    user = f'&user.DefaultInfo{{Name:"", UID:"{uid}", Groups:{listed}, Extra:map[string][]string(nil)}}'
+    return bad_request(f"requested {user} without impersonating a user name")

@@ -1,0 +1,116 @@
+"""One request on a resource with all that was found out about it, and the means to read its body and answer it.
+
+``resources.py`` and ``subresources.py`` make the decisions; here is only what they share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from kubesched.apiserver.api import Api
+from kubesched.apiserver.errors import StatusError, bad_request
+from kubesched.apiserver.http import answers
+from kubesched.apiserver.http.bodies import Body, read_body
+from kubesched.apiserver.http.json_errors import go_json_error
+from kubesched.apiserver.http.negotiation import Wanted
+from kubesched.apiserver.kinds.kind import DecodeError, Object
+from kubesched.apiserver.openapi.decoding import decode_object
+from kubesched.apiserver.openapi.struct_types import type_of_kind
+from kubesched.apiserver.storage.store import Stored
+from kubesched.apiserver.verbs.delete import DeleteOptions, delete_options
+from kubesched.apiserver.verbs.patch import APPLY_PATCH, PATCH_TYPES, read_apply_body
+from kubesched.apiserver.verbs.request import Query, RequestUser, Target, WriteOptions, write_options
+
+_SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
+
+
+@dataclass
+class Exchange:
+    """A request and its answer."""
+
+    api: Api
+    request: web.BaseRequest
+    target: Target
+    user: RequestUser
+    query: Query
+    wanted: Wanted
+    include: str
+    warnings: list[str]
+
+    def write_options(self, kind: str) -> WriteOptions:
+        options = write_options(self.query, self.user, self.request.headers.get("User-Agent", ""), kind)
+        options.warnings = self.warnings
+        return options
+
+    async def read_object(self, options: WriteOptions, kind: str = "", api_version: str = "") -> Body:
+        """The body as this resource's kind, or as the kind given."""
+        resource = self.target.resource
+        expected, version = kind or resource.kind, api_version or resource.api_version
+        data = await self.request.read()
+        looks_for_duplicates = options.field_validation != "Ignore" and not kind
+        body = read_body(data, self.request.headers.get("Content-Type", ""), expected, looks_for_duplicates)
+        self._check_kind(body, expected, version)
+        if kind:
+            _read_by_schema(body.obj, kind, version)
+        return body
+
+    def _check_kind(self, body: Body, kind: str, api_version: str) -> None:
+        found, version = body.kind or kind, body.api_version or api_version
+        if (found, version) == (kind, api_version):
+            return
+        short = version.rpartition("/")[2]
+        prefix = f'{found} in version "{short}" cannot be handled as a {kind}: '
+        known = any(k.kind == found and k.api_version == version and not k.is_custom for k in self.api.all_kinds())
+        if known and not self.target.resource.is_custom:
+            own = self.target.resource.group.partition(".")[0] or "core"
+            raise bad_request(f"{prefix}converting ({short}.{found}) to ({own}.{kind}): unknown conversion")
+        if self.target.resource.is_custom:
+            raise bad_request(
+                f"the API version in the data ({version}) does not match the expected API version ({api_version})"
+            )
+        raise bad_request(f'{prefix}no kind "{found}" is registered for version "{version}" {_SCHEME}')
+
+    async def read_patch(self) -> tuple[str, Any]:
+        """Media type and content of a patch."""
+        media_type = self.request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        if media_type not in PATCH_TYPES:
+            raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+        data = await self.request.read()
+        if media_type == APPLY_PATCH:
+            return media_type, read_apply_body(data)
+        try:
+            return media_type, msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise bad_request(f"error decoding patch: {go_json_error(data)}") from None
+
+    async def read_delete_options(self) -> DeleteOptions:
+        data = await self.request.read()
+        if not data:
+            return delete_options(self.query, {})
+        body = read_body(data, self.request.headers.get("Content-Type", ""), "DeleteOptions", False)
+        return delete_options(self.query, body.obj)
+
+    def answer(self, stored: Stored, status: int = 200) -> web.Response:
+        """A stored object in the wanted form."""
+        body = answers.object_body(self.target.resource, stored, self.wanted, self.include)
+        return answers.respond(body, self.wanted, status, self.warnings)
+
+    def answer_object(self, obj: dict[str, Any], kind: str, api_version: str, status: int = 200) -> web.Response:
+        """An object that is not of this resource's kind."""
+        body = msgspec.json.encode({"kind": kind, "apiVersion": api_version, **obj})
+        return answers.respond(body, self.wanted, status, self.warnings)
+
+
+def _read_by_schema(obj: Object, kind: str, api_version: str) -> None:
+    """Bodies of kinds that are no resources of their own: a wrong type is refused here."""
+    group, _, version = api_version.rpartition("/")
+    kind_type = type_of_kind(group, version, kind)
+    assert kind_type is not None, f"{api_version} {kind} has no schema"
+    try:
+        decode_object(obj, kind_type)
+    except DecodeError as error:
+        raise bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {error}') from None

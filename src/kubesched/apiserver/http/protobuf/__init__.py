@@ -1,0 +1,1 @@
+"""Kubernetes protobuf bodies into plain objects. Begin with ``envelope.py``."""

@@ -1,0 +1,58 @@
+"""The wire format of protobuf: a message as its numbered fields, nothing known of their meaning.
+
+``fields_of`` never reads beyond the data and refuses what is cut off. ``messages.py`` gives the fields their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+
+
+class ProtobufError(ValueError):
+    """The data are not the protobuf that they should be."""
+
+
+def fields_of(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Number and value of every field: an integer for varints, the bytes for all else."""
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        number, form = key >> 3, key & 7
+        if number == 0:
+            raise ProtobufError("proto: illegal tag 0")
+        if form == _VARINT:
+            value, at = _varint(data, at)
+            yield number, value
+            continue
+        if form == _BYTES:
+            length, at = _varint(data, at)
+        elif form in (_FIXED64, _FIXED32):
+            length = 8 if form == _FIXED64 else 4
+        else:
+            raise ProtobufError(f"proto: wrong wireType = {form}")
+        if at + length > len(data):
+            raise ProtobufError("unexpected EOF")
+        yield number, data[at : at + length]
+        at += length
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(data):
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise ProtobufError("proto: integer overflow")
+    raise ProtobufError("unexpected EOF")
+
+
+def signed(value: int) -> int:
+    """A varint as the signed 64-bit integer it stands for."""
+    value &= (1 << 64) - 1
+    return value - (1 << 64) if value >= 1 << 63 else value

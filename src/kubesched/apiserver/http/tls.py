@@ -1,0 +1,144 @@
+"""Keys and certificates of the server: an authority of its own, and what it signs, kept in files only the owner can
+read.
+
+Made once per data directory and used again after a restart, so that kubeconfigs stay valid; a server without a
+directory makes new ones.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import secrets
+import ssl
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+_VALID_FOR = timedelta(days=3650)
+_FILES = {"ca_pem": "ca.crt", "certificate_pem": "server.crt", "key_pem": "server.key", "signing_pem": "tokens.key"}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerIdentity:
+    """All that proves who this server is, and the administrator's token."""
+
+    ca_pem: bytes
+    certificate_pem: bytes
+    key_pem: bytes
+    signing_pem: bytes
+    token: str
+
+    def signing_key(self) -> ec.EllipticCurvePrivateKey:
+        """The key for service accounts' tokens."""
+        key = serialization.load_pem_private_key(self.signing_pem, None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        return key
+
+    def ssl_context(self) -> ssl.SSLContext:
+        """For serving; client certificates of our authority are accepted, none is required."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=self.ca_pem.decode())
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.set_alpn_protocols(["http/1.1"])
+        with tempfile.TemporaryDirectory() as folder:
+            pair = Path(folder) / "pair.pem"
+            write_private(pair, self.key_pem + self.certificate_pem)
+            context.load_cert_chain(pair)
+        return context
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Writes a file that only the owner can read, at once or not at all."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def load_or_create(folder: Path | None, address: str) -> ServerIdentity:
+    """The identity kept in the folder; a new one when there is none, or no folder."""
+    if folder is None:
+        return create(address)
+    token_file = folder / "admin.token"
+    files = {name: folder / file for name, file in _FILES.items()}
+    if token_file.exists() and all(file.exists() for file in files.values()):
+        contents = {name: file.read_bytes() for name, file in files.items()}
+        return ServerIdentity(**contents, token=token_file.read_text().strip())
+    identity = create(address)
+    for name, file in files.items():
+        write_private(file, getattr(identity, name))
+    write_private(token_file, identity.token.encode())
+    return identity
+
+
+def create(address: str) -> ServerIdentity:
+    """A new authority, server certificate, signing key and token."""
+    ca_key, server_key, signing = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
+    ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubesched-ca")])
+    ca = _certificate(ca_name, ca_name, ca_key, ca_key, is_ca=True, names=[])
+    server_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")])
+    server = _certificate(server_name, ca_name, server_key, ca_key, is_ca=False, names=_alternative_names(address))
+    pem = serialization.Encoding.PEM
+    return ServerIdentity(
+        ca.public_bytes(pem),
+        server.public_bytes(pem),
+        _key_pem(server_key),
+        _key_pem(signing),
+        secrets.token_urlsafe(32),
+    )
+
+
+def _alternative_names(address: str) -> list[x509.GeneralName]:
+    hosts = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+    names: list[x509.GeneralName] = [x509.DNSName(name) for name in hosts]
+    for text in dict.fromkeys(("127.0.0.1", "::1", address)):
+        try:
+            names.append(x509.IPAddress(ipaddress.ip_address(text)))
+        except ValueError:
+            names.append(x509.DNSName(text))
+    return names
+
+
+def _certificate(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    signer: ec.EllipticCurvePrivateKey,
+    is_ca: bool,
+    names: list[x509.GeneralName],
+) -> x509.Certificate:
+    now = datetime.now(UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + _VALID_FOR)
+        .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+    )
+    if is_ca:
+        usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
+        builder = builder.add_extension(usage, critical=True)
+    else:
+        builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return builder.sign(signer, hashes.SHA256())
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

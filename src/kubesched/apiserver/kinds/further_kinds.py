@@ -1,0 +1,296 @@
+"""Kinds with few rules of their own.
+
+Limit ranges, quotas, network policies, autoscalers, claims for devices, pod templates.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from kubesched.apiserver.kinds.kind import Object, TableColumn
+from kubesched.apiserver.kinds.name_syntax import path_segment_mistakes
+from kubesched.apiserver.kinds.pods.defaults import set_template_defaults
+from kubesched.apiserver.kinds.serving import KindRules
+from kubesched.apiserver.kinds.table_columns import (
+    AGE,
+    CONTAINERS_TEXT,
+    DEFAULT_COLUMNS,
+    IMAGES_TEXT,
+    NAME,
+    PLAIN,
+    described,
+    dig,
+    print_labels,
+    print_selector,
+)
+
+_HPA = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler"
+_DEFAULT_CPU_PERCENT = 80
+_REQUEST_TEXT = "Request represents a minimum amount of cpu/memory that a container may consume."
+_LIMIT_TEXT = (
+    "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node."
+)
+_CLASS_TEXT = "The name of the IngressClass resource that should be used for additional configuration"
+
+
+def _set_limit_defaults(obj: Object) -> None:
+    for item in obj["spec"].get("limits") or []:
+        if item.get("type") != "Container":
+            continue
+        default = {**item.get("max", {}), **item.get("default", {})}
+        request = {**item.get("min", {}), **default, **item.get("defaultRequest", {})}
+        if default:
+            item["default"] = default
+        if request:
+            item["defaultRequest"] = request
+
+
+def _set_policy_defaults(obj: Object) -> None:
+    spec = obj["spec"]
+    if not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+    for sort in ("ingress", "egress"):
+        for rule in spec.get(sort, []):
+            for port in rule.get("ports", []):
+                port.setdefault("protocol", "TCP")
+
+
+def _set_autoscaler_defaults(obj: Object) -> None:
+    spec = obj["spec"]
+    spec.setdefault("minReplicas", 1)
+    if "targetCPUUtilizationPercentage" in spec or "metrics" in spec:
+        return
+    target = {"type": "Utilization", "averageUtilization": _DEFAULT_CPU_PERCENT}
+    spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+
+
+def _set_old_autoscaler_defaults(obj: Object) -> None:
+    obj["spec"].setdefault("minReplicas", 1)
+    obj["spec"].setdefault("targetCPUUtilizationPercentage", _DEFAULT_CPU_PERCENT)
+
+
+def autoscaler_to_v2(obj: Object) -> Object:
+    """autoscaling/v1 to the stored form: the one CPU target becomes a metric."""
+    stored = copy.deepcopy(obj)
+    percent = stored["spec"].pop("targetCPUUtilizationPercentage", None)
+    if percent is not None:
+        target = {"type": "Utilization", "averageUtilization": percent}
+        stored["spec"]["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    current = stored["status"].pop("currentCPUUtilizationPercentage", None)
+    stored["status"]["currentMetrics"] = None
+    if current is not None:
+        reading = {"name": "cpu", "current": {"averageUtilization": current}}
+        stored["status"]["currentMetrics"] = [{"type": "Resource", "resource": reading}]
+    return stored
+
+
+def autoscaler_from_v2(obj: Object) -> Object:
+    """The stored form as autoscaling/v1, which knows only the CPU."""
+    old = copy.deepcopy(obj)
+    for metric in old["spec"].pop("metrics", []):
+        if metric.get("resource", {}).get("name") == "cpu":
+            old["spec"]["targetCPUUtilizationPercentage"] = metric["resource"]["target"].get("averageUtilization")
+    for metric in old["status"].pop("currentMetrics", None) or []:
+        if metric.get("resource", {}).get("name") == "cpu":
+            old["status"]["currentCPUUtilizationPercentage"] = metric["resource"]["current"].get("averageUtilization")
+    old["status"].setdefault("currentReplicas", 0)
+    old["status"].pop("conditions", None)
+    old["spec"].pop("behavior", None)
+    return old
+
+
+def _set_device_request_defaults(spec: Object) -> None:
+    for request in spec.get("devices", {}).get("requests") or []:
+        for one in (request.get("exactly"), *request.get("firstAvailable", [])):
+            if one is not None:
+                one.setdefault("allocationMode", "ExactCount")
+                if one["allocationMode"] == "ExactCount":
+                    one.setdefault("count", 1)
+
+
+def _claim_state(claim: Object) -> str:
+    status = claim.get("status", {})
+    is_deleted = bool(claim["metadata"].get("deletionTimestamp"))
+    states = ["deleted"] if is_deleted else []
+    if "allocation" not in status:
+        states += [] if is_deleted else ["pending"]
+    else:
+        states += ["allocated", "reserved"] if status.get("reservedFor") else ["allocated"]
+    return ",".join(states)
+
+
+def _target(obj: Object) -> str:
+    reference = obj["spec"].get("scaleTargetRef", {})
+    return f"{reference.get('kind', '')}/{reference.get('name', '')}"
+
+
+def _targets(obj: Object) -> str:
+    shown = []
+    for metric in obj["spec"].get("metrics", []):
+        resource = metric.get("resource", {})
+        percent = resource.get("target", {}).get("averageUtilization")
+        shown.append(f"{resource.get('name', 'unknown')}: <unknown>/{percent}%" if percent is not None else "<unknown>")
+    return ", ".join(shown) or "<none>"
+
+
+def _names(what: str) -> TableColumn:
+    label, text = {"name": ("Containers", CONTAINERS_TEXT), "image": ("Images", IMAGES_TEXT)}[what]
+    read = dig("template.spec.containers", [])
+    return TableColumn(label, lambda obj: ",".join(one.get(what, "") for one in read(obj)), description=text)
+
+
+def _set_pod_template_defaults(obj: Object) -> None:
+    set_template_defaults(obj["template"])
+
+
+def _controller(obj: Object) -> str:
+    for owner in obj["metadata"].get("ownerReferences", []):
+        if owner.get("controller"):
+            group = owner.get("apiVersion", "").rpartition("/")[0]
+            kind = owner.get("kind", "").lower() + (f".{group}" if group else "")
+            return f"{kind}/{owner.get('name', '')}"
+    return "<none>"
+
+
+def _quota(obj: Object, of_limits: bool) -> str:
+    used = dig("status.used", {})(obj)
+    chosen = sorted(name for name in dig("status.hard", {})(obj) if name.startswith("limits") == of_limits)
+    return ", ".join(f"{name}: {used.get(name, '0')}/{obj['status']['hard'][name]}" for name in chosen)
+
+
+def _parameters(obj: Object) -> str:
+    reference = dig("spec.parameters", None)(obj)
+    if reference is None:
+        return "<none>"
+    group = f".{reference['apiGroup']}" if reference.get("apiGroup") else ""
+    return f"{reference.get('kind', '')}{group}/{reference.get('name', '')}"
+
+
+def _hosts(obj: Object) -> str:
+    hosts = [rule["host"] for rule in obj["spec"].get("rules", []) if rule.get("host")]
+    return ",".join(hosts[:3]) + (f" + {len(hosts) - 3} more..." if len(hosts) > 3 else "") if hosts else "*"
+
+
+def _addresses(obj: Object) -> str:
+    entries = dig("status.loadBalancer.ingress", [])(obj)
+    return ",".join(entry.get("ip") or entry.get("hostname", "") for entry in entries)
+
+
+LIMIT_RANGE = KindRules(set_defaults=_set_limit_defaults, columns=DEFAULT_COLUMNS)
+NETWORK_POLICY = KindRules(
+    set_defaults=_set_policy_defaults,
+    columns=(
+        NAME,
+        described(
+            "Pod-Selector",
+            lambda obj: print_selector(obj["spec"].get("podSelector")),
+            "io.k8s.api.networking.v1.NetworkPolicySpec",
+            "podSelector",
+        ),
+        AGE,
+    ),
+)
+AUTOSCALER = KindRules(
+    set_defaults=_set_autoscaler_defaults,
+    columns=(
+        NAME,
+        described("Reference", _target, _HPA + "Spec", "scaleTargetRef"),
+        described("Targets", _targets, _HPA + "Spec", "metrics"),
+        described("MinPods", lambda obj: str(dig("spec.minReplicas", "<unset>")(obj)), _HPA + "Spec", "minReplicas"),
+        described("MaxPods", dig("spec.maxReplicas", 0), _HPA + "Spec", "maxReplicas"),
+        described("Replicas", dig("status.currentReplicas", 0), _HPA + "Status", "currentReplicas"),
+        AGE,
+    ),
+)
+OLD_AUTOSCALER = KindRules(set_defaults=_set_old_autoscaler_defaults, columns=AUTOSCALER.columns)
+POD_TEMPLATE = KindRules(
+    set_defaults=_set_pod_template_defaults,
+    columns=(
+        NAME,
+        _names("name"),
+        _names("image"),
+        TableColumn(
+            "Pod Labels",
+            lambda obj: print_labels(dig("template.metadata.labels", None)(obj)),
+            description="The labels for the pod template.",
+        ),
+    ),
+)
+RESOURCE_CLAIM = KindRules(
+    set_defaults=lambda obj: _set_device_request_defaults(obj["spec"]),
+    columns=(
+        NAME,
+        TableColumn(
+            "State", _claim_state, description="A summary of the current state (allocated, pending, reserved, etc.)."
+        ),
+        AGE,
+    ),
+)
+RESOURCE_CLAIM_TEMPLATE = KindRules(
+    set_defaults=lambda obj: _set_device_request_defaults(obj["spec"].get("spec", {})),
+    columns=(NAME, AGE),
+)
+RESOURCE_SLICE = KindRules(
+    columns=(
+        NAME,
+        described("Node", dig("spec.nodeName"), "io.k8s.api.resource.v1.ResourceSliceSpec", "nodeName"),
+        described("Driver", dig("spec.driver"), "io.k8s.api.resource.v1.ResourceSliceSpec", "driver"),
+        described("Pool", dig("spec.pool.name"), "io.k8s.api.resource.v1.ResourcePool", "name"),
+        AGE,
+    ),
+)
+FLOW = KindRules(name_rule=path_segment_mistakes, columns=DEFAULT_COLUMNS)
+DEVICE_CLASS = KindRules(columns=PLAIN)
+ATTRIBUTES_CLASS = KindRules(
+    columns=(
+        NAME,
+        described("DriverName", dig("driverName"), "io.k8s.api.storage.v1.VolumeAttributesClass", "driverName"),
+        AGE,
+    ),
+)
+QUOTA = KindRules(
+    columns=(
+        NAME,
+        TableColumn("Request", lambda obj: _quota(obj, of_limits=False), description=_REQUEST_TEXT),
+        TableColumn("Limit", lambda obj: _quota(obj, of_limits=True), description=_LIMIT_TEXT),
+        AGE,
+    ),
+)
+INGRESS_CLASS = KindRules(
+    columns=(
+        NAME,
+        TableColumn(
+            "Controller",
+            dig("spec.controller"),
+            description="Controller that is responsible for handling this class",
+        ),
+        TableColumn("Parameters", _parameters, description="A reference to a resource with additional parameters"),
+        AGE,
+    ),
+)
+INGRESS = KindRules(
+    columns=(
+        NAME,
+        TableColumn("Class", dig("spec.ingressClassName", "<none>"), description=_CLASS_TEXT),
+        TableColumn(
+            "Hosts", _hosts, description="Hosts that incoming requests are matched against before the ingress rule"
+        ),
+        TableColumn(
+            "Address", _addresses, description="Address is a list containing ingress points for the load-balancer"
+        ),
+        TableColumn(
+            "Ports",
+            lambda obj: "80, 443" if obj["spec"].get("tls") else "80",
+            description="Ports of TLS configurations that open",
+        ),
+        AGE,
+    ),
+)
+CONTROLLER_REVISION = KindRules(
+    columns=(
+        NAME,
+        TableColumn("Controller", _controller, description="Controller of the object"),
+        described("Revision", dig("revision", 0), "io.k8s.api.apps.v1.ControllerRevision", "revision"),
+        AGE,
+    ),
+)

@@ -1,0 +1,150 @@
+"""What the server knows of one kind it serves: names, rules on writing, columns of its table.
+
+A ServedResource promises: after ``prepare_create`` or ``prepare_update`` the object has every default of its kind,
+and ``validate`` then returns everything that is wrong with it, in the order of the real server. The verbs do what is
+the same for all kinds (names, uid, versions, generation, managed fields, timestamps). Read ``registry.py`` for the
+kinds served, ``verbs/`` for who calls this.
+
+How the verbs call it, for a create: ``decode`` → metadata → ``prepare_create`` → ``validate(new, None)``; for an
+update: ``decode`` → metadata taken over from ``old`` → ``prepare_update(new, old, ctx)`` → ``validate(new, old)``.
+``ctx.subresource`` is "" for the object itself. For "status" the verbs have already put back everything but
+``status`` and ``metadata``; for "" on a kind with a status subresource they have already put back ``status``.
+
+Objects come without ``kind`` and ``apiVersion`` (they are stored so; answers get them back). ``validate`` covers
+``metadata`` too: name rules, labels, annotations, finalizers, owners, and what may not change. Admission refusals
+(priority, runtime class, …) are raised from ``prepare_*`` as ``errors.forbidden`` and the like. Custom resources:
+``custom.served_resources(crd) -> list[ServedResource]``. Patches and managed fields as the verbs call them:
+``patching/json_patch.py: apply(obj, operations)``, ``merge_patch.py: apply(obj, patch)``, ``strategic.py: apply(obj,
+patch, resource)``, each returning the new object; ``patching/apply/: apply(live | None, applied, resource, manager,
+force, now, subresource)`` and ``record(new, old | None, resource, manager, subresource, now)`` (managedFields of
+other writes, in place).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Object = dict[str, Any]
+"""A Kubernetes object as decoded JSON, while it is being changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidField:
+    """One thing wrong with one field: ``message`` is complete ("Invalid value: 3: must be …"), ``reason`` is
+    FieldValueInvalid, …
+    """
+
+    reason: str
+    field: str
+    message: str
+
+
+class DecodeError(ValueError):
+    """The JSON cannot be read as this kind (a wrong type); the message is that of Go's decoder, without prefix."""
+
+
+class ObjectLookup(Protocol):
+    """Reads other objects as they are now; ``resource`` is written "pods" or "priorityclasses.scheduling.k8s.io"."""
+
+    def get(self, resource: str, namespace: str, name: str) -> Object | None: ...
+
+    def list(self, resource: str, namespace: str = "") -> Iterable[Object]: ...
+
+
+@dataclass(slots=True)
+class WriteContext:
+    """What a kind's rules may know of the request; ``warnings`` collects texts for Warning headers."""
+
+    lookup: ObjectLookup
+    now: str
+    user: str = ""
+    subresource: str = ""
+    dry_run: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """One column of the kind's table; ``value`` takes the object and gives a JSON value. Priority 0 is shown by
+    default, 1 with -o wide.
+    """
+
+    name: str
+    value: Callable[[Object], Any]
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+def _no_errors(*_: Any) -> list[InvalidField]:
+    return []
+
+
+def _no_unknown_fields(_: Object) -> list[str]:
+    return []
+
+
+def metadata_fields(obj: Object) -> dict[str, str]:
+    """The field selectors that every kind has."""
+    meta = obj.get("metadata", {})
+    return {"metadata.name": meta.get("name", ""), "metadata.namespace": meta.get("namespace", "")}
+
+
+@dataclass(frozen=True, eq=False)
+class ServedResource:
+    """One resource as served; the callables are the kind's rules, the flags its strategy in the real server."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: frozenset[str] = frozenset()
+    verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+    # decode: drops unknown fields in place and returns their paths ("spec.foo"); raises DecodeError on a wrong type
+    decode: Callable[[Object], list[str]] = _no_unknown_fields
+    prepare_create: Callable[[Object, WriteContext], None] = _nothing
+    prepare_update: Callable[[Object, Object, WriteContext], None] = _nothing
+    validate: Callable[[Object, Object | None], list[InvalidField]] = _no_errors
+    columns: tuple[TableColumn, ...] = ()
+    selectable_fields: Callable[[Object], Mapping[str, str]] = metadata_fields
+    tracks_generation: bool = (
+        False  # metadata.generation is 1 at create and rises when anything but metadata and status changes
+    )
+    unconditional_update: bool = True  # PUT without resourceVersion is allowed
+    create_on_update: bool = False  # PUT on a name that does not exist creates it
+    # other kinds that show the same stored objects (events.k8s.io/v1 Event is v1 Event): group/plural of the storage
+    stored_as: str = ""
+    to_stored: Callable[[Object], Object] | None = (
+        None  # this version's object -> the stored form (both without kind and apiVersion)
+    )
+    from_stored: Callable[[Object], Object] | None = None
+    is_custom: bool = False  # from a CustomResourceDefinition: list items carry kind and apiVersion
+
+    @property
+    def group_resource(self) -> str:
+        """As Kubernetes writes it: "pods", "deployments.apps"."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def list_kind(self) -> str:
+        return self.kind + "List"
+
+    @property
+    def storage_key(self) -> str:
+        """The table of the store where the objects lie."""
+        return self.stored_as or self.group_resource

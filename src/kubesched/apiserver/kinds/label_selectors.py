@@ -1,0 +1,84 @@
+"""What is wrong with label selectors and node selectors within objects, in the API server's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched.apiserver.kinds import field_errors as errors
+from kubesched.apiserver.kinds.kind import InvalidField, Object
+from kubesched.apiserver.kinds.metadata import label_errors
+from kubesched.apiserver.kinds.name_syntax import dns_subdomain_mistakes
+from kubesched.model.label_syntax import label_key_mistakes, label_value_mistakes
+
+_NEEDS_VALUES = "must be specified when `operator` is 'In' or 'NotIn'"
+_HAS_NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+
+
+def label_selector_errors(selector: Object | None, path: str) -> list[InvalidField]:
+    if selector is None:
+        return []
+    found = label_errors(selector.get("matchLabels", {}), f"{path}.matchLabels")
+    for position, one in enumerate(selector.get("matchExpressions", [])):
+        found += _requirement_errors(one, errors.index(f"{path}.matchExpressions", position), for_nodes=False)
+    return found
+
+
+def node_selector_errors(selector: Object, path: str) -> list[InvalidField]:
+    at = f"{path}.nodeSelectorTerms"
+    terms = selector.get("nodeSelectorTerms") or []
+    if not terms:
+        return [errors.required(at, "must have at least one node selector term")]
+    found: list[InvalidField] = []
+    for position, term in enumerate(terms):
+        found += node_term_errors(term, errors.index(at, position))
+    return found
+
+
+def node_term_errors(term: Object, path: str, check_values: bool = True) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    for position, one in enumerate(term.get("matchExpressions", [])):
+        at = errors.index(f"{path}.matchExpressions", position)
+        found += _requirement_errors(one, at, for_nodes=True, check_values=check_values)
+    for position, one in enumerate(term.get("matchFields", [])):
+        found += _field_requirement_errors(one, errors.index(f"{path}.matchFields", position))
+    return found
+
+
+def _requirement_errors(one: Object, path: str, for_nodes: bool, check_values: bool = True) -> list[InvalidField]:
+    values = one.get("values", [])
+    operator = one.get("operator", "")
+    found: list[InvalidField] = []
+    if operator in ("In", "NotIn"):
+        if not values:
+            found.append(errors.required(f"{path}.values", _NEEDS_VALUES))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            found.append(errors.forbidden(f"{path}.values", _HAS_NO_VALUES))
+    elif operator in ("Gt", "Lt") and for_nodes:
+        if len(values) != 1:
+            why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            found.append(errors.required(f"{path}.values", why))
+    else:
+        found.append(errors.invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    found += errors.all_invalid(f"{path}.key", one.get("key", ""), label_key_mistakes(one.get("key", "")))
+    if check_values:
+        for position, value in enumerate(values):
+            found += errors.all_invalid(errors.index(f"{path}.values", position), value, label_value_mistakes(value))
+    return found
+
+
+def _field_requirement_errors(one: Object, path: str) -> list[InvalidField]:
+    values: list[Any] = one.get("values", [])
+    found: list[InvalidField] = []
+    if one.get("operator") in ("In", "NotIn"):
+        if len(values) != 1:
+            why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+            found.append(errors.required(f"{path}.values", why))
+    else:
+        found.append(errors.invalid(f"{path}.operator", one.get("operator", ""), "not a valid selector operator"))
+    if one.get("key") != "metadata.name":
+        found.append(errors.invalid(f"{path}.key", one.get("key", ""), "not a valid field selector key"))
+        return found
+    for position, value in enumerate(values):
+        found += errors.all_invalid(errors.index(f"{path}.values", position), value, dns_subdomain_mistakes(value))
+    return found

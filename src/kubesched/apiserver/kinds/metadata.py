@@ -1,0 +1,118 @@
+"""What is wrong with an object's metadata, on create and on update: the rules that all kinds share.
+
+The order of the errors is that of the real server. Called by every kind's ``validate``; see ``serving.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched.apiserver.kinds import field_errors as errors
+from kubesched.apiserver.kinds.kind import InvalidField, Object
+from kubesched.apiserver.kinds.name_syntax import NameRule, dns_label_mistakes, with_prefix_allowed
+from kubesched.model.label_syntax import label_key_mistakes, label_value_mistakes
+
+_MOST_ANNOTATION_BYTES = 256 * 1024
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+_FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def validate_new(meta: Object, namespaced: bool, name_rule: NameRule) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    generate = meta.get("generateName", "")
+    if generate:
+        mistakes = name_rule(with_prefix_allowed(generate))
+        found += errors.all_invalid("metadata.generateName", generate, mistakes)
+    name = meta.get("name", "")
+    if not name:
+        found.append(errors.required("metadata.name", "name or generateName is required"))
+    else:
+        found += errors.all_invalid("metadata.name", name, name_rule(name))
+    found += _namespace_errors(meta.get("namespace", ""), namespaced)
+    found += label_errors(meta.get("labels", {}), "metadata.labels")
+    found += annotation_errors(meta.get("annotations", {}), "metadata.annotations")
+    found += _owner_errors(meta.get("ownerReferences", []))
+    return found + _finalizer_errors(meta.get("finalizers", []))
+
+
+def validate_changed(meta: Object, old: Object) -> list[InvalidField]:
+    found = [
+        errors.immutable(f"metadata.{name}", meta.get(name))
+        for name in _FIXED
+        if meta.get(name) != old.get(name) and (old.get(name) is not None or name.startswith("deletion"))
+    ]
+    found += _finalizer_errors(meta.get("finalizers", []))
+    found += _finalizers_while_deleting(meta, old)
+    found += label_errors(meta.get("labels", {}), "metadata.labels")
+    found += annotation_errors(meta.get("annotations", {}), "metadata.annotations")
+    return found + _owner_errors(meta.get("ownerReferences", []))
+
+
+def label_errors(labels: Object, path: str) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    for name, value in sorted(labels.items()):
+        found += errors.all_invalid(path, name, label_key_mistakes(name))
+        found += errors.all_invalid(path, value, label_value_mistakes(value))
+    return found
+
+
+def annotation_errors(annotations: Object, path: str) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    n_bytes = 0
+    for name, value in sorted(annotations.items()):
+        found += errors.all_invalid(path, name, label_key_mistakes(name.lower()))
+        n_bytes += len(name.encode()) + len(value.encode())
+    if n_bytes > _MOST_ANNOTATION_BYTES:
+        found.append(errors.too_long(path, _MOST_ANNOTATION_BYTES))
+    return found
+
+
+def _namespace_errors(namespace: str, namespaced: bool) -> list[InvalidField]:
+    if not namespaced:
+        return [errors.forbidden("metadata.namespace", "not allowed on this type")] if namespace else []
+    if not namespace:
+        return [errors.required("metadata.namespace")]
+    return errors.all_invalid("metadata.namespace", namespace, dns_label_mistakes(namespace))
+
+
+def _owner_errors(owners: list[Any]) -> list[InvalidField]:
+    path = "metadata.ownerReferences"
+    found: list[InvalidField] = []
+    controller = ""
+    for owner in owners:
+        if not owner.get("apiVersion", "").rpartition("/")[2]:
+            found.append(errors.invalid(f"{path}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
+        found += [
+            errors.invalid(f"{path}.{name}", owner.get(name, ""), "must not be empty")
+            for name in ("kind", "name", "uid")
+            if not owner.get(name)
+        ]
+        if owner.get("controller"):
+            if controller:
+                why = 'Only one reference can have Controller set to true. Found "true" in references for '
+                found.append(errors.invalid(path, owners, f"{why}{controller} and {owner.get('name', '')}"))
+            else:
+                controller = owner.get("name", "")
+    return found
+
+
+def _finalizer_errors(finalizers: list[str]) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    for position, name in enumerate(finalizers):
+        path = errors.index("metadata.finalizers", position)
+        found += errors.all_invalid(path, name, label_key_mistakes(name))
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            found.append(errors.invalid(path, name, why))
+    return found
+
+
+def _finalizers_while_deleting(meta: Object, old: Object) -> list[InvalidField]:
+    if old.get("deletionTimestamp") is None:
+        return []
+    added = [name for name in meta.get("finalizers", []) if name not in old.get("finalizers", [])]
+    if not added:
+        return []
+    listed = ", ".join(errors.go_quote(name) for name in added)
+    why = "no new finalizers can be added if the object is being deleted, found new finalizers []string{%s}"
+    return [errors.forbidden("metadata.finalizers", why % listed)]

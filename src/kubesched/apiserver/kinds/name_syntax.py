@@ -1,0 +1,75 @@
+"""The form of names: what is wrong with a text as DNS label, subdomain or port name, in Kubernetes' words.
+
+Each function returns the mistakes, none if the name is good. Label keys and values: ``kubesched.model.label_syntax``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+NameRule = Callable[[str], tuple[str, ...]]
+
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_ALNUM_ENDS = "and must start and end with an alphanumeric character"
+_LABEL_TEXT = (
+    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ALNUM_ENDS} "
+    f"(e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
+)
+_SUBDOMAIN_TEXT = (
+    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ALNUM_ENDS} "
+    f"(e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
+)
+
+
+def _limited(text: str, most: int, pattern: str, rule: str) -> tuple[str, ...]:
+    mistakes = []
+    if len(text.encode()) > most:
+        mistakes.append(f"must be no more than {most} characters")
+    if not re.fullmatch(pattern, text):
+        mistakes.append(rule)
+    return tuple(mistakes)
+
+
+def dns_label_mistakes(text: str) -> tuple[str, ...]:
+    return _limited(text, 63, _LABEL, _LABEL_TEXT)
+
+
+def dns_subdomain_mistakes(text: str) -> tuple[str, ...]:
+    return _limited(text, 253, _SUBDOMAIN, _SUBDOMAIN_TEXT)
+
+
+def path_segment_mistakes(text: str) -> tuple[str, ...]:
+    """Names of RBAC objects: anything that can stand between two slashes of a path."""
+    if text in (".", ".."):
+        return (f"may not be '{text}'",)
+    return tuple(f"may not contain '{sign}'" for sign in ("/", "%") if sign in text)
+
+
+def port_name_mistakes(text: str) -> tuple[str, ...]:
+    mistakes = []
+    if len(text) > 15:
+        mistakes.append("must be no more than 15 characters")
+    if not re.fullmatch(r"[-a-z0-9]+", text):
+        mistakes.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search(r"[a-z]", text):
+        mistakes.append("must contain at least one letter (a-z)")
+    if "--" in text:
+        mistakes.append("must not contain consecutive hyphens")
+    if text and (text[0] == "-" or text[-1] == "-"):
+        mistakes.append("must not begin or end with a hyphen")
+    return tuple(mistakes)
+
+
+def any_name(_: str) -> tuple[str, ...]:
+    return ()
+
+
+def port_number_mistakes(port: int) -> tuple[str, ...]:
+    return () if 1 <= port <= 65535 else ("must be between 1 and 65535, inclusive",)
+
+
+def with_prefix_allowed(name: str) -> str:
+    """What a generateName is checked as: a dash at its end stands before the random part."""
+    return name[:-2] + "a" if len(name) > 1 and name.endswith("-") else name

@@ -1,0 +1,85 @@
+"""The rules of all kinds by group, version and kind.
+
+Each area's module has its own; this one only puts them together.
+"""
+
+from __future__ import annotations
+
+from kubesched.apiserver.kinds import (
+    access_kinds,
+    batch,
+    configuration,
+    custom,
+    events,
+    further_kinds,
+    namespaces,
+    nodes,
+    scheduling_kinds,
+    services,
+    storage_kinds,
+    workloads,
+)
+from kubesched.apiserver.kinds.pods.rules import POD
+from kubesched.apiserver.kinds.serving import KindRules
+from kubesched.apiserver.kinds.table_columns import DEFAULT_COLUMNS
+
+_RBAC = "rbac.authorization.k8s.io/v1"
+_STORAGE = "storage.k8s.io/v1"
+_ALPHA = "scheduling.k8s.io/v1alpha2"
+
+RULES: dict[tuple[str, str], KindRules] = {
+    ("v1", "Pod"): POD,
+    ("v1", "Node"): nodes.NODE,
+    ("v1", "Namespace"): namespaces.NAMESPACE,
+    ("v1", "ConfigMap"): configuration.CONFIG_MAP,
+    ("v1", "Secret"): configuration.SECRET,
+    ("v1", "Service"): services.SERVICE,
+    ("v1", "Endpoints"): services.ENDPOINTS,
+    ("v1", "Event"): events.CORE_EVENT,
+    ("v1", "LimitRange"): further_kinds.LIMIT_RANGE,
+    ("v1", "PersistentVolume"): storage_kinds.VOLUME,
+    ("v1", "PersistentVolumeClaim"): storage_kinds.CLAIM,
+    ("v1", "PodTemplate"): further_kinds.POD_TEMPLATE,
+    ("v1", "ReplicationController"): workloads.REPLICATION_CONTROLLER,
+    ("v1", "ResourceQuota"): further_kinds.QUOTA,
+    ("v1", "ServiceAccount"): access_kinds.SERVICE_ACCOUNT,
+    ("apps/v1", "ControllerRevision"): further_kinds.CONTROLLER_REVISION,
+    ("apps/v1", "DaemonSet"): workloads.DAEMON_SET,
+    ("apps/v1", "Deployment"): workloads.DEPLOYMENT,
+    ("apps/v1", "ReplicaSet"): workloads.REPLICA_SET,
+    ("apps/v1", "StatefulSet"): workloads.STATEFUL_SET,
+    ("autoscaling/v1", "HorizontalPodAutoscaler"): further_kinds.OLD_AUTOSCALER,
+    ("autoscaling/v2", "HorizontalPodAutoscaler"): further_kinds.AUTOSCALER,
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): custom.DEFINITION,
+    ("batch/v1", "CronJob"): batch.CRON_JOB,
+    ("batch/v1", "Job"): batch.JOB,
+    ("coordination.k8s.io/v1", "Lease"): configuration.LEASE,
+    ("discovery.k8s.io/v1", "EndpointSlice"): services.ENDPOINT_SLICE,
+    ("events.k8s.io/v1", "Event"): events.NEW_EVENT,
+    ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema"): further_kinds.FLOW,
+    ("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration"): further_kinds.FLOW,
+    ("networking.k8s.io/v1", "Ingress"): further_kinds.INGRESS,
+    ("networking.k8s.io/v1", "IngressClass"): further_kinds.INGRESS_CLASS,
+    ("networking.k8s.io/v1", "NetworkPolicy"): further_kinds.NETWORK_POLICY,
+    ("node.k8s.io/v1", "RuntimeClass"): scheduling_kinds.RUNTIME_CLASS,
+    ("policy/v1", "PodDisruptionBudget"): scheduling_kinds.BUDGET,
+    (_RBAC, "ClusterRole"): access_kinds.CLUSTER_ROLE,
+    (_RBAC, "ClusterRoleBinding"): access_kinds.CLUSTER_ROLE_BINDING,
+    (_RBAC, "Role"): access_kinds.ROLE,
+    (_RBAC, "RoleBinding"): access_kinds.ROLE_BINDING,
+    ("resource.k8s.io/v1", "DeviceClass"): further_kinds.DEVICE_CLASS,
+    ("resource.k8s.io/v1", "ResourceClaim"): further_kinds.RESOURCE_CLAIM,
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"): further_kinds.RESOURCE_CLAIM_TEMPLATE,
+    ("resource.k8s.io/v1", "ResourceSlice"): further_kinds.RESOURCE_SLICE,
+    ("scheduling.k8s.io/v1", "PriorityClass"): scheduling_kinds.PRIORITY_CLASS,
+    (_ALPHA, "PodGroup"): scheduling_kinds.POD_GROUP,
+    (_ALPHA, "Workload"): scheduling_kinds.WORKLOAD,
+    (_STORAGE, "CSIDriver"): storage_kinds.CSI_DRIVER,
+    (_STORAGE, "CSINode"): storage_kinds.CSI_NODE,
+    (_STORAGE, "CSIStorageCapacity"): storage_kinds.CSI_CAPACITY,
+    (_STORAGE, "StorageClass"): storage_kinds.STORAGE_CLASS,
+    (_STORAGE, "VolumeAttachment"): storage_kinds.VOLUME_ATTACHMENT,
+    (_STORAGE, "VolumeAttributesClass"): further_kinds.ATTRIBUTES_CLASS,
+}
+
+WITHOUT_OWN_RULES = KindRules(columns=DEFAULT_COLUMNS)

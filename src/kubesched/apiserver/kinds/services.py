@@ -1,0 +1,230 @@
+"""Services, endpoints and endpoint slices. Cluster addresses and node ports are handed out; nothing routes to them."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from kubesched.apiserver.kinds import field_errors as errors
+from kubesched.apiserver.kinds.kind import InvalidField, Object, WriteContext, metadata_fields
+from kubesched.apiserver.kinds.name_syntax import dns_label_mistakes, port_number_mistakes
+from kubesched.apiserver.kinds.pods.probes import port_or_name_errors
+from kubesched.apiserver.kinds.serving import KindRules
+from kubesched.apiserver.kinds.table_columns import AGE, NAME, described, dig, print_labels
+
+_SPEC = "io.k8s.api.core.v1.ServiceSpec"
+_SLICE = "io.k8s.api.discovery.v1.EndpointSlice"
+_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_NETWORK = ipaddress.ip_network("10.0.0.0/24")
+_FIRST_FREE = 10
+_NODE_PORTS = range(30000, 32768)
+_ENDPOINTS_WARNING = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+
+
+def _is_reachable_from_outside(spec: Object) -> bool:
+    return spec["type"] in ("NodePort", "LoadBalancer") or bool(spec.get("externalIPs") and spec["type"] == "ClusterIP")
+
+
+def _set_service_defaults(service: Object) -> None:
+    spec = service["spec"]
+    spec.setdefault("sessionAffinity", "None")
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif not spec.get("sessionAffinityConfig", {}).get("clientIP", {}).get("timeoutSeconds"):
+        spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": 10800}}
+    spec.setdefault("type", "ClusterIP")
+    for port in spec.get("ports", []):
+        if port.get("targetPort") in (0, "", None):
+            port["targetPort"] = port.get("port", 0)
+    if _is_reachable_from_outside(spec):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec["type"] != "ExternalName":
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+        for entry in service["status"].get("loadBalancer", {}).get("ingress", []):
+            if entry.get("ip"):
+                entry.setdefault("ipMode", "VIP")
+
+
+def _prepare(service: Object, old: Object | None, ctx: WriteContext) -> None:
+    spec = service["spec"]
+    if spec["type"] == "ExternalName":
+        return
+    if old is not None and not spec.get("clusterIP"):
+        spec["clusterIP"] = old["spec"].get("clusterIP", "")
+    others = [
+        one for one in ctx.lookup.list("services") if one["metadata"].get("uid") != service["metadata"].get("uid")
+    ]
+    if not spec.get("clusterIP"):
+        spec["clusterIP"] = _free_address({one["spec"].get("clusterIP") for one in others})
+    if old is None or spec.get("clusterIPs", [])[:1] != [spec["clusterIP"]]:
+        spec["clusterIPs"] = [spec["clusterIP"]]
+    spec.setdefault("ipFamilies", ["IPv6" if ":" in spec["clusterIP"] else "IPv4"])
+    spec.setdefault("ipFamilyPolicy", "SingleStack")
+    if spec["type"] in ("NodePort", "LoadBalancer"):
+        _keep_node_ports(spec, old["spec"] if old is not None else {})
+        _open_node_ports(spec, others)
+
+
+def _free_address(taken: set[Any]) -> str:
+    for host in list(_NETWORK.hosts())[_FIRST_FREE:]:
+        if str(host) not in taken:
+            return str(host)
+    return str(_NETWORK.broadcast_address)
+
+
+def _keep_node_ports(spec: Object, before: Object) -> None:
+    """A port that says nothing keeps the node port that it has."""
+    known = {(port.get("port"), port.get("protocol")): port.get("nodePort") for port in before.get("ports", [])}
+    for port in spec.get("ports", []):
+        kept = known.get((port.get("port"), port.get("protocol")))
+        if kept and not port.get("nodePort"):
+            port["nodePort"] = kept
+
+
+def _open_node_ports(spec: Object, others: list[Object]) -> None:
+    taken = {port.get("nodePort") for one in others for port in one["spec"].get("ports", [])}
+    taken |= {port.get("nodePort") for port in spec.get("ports", [])}
+    free = (number for number in _NODE_PORTS if number not in taken)
+    for port in spec.get("ports", []):
+        if not port.get("nodePort"):
+            port["nodePort"] = next(free, 0)
+
+
+def _validate_service(service: Object, old: Object | None) -> list[InvalidField]:
+    spec = service["spec"]
+    ports = spec.get("ports", [])
+    found: list[InvalidField] = []
+    is_headless = spec.get("clusterIP") == "None"
+    if spec["type"] not in _TYPES:
+        found.append(errors.unsupported("spec.type", spec["type"], _TYPES))
+    if not ports and not is_headless and spec["type"] != "ExternalName":
+        found.append(errors.required("spec.ports"))
+    if spec["type"] == "ExternalName" and not spec.get("externalName"):
+        found.append(errors.required("spec.externalName"))
+    names: set[str] = set()
+    for position, port in enumerate(ports):
+        found += _port_errors(port, errors.index("spec.ports", position), len(ports) > 1, names)
+    if spec["sessionAffinity"] not in ("ClientIP", "None"):
+        found.append(errors.unsupported("spec.sessionAffinity", spec["sessionAffinity"], ("ClientIP", "None")))
+    if old is not None and spec["type"] != "ExternalName" and old["spec"].get("type") != "ExternalName":
+        before, after = old["spec"].get("clusterIPs", []), spec.get("clusterIPs", [])
+        if before and after[:1] != before[:1]:
+            found.append(errors.invalid(errors.index("spec.clusterIPs", 0), after, "may not change once set"))
+    return found
+
+
+def _port_errors(port: Object, path: str, needs_name: bool, names: set[str]) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    name = port.get("name", "")
+    if needs_name and not name:
+        found.append(errors.required(f"{path}.name"))
+    elif name:
+        found += errors.all_invalid(f"{path}.name", name, dns_label_mistakes(name))
+        if name in names:
+            found.append(errors.duplicate(f"{path}.name", name))
+        names.add(name)
+    found += errors.all_invalid(f"{path}.port", port.get("port", 0), port_number_mistakes(port.get("port", 0)))
+    if port.get("protocol") not in _PROTOCOLS:
+        found.append(errors.unsupported(f"{path}.protocol", port.get("protocol", ""), _PROTOCOLS))
+    return found + port_or_name_errors(port["targetPort"], f"{path}.targetPort")
+
+
+def _set_endpoints_defaults(obj: Object) -> None:
+    for subset in obj.get("subsets", []):
+        for port in subset.get("ports", []):
+            port.setdefault("protocol", "TCP")
+
+
+def _warn_of_endpoints(_: Object, ctx: WriteContext) -> None:
+    ctx.warnings.append(_ENDPOINTS_WARNING)
+
+
+def _set_slice_defaults(obj: Object) -> None:
+    for port in obj.get("ports") or []:
+        port.setdefault("name", "")
+        port.setdefault("protocol", "TCP")
+
+
+def _selectable_service(service: Object) -> dict[str, str]:
+    spec = service["spec"]
+    return {**metadata_fields(service), "spec.clusterIP": spec.get("clusterIP", ""), "spec.type": spec.get("type", "")}
+
+
+def _external(service: Object) -> str:
+    spec = service["spec"]
+    addresses = list(spec.get("externalIPs", []))
+    if spec.get("type") == "ExternalName":
+        return str(spec.get("externalName", ""))
+    if spec.get("type") == "LoadBalancer":
+        entries = dig("status.loadBalancer.ingress", [])(service)
+        addresses = [entry.get("ip") or entry.get("hostname", "") for entry in entries] + addresses
+        return ",".join(addresses) or "<pending>"
+    return ",".join(addresses) or "<none>"
+
+
+def _ports(service: Object) -> str:
+    def show(port: Object) -> str:
+        opened = f":{port['nodePort']}" if port.get("nodePort") else ""
+        return f"{port['port']}{opened}/{port.get('protocol', '')}"
+
+    return ",".join(show(port) for port in service["spec"].get("ports", [])) or "<none>"
+
+
+def _first(items: list[str], most: int = 3) -> str:
+    if not items:
+        return "<none>"
+    return ",".join(items[:most]) + (f" + {len(items) - most} more..." if len(items) > most else "")
+
+
+def _endpoints(obj: Object) -> str:
+    found = []
+    for subset in obj.get("subsets", []):
+        ports = [f":{port['port']}" for port in subset.get("ports", [])] or [""]
+        found += [f"{address['ip']}{port}" for port in ports for address in subset.get("addresses", [])]
+    return _first(found)
+
+
+def _slice_addresses(obj: Object) -> str:
+    return _first([address for one in obj.get("endpoints") or [] for address in one.get("addresses") or []])
+
+
+def _slice_ports(obj: Object) -> str:
+    ports = [str(port.get("port", "*")) for port in obj.get("ports") or []]
+    return _first(ports) if ports else "<unset>"
+
+
+SERVICE = KindRules(
+    set_defaults=_set_service_defaults,
+    prepare_create=lambda obj, ctx: _prepare(obj, None, ctx),
+    prepare_update=_prepare,
+    validate=_validate_service,
+    name_rule=dns_label_mistakes,
+    selectable_fields=_selectable_service,
+    columns=(
+        NAME,
+        described("Type", dig("spec.type"), _SPEC, "type"),
+        described("Cluster-IP", dig("spec.clusterIP", "<none>"), _SPEC, "clusterIP"),
+        described("External-IP", _external, _SPEC, "externalIPs"),
+        described("Port(s)", _ports, _SPEC, "ports"),
+        AGE,
+        described("Selector", lambda s: print_labels(s["spec"].get("selector")), _SPEC, "selector", priority=1),
+    ),
+)
+ENDPOINTS = KindRules(
+    set_defaults=_set_endpoints_defaults,
+    prepare_create=_warn_of_endpoints,
+    columns=(NAME, described("Endpoints", _endpoints, "io.k8s.api.core.v1.Endpoints", "subsets"), AGE),
+)
+ENDPOINT_SLICE = KindRules(
+    set_defaults=_set_slice_defaults,
+    columns=(
+        NAME,
+        described("AddressType", dig("addressType"), _SLICE, "addressType"),
+        described("Ports", _slice_ports, _SLICE, "ports"),
+        described("Endpoints", _slice_addresses, _SLICE, "endpoints"),
+        AGE,
+    ),
+)

@@ -1,0 +1,124 @@
+"""From a kind's own rules to the ServedResource: what all built-in kinds share is put around them here.
+
+``serve`` promises: decoding follows the kind's schema and then sets its defaults (as the real server's decoder does),
+validation begins with the metadata, a status sent at creation is dropped where the kind has a status subresource. A
+kind's module gives a ``KindRules``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.apiserver.kinds import metadata
+from kubesched.apiserver.kinds.kind import (
+    InvalidField,
+    Object,
+    ServedResource,
+    TableColumn,
+    WriteContext,
+    metadata_fields,
+)
+from kubesched.apiserver.kinds.name_syntax import NameRule, dns_subdomain_mistakes
+from kubesched.apiserver.openapi.decoding import decode_object, zero_value
+from kubesched.apiserver.openapi.struct_types import ValueType, type_of_kind
+
+STATUS = frozenset({"status"})
+SCALE = frozenset({"status", "scale"})
+
+
+def _no_defaults(_: Object) -> None:
+    return None
+
+
+def _no_preparation(_: Object, __: WriteContext) -> None:
+    return None
+
+
+def _no_changes(_: Object, __: Object, ___: WriteContext) -> None:
+    return None
+
+
+def _nothing_wrong(_: Object, __: Object | None) -> list[InvalidField]:
+    return []
+
+
+@dataclass(frozen=True)
+class KindRules:
+    """What is particular to a kind: defaults of the scheme, admission and strategy, validation, table."""
+
+    set_defaults: Callable[[Object], None] = _no_defaults
+    prepare_create: Callable[[Object, WriteContext], None] = _no_preparation
+    prepare_update: Callable[[Object, Object, WriteContext], None] = _no_changes
+    validate: Callable[[Object, Object | None], list[InvalidField]] = _nothing_wrong
+    name_rule: NameRule = dns_subdomain_mistakes
+    keeps_status: bool = False  # a status sent at creation counts
+    columns: tuple[TableColumn, ...] = ()
+    selectable_fields: Callable[[Object], Mapping[str, str]] = metadata_fields
+
+
+NO_RULES = KindRules()
+
+
+def serve(
+    group_version: str, kind: str, plural: str, *, namespaced: bool, rules: KindRules = NO_RULES, **names: Any
+) -> ServedResource:
+    """A built-in kind as served.
+
+    ``names`` are further fields of ServedResource (short_names, categories, subresources …).
+    """
+    group, _, version = group_version.rpartition("/")
+    names.setdefault("singular", kind.lower())
+    resets_status = "status" in names.get("subresources", ()) and not rules.keeps_status
+    return ServedResource(
+        group=group,
+        version=version,
+        kind=kind,
+        plural=plural,
+        namespaced=namespaced,
+        decode=_decoder(group, version, kind, rules),
+        prepare_create=_creation(rules, type_of_kind(group, version, kind) if resets_status else None),
+        prepare_update=rules.prepare_update,
+        validate=_validation(rules, namespaced),
+        columns=rules.columns,
+        selectable_fields=rules.selectable_fields,
+        **names,
+    )
+
+
+def _decoder(group: str, version: str, kind: str, rules: KindRules) -> Callable[[Object], list[str]]:
+    def decode(obj: Object) -> list[str]:
+        kind_type = type_of_kind(group, version, kind)
+        assert kind_type is not None, f"{group}/{version} {kind} has no schema"
+        unknown = decode_object(obj, kind_type)
+        rules.set_defaults(obj)
+        return unknown
+
+    return decode
+
+
+def _creation(rules: KindRules, kind_type: ValueType | None) -> Callable[[Object, WriteContext], None]:
+    if kind_type is None:
+        return rules.prepare_create
+
+    def prepare(obj: Object, ctx: WriteContext) -> None:
+        fresh = zero_value(kind_type.fields["status"])
+        obj.pop("status", None)
+        if fresh is not None:
+            obj["status"] = fresh
+        rules.prepare_create(obj, ctx)
+
+    return prepare
+
+
+def _validation(rules: KindRules, namespaced: bool) -> Callable[[Object, Object | None], list[InvalidField]]:
+    def validate(new: Object, old: Object | None) -> list[InvalidField]:
+        meta = new.get("metadata", {})
+        if old is None:
+            found = metadata.validate_new(meta, namespaced, rules.name_rule)
+        else:
+            found = metadata.validate_changed(meta, old.get("metadata", {}))
+        return found + rules.validate(new, old)
+
+    return validate

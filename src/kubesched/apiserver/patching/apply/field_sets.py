@@ -1,0 +1,97 @@
+"""Sets of field paths and their stored form, FieldsV1.
+
+A path is a tuple of elements as FieldsV1 writes them: ``f:name`` a field, ``k:{"name":"c"}`` the list item with these
+keys, ``v:"x"`` the item of a set, ``i:0`` a position. A set holds the paths that are owned; ``comparing.py`` and
+``merging.py`` compute with them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+Path = tuple[str, ...]
+FieldSet = frozenset[Path]
+
+EMPTY: FieldSet = frozenset()
+
+
+def read_fields(fields: dict[str, Any]) -> FieldSet:
+    """From FieldsV1."""
+    found: set[Path] = set()
+    _read_into(fields, (), found)
+    return frozenset(found)
+
+
+def _read_into(fields: dict[str, Any], path: Path, found: set[Path]) -> None:
+    for element, inner in fields.items():
+        if element == ".":
+            found.add(path)
+        elif not inner:
+            found.add((*path, element))
+        else:
+            _read_into(inner, (*path, element), found)
+
+
+def write_fields(paths: FieldSet) -> dict[str, Any]:
+    """As FieldsV1, elements sorted; "." marks what is owned and has owned fields below it."""
+    tree: dict[str, Any] = {}
+    for path in paths:
+        node = tree
+        for element in path:
+            node = node.setdefault(element, {})
+        node["."] = {}
+    return _rendered(tree)
+
+
+def _rendered(node: dict[str, Any]) -> dict[str, Any]:
+    if node.keys() == {"."}:
+        return {}
+    return {element: _rendered(node[element]) if element != "." else {} for element in sorted(node, key=_rank)}
+
+
+_RANKS = {".": 0, "f": 1, "k": 2, "v": 3, "i": 4}
+
+
+def _rank(element: str) -> tuple[int, str]:
+    return _RANKS.get(element[0], 9), element
+
+
+def without_below(paths: FieldSet, roots: tuple[Path, ...]) -> FieldSet:
+    """The set without the roots and all that lies below them."""
+    if not roots:
+        return paths
+    return frozenset(path for path in paths if not any(path[: len(root)] == root for root in roots))
+
+
+def with_ancestors(paths: FieldSet) -> set[Path]:
+    return {path[:n] for path in paths for n in range(1, len(path) + 1)}
+
+
+def key_element(item: dict[str, Any], keys: tuple[str, ...], defaults: dict[str, Any]) -> str:
+    """The element for a list item with keys; a missing key counts with its default."""
+    chosen = {}
+    for name in sorted(keys):
+        value = item.get(name, defaults.get(name))
+        if value is not None:
+            chosen[name] = value
+    return "k:" + json.dumps(chosen, separators=(",", ":"), ensure_ascii=False)
+
+
+def value_element(item: Any) -> str:
+    return "v:" + json.dumps(item, separators=(",", ":"), ensure_ascii=False)
+
+
+def print_path(path: Path) -> str:
+    """As messages write it: .spec.containers[name="c"].image"""
+    return "".join(_print_element(element) for element in path)
+
+
+def _print_element(element: str) -> str:
+    kind, _, text = element.partition(":")
+    if kind == "f":
+        return f".{text}"
+    if kind == "k":
+        keys = json.loads(text)
+        return "[" + ",".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in keys.items()) + "]"
+    return f"[={text}]" if kind == "v" else f"[{text}]"

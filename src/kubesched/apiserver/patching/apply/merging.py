@@ -1,0 +1,69 @@
+"""Putting an applied configuration into the live object, and taking out what its manager no longer wants.
+
+Objects and keyed lists merge item by item; sets unite; everything else is replaced. Items of lists come in the
+applied order, live ones that were not applied keep their place as well as they can.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from kubesched.apiserver.openapi.struct_types import ANY, ValueType
+from kubesched.apiserver.patching.apply.field_sets import FieldSet, Path, with_ancestors
+from kubesched.apiserver.patching.apply.typed_lists import child_type, is_granular, named_items
+
+
+def merge(live: Any, applied: Any, of: ValueType) -> Any:
+    """A new value; neither argument is changed."""
+    if not is_granular(applied, of) or not is_granular(live, of):
+        return copy.deepcopy(applied)
+    if isinstance(applied, dict) and isinstance(live, dict):
+        merged = dict(live)
+        for name, value in applied.items():
+            part_type = child_type(of, name)
+            merged[name] = merge(live[name], value, part_type) if name in live else copy.deepcopy(value)
+        return merged
+    if isinstance(applied, list) and isinstance(live, list):
+        return _merge_lists(live, applied, of)
+    return copy.deepcopy(applied)
+
+
+def _merge_lists(live: list[Any], applied: list[Any], of: ValueType) -> list[Any]:
+    before = dict(named_items(live, of))
+    wanted = list(named_items(applied, of))
+    wanted_names = {name for name, _ in wanted}
+    element = of.element or ANY
+    remaining = list(before)
+    merged: list[Any] = []
+    for name, item in wanted:
+        # live items that stand before the next applied one stay before it
+        if name in remaining:
+            place = remaining.index(name)
+            merged += [before[other] for other in remaining[:place] if other not in wanted_names]
+            remaining = remaining[place + 1 :]
+        merged.append(merge(before[name], item, element) if name in before else copy.deepcopy(item))
+    return merged + [before[other] for other in remaining if other not in wanted_names]
+
+
+def prune(merged: Any, no_longer_applied: FieldSet, still_owned: FieldSet, of: ValueType) -> Any:
+    """Without the fields that their manager gave up and nobody else owns."""
+    doomed = frozenset(no_longer_applied - with_ancestors(still_owned))
+    return _without(merged, doomed, (), of) if doomed else merged
+
+
+def _without(value: Any, doomed: FieldSet, path: Path, of: ValueType) -> Any:
+    if isinstance(value, dict) and is_granular(value, of):
+        kept = {}
+        for name, part in value.items():
+            inner = (*path, f"f:{name}")
+            if inner not in doomed:
+                kept[name] = _without(part, doomed, inner, child_type(of, name))
+        return kept
+    if isinstance(value, list) and is_granular(value, of):
+        return [
+            _without(item, doomed, (*path, name), of.element or ANY)
+            for name, item in named_items(value, of)
+            if (*path, name) not in doomed
+        ]
+    return value

@@ -1,0 +1,122 @@
+"""The API server as one object: start it, ask for its address, stop it.
+
+Promises that ``start`` returns when requests are answered, that everything acknowledged survives a crash when there
+is a data directory, and that ``stop`` ends watches cleanly. Read ``http/app.py`` for what happens with a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from aiohttp import web
+
+from kubesched.apiserver import bootstrap
+from kubesched.apiserver.api import Api
+from kubesched.apiserver.http import tls
+from kubesched.apiserver.http.app import MOST_BODY_BYTES, HttpApp
+from kubesched.apiserver.http.authentication import TokenAuthenticator
+from kubesched.apiserver.http.protocol import StatusServer
+from kubesched.apiserver.kinds.registry import ALL_KINDS
+from kubesched.apiserver.storage.memory import MemoryStore
+from kubesched.apiserver.storage.sqlite import SqliteStore
+from kubesched.apiserver.verbs.service_tokens import ServiceTokens
+from kubesched.apiserver.verbs.writing import refresh_custom_kinds
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """How to serve. Without a data directory everything is in memory and gone at the end; port 0 takes a free one."""
+
+    data: Path | None = None
+    bind_address: str = "127.0.0.1"
+    port: int = 0
+    tls: bool = True
+
+
+class ApiServer:
+    """One running API server."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        if settings.data is not None:
+            settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._identity = tls.load_or_create(settings.data, settings.bind_address)
+        self._runner: web.ServerRunner | None = None
+        self._app: HttpApp | None = None
+        self._port = settings.port
+        self.store: MemoryStore | None = None
+
+    @property
+    def url(self) -> str:
+        scheme = "https" if self._settings.tls else "http"
+        host = self._settings.bind_address
+        host = "127.0.0.1" if host in ("0.0.0.0", "") else f"[{host}]" if ":" in host else host
+        return f"{scheme}://{host}:{self._port}"
+
+    @property
+    def ca_pem(self) -> bytes:
+        return self._identity.ca_pem
+
+    @property
+    def token(self) -> str:
+        """The administrator's bearer token."""
+        return self._identity.token
+
+    async def start(self) -> None:
+        """Opens the store and begins to serve."""
+        data = self._settings.data
+        kinds = {kind.storage_key: kind.selectable_fields for kind in reversed(ALL_KINDS) if not kind.stored_as}
+        self.store = MemoryStore() if data is None else await SqliteStore.open(data / "objects.sqlite", kinds)
+        api = Api(self.store, ALL_KINDS)
+        refresh_custom_kinds(api)
+        bootstrap.ensure(api)
+        await self.store.settle()
+        self.store.compact(self.store.revision if data is None else self.store.compacted)
+        tokens = ServiceTokens(api, self._identity.signing_key())
+        self._app = HttpApp(api, TokenAuthenticator(self.token, tokens), tokens)
+        await self._listen(self._app)
+
+    async def _listen(self, app: HttpApp) -> None:
+        loop = asyncio.get_running_loop()
+        server = StatusServer(
+            app.handle,
+            request_factory=lambda message, payload, protocol, writer, task: web.BaseRequest(
+                message, payload, protocol, writer, task, loop, client_max_size=MOST_BODY_BYTES
+            ),
+            handler_cancellation=True,  # a watch whose client is gone ends at once
+            access_log=None,
+        )
+        self._runner = web.ServerRunner(server, shutdown_timeout=2.0)
+        await self._runner.setup()
+        context = self._identity.ssl_context() if self._settings.tls else None
+        site = web.TCPSite(self._runner, self._settings.bind_address, self._settings.port, ssl_context=context)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """Ends all watches, closes connections, then the store."""
+        if self._app is not None:
+            self._app.stopping.set()
+        if self._runner is not None:
+            await self._runner.cleanup()
+        if self.store is not None:
+            await self.store.close()
+
+    def write_kubeconfig(self, path: Path) -> None:
+        """A kubeconfig with the administrator's token, readable by the owner only."""
+        cluster = {"server": self.url}
+        if self._settings.tls:
+            cluster["certificate-authority-data"] = base64.b64encode(self.ca_pem).decode()
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "kubesched", "cluster": cluster}],
+            "users": [{"name": "admin", "user": {"token": self.token}}],
+            "contexts": [{"name": "kubesched", "context": {"cluster": "kubesched", "user": "admin"}}],
+            "current-context": "kubesched",
+        }
+        tls.write_private(path, yaml.safe_dump(content, sort_keys=False).encode())

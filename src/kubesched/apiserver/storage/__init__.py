@@ -1,0 +1,1 @@
+"""Where objects are kept: one interface (``store.py``), in memory or in SQLite."""

@@ -1,0 +1,117 @@
+"""The interface of the store: objects by resource, namespace and name, one revision counter, and the history of
+changes.
+
+Every write gets the next revision, which is also the object's resourceVersion. Reading and writing never wait;
+``settle`` waits until everything written so far is durable, and nothing may be told to a client before that. Changes
+appear in ``history`` (what watches read) only when durable. A version older than ``compacted`` is gone: asking for it
+is a CompactedError, never a gap. ``memory.py`` holds the state, ``sqlite.py`` adds the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
+
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
+FieldsOf = Callable[[dict[str, Any]], Mapping[str, str]]
+
+
+class ObjectKey(NamedTuple):
+    """Where an object lies within its resource; cluster-scoped objects have the namespace ""."""
+
+    namespace: str
+    name: str
+
+
+class CompactedError(Exception):
+    """The version asked for is older than what is kept; ``oldest`` is the oldest that can be asked for."""
+
+    def __init__(self, oldest: int) -> None:
+        super().__init__(f"history begins at revision {oldest}")
+        self.oldest = oldest
+
+
+class RevisionConflictError(Exception):
+    """The object is not at the revision that the writer expected."""
+
+
+class StoreFailedError(Exception):
+    """The disk refused a write: nothing after it was acknowledged, and the store answers no more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """An object as kept: JSON without kind and apiVersion, and what selectors ask of it."""
+
+    key: ObjectKey
+    revision: int
+    raw: bytes
+    labels: Mapping[str, str]
+    fields: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredChange:
+    """One write. For a deletion ``now`` is the last state with the deletion's revision. ``lines`` caches encodings
+    that watchers share.
+    """
+
+    type: ChangeType
+    resource: str
+    revision: int
+    now: Stored
+    before: Stored | None
+    lines: dict[tuple[str, ...], bytes] = field(default_factory=dict)
+
+
+class History(Protocol):
+    """The changes of one resource in order; positions never move, old ones vanish."""
+
+    def position_after(self, revision: int) -> int:
+        """Where to read on for somebody who has seen everything up to ``revision``. Raises CompactedError."""
+
+    def read(self, position: int) -> Sequence[StoredChange]:
+        """All changes from the position on. Raises CompactedError when some of them are gone."""
+
+    async def wait_beyond(self, position: int, timeout_s: float) -> bool:
+        """Returns True as soon as there is a change at the position, False when the time is over."""
+
+
+class Store(Protocol):
+    """What verbs need of a store."""
+
+    @property
+    def revision(self) -> int: ...
+
+    @property
+    def compacted(self) -> int: ...
+
+    @property
+    def published(self) -> int:
+        """Every change up to this revision is in the history."""
+
+    def get(self, resource: str, key: ObjectKey) -> Stored | None: ...
+
+    def list(self, resource: str, namespace: str = "") -> Sequence[Stored]:
+        """In the order of namespace and name; all namespaces for ""."""
+
+    def list_at(self, resource: str, namespace: str, revision: int) -> Sequence[Stored]:
+        """As it was then. Raises CompactedError."""
+
+    def put(
+        self, resource: str, key: ObjectKey, obj: dict[str, Any], fields: FieldsOf, expected: int | None = None
+    ) -> Stored:
+        """Writes; sets metadata.resourceVersion in ``obj``. ``expected`` 0 means that nothing may be there. Raises
+        RevisionConflictError.
+        """
+
+    def delete(self, resource: str, key: ObjectKey, obj: dict[str, Any], fields: FieldsOf) -> Stored:
+        """Removes; ``obj`` is the last state to tell, and gets the deletion's revision."""
+
+    def history(self, resource: str) -> History: ...
+
+    async def settle(self) -> None:
+        """Returns when every write so far is durable. Raises StoreFailedError."""
+
+    async def close(self) -> None: ...

@@ -1,0 +1,65 @@
+"""Create: a new object under the name it carries, or under a generated one.
+
+Promises the real server's order: namespace, metadata, the kind's defaults and admission, validation, then the store
+(a taken name is told last). Read ``writing.py`` for the shared steps and ``update.py`` for its sibling.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched.apiserver.api import Api
+from kubesched.apiserver.errors import already_exists, bad_request
+from kubesched.apiserver.kinds.kind import Object
+from kubesched.apiserver.storage.store import ObjectKey, Stored
+from kubesched.apiserver.verbs import writing
+from kubesched.apiserver.verbs.request import Target, WriteOptions
+
+_SET_BY_SERVER = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "generation",
+)
+
+
+def create(api: Api, target: Target, obj: Object, options: WriteOptions) -> Stored:
+    """Stores a new object; ``obj`` has passed ``writing.read_as_kind``."""
+    resource, metadata = target.resource, obj["metadata"]
+    place_in_namespace(target, metadata)
+    writing.refuse_terminating_namespace(api, target, metadata.get("name", ""))
+    version = metadata.pop("resourceVersion", "")
+    fill_metadata(api, target, metadata)
+    resource.prepare_create(obj, options.context(api))
+    writing.check(resource, obj, None)
+    if version:
+        raise bad_request("resourceVersion should not be set on objects to be created")
+    if api.store.get(resource.storage_key, ObjectKey(metadata.get("namespace", ""), metadata["name"])):
+        raise already_exists(resource, metadata["name"])
+    writing.record_manager(obj, None, target, options, api.now())
+    return writing.save(api, target, obj, None, options)
+
+
+def place_in_namespace(target: Target, metadata: dict[str, Any]) -> None:
+    """The object lies in the namespace of the path; another one in the body is refused."""
+    if not target.resource.namespaced:
+        if metadata.pop("namespace", ""):
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        return
+    if metadata.get("namespace", "") not in ("", target.namespace):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    metadata["namespace"] = target.namespace
+
+
+def fill_metadata(api: Api, target: Target, metadata: dict[str, Any]) -> None:
+    """Sets what only the server may set, and the name when only its beginning is given."""
+    for name in _SET_BY_SERVER:
+        metadata.pop(name, None)
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = metadata["generateName"][:58] + api.new_suffix()
+    metadata["uid"] = api.new_uid()
+    metadata["creationTimestamp"] = api.now()
+    if target.resource.tracks_generation:
+        metadata["generation"] = 1

@@ -1,0 +1,123 @@
+"""What a request asks, free of HTTP: who, on what, with which options.
+
+Options are checked here with the real server's messages. Every verb takes a Target; writing verbs take WriteOptions
+too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kubesched.apiserver.api import Api
+from kubesched.apiserver.errors import StatusError, bad_request
+from kubesched.apiserver.kinds.kind import ServedResource, WriteContext
+
+Query = Mapping[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestUser:
+    """Who asks, after login and impersonation."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is asked for; ``name`` is "" for a collection."""
+
+    resource: ServedResource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+@dataclass(slots=True)
+class WriteOptions:
+    """Options of a writing request; ``warnings`` grows while the request is worked on."""
+
+    user: RequestUser
+    dry_run: bool = False
+    manager: str = "unknown"
+    field_validation: str = "Warn"
+    force: bool = False
+    has_manager: bool = False
+    is_apply: bool = False  # managedFields are already set by the apply itself
+    warnings: list[str] = field(default_factory=list)
+
+    def context(self, api: Api, subresource: str = "") -> WriteContext:
+        return WriteContext(api, api.now(), self.user.name, subresource, self.dry_run, self.warnings)
+
+
+def single(query: Query, name: str) -> str:
+    values = query.get(name)
+    return values[0] if values else ""
+
+
+def truth(query: Query, name: str) -> bool | None:
+    """Any value but "false" and "0" is true; absent is None."""
+    values = query.get(name)
+    if not values:
+        return None
+    return values[0].lower() not in ("false", "0")
+
+
+def integer(query: Query, name: str) -> int | None:
+    """A number from the query; wrong text is refused with the words of Go's parser."""
+    values = query.get(name)
+    if not values or values[0] == "":
+        return None
+    if not re.fullmatch(r"[+-]?\d{1,19}", values[0]):
+        raise bad_request(f'strconv.ParseInt: parsing "{values[0]}": invalid syntax')
+    return int(values[0])
+
+
+def options_error(kind: str, causes: list[tuple[str, str, str]]) -> StatusError:
+    """Options are wrong; each cause is (reason, field, message)."""
+    texts = [f"{name}: {message}" for _, name, message in causes]
+    listed = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
+    details = {
+        "group": "meta.k8s.io",
+        "kind": kind,
+        "causes": [{"reason": reason, "message": message, "field": name} for reason, name, message in causes],
+    }
+    return StatusError(422, "Invalid", f'{kind}.meta.k8s.io "" is invalid: {listed}', details)
+
+
+def write_options(query: Query, user: RequestUser, user_agent: str, options_kind: str) -> WriteOptions:
+    """Reads dryRun, fieldManager, fieldValidation and force."""
+    causes: list[tuple[str, str, str]] = []
+    dry_run = query.get("dryRun", [])
+    if any(value != "All" for value in dry_run):
+        listed = "[" + " ".join(f'"{value}"' for value in dry_run) + "]"
+        causes.append(("FieldValueNotSupported", "dryRun", f'Unsupported value: {listed}: supported values: "All"'))
+    manager = single(query, "fieldManager")
+    if len(manager.encode()) > 128:
+        causes.append(("FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes"))
+    elif not manager.isprintable():
+        message = f"Invalid value: {_quoted(manager)}: should only contain printable characters"
+        causes.append(("FieldValueInvalid", "fieldManager", message))
+    validation = single(query, "fieldValidation")
+    if validation not in ("", "Ignore", "Strict", "Warn"):
+        message = f'Unsupported value: {_quoted(validation)}: supported values: "", "Ignore", "Strict", "Warn"'
+        causes.append(("FieldValueNotSupported", "fieldValidation", message))
+    if causes:
+        raise options_error(options_kind, causes)
+    default_manager = user_agent.partition("/")[0][:128] or "unknown"
+    return WriteOptions(
+        user,
+        bool(dry_run),
+        manager or default_manager,
+        validation or "Warn",
+        bool(truth(query, "force")),
+        bool(manager),
+    )
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

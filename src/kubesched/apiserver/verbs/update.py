@@ -1,0 +1,146 @@
+"""Update: an object is replaced by another one of the same name.
+
+Promises that nobody's change is lost when the request names the version it changes, that a no-op is not written, and
+that taking away the last finalizer of an object on its way out removes it. ``apply_update`` is also what patches and
+most subresources end in. Read ``patch.py`` next.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from kubesched.apiserver.api import Api, decode_stored
+from kubesched.apiserver.errors import StatusError, bad_request, conflict, modified, not_found, resource_details
+from kubesched.apiserver.kinds.kind import Object
+from kubesched.apiserver.storage.store import Stored
+from kubesched.apiserver.verbs import writing
+from kubesched.apiserver.verbs.create import create, place_in_namespace
+from kubesched.apiserver.verbs.request import Target, WriteOptions
+
+_SERVER_OWNED = ("creationTimestamp", "generation")
+_KEPT_WHEN_ABSENT = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def update(api: Api, target: Target, obj: Object, options: WriteOptions) -> tuple[Stored, bool]:
+    """Replaces the object; True says that it was created instead."""
+    resource, metadata = target.resource, obj["metadata"]
+    if not metadata.get("name"):
+        raise bad_request(
+            f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
+        )
+    if metadata["name"] != target.name:
+        raise bad_request(
+            f"the name of the object ({metadata['name']}) does not match the name on the URL ({target.name})"
+        )
+    place_in_namespace(target, metadata)
+    before = api.store.get(resource.storage_key, writing.key_of(target))
+    if before is None:
+        if not resource.create_on_update or target.subresource:
+            raise not_found(resource, target.name)
+        metadata.pop("resourceVersion", None)
+        return create(api, target, obj, options), True
+    _check_uid(target, metadata, before)
+    return apply_update(api, target, obj, before, options), False
+
+
+def apply_update(api: Api, target: Target, new: Object, before: Stored, options: WriteOptions) -> Stored:
+    """Checks the new state against the old one and writes it."""
+    resource = target.resource
+    old = writing.load(resource, before)
+    _check_version(target, new["metadata"], before)
+    _take_over_metadata(new["metadata"], old["metadata"])
+    if target.subresource == "status":
+        _keep_all_but_status(new, old)
+    elif "status" in resource.subresources:
+        _restore(new, old, "status")
+    resource.prepare_update(new, old, options.context(api, target.subresource))
+    if resource.tracks_generation and _wants_new_generation(new, old, resource.is_custom):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    writing.check(resource, new, old)
+    writing.record_manager(new, old, target, options, api.now())
+    if is_finished(new["metadata"], old["metadata"]):
+        return writing.remove(api, target, new, before, options)
+    return writing.save(api, target, new, before, options)
+
+
+def _check_uid(target: Target, new: dict[str, Any], before: Stored) -> None:
+    """A uid in the body of an update must be the stored one; a patch is told by validation instead."""
+    uid = decode_stored(before)["metadata"].get("uid") if new.get("uid") else None
+    if uid is not None and new["uid"] != uid:
+        raise precondition_failed(target, f"UID in precondition: {new['uid']}, UID in object meta: {uid}")
+
+
+def _check_version(target: Target, new: dict[str, Any], before: Stored) -> None:
+    """The version that the request names must be the stored one."""
+    resource, name = target.resource, target.name
+    version = new.get("resourceVersion") or ""
+    if not isinstance(version, str) or (version and not re.fullmatch(r"\d{1,19}", version)):
+        raise bad_request(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+    if version in ("", "0"):
+        if not resource.unconditional_update and not target.subresource:
+            raise _version_required(target)
+    elif int(version) != before.revision:
+        raise modified(resource, name)
+
+
+def _version_required(target: Target) -> StatusError:
+    why = "Invalid value: 0: must be specified for an update"
+    details = resource_details(target.resource, target.name)
+    details["causes"] = [{"reason": "FieldValueInvalid", "message": why, "field": "metadata.resourceVersion"}]
+    what = f'{target.resource.group_resource} "{target.name}" is invalid'
+    return StatusError(422, "Invalid", f"{what}: metadata.resourceVersion: {why}", details)
+
+
+def precondition_failed(target: Target, what: str) -> StatusError:
+    """A uid or version that the request insists on is not the stored one."""
+    resource = target.resource
+    folder = f"{resource.group}/{resource.plural}" if resource.is_custom else resource.plural
+    path = "/".join(part for part in ("/registry", folder, target.namespace, target.name) if part)
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: {what}"
+    )
+    return conflict(resource, target.name, why)
+
+
+def _take_over_metadata(new: dict[str, Any], old: dict[str, Any]) -> None:
+    """What a client cannot change comes from the old object."""
+    new.pop("selfLink", None)
+    for name in _SERVER_OWNED:
+        _restore(new, old, name)
+    for name in _KEPT_WHEN_ABSENT:
+        if name in old and not new.get(name):
+            new[name] = old[name]
+    if "managedFields" not in new and "managedFields" in old:
+        new["managedFields"] = old["managedFields"]
+
+
+def _keep_all_but_status(new: Object, old: Object) -> None:
+    for name in set(new) | set(old):
+        if name not in ("metadata", "status"):
+            _restore(new, old, name)
+    for name in ("ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        _restore(new["metadata"], old["metadata"], name)
+
+
+def _restore(new: dict[str, Any], old: dict[str, Any], name: str) -> None:
+    if name in old:
+        new[name] = old[name]
+    else:
+        new.pop(name, None)
+
+
+def _wants_new_generation(new: Object, old: Object, is_custom: bool) -> bool:
+    """A change of the wish counts, not one of the description or of the state."""
+    if not is_custom:
+        return bool(new.get("spec") != old.get("spec"))
+    ignored = ("metadata", "status")
+    return {k: v for k, v in new.items() if k not in ignored} != {k: v for k, v in old.items() if k not in ignored}
+
+
+def is_finished(new: dict[str, Any], old: dict[str, Any]) -> bool:
+    """The object was being deleted and nothing holds it any more."""
+    if new.get("finalizers") or not old.get("deletionTimestamp"):
+        return False
+    return bool(old.get("finalizers")) and not old.get("deletionGracePeriodSeconds")

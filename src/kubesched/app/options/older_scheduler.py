@@ -1,0 +1,141 @@
+"""The scheduler that older flags and files ask for: translated into today's configuration, or emulated.
+
+Next: `effective`, which puts today's flags on top; `kubesched.config.older` for the translation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace as with_fields
+
+from kubesched.app.options.command import GivenFlags
+from kubesched.app.options.flag import FlagError
+from kubesched.config import ConfigError, InterPodAffinityArgs, KubeSchedulerConfiguration, PluginConfig
+from kubesched.config.older import Emulation, Generation, generation_of
+from kubesched.config.older.given import GivenConfiguration
+
+_HIGHEST_WEIGHT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyConfigMap:
+    """Where a Policy is to be read from, once the API server can be asked."""
+
+    namespace: str
+    name: str
+
+    KEY = "policy.cfg"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseScheduler:
+    """Before today's flags. `notes` say what became of something old."""
+
+    configuration: KubeSchedulerConfiguration
+    emulation: Emulation | None = None
+    notes: tuple[str, ...] = ()
+
+
+def policy_config_map(given: GivenFlags) -> PolicyConfigMap | None:
+    """The ConfigMap that a Policy comes from, if it does not come from a file."""
+    name = given.get("policy-configmap", "")
+    if not name or given.get("use-legacy-policy-config", False) or given.get("config"):
+        return None
+    return PolicyConfigMap(given.get("policy-configmap-namespace", "kube-system"), name)
+
+
+def emulated_generation(given: GivenFlags) -> Generation | None:
+    version = given.get("emulate", "")
+    if not version:
+        return None
+    try:
+        return generation_of(version)
+    except ConfigError as mistake:
+        raise FlagError(f"--{mistake}") from None
+
+
+GatePair = tuple[str, str]
+"""(component, `Gate=true`)"""
+
+
+def split_gates(
+    pairs: Sequence[GatePair], generation: Generation | None
+) -> tuple[dict[str, bool], tuple[GatePair, ...]]:
+    """The gates of the emulated version, and what is left for today's."""
+    older: dict[str, bool] = {}
+    others = []
+    for component, text in pairs:
+        name, _, switch = (part.strip() for part in text.partition("="))
+        if generation is not None and name in generation.gates and switch.lower() in ("true", "false"):
+            older[name] = switch.lower() == "true"
+        else:
+            others.append((component, text))
+    return older, tuple(others)
+
+
+def base_scheduler(
+    given: GivenFlags, policy: bytes | None, config: dict[str, Any] | bytes | None, gates: dict[str, bool]
+) -> BaseScheduler:
+    """`policy` is what was read from the ConfigMap, `config` the content of the configuration file."""
+    path = given.get("config", "")
+    if not path and policy is None and policy_config_map(given) is None:
+        policy = _policy_from_file(given)
+    asked = GivenConfiguration(
+        config,
+        policy,
+        None if path else given.get("algorithm-provider") or None,
+        gates or None,
+        config_source=path,
+        policy_source=given.get("policy-config-file") or given.get("policy-configmap", ""),
+    )
+    generation = emulated_generation(given)
+    if generation is not None:
+        emulation = asked.as_of(generation)
+        found = BaseScheduler(emulation.config, emulation)
+    else:
+        converted = asked.as_of_today()
+        found = BaseScheduler(converted.config, notes=converted.notes)
+    return found if path else _with_older_flags(found, given)
+
+
+def _policy_from_file(given: GivenFlags) -> bytes | None:
+    path = given.get("policy-config-file", "")
+    if not path:
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError as problem:
+        raise FlagError(f"--policy-config-file: open {path}: {problem.strerror or problem}") from None
+
+
+def _with_older_flags(found: BaseScheduler, given: GivenFlags) -> BaseScheduler:
+    name, weight = given.get("scheduler-name"), given.get("hard-pod-affinity-symmetric-weight")
+    if weight is not None and not 0 <= weight <= _HIGHEST_WEIGHT:
+        raise FlagError(f"--hard-pod-affinity-symmetric-weight: {weight} is not in the range 0-100")
+    configuration, emulation = found.configuration, found.emulation
+    if name:
+        profiles = tuple(with_fields(profile, scheduler_name=name) for profile in configuration.profiles)
+        configuration = with_fields(configuration, profiles=profiles)
+    if weight is not None:
+        configuration = _with_affinity_weight(configuration, weight)
+    if emulation is not None:
+        emulation = emulation.renamed(name) if name else emulation
+        emulation = emulation if weight is None else emulation.with_hard_affinity_weight(weight)
+    return replace(found, configuration=configuration, emulation=emulation)
+
+
+def _with_affinity_weight(configuration: KubeSchedulerConfiguration, weight: int) -> KubeSchedulerConfiguration:
+    profiles = []
+    for profile in configuration.profiles:
+        entries = tuple(
+            PluginConfig(entry.name, with_fields(entry.args, hard_pod_affinity_weight=weight))
+            if isinstance(entry.args, InterPodAffinityArgs)
+            else entry
+            for entry in profile.plugin_config
+        )
+        profiles.append(with_fields(profile, plugin_config=entries))
+    return with_fields(configuration, profiles=tuple(profiles))

@@ -1,0 +1,62 @@
+"""`kubesched apiserver`: the embedded Kubernetes API server, for kubectl, schedulers and tests.
+
+Serves on loopback with TLS and a token of its own until it is interrupted. The server itself is `kubesched.apiserver`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+from pathlib import Path
+
+import click
+
+from kubesched.apiserver.server import ApiServer, ServerSettings
+
+
+@click.command()
+@click.option("--data", type=click.Path(file_okay=False, path_type=Path), help="Keep objects in this directory.")
+@click.option("--in-memory", is_flag=True, help="Keep objects in memory only; they are gone at the end.")
+@click.option("--port", type=click.IntRange(0, 65535), default=6443, show_default=True, help="0 takes a free port.")
+@click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--insecure-http", is_flag=True, help="Serve plain HTTP, on loopback only: for tests and measurements.")
+@click.option(
+    "--write-kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Write a kubeconfig for kubectl here."
+)
+def apiserver(
+    data: Path | None,
+    in_memory: bool,
+    port: int,
+    bind_address: str,
+    insecure_http: bool,
+    write_kubeconfig: Path | None,
+) -> None:
+    """Serve the Kubernetes API from this machine."""
+    if (data is None) == (not in_memory):
+        raise click.UsageError("give either --data or --in-memory")
+    if insecure_http and bind_address not in ("127.0.0.1", "::1", "localhost"):
+        raise click.UsageError("--insecure-http serves on loopback only")
+    settings = ServerSettings(data, bind_address, port, not insecure_http)
+    asyncio.run(_serve(settings, write_kubeconfig))
+
+
+async def _serve(settings: ServerSettings, kubeconfig: Path | None) -> None:
+    server = ApiServer(settings)
+    try:
+        await server.start()
+    except OSError as error:
+        raise click.ClickException(f"cannot serve on {settings.bind_address}:{settings.port}: {error}") from None
+    # What was read back stays; without this, every full collection would walk through all of it.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    if kubeconfig is not None:
+        server.write_kubeconfig(kubeconfig)
+        click.echo(f"export KUBECONFIG={kubeconfig}", err=True)
+    click.echo(f"serving on {server.url}", err=True)
+    await stopped.wait()
+    await server.stop()

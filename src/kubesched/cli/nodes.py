@@ -1,0 +1,129 @@
+"""`kubesched nodes`: pretend nodes for any API server, with kubelets that say that pods run.
+
+Next: `kubesched.kubelets.fleet`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kubesched.cli.live import ServerChoice, server_options
+from kubesched.cli.output import ERROR_EXIT, say_error
+
+if TYPE_CHECKING:
+    from kubesched.client.target import ServerTarget
+    from kubesched.kubelets.fleet import FleetSettings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def shape_options(command: F) -> F:
+    """What nodes look like that are made by number."""
+    for option in (
+        click.option("--zones", type=click.IntRange(0), default=3, show_default=True, help="Zones to spread over."),
+        click.option("--pods", type=click.IntRange(1), default=110, show_default=True, help="Pods of a node."),
+        click.option("--memory", default="32Gi", show_default=True, help="Memory of a node."),
+        click.option("--cpu", default="8", show_default=True, help="CPUs of a node."),
+    ):
+        command = option(command)
+    return command
+
+
+def delay_options(command: F) -> F:
+    seconds = click.FloatRange(min=0)
+    stop = click.option("--stop-delay", type=seconds, default=1.0, show_default=True, help="Seconds a pod takes to end")
+    start = click.option(
+        "--start-delay", type=seconds, default=1.0, show_default=True, help="Seconds a pod takes until it is ready."
+    )
+    return start(stop(command))
+
+
+@click.command("nodes")
+@click.option("--count", type=click.IntRange(1), help="Make so many nodes, all alike.")
+@click.option("-f", "--filename", "filenames", multiple=True, metavar="FILE", help="Nodes from manifests; - is stdin.")
+@click.option("--prefix", default="node-", show_default=True, help="How names of made nodes begin.")
+@shape_options
+@delay_options
+@server_options
+def nodes(
+    count: int | None,
+    filenames: tuple[str, ...],
+    prefix: str,
+    cpu: str,
+    memory: str,
+    pods: int,
+    zones: int,
+    start_delay: float,
+    stop_delay: float,
+    kubeconfig: str | None,
+    context: str | None,
+) -> None:
+    """Run pretend nodes in a cluster: they register, stay alive, and say that their pods run.
+
+    Pods run for as long as their annotation kubesched.dev/duration says, or until they are deleted. The nodes stay
+    registered when this ends; their leases then run out.
+    """
+    from kubesched.cli.files import InputError
+    from kubesched.kubelets.fleet import FleetSettings
+    from kubesched.kubelets.node_bodies import NodeShape
+    from kubesched.kubelets.pod_steps import Delays
+    from kubesched.model.quantity import QuantityError
+
+    if count is None and not filenames:
+        raise click.UsageError("give --count or -f")
+    try:
+        shape = NodeShape(cpu, memory, pods, zones, prefix).checked()
+        bodies = [*shape.bodies(count or 0), *nodes_of_files(filenames)]
+        target = ServerChoice(kubeconfig, context).target()
+    except (InputError, QuantityError, ValueError) as mistake:
+        say_error(str(mistake))
+        sys.exit(ERROR_EXIT)
+    code = asyncio.run(_play(target, bodies, FleetSettings(Delays(start_delay, stop_delay))))
+    if code:
+        sys.exit(code)
+
+
+def nodes_of_files(filenames: tuple[str, ...]) -> list[dict[str, Any]]:
+    from kubesched.playground.manifests import split_nodes
+
+    return split_nodes(documents_of_files(filenames))[0]
+
+
+def documents_of_files(filenames: tuple[str, ...]) -> list[dict[str, Any]]:
+    """All objects of these files, whole. Raises InputError and ManifestMistake."""
+    from kubesched.cli.files import expanded, read_bytes, source_name
+    from kubesched.playground.manifests import read_documents
+
+    found: list[dict[str, Any]] = []
+    for filename in expanded(filenames):
+        found.extend(read_documents(read_bytes(filename), source_name(filename)))
+    return found
+
+
+async def _play(target: ServerTarget, bodies: list[dict[str, Any]], settings: FleetSettings) -> int:
+    from kubesched.client.errors import AnswerLost, ApiError, Unreachable
+    from kubesched.client.rest import RestClient
+    from kubesched.kubelets.fleet import KubeletFleet
+
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    client = RestClient(target, qps=0)
+    fleet = KubeletFleet(client, settings)
+    try:
+        n_nodes = await fleet.start(bodies)
+        click.echo(f"{n_nodes} pretend nodes in {target.url}; Ctrl-C stops their kubelets", err=True)
+        await stopped.wait()
+    except (ApiError, Unreachable, AnswerLost) as failure:
+        say_error(" ".join(str(failure).split()))
+        return 1
+    finally:
+        await fleet.stop()
+        await client.close()
+    return 0

@@ -1,0 +1,210 @@
+"""`kubesched up`: a whole cluster on this machine, or, with `--once`, for as long as it takes to schedule some files.
+
+Ends with 0 when it is told to stop, or when all pods found a place; with 1 when a pod did not, and with 2 when options
+or files are wrong.
+
+Next: `kubesched.playground.playground`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kubesched.cli.nodes import delay_options, documents_of_files, shape_options
+from kubesched.cli.output import ERROR_EXIT, say_error
+
+if TYPE_CHECKING:
+    from kubesched.kubelets.node_bodies import NodeShape
+    from kubesched.playground.playground import Playground, PlaygroundSettings
+
+PENDING_EXIT = 1
+DEFAULT_NODES = 3
+DEFAULT_PORT = 6443
+
+
+@click.command("up")
+@click.option("--nodes", "n_nodes", type=click.IntRange(0), help=f"Pretend nodes to make.  [default: {DEFAULT_NODES}]")
+@click.option("-f", "--filename", "filenames", multiple=True, metavar="FILE", help="Objects to put in; - is stdin.")
+@click.option("--config", metavar="FILE", help="KubeSchedulerConfiguration of the scheduler.")
+@click.option("--data", metavar="DIR", help="Where the cluster is kept.  [default: ~/.local/state/kubesched]")
+@click.option("--in-memory", is_flag=True, help="Keep nothing: the cluster ends with this command.")
+@click.option("--port", type=click.IntRange(0, 65535), help=f"0 takes a free port.  [default: {DEFAULT_PORT}]")
+@click.option("--once", is_flag=True, help="Schedule what the files hold, say what became of it, and end.")
+@click.option("--timeout", type=click.FloatRange(min=0.1), default=120.0, show_default=True, help="Seconds for --once.")
+@click.option("--merge-kubeconfig", is_flag=True, help="Also add the cluster to $KUBECONFIG or ~/.kube/config.")
+@shape_options
+@delay_options
+def up(
+    n_nodes: int | None,
+    filenames: tuple[str, ...],
+    config: str | None,
+    data: str | None,
+    in_memory: bool,
+    port: int | None,
+    once: bool,
+    timeout: float,
+    merge_kubeconfig: bool,
+    cpu: str,
+    memory: str,
+    pods: int,
+    zones: int,
+    start_delay: float,
+    stop_delay: float,
+) -> None:
+    """Start a cluster: API server, controllers, pretend nodes and the scheduler. kubectl works against it.
+
+    With --once it is gone afterwards, and the exit code says whether all pods found a place.
+    """
+    from kubesched.kubelets.node_bodies import NodeShape
+    from kubesched.kubelets.pod_steps import Delays
+
+    if once and (data is not None or not filenames):
+        raise click.UsageError("--once needs -f, and keeps nothing: leave out --data")
+    if in_memory and data is not None:
+        raise click.UsageError("give either --data or --in-memory")
+    delays = Delays(min(start_delay, 0.05), min(stop_delay, 0.05)) if once else Delays(start_delay, stop_delay)
+    with _mistakes_in_one_line(), _directory(data, in_memory or once) as directory:
+        shape = NodeShape(cpu, memory, pods, zones).checked()
+        chosen_port = port if port is not None else (0 if once else DEFAULT_PORT)
+        settings = _settings(directory, in_memory or once, chosen_port, is_passing=once)
+        settings = _with_content(settings, shape, n_nodes, filenames, config)
+        settings = replace(settings, delays=delays)
+        with _quiet_logs():
+            code = asyncio.run(_run_once(settings, timeout) if once else _run(settings, merge_kubeconfig))
+    if code:
+        sys.exit(code)
+
+
+def _settings(directory: Path, in_memory: bool, port: int, is_passing: bool) -> PlaygroundSettings:
+    from kubesched.apiserver.server import ServerSettings
+    from kubesched.playground.playground import PlaygroundSettings
+
+    server = ServerSettings(None if in_memory else directory, port=port)
+    return PlaygroundSettings(server, directory / "kubeconfig", has_server_process=not is_passing)
+
+
+def _with_content(
+    settings: PlaygroundSettings, shape: NodeShape, n_nodes: int | None, filenames: tuple[str, ...], config: str | None
+) -> PlaygroundSettings:
+    from kubesched.playground.manifests import split_nodes
+
+    nodes, objects = split_nodes(documents_of_files(filenames))
+    if n_nodes is None:
+        n_nodes = 0 if nodes else DEFAULT_NODES
+    made = [*nodes, *shape.bodies(n_nodes)]
+    return replace(settings, nodes=made, objects=objects, scheduler_config=None if config is None else Path(config))
+
+
+@contextmanager
+def _directory(data: str | None, is_passing: bool) -> Iterator[Path]:
+    if is_passing:
+        with tempfile.TemporaryDirectory(prefix="kubesched-") as folder:
+            yield Path(folder)
+        return
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    path = Path(data) if data is not None else state / "kubesched"
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    yield path.absolute()
+
+
+@contextmanager
+def _mistakes_in_one_line() -> Iterator[None]:
+    from kubesched.app.serving.errors import ServingError
+    from kubesched.cli.files import InputError
+    from kubesched.config import ConfigError
+    from kubesched.model.quantity import QuantityError
+    from kubesched.playground.kubeconfigs import KubeconfigMistake
+    from kubesched.playground.manifests import ManifestMistake
+    from kubesched.playground.playground import PartEndedError
+
+    mistakes = (
+        PartEndedError,
+        ConfigError,
+        InputError,
+        KubeconfigMistake,
+        ManifestMistake,
+        QuantityError,
+        ServingError,
+        OSError,
+    )
+    try:
+        yield
+    except mistakes as mistake:
+        say_error(" ".join(str(mistake).split()))
+        sys.exit(ERROR_EXIT)
+
+
+@contextmanager
+def _quiet_logs() -> Iterator[None]:
+    """Warnings and errors only: what runs where is told by the command itself. Afterwards all is as before."""
+    import logging
+
+    from kubesched.app.logs import configure_logs
+
+    root, ours = logging.getLogger(), logging.getLogger("kubesched")
+    handlers, level = list(root.handlers), ours.level
+    configure_logs()
+    ours.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        ours.setLevel(level)
+
+
+async def _run(settings: PlaygroundSettings, merge_kubeconfig: bool) -> int:
+    from kubesched.playground.kubeconfigs import merge_into, usual_path
+    from kubesched.playground.playground import Playground
+
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with Playground(settings) as playground:
+        if merge_kubeconfig:
+            merge_into(usual_path(dict(os.environ)), settings.kubeconfig)
+        _tell(playground, settings)
+        await playground.run_until(stopped)
+        click.echo("stopping", err=True)
+    return 0
+
+
+def _tell(playground: Playground, settings: PlaygroundSettings) -> None:
+    kept = "in memory" if settings.server.data is None else f"kept in {settings.server.data}"
+    rows = (
+        ("API server", f"{playground.url} ({kept})"),
+        ("controllers", ", ".join(playground.controllers.names)),
+        ("kubelets", f"{playground.n_nodes} pretend nodes; any node that you create gets one"),
+        ("scheduler", ", ".join(playground.scheduler.loop.schedulers)),
+    )
+    for name, what in rows:
+        click.echo(f"{name:<12} {what}")
+    click.echo(f"\nexport KUBECONFIG={settings.kubeconfig}\n")
+    click.echo("Ctrl-C stops all of it.")
+
+
+async def _run_once(settings: PlaygroundSettings, timeout_s: float) -> int:
+    from kubesched.model.core import Pod
+    from kubesched.playground.playground import Playground
+    from kubesched.playground.settling import wait_settled
+    from kubesched.playground.summary import Outcome
+
+    async with Playground(settings) as playground:
+        view = playground.controllers.view
+        is_settled = await wait_settled(view, lambda: playground.controllers.is_idle, timeout_s)
+        outcome = Outcome.of(view.of(Pod).values())
+    for line in outcome.lines():
+        click.echo(line)
+    if not is_settled:
+        say_error(f"not all was decided within {timeout_s:g} s")
+    return PENDING_EXIT if outcome.n_pending or not is_settled else 0

@@ -1,0 +1,66 @@
+"""What a user gave to configure a scheduler, of whatever age: a configuration, a Policy, a provider, feature gates.
+
+Read as the scheduler of a version read it (`as_of`), or translated into today's configuration (`as_of_today`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.config.errors import ConfigError, ErrorList, FieldError
+from kubesched.config.load import default
+from kubesched.config.older.conversion import Converted, convert_policy, convert_provider, load_any
+from kubesched.config.older.emulated import Emulation
+from kubesched.config.older.emulation import emulate
+from kubesched.config.older.generations import Generation
+from kubesched.config.older.policy import load_policy
+from kubesched.config.source import parse
+
+Document = dict[str, Any] | str | bytes
+
+
+@dataclass(frozen=True)
+class GivenConfiguration:
+    config: Document | None = None
+    policy: Document | None = None
+    provider: str | None = None
+    feature_gates: Mapping[str, bool] | None = None
+    config_source: str = "config"
+    policy_source: str = "policy"
+
+    def as_of(self, generation: Generation) -> Emulation:
+        """Raises `RefusedConfigurationError` in the words of that version, `ConfigError` for anything else."""
+        return emulate(
+            generation,
+            policy=self.policy,
+            provider=self.provider,
+            config=None if self.config is None else _mapping(self.config, self.config_source),
+            gates=self.feature_gates,
+            source=self.policy_source,
+        )
+
+    def as_of_today(self) -> Converted:
+        """Today's configuration, with what was changed or dropped on the way to it."""
+        if self.feature_gates:
+            raise ConfigError([FieldError("featureGates", "feature gates are those of a version: say which (emulate)")])
+        if sum(given is not None for given in (self.config, self.policy, self.provider)) > 1:
+            raise ConfigError([FieldError("", "only one of policy, algorithm provider and configuration can be given")])
+        if self.policy is not None:
+            return convert_policy(load_policy(self.policy, self.policy_source), self.policy_source)
+        if self.provider is not None:
+            return convert_provider(self.provider)
+        if self.config is None:
+            return Converted(default())
+        return load_any(self.config, self.config_source)
+
+
+def _mapping(data: Document, source: str) -> dict[str, Any]:
+    errors = ErrorList()
+    value = data if isinstance(data, dict) else parse(data, source, errors)
+    if errors:
+        raise ConfigError(errors, source)
+    if not isinstance(value, dict):
+        raise ConfigError([FieldError("", "must be an object")], source)
+    return value

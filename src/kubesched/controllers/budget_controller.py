@@ -1,0 +1,115 @@
+"""Disruption budgets: how many pods may go now, for evictions and preemption.
+
+A pod whose eviction was granted does not count as healthy until it is seen to go, or two minutes have passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubesched.controllers.controller import ControllerContext
+from kubesched.controllers.documents import Body
+from kubesched.controllers.status.conditions import condition, with_condition_set
+from kubesched.expansion.budgets import budget_numbers
+from kubesched.expansion.replicas import n_wanted
+from kubesched.model import selectors
+from kubesched.model.apps import ReplicaSet, StatefulSet
+from kubesched.model.core import Pod, ReplicationController
+from kubesched.model.meta import KubeObject, OwnerReference, controller_of
+from kubesched.model.policy import PodDisruptionBudget
+from kubesched.model.times import InstantError, parse_instant
+from kubesched.model.workloads import Deployment
+
+GRANT_LASTS_S = 120.0
+
+
+class BudgetController:
+    name = "disruption"
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._view = context.view
+        self._conditions: dict[str, list[Body]] = {}
+        self._told: dict[str, Body] = {}
+        """Status last written, by the uid of the budget: the model keeps less than that."""
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        item = before if after is None else after
+        if isinstance(item, PodDisruptionBudget):
+            return () if after is None else (item.key,)
+        if isinstance(item, Pod):
+            budgets = self._view.in_namespace(PodDisruptionBudget, item.namespace)
+            return [budget.key for budget in budgets if _covers(budget, item)]
+        if isinstance(item, Deployment | ReplicaSet | StatefulSet | ReplicationController):
+            return [budget.key for budget in self._view.in_namespace(PodDisruptionBudget, item.namespace)]
+        return ()
+
+    async def reconcile(self, key: str) -> float | None:
+        budget = self._view.find(PodDisruptionBudget, key)
+        if budget is None:
+            return None
+        now_s = self._context.now_s()
+        pods = self._view.in_namespace(Pod, budget.namespace)
+        granted, next_s = self._granted(budget, pods, now_s)
+        numbers = budget_numbers(budget, [pod for pod in pods if pod.name not in granted], self._scale_of)
+        before = self._conditions.get(budget.metadata.uid, [])
+        conditions = with_condition_set(before, _condition(numbers.n_allowed), now_s)
+        self._conditions[budget.metadata.uid] = conditions
+        status: Body = {
+            "observedGeneration": budget.metadata.generation or None,
+            "disruptionsAllowed": numbers.n_allowed,
+            "currentHealthy": numbers.n_healthy,
+            "desiredHealthy": numbers.n_needed,
+            "expectedPods": numbers.n_expected,
+            "conditions": conditions,
+        }
+        dropped = {name: None for name in budget.status.disrupted_pods or {} if name not in granted}
+        if dropped:
+            status["disruptedPods"] = dropped
+        if status != self._told.get(budget.metadata.uid) or budget.status.disruptions_allowed != numbers.n_allowed:
+            await self._context.writer.patch(
+                budget,
+                {"metadata": {"resourceVersion": budget.metadata.resource_version}, "status": status},
+                subresource="status",
+            )
+            self._told[budget.metadata.uid] = status
+        return next_s
+
+    def _granted(self, budget: PodDisruptionBudget, pods: list[Pod], now_s: float) -> tuple[set[str], float | None]:
+        """Pods that are about to go, and when to look again."""
+        present = {pod.name for pod in pods if not pod.is_terminating and not pod.is_terminal}
+        left = {
+            name: _instant(since, now_s) + GRANT_LASTS_S - now_s
+            for name, since in (budget.status.disrupted_pods or {}).items()
+            if name in present
+        }
+        waiting = {name: for_s for name, for_s in left.items() if for_s > 0}
+        return set(waiting), min(waiting.values(), default=None)
+
+    def _scale_of(self, reference: OwnerReference) -> tuple[str, int] | None:
+        owner = self._view.by_uid(reference.uid)
+        if isinstance(owner, ReplicaSet):
+            parent = controller_of(owner.metadata)
+            above = None if parent is None else self._view.by_uid(parent.uid)
+            if isinstance(above, Deployment):
+                return above.metadata.uid, n_wanted(above)
+        if isinstance(owner, ReplicaSet | ReplicationController | StatefulSet):
+            return owner.metadata.uid, n_wanted(owner)
+        return None
+
+
+def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    return selectors.from_label_selector(budget.spec.selector).matches(pod.labels)
+
+
+def _instant(text: str, otherwise_s: float) -> float:
+    try:
+        return parse_instant(text)
+    except InstantError:
+        return otherwise_s
+
+
+def _condition(n_allowed: int) -> Body:
+    if n_allowed > 0:
+        return condition("DisruptionAllowed", True, "SufficientPods", "")
+    return condition("DisruptionAllowed", False, "InsufficientPods", "")

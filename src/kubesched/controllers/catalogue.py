@@ -1,0 +1,45 @@
+"""All controllers of a playground.
+
+Next: any of the modules named here.
+"""
+
+from __future__ import annotations
+
+from kubesched.controllers.budget_controller import BudgetController
+from kubesched.controllers.controller import Controller, ControllerContext
+from kubesched.controllers.cron_job_controller import CronJobController
+from kubesched.controllers.deployment_controller import DeploymentController
+from kubesched.controllers.discovered import DiscoveredKinds
+from kubesched.controllers.garbage_collector import GarbageCollector
+from kubesched.controllers.namespace_controllers import NamespaceController, ServiceAccountController
+from kubesched.controllers.node_lifecycle import NodeLifecycleController
+from kubesched.controllers.pod_claim_controller import PodClaimController
+from kubesched.controllers.taint_eviction import OrphanedPodController, TaintEvictionController
+from kubesched.controllers.volume_controllers import ClaimBinder, VolumeBinder
+from kubesched.controllers.workload import WorkloadController
+from kubesched.controllers.workload_kinds import DaemonSetRules, JobRules, ReplicaRules, StatefulSetRules
+from kubesched.model.apps import ReplicaSet, StatefulSet
+from kubesched.model.core import ReplicationController
+from kubesched.model.workloads import DaemonSet, Job
+
+
+def all_controllers(context: ControllerContext, discovered: DiscoveredKinds) -> list[Controller]:
+    return [
+        DeploymentController(context),
+        WorkloadController(context, "replicaset", ReplicaSet, ReplicaRules(context)),
+        WorkloadController(context, "replication", ReplicationController, ReplicaRules(context)),
+        WorkloadController(context, "statefulset", StatefulSet, StatefulSetRules(context)),
+        WorkloadController(context, "daemonset", DaemonSet, DaemonSetRules(context)),
+        WorkloadController(context, "job", Job, JobRules(context)),
+        CronJobController(context),
+        PodClaimController(context),
+        ClaimBinder(context),
+        VolumeBinder(context),
+        BudgetController(context),
+        NodeLifecycleController(context),
+        TaintEvictionController(context),
+        OrphanedPodController(context),
+        NamespaceController(context, discovered),
+        ServiceAccountController(context),
+        GarbageCollector(context, discovered),
+    ]

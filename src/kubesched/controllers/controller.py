@@ -1,0 +1,54 @@
+"""What a controller is: it says whom a change concerns, and looks at one object at a time.
+
+Next: `runner`, which calls them; `workload` for the commonest.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kubesched.controllers.cluster_view import ClusterView
+from kubesched.controllers.plan_writer import PlanWriter
+from kubesched.expansion.names import SAFE_LETTERS
+from kubesched.model.meta import KubeObject
+
+
+class RandomNames:
+    """As an API server draws them. Never the same twice, as far as chance goes."""
+
+    def name(self, prefix: str) -> str:
+        return prefix[:58] + "".join(secrets.choice(SAFE_LETTERS) for _ in range(5))
+
+    def uid(self, what: str) -> str:
+        return secrets.token_hex(16)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerContext:
+    """What all controllers share."""
+
+    view: ClusterView
+    writer: PlanWriter
+    now_s: Callable[[], float] = time.time
+    """Seconds since the epoch."""
+    names: RandomNames = field(default_factory=RandomNames)
+
+
+class Controller(Protocol):
+    """One kind of object that is looked after."""
+
+    @property
+    def name(self) -> str: ...
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        """Keys of the objects to look at because of this change."""
+        ...
+
+    async def reconcile(self, key: str) -> float | None:
+        """Looks at the object as it is now and does what is to be done; in how many seconds to look again, if so.
+        Errors are logged, and it is tried again later."""
+        ...

@@ -1,0 +1,99 @@
+"""Cron jobs: a job when its time comes, and old ones tidied away."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from functools import partial
+
+from kubesched.controllers.controller import ControllerContext
+from kubesched.controllers.documents import Body
+from kubesched.controllers.whole_bodies import job_body
+from kubesched.controllers.workload import write_status
+from kubesched.expansion.actions import Plan, UpdateObject
+from kubesched.expansion.cron_jobs import sync_cron_job
+from kubesched.expansion.cron_schedule import CronError
+from kubesched.model.meta import KubeObject, controller_of
+from kubesched.model.times import parse_instant
+from kubesched.model.workloads import CronJob, Job
+
+_log = logging.getLogger("kubesched.controllers")
+_KEPT = {"Complete": ("successfulJobsHistoryLimit", 3), "Failed": ("failedJobsHistoryLimit", 1)}
+
+
+class CronJobController:
+    name = "cronjob"
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._view = context.view
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        item = before if after is None else after
+        if isinstance(item, CronJob):
+            return () if after is None else (item.key,)
+        owner = controller_of(item.metadata) if isinstance(item, Job) else None
+        known = None if owner is None else self._view.by_uid(owner.uid)
+        return (known.key,) if isinstance(known, CronJob) else ()
+
+    async def reconcile(self, key: str) -> float | None:
+        owner = self._view.find(CronJob, key)
+        if owner is None or owner.metadata.deletion_timestamp is not None:
+            return None
+        now_s = self._context.now_s()
+        jobs = self._view.owned(owner.metadata.uid, Job)
+        created = owner.metadata.creation_timestamp
+        try:
+            plan = sync_cron_job(owner, jobs, parse_instant(created) if created else now_s, now_s)
+        except CronError as mistake:
+            _log.warning("A cron job has no schedule", extra={"fields": {"cronjob": key, "err": str(mistake)}})
+            return None
+        await self._context.writer.carry_out(_without_status(plan), partial(self._body, owner))
+        await self._tell_status(owner, plan)
+        await self._tidy_up(owner)
+        return None if plan.again_at_s is None else max(0.0, plan.again_at_s - now_s)
+
+    def _body(self, owner: CronJob, item: KubeObject) -> Body | None:
+        return job_body(item, self._view.whole(owner).spec) if isinstance(item, Job) else None
+
+    async def _tell_status(self, owner: CronJob, plan: Plan) -> None:
+        jobs = self._view.owned(owner.metadata.uid, Job)
+        status: Body = {"active": [_reference(job) for job in jobs if not job.is_finished] or None}
+        for action in plan.actions:
+            if isinstance(action, UpdateObject) and isinstance(action.item, CronJob):
+                status["lastScheduleTime"] = action.item.status.last_schedule_time
+        ends = [end for job in jobs if (end := self._view.whole(job).status.get("completionTime"))]
+        if ends:
+            status["lastSuccessfulTime"] = max(ends)
+        now = self._view.find(CronJob, owner.key)
+        if now is not None:
+            await write_status(self._context, now, status)
+
+    async def _tidy_up(self, owner: CronJob) -> None:
+        spec = self._view.whole(owner).spec
+        jobs = sorted(self._view.owned(owner.metadata.uid, Job), key=lambda job: job.metadata.creation_timestamp or "")
+        for ending, (field, usual) in _KEPT.items():
+            ended = [
+                job for job in jobs if any(c.type == ending and c.status == "True" for c in job.status.conditions or ())
+            ]
+            for job in ended[: max(0, len(ended) - spec.get(field, usual))]:
+                await self._context.writer.delete(job)
+
+
+def _has_ended(job: Job, ending: str) -> bool:
+    return any(known.type == ending and known.status == "True" for known in job.status.conditions or ())
+
+
+def _without_status(plan: Plan) -> Plan:
+    return Plan([action for action in plan.actions if not isinstance(action, UpdateObject)], plan.again_at_s)
+
+
+def _reference(job: Job) -> Body:
+    return {
+        "kind": "Job",
+        "namespace": job.namespace,
+        "name": job.name,
+        "uid": job.metadata.uid,
+        "apiVersion": "batch/v1",
+        "resourceVersion": job.metadata.resource_version,
+    }

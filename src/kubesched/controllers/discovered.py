@@ -1,0 +1,109 @@
+"""Which kinds a server has, by its discovery: for those who look after all of them (garbage, namespaces).
+
+Asked again now and then, since kinds come and go with custom resource definitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+import msgspec
+
+from kubesched.client.errors import ApiError
+from kubesched.client.resources import Resource
+from kubesched.controllers.kinds import WATCHED
+from kubesched.controllers.plan_writer import WriteApi
+from kubesched.model.meta import KubeObject
+
+REFRESH_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveredKind:
+    """`home.type` holds metadata only, unless controllers watch the kind anyway."""
+
+    home: Resource
+    kind: str
+    verbs: frozenset[str]
+
+
+class _ApiResource(msgspec.Struct, gc=False):
+    name: str
+    kind: str = ""
+    namespaced: bool = False
+    verbs: list[str] = []
+
+
+class _ResourceList(msgspec.Struct, gc=False):
+    resources: list[_ApiResource] = []
+
+
+class _GroupVersion(msgspec.Struct, rename="camel", gc=False):
+    group_version: str
+    version: str
+
+
+class _Group(msgspec.Struct, rename="camel", gc=False):
+    name: str
+    preferred_version: _GroupVersion
+
+
+class _GroupList(msgspec.Struct, gc=False):
+    groups: list[_Group] = []
+
+
+class DiscoveredKinds:
+    def __init__(self, api: WriteApi, now_s: Callable[[], float]) -> None:
+        self._api = api
+        self._now_s = now_s
+        self._asked_at_s = float("-inf")
+        self._types: dict[tuple[str, str], type[KubeObject]] = {
+            (known.group, known.plural): known.type for known in WATCHED
+        }
+        self._kinds: dict[tuple[str, str], DiscoveredKind] = {}
+        self._asking = asyncio.Lock()
+
+    async def kinds(self) -> list[DiscoveredKind]:
+        """Those that have objects of their own, each in its preferred version."""
+        async with self._asking:
+            if self._now_s() - self._asked_at_s > REFRESH_S:
+                found = {(kind.home.group, kind.home.plural): kind for kind in await self._ask()}
+                self._kinds, self._asked_at_s = found, self._now_s()
+        return list(self._kinds.values())
+
+    async def find(self, api_version: str, kind: str) -> DiscoveredKind | None:
+        """By what an owner reference says."""
+        group = api_version.rpartition("/")[0]
+        return next((known for known in await self.kinds() if known.kind == kind and known.home.group == group), None)
+
+    async def _ask(self) -> list[DiscoveredKind]:
+        groups = msgspec.json.decode(await self._api.request("GET", "/apis"), type=_GroupList).groups
+        versions = [("", "v1", "/api/v1")]
+        versions += [
+            (group.name, group.preferred_version.version, f"/apis/{group.preferred_version.group_version}")
+            for group in groups
+        ]
+        found: list[DiscoveredKind] = []
+        for group_name, version, path in versions:
+            try:
+                answer = await self._api.request("GET", path)
+            except ApiError as error:
+                if error.is_not_found or error.status >= 500:
+                    continue  # an aggregated API whose server is away
+                raise
+            resources = msgspec.json.decode(answer, type=_ResourceList).resources
+            found.extend(self._of_group(group_name, version, resources))
+        return found
+
+    def _of_group(self, group: str, version: str, resources: list[_ApiResource]) -> Iterator[DiscoveredKind]:
+        for known in resources:
+            if "/" in known.name or not {"list", "delete"} <= set(known.verbs):
+                continue
+            if (group, known.name) not in self._types:
+                made = msgspec.defstruct(f"{known.kind}Metadata", [], bases=(KubeObject,), frozen=True)
+                self._types[group, known.name] = cast("type[KubeObject]", made)
+            home = Resource(self._types[group, known.name], group, version, known.name, known.namespaced)
+            yield DiscoveredKind(home, known.kind, frozenset(known.verbs))

@@ -1,0 +1,154 @@
+"""What belongs to others goes with them: background, foreground and orphan, as objects are deleted.
+
+An object all of whose owners are gone is deleted; an owner that is not known here is asked for at the server before it
+counts as gone. Keys are uids.
+
+Next: `discovered` for which kinds are watched for this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from kubesched.client.errors import ApiError
+from kubesched.controllers.controller import ControllerContext
+from kubesched.controllers.discovered import DiscoveredKinds
+from kubesched.controllers.documents import TYPED, Body
+from kubesched.controllers.plan_writer import MERGE_PATCH, STRATEGIC_PATCH
+from kubesched.model.meta import KubeObject, OwnerReference
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+
+_DOCUMENT_OF: dict[type[KubeObject], type[KubeObject]] = {typed: document for document, typed in TYPED.items()}
+
+
+class GarbageCollector:
+    name = "garbage-collector"
+
+    def __init__(self, context: ControllerContext, discovered: DiscoveredKinds) -> None:
+        self._context = context
+        self._view = context.view
+        self._discovered = discovered
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        item = before if after is None else after
+        if item is None:
+            return ()
+        uid = item.metadata.uid
+        found = [] if after is not None else [known.metadata.uid for known in self._view.dependents(uid)]
+        for reference in item.metadata.owner_references or ():
+            owner = self._view.by_uid(reference.uid)
+            if owner is None and after is not None:
+                found.append(uid)
+            elif owner is not None and owner.metadata.deletion_timestamp is not None:
+                found.append(reference.uid)
+        if after is not None and _waits_for_us(after):
+            found.append(uid)
+        return found
+
+    async def reconcile(self, key: str) -> float | None:
+        item = self._view.by_uid(key)
+        if item is None:
+            return None
+        if item.metadata.deletion_timestamp is not None:
+            finalizers = item.metadata.finalizers or ()
+            if ORPHAN in finalizers:
+                await self._orphan(item)
+            elif FOREGROUND in finalizers:
+                await self._delete_dependents_first(item)
+            return None
+        return await self._check_owners(item)
+
+    # -- owners that go ------------------------------------------------------------------------------------------------
+
+    async def _orphan(self, owner: KubeObject) -> None:
+        for dependent in self._view.dependents(owner.metadata.uid):
+            await self._drop_references(dependent, {owner.metadata.uid})
+        await self._drop_finalizer(owner, ORPHAN)
+
+    async def _delete_dependents_first(self, owner: KubeObject) -> None:
+        dependents = self._view.dependents(owner.metadata.uid)
+        for dependent in dependents:
+            if dependent.metadata.deletion_timestamp is None:
+                await self._delete(dependent, "Foreground")
+        if not self._view.dependents(owner.metadata.uid):
+            await self._drop_finalizer(owner, FOREGROUND)
+
+    # -- dependents of owners that went --------------------------------------------------------------------------------
+
+    async def _check_owners(self, item: KubeObject) -> float | None:
+        references = item.metadata.owner_references or ()
+        gone = {known.uid for known in references if await self._is_gone(known, item.namespace)}
+        if not gone:
+            return None
+        if len(gone) == len(references):
+            finalizers = item.metadata.finalizers or ()
+            await self._delete(item, "Orphan" if ORPHAN in finalizers else "Background")
+        else:
+            await self._drop_references(item, gone)
+        return None
+
+    async def _is_gone(self, reference: OwnerReference, namespace: str) -> bool:
+        if self._view.by_uid(reference.uid) is not None:
+            return False
+        if self._view.is_gone(reference.uid):
+            return True
+        kind = await self._discovered.find(reference.api_version, reference.kind)
+        if kind is None:
+            return False  # of a kind that we know nothing of: better to keep too much
+        try:
+            answer = await self._context.writer.api.request("GET", kind.home.path(namespace, reference.name))
+        except ApiError as error:
+            if error.is_not_found:
+                return True
+            raise
+        return msgspec.json.decode(answer, type=KubeObject).metadata.uid != reference.uid
+
+    # -- writes, to kinds of all sorts ---------------------------------------------------------------------------------
+
+    async def _delete(self, item: KubeObject, propagation: str) -> None:
+        await self._context.writer.delete_at(await self._path(item), item, propagation)
+
+    async def _drop_finalizer(self, item: KubeObject, name: str) -> None:
+        kept = [known for known in item.metadata.finalizers or () if known != name]
+        patch: Body = {"metadata": {"finalizers": kept, "resourceVersion": item.metadata.resource_version}}
+        await self._patch(item, patch, MERGE_PATCH)
+
+    async def _drop_references(self, item: KubeObject, uids: set[str]) -> None:
+        patch: Body = {"metadata": {"ownerReferences": [{"$patch": "delete", "uid": uid} for uid in sorted(uids)]}}
+        try:
+            await self._patch(item, patch, STRATEGIC_PATCH)
+        except ApiError as error:
+            if error.status != 415:
+                raise
+            # Custom resources know merge patches only.
+            kept = [
+                msgspec.to_builtins(known) for known in item.metadata.owner_references or () if known.uid not in uids
+            ]
+            metadata = {"ownerReferences": kept, "resourceVersion": item.metadata.resource_version}
+            await self._patch(item, {"metadata": metadata}, MERGE_PATCH)
+
+    async def _patch(self, item: KubeObject, patch: Body, content_type: str) -> None:
+        path = await self._path(item)
+        try:
+            await self._context.writer.api.request(
+                "PATCH", path, body=msgspec.json.encode(patch), content_type=content_type
+            )
+        except ApiError as error:
+            if not error.is_not_found:
+                raise
+
+    async def _path(self, item: KubeObject) -> str:
+        wanted = _DOCUMENT_OF.get(type(item), type(item))
+        for kind in await self._discovered.kinds():
+            if kind.home.type is wanted:
+                return kind.home.path(item.namespace, item.name)
+        raise LookupError(f"{type(item).__name__} {item.key}: the server does not have this kind any more")
+
+
+def _waits_for_us(item: KubeObject) -> bool:
+    finalizers = item.metadata.finalizers or ()
+    return item.metadata.deletion_timestamp is not None and (ORPHAN in finalizers or FOREGROUND in finalizers)

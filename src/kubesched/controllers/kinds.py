@@ -1,0 +1,80 @@
+"""What controllers watch, and where it lives. Kinds that only have owners are known by their metadata alone.
+
+Next: `discovered` for how those are found, `cluster_view` for where they are kept.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubesched.client.lease import LeaseSpec
+from kubesched.client.list_watch.requests import Narrowing
+from kubesched.client.resources import Resource
+from kubesched.controllers import documents
+from kubesched.model import core, policy, resource, storage
+from kubesched.model.meta import KubeObject
+
+LEASE_NAMESPACE = "kube-node-lease"
+
+
+class NodeLease(KubeObject, frozen=True):
+    """A node's sign of life."""
+
+    spec: LeaseSpec = LeaseSpec()
+
+
+class ServiceAccount(KubeObject, frozen=True):
+    """Only that it exists."""
+
+
+class NamespacePhase(KubeObject, frozen=True):
+    """A namespace, and what stands in the way of its end."""
+
+    spec: dict[str, object] = msgspec.field(default_factory=dict)
+
+
+_DOCUMENTS = (
+    Resource(documents.DeploymentDocument, "apps", "v1", "deployments", True),
+    Resource(documents.ReplicaSetDocument, "apps", "v1", "replicasets", True),
+    Resource(documents.StatefulSetDocument, "apps", "v1", "statefulsets", True),
+    Resource(documents.DaemonSetDocument, "apps", "v1", "daemonsets", True),
+    Resource(documents.ReplicationControllerDocument, "", "v1", "replicationcontrollers", True),
+    Resource(documents.JobDocument, "batch", "v1", "jobs", True),
+    Resource(documents.CronJobDocument, "batch", "v1", "cronjobs", True),
+)
+
+_TYPED = (
+    Resource(core.Pod, "", "v1", "pods", True),
+    Resource(core.Node, "", "v1", "nodes", False),
+    Resource(NamespacePhase, "", "v1", "namespaces", False),
+    Resource(ServiceAccount, "", "v1", "serviceaccounts", True),
+    Resource(policy.PodDisruptionBudget, "policy", "v1", "poddisruptionbudgets", True),
+    Resource(storage.PersistentVolume, "", "v1", "persistentvolumes", False),
+    Resource(storage.PersistentVolumeClaim, "", "v1", "persistentvolumeclaims", True),
+    Resource(storage.StorageClass, "storage.k8s.io", "v1", "storageclasses", False),
+    Resource(storage.CSINode, "storage.k8s.io", "v1", "csinodes", False),
+    Resource(resource.ResourceClaim, "resource.k8s.io", "v1", "resourceclaims", True, ("v1beta2",)),
+    Resource(resource.ResourceClaimTemplate, "resource.k8s.io", "v1", "resourceclaimtemplates", True, ("v1beta2",)),
+    Resource(NodeLease, "coordination.k8s.io", "v1", "leases", True),
+)
+
+WATCHED: tuple[Resource, ...] = (*_DOCUMENTS, *_TYPED)
+
+NARROWINGS: dict[type[KubeObject], Narrowing] = {NodeLease: Narrowing(namespace=LEASE_NAMESPACE)}
+"""Of leases only those of nodes; pods in whatever state."""
+
+_BY_TYPE: dict[type[KubeObject], Resource] = {known.type: known for known in WATCHED} | {
+    documents.TYPED[known.type]: known  # type: ignore[index]
+    for known in _DOCUMENTS
+}
+
+_KIND_NAMES: dict[type[KubeObject], str] = {NamespacePhase: "Namespace", NodeLease: "Lease"}
+
+
+def home_of(type_: type[KubeObject]) -> Resource:
+    """Where objects of this type live, whether typed or as documents."""
+    return _BY_TYPE[type_]
+
+
+def kind_name(type_: type[KubeObject]) -> str:
+    return _KIND_NAMES.get(type_, type_.__name__)

@@ -1,0 +1,48 @@
+"""The status of replica sets, replication controllers and stateful sets: pods, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubesched.controllers.documents import Body
+from kubesched.expansion.pod_states import is_active, is_healthy
+from kubesched.expansion.revisions import REVISION_HASH_LABEL
+from kubesched.model.apps import ReplicaSet, StatefulSet
+from kubesched.model.core import Pod, ReplicationController
+
+
+def replica_set_status(owner: ReplicaSet | ReplicationController, pods: Sequence[Pod]) -> Body:
+    active = [pod for pod in pods if is_active(pod)]
+    n_ready = sum(map(is_healthy, active))
+    template = owner.spec.template
+    wanted = (template.metadata.labels or {}).items() if template is not None else ()
+    n_labelled = sum(1 for pod in active if all(pod.labels.get(key) == value for key, value in wanted))
+    return {
+        "replicas": len(active),
+        "fullyLabeledReplicas": n_labelled or None,
+        "readyReplicas": n_ready or None,
+        "availableReplicas": n_ready or None,
+        "observedGeneration": owner.metadata.generation or None,
+    }
+
+
+def stateful_set_status(owner: StatefulSet, pods: Sequence[Pod], update_revision: str, before: Body) -> Body:
+    """`update_revision` is that of the present template; the current one follows when all pods have it."""
+    n_ready = sum(map(is_healthy, pods))
+    n_wanted = 1 if owner.spec.replicas is None else owner.spec.replicas
+    updated = [pod for pod in pods if pod.labels.get(REVISION_HASH_LABEL) == update_revision]
+    current_revision = before.get("currentRevision") or update_revision
+    if len(updated) >= n_wanted and len(updated) == len(pods) and all(map(is_healthy, updated)):
+        current_revision = update_revision
+    current = [pod for pod in pods if pod.labels.get(REVISION_HASH_LABEL) == current_revision]
+    return {
+        "observedGeneration": owner.metadata.generation or None,
+        "replicas": len(pods),
+        "readyReplicas": n_ready or None,
+        "availableReplicas": n_ready,
+        "currentReplicas": len(current) or None,
+        "updatedReplicas": len(updated) or None,
+        "currentRevision": current_revision,
+        "updateRevision": update_revision,
+        "collisionCount": before.get("collisionCount", 0),
+    }

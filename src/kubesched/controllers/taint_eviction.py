@@ -1,0 +1,107 @@
+"""Pods that leave: driven out by taints once the time is over that they tolerate them for, or left by their node.
+
+Next: `kubesched.expansion.taint_tolerance` for how long a pod stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubesched.controllers.controller import ControllerContext
+from kubesched.controllers.plan_writer import STRATEGIC_PATCH
+from kubesched.expansion.taint_tolerance import driving_taints, tolerated_for_s
+from kubesched.model.core import Node, Pod, Taint
+from kubesched.model.meta import KubeObject
+from kubesched.model.times import print_instant
+
+QUARANTINE_S = 40.0
+"""How long a pod may name a node that does not exist."""
+
+
+class TaintEvictionController:
+    name = "taint-eviction"
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._view = context.view
+        self._since: dict[str, tuple[tuple[Taint, ...], float]] = {}
+        """By the pod's uid: the taints that it is to leave for, and since when."""
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        if isinstance(after, Node):
+            old = () if not isinstance(before, Node) else driving_taints(before)
+            if driving_taints(after) == old:
+                return ()
+            return [pod.key for pod in self._view.pods_on(after.name)]
+        if isinstance(after, Pod):
+            was_there = isinstance(before, Pod) and bool(before.spec.node_name)
+            node = self._view.find(Node, after.spec.node_name) if after.spec.node_name and not was_there else None
+            return (after.key,) if node is not None and driving_taints(node) else ()
+        if isinstance(before, Pod):
+            self._since.pop(before.metadata.uid, None)
+        return ()
+
+    async def reconcile(self, key: str) -> float | None:
+        pod = self._view.find(Pod, key)
+        node = None if pod is None else self._view.find(Node, pod.spec.node_name)
+        if pod is None or node is None or pod.is_terminal or pod.is_terminating:
+            return None
+        taints, uid = driving_taints(node), pod.metadata.uid
+        for_s = tolerated_for_s(pod.spec.tolerations or (), taints)
+        if for_s is None:
+            self._since.pop(uid, None)
+            return None
+        now_s = self._context.now_s()
+        known = self._since.get(uid)
+        if known is None:
+            known = self._since[uid] = (taints, now_s)
+        left_s = known[1] + for_s - now_s
+        if left_s > 0:
+            return left_s
+        await self._evict(pod)
+        return None
+
+    async def _evict(self, pod: Pod) -> None:
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByTaintManager",
+            "message": "Taint manager: deleting due to NoExecute taint",
+            "lastTransitionTime": print_instant(self._context.now_s()),
+        }
+        patch = {"status": {"conditions": [condition]}}
+        await self._context.writer.patch(pod, patch, subresource="status", content_type=STRATEGIC_PATCH)
+        await self._context.writer.delete(pod)
+
+
+class OrphanedPodController:
+    """Pods whose node is gone: nobody else will end them."""
+
+    name = "pod-garbage-collector"
+
+    def __init__(self, context: ControllerContext, quarantine_s: float = QUARANTINE_S) -> None:
+        self._context = context
+        self._view = context.view
+        self._quarantine_s = quarantine_s
+        self._since_s: dict[str, float] = {}
+        """By node: since when it is missed."""
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        if isinstance(before, Node) and after is None:
+            return [pod.key for pod in self._view.pods_on(before.name)]
+        if isinstance(after, Node):
+            self._since_s.pop(after.name, None)
+        if isinstance(after, Pod) and after.spec.node_name and self._view.find(Node, after.spec.node_name) is None:
+            return (after.key,)
+        return ()
+
+    async def reconcile(self, key: str) -> float | None:
+        pod = self._view.find(Pod, key)
+        if pod is None or not pod.spec.node_name or self._view.find(Node, pod.spec.node_name) is not None:
+            return None
+        now_s = self._context.now_s()
+        left_s = self._since_s.setdefault(pod.spec.node_name, now_s) + self._quarantine_s - now_s
+        if left_s > 0:
+            return left_s
+        await self._context.writer.delete(pod, grace_s=0)
+        return None

@@ -1,0 +1,117 @@
+"""A controller of one kind of workload: gathers what the rules ask for, has their plan carried out, tells the status.
+
+Everything that makes pods directly is served by this: replica sets, replication controllers, stateful sets, daemon
+sets and jobs differ in their rules and in their status. Deployments and cron jobs, which make other workloads, are
+beside it.
+
+Next: `workload_kinds` for the rules of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from kubesched.controllers.adoption import Claims, claims_of, settle_claims
+from kubesched.controllers.controller import ControllerContext
+from kubesched.controllers.documents import Body
+from kubesched.controllers.whole_bodies import merge_patch
+from kubesched.expansion.actions import Plan, UpdateObject
+from kubesched.model import selectors
+from kubesched.model.apps import ReplicaSet, StatefulSet
+from kubesched.model.core import Pod, ReplicationController
+from kubesched.model.meta import KubeObject, controller_of
+from kubesched.model.selectors import Selector
+from kubesched.model.workloads import DaemonSet, Deployment
+
+W = TypeVar("W", bound=KubeObject)
+R = TypeVar("R", bound=KubeObject, contravariant=True)
+
+
+class WorkloadRules(Protocol[R]):
+    """What is special about a kind. Pure, but for what it remembers."""
+
+    def plan(self, owner: R) -> Plan: ...
+
+    def status(self, owner: R, plan: Plan) -> Body:
+        """As it is after the plan; fields that are None are not to be there."""
+        ...
+
+    def body_of(self, owner: R, item: KubeObject) -> Body | None:
+        """What to send for an object that the plan creates."""
+        ...
+
+    def also_concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        """Keys of owners that a change of another kind concerns."""
+        ...
+
+
+class WorkloadController(Generic[W]):
+    def __init__(self, context: ControllerContext, name: str, kind: type[W], rules: WorkloadRules[W]) -> None:
+        self.name = name
+        self._context = context
+        self._kind = kind
+        self._rules = rules
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        item = before if after is None else after
+        if isinstance(item, self._kind):
+            return () if after is None else (item.key,)
+        if isinstance(item, Pod):
+            owner = controller_of(item.metadata)
+            if owner is None:
+                return () if after is None else self._might_adopt(item)
+            known = self._context.view.by_uid(owner.uid)
+            return (known.key,) if isinstance(known, self._kind) else ()
+        return self._rules.also_concerned(before, after)
+
+    def _might_adopt(self, pod: Pod) -> list[str]:
+        owners = self._context.view.in_namespace(self._kind, pod.namespace)
+        selected = ((owner, selector_of(owner)) for owner in owners)
+        return [owner.key for owner, found in selected if found is not None and found.matches(pod.labels)]
+
+    def _claims(self, owner: W, selector: Selector) -> Claims[Pod]:
+        """Of a set with many pods, those without an owner are few: all others are looked at by owner."""
+        view = self._context.view
+        candidates = [*view.owned(owner.metadata.uid, Pod), *view.pods_without_owner(owner.namespace)]
+        return claims_of(owner, selector, candidates)
+
+    async def reconcile(self, key: str) -> float | None:
+        view = self._context.view
+        owner = view.find(self._kind, key)
+        if owner is None or owner.metadata.deletion_timestamp is not None:
+            return None
+        selector = selector_of(owner)
+        if selector is not None:
+            await settle_claims(self._context, owner, self._claims(owner, selector))
+        plan = self._rules.plan(owner)
+        body_of = partial(self._rules.body_of, owner)
+        await self._context.writer.carry_out(_without(plan, owner), body_of)
+        now = view.find(self._kind, key)
+        if now is not None:
+            await write_status(self._context, now, self._rules.status(now, plan))
+        return None if plan.again_at_s is None else max(0.0, plan.again_at_s - self._context.now_s())
+
+
+def selector_of(owner: KubeObject) -> Selector | None:
+    """Of the objects that belong to it; None where nothing is adopted."""
+    if isinstance(owner, ReplicationController):
+        return selectors.from_labels(owner.spec.selector) if owner.spec.selector else None
+    if isinstance(owner, ReplicaSet | StatefulSet | DaemonSet | Deployment) and owner.spec.selector is not None:
+        return selectors.from_label_selector(owner.spec.selector)
+    return None
+
+
+def _without(plan: Plan, owner: KubeObject) -> Plan:
+    """The owner's own status is written apart, with what the rules do not know of."""
+    kept = (a for a in plan.actions if not (isinstance(a, UpdateObject) and type(a.item) is type(owner)))
+    return Plan(list(kept), plan.again_at_s)
+
+
+async def write_status(context: ControllerContext, owner: KubeObject, status: Body) -> None:
+    """Where it differs from what is known. None takes a field away."""
+    before = context.view.whole(owner).status
+    patch = merge_patch({key: before.get(key) for key in status}, status)
+    if patch:
+        await context.writer.patch(owner, {"status": patch}, subresource="status")

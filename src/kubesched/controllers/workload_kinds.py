@@ -1,0 +1,137 @@
+"""The rules of each kind of workload that makes pods, as `workload` asks for them.
+
+What they decide is in `kubesched.expansion`, the same as in a simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubesched.controllers.controller import ControllerContext
+from kubesched.controllers.documents import Body
+from kubesched.controllers.status.daemon_counts import daemon_set_status
+from kubesched.controllers.status.job_counts import job_status
+from kubesched.controllers.status.replica_counts import replica_set_status, stateful_set_status
+from kubesched.controllers.whole_bodies import claim_body, pod_body
+from kubesched.expansion.actions import Plan, UpdateObject
+from kubesched.expansion.daemon_sets import sync_daemon_set
+from kubesched.expansion.job_failures import JobFailures
+from kubesched.expansion.jobs import sync_job
+from kubesched.expansion.replicas import sync_replicas
+from kubesched.expansion.revisions import REVISION_HASH_LABEL, Revisions
+from kubesched.expansion.stateful_sets import sync_stateful_set
+from kubesched.expansion.templates import EMPTY_TEMPLATE
+from kubesched.model.apps import ReplicaSet, StatefulSet
+from kubesched.model.core import Node, Pod, PodTemplateSpec, ReplicationController
+from kubesched.model.meta import KubeObject
+from kubesched.model.storage import PersistentVolumeClaim
+from kubesched.model.workloads import DaemonSet, Job
+
+PodMaker = ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job
+
+
+class _PodMaking:
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._view = context.view
+
+    def _pods(self, owner: KubeObject) -> list[Pod]:
+        return self._view.owned(owner.metadata.uid, Pod)
+
+    def _pod_body(self, owner: PodMaker, pod: Pod) -> Body:
+        whole = self._view.whole(owner).spec.get("template") or {}
+        return pod_body(pod, whole, owner.spec.template or EMPTY_TEMPLATE)
+
+    def also_concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        return ()
+
+
+class ReplicaRules(_PodMaking):
+    """Of replica sets and replication controllers."""
+
+    def plan(self, owner: ReplicaSet | ReplicationController) -> Plan:
+        return sync_replicas(owner, self._pods(owner), self._context.names)
+
+    def status(self, owner: ReplicaSet | ReplicationController, plan: Plan) -> Body:
+        return replica_set_status(owner, self._pods(owner))
+
+    def body_of(self, owner: ReplicaSet | ReplicationController, item: KubeObject) -> Body | None:
+        return self._pod_body(owner, item) if isinstance(item, Pod) else None
+
+
+class LiveRevisions(Revisions):
+    """Here every pod was made by us: one with another hash has another template."""
+
+    def is_current(self, owner: KubeObject, template: PodTemplateSpec | None, pod: Pod) -> bool:
+        own = pod.labels.get(REVISION_HASH_LABEL, "").rpartition("-")[2]
+        return own == self.current(owner, template)
+
+
+class StatefulSetRules(_PodMaking):
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._revisions = LiveRevisions()
+
+    def plan(self, owner: StatefulSet) -> Plan:
+        return sync_stateful_set(owner, self._pods(owner), self._view.of(PersistentVolumeClaim), self._revisions)
+
+    def status(self, owner: StatefulSet, plan: Plan) -> Body:
+        revision = f"{owner.name}-{self._revisions.current(owner, owner.spec.template)}"
+        return stateful_set_status(owner, self._pods(owner), revision, self._view.whole(owner).status)
+
+    def body_of(self, owner: StatefulSet, item: KubeObject) -> Body | None:
+        if isinstance(item, PersistentVolumeClaim):
+            return claim_body(item, self._view.whole(owner).spec, owner.name)
+        if not isinstance(item, Pod):
+            return None
+        body = self._pod_body(owner, item)
+        body["spec"] |= {"hostname": item.name}
+        service = self._view.whole(owner).spec.get("serviceName")
+        if service:
+            body["spec"]["subdomain"] = service
+        return body
+
+
+class DaemonSetRules(_PodMaking):
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._revisions = LiveRevisions()
+
+    def plan(self, owner: DaemonSet) -> Plan:
+        nodes = list(self._view.of(Node).values())
+        return sync_daemon_set(owner, self._pods(owner), nodes, self._context.names, self._revisions)
+
+    def status(self, owner: DaemonSet, plan: Plan) -> Body:
+        revision = self._revisions.current(owner, owner.spec.template)
+        return daemon_set_status(owner, self._pods(owner), self._view.of(Node).values(), revision)
+
+    def body_of(self, owner: DaemonSet, item: KubeObject) -> Body | None:
+        return self._pod_body(owner, item) if isinstance(item, Pod) else None
+
+    def also_concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        if not isinstance(before or after, Node):
+            return ()
+        if isinstance(before, Node) and isinstance(after, Node) and _looks_alike(before, after):
+            return ()
+        return list(self._view.of(DaemonSet))
+
+
+class JobRules(_PodMaking):
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._failures = JobFailures()
+
+    def plan(self, owner: Job) -> Plan:
+        return sync_job(owner, self._pods(owner), self._context.names, self._failures, self._context.now_s())
+
+    def status(self, owner: Job, plan: Plan) -> Body:
+        updates = [action.item for action in plan.actions if isinstance(action, UpdateObject)]
+        counted = next((item.status for item in updates if isinstance(item, Job)), owner.status)
+        return job_status(counted, self._pods(owner), self._view.whole(owner).status, self._context.now_s())
+
+    def body_of(self, owner: Job, item: KubeObject) -> Body | None:
+        return self._pod_body(owner, item) if isinstance(item, Pod) else None
+
+
+def _looks_alike(before: Node, after: Node) -> bool:
+    return before.metadata.labels == after.metadata.labels and before.spec == after.spec

@@ -1,0 +1,115 @@
+"""One pod's cycle in an older scheduler: look at its claims, filter, score, or make room.
+
+Answers in today's `Decision`, so that loop, simulation and explanation need not know.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from kubesched.cluster import Cluster
+from kubesched.cluster.view import TableView
+from kubesched.config.older import EmulatedProfile, Generation
+from kubesched.engine.cycle import Decision, Scheduler
+from kubesched.engine.filter import FilterOutcome
+from kubesched.engine.handle import EngineHandle
+from kubesched.engine.older.diagnosis import OlderDiagnosis
+from kubesched.engine.older.filtering import NodeByNode
+from kubesched.engine.plugin_call import PluginError
+from kubesched.engine.postfilter import run_post_filter
+from kubesched.engine.prefilter import run_pre_filter
+from kubesched.engine.profile import Profile
+from kubesched.engine.score import run_scores
+from kubesched.engine.select import TieBreak
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import Code
+from kubesched.model.volume_claims import claim_not_found
+
+
+class OlderScheduler(Scheduler):
+    """Decides as the scheduler of a version did. Keeps nothing for pods alike."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        profile: Profile,
+        tie_break: TieBreak,
+        percentage: int,
+        handle: EngineHandle,
+        *,
+        generation: Generation,
+        emulated: EmulatedProfile,
+    ) -> None:
+        super().__init__(cluster, profile, tie_break, percentage, handle)
+        self.generation = generation
+        self._emulated = emulated
+
+    def decide(self, pod: PodInfo, *, complete: bool = False) -> Decision:
+        decision = Decision(pod, Cycle(), self.cluster.table.names)
+        try:
+            self._decide_node_by_node(decision, complete)
+        except PluginError as bug:
+            decision.error = bug.message
+        return decision
+
+    def _decide_node_by_node(self, decision: Decision, complete: bool) -> None:
+        nodes = self.cluster.nodes
+        decision.error = self._broken_claim(decision.pod)
+        if decision.error or len(nodes) == 0:
+            return
+        decision.prefilter = run_pre_filter(self.profile, decision.cycle, decision.pod, nodes)
+        if not decision.prefilter.status.is_success:
+            self._preempt(decision, OlderDiagnosis(nodes, decision.prefilter))
+            return
+        asking = NodeByNode(self.cluster, self.profile, self.generation, self._emulated.checks_all)
+        filtered = decision.filtered = asking.run(decision.cycle, decision.pod, nodes)
+        decision.error = self._errors(filtered)
+        if decision.error:
+            return
+        feasible = self.feasible_rows(filtered, whole_search=True, complete=complete)
+        decision.n_feasible = len(feasible)
+        if len(feasible) == 0:
+            self._preempt(decision, OlderDiagnosis(nodes, decision.prefilter, filtered))
+        elif len(feasible) == 1 and not complete:
+            self.choose_among(decision, feasible)
+        else:
+            view = TableView(self.cluster.table, feasible)
+            scored = decision.scored = run_scores(self.profile, decision.cycle, decision.pod, view)
+            self.choose_among(decision, feasible[scored.total == scored.total.max()])
+
+    def _broken_claim(self, pod: PodInfo) -> str:
+        """A claim that is missing, or on its way out, ends the cycle before any node is looked at."""
+        claims = self.cluster.objects.persistent_volume_claims
+        for volume in pod.spec.volumes or ():
+            if volume.persistent_volume_claim is None:
+                continue
+            name = volume.persistent_volume_claim.claim_name
+            claim = claims.get(f"{pod.namespace}/{name}")
+            if claim is None:
+                return claim_not_found(name)
+            if claim.metadata.deletion_timestamp is not None:
+                return f'persistentvolumeclaim "{name}" is being deleted'
+        return ""
+
+    def _errors(self, filtered: FilterOutcome) -> str:
+        """Empty if no filter broke."""
+        broken = Counter(
+            status.message
+            for position in np.flatnonzero(~filtered.fits).tolist()
+            if (status := filtered.status(position)).code is Code.ERROR
+        )
+        if not broken:
+            return ""
+        if not self.generation.repeats_errors:
+            return next(iter(broken))
+        texts = [text if n == 1 else f"{text} (repeated {n} times)" for text, n in sorted(broken.items())]
+        return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+    def _preempt(self, decision: Decision, diagnosis: OlderDiagnosis) -> None:
+        """Unlike today, the message says nothing about it."""
+        decision.diagnosis = diagnosis
+        if self.profile.post_filter:
+            decision.post_filter = run_post_filter(self.profile, decision.cycle, decision.pod, diagnosis)

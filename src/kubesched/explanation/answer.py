@@ -1,0 +1,99 @@
+"""An explanation: the decision, and all that can be worked out about it when it is asked for.
+
+`failures`, `numbers`, `changes` and the text are made on first use. Next: `explain`, the way in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from kubesched import config as configuration
+from kubesched.cluster import Cluster
+from kubesched.engine.cycle import Decision, Scheduler
+from kubesched.explanation.changes import Change, smallest_changes
+from kubesched.explanation.failing import Failures, find_failures
+from kubesched.explanation.numbers import Numbers, hard_constraints
+from kubesched.explanation.record import decision_record, gated_record
+from kubesched.explanation.report import full_report
+from kubesched.explanation.text import render
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.scores import MAX_NODE_SCORE
+from kubesched.framework.status import Status
+from kubesched.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.plugins.pod_topology_spread.constraints import SpreadConstraint
+from kubesched.plugins.registry import capabilities
+
+COMPLETE_SEARCH = 100
+"""Percent of nodes looked at: an explanation is about all of them."""
+
+
+@dataclass
+class Explanation:
+    """Why a pod goes where it goes. `to_dict()` and `report()` are for machines, `str()` for people."""
+
+    cluster: Cluster
+    scheduler: Scheduler
+    pod: PodInfo
+    gate: Status | None = None
+    decision: Decision | None = None
+    config: configuration.KubeSchedulerConfiguration | None = None
+    refusal: str = ""
+    """Why the scheduler would not even have started, where an older one refused its configuration."""
+
+    @property
+    def highest_score(self) -> int:
+        """What one plugin gives at most."""
+        return MAX_NODE_SCORE
+
+    @property
+    def preamble(self) -> str:
+        """What to know before reading on; mostly nothing."""
+        return ""
+
+    @property
+    def fits(self) -> bool:
+        return self.decision is not None and bool(self.decision.node_name)
+
+    def to_dict(self) -> dict[str, Any]:
+        if self.gate is not None:
+            return gated_record(self.gate)
+        assert self.decision is not None
+        return decision_record(self.decision, list(self.cluster.table.names))
+
+    def report(self) -> dict[str, Any]:
+        """All that is known, for machines: `to_dict()` under `explanation`, and the rest beside it."""
+        return full_report(self)
+
+    def __str__(self) -> str:
+        return render(self)
+
+    @cached_property
+    def failures(self) -> Failures | None:
+        """Every filter's verdict on every node; None where no filter was asked about any."""
+        if self.decision is None or self.decision.filtered is None:
+            return None
+        return find_failures(self.cluster, self.scheduler.profile, self.pod)
+
+    @cached_property
+    def numbers(self) -> Numbers | None:
+        """What stands behind the rejections; None where there is no rejection by a filter."""
+        if self.failures is None:
+            return None
+        return Numbers(self.cluster, self.pod, self.failures, self._hard_constraints)
+
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        """The smallest changes that would make the pod fit, if it does not; each was tried out."""
+        decision = self.decision
+        if decision is None or self.fits or decision.error or decision.prefilter is None:
+            return ()
+        return smallest_changes(self.cluster, self.scheduler, self.pod, decision, self.failures, self._hard_constraints)
+
+    @cached_property
+    def _hard_constraints(self) -> tuple[SpreadConstraint, ...]:
+        name = self.scheduler.profile.scheduler_name
+        profiles = [] if self.config is None else configuration.resolve_profiles(self.config, capabilities())
+        args = next((p.plugin_args.get(PodTopologySpread.name) for p in profiles if p.scheduler_name == name), None)
+        return hard_constraints(self.cluster, self.pod, args)

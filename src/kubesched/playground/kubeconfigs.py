@@ -1,0 +1,56 @@
+"""Kubeconfigs of a playground: merged into the user's own only on request, and never readable by others.
+
+The file on its own is written by the API server.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_LISTS = ("clusters", "users", "contexts")
+
+
+class KubeconfigMistake(ValueError):  # noqa: N818  the user's, told in one line
+    """A kubeconfig is not what one should be."""
+
+
+def merged(own: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
+    """The user's kubeconfig with the entries of the other in it; entries of the same name are replaced."""
+    result = {"apiVersion": "v1", "kind": "Config", **own}
+    for key in _LISTS:
+        new = added.get(key) or []
+        names = {entry["name"] for entry in new}
+        kept = [entry for entry in own.get(key) or [] if entry.get("name") not in names]
+        result[key] = [*kept, *new]
+    result["current-context"] = added["current-context"]
+    return result
+
+
+def merge_into(path: Path, added: Path) -> None:
+    """Raises KubeconfigMistake."""
+    own: Any = {}
+    if path.exists():
+        try:
+            own = yaml.safe_load(path.read_text()) or {}
+        except (OSError, yaml.YAMLError) as problem:
+            raise KubeconfigMistake(f"{path}: {' '.join(str(problem).split())}") from None
+    if not isinstance(own, dict):
+        raise KubeconfigMistake(f"{path}: not a kubeconfig")
+    content = merged(own, yaml.safe_load(added.read_text()))
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        yaml.safe_dump(content, file, sort_keys=False)
+    beside.replace(path)
+
+
+def usual_path(environment: dict[str, str]) -> Path:
+    """Where kubectl writes: the first file of $KUBECONFIG, or its own."""
+    named = [part for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
+    return Path(named[0]) if named else Path.home() / ".kube" / "config"

@@ -1,0 +1,105 @@
+"""Manifests as they are written, put into an API server: read whole, in an order that works, created or changed.
+
+Unlike `kubesched.model.manifests` nothing is left out, and any kind that the server has is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import yaml
+
+from kubesched.client.errors import ApiError
+from kubesched.client.rest import RestClient
+from kubesched.controllers.discovered import DiscoveredKinds
+
+Body = dict[str, Any]
+
+_FIRST = ("Namespace", "CustomResourceDefinition", "PriorityClass", "StorageClass", "DeviceClass", "Node", "CSINode")
+"""What others may need to be there, in this order."""
+
+
+class ManifestMistake(ValueError):  # noqa: N818  the user's, told in one line
+    """A file cannot be put into the server: names the file and the object."""
+
+
+def read_documents(text: bytes, source: str) -> list[Body]:
+    """All objects of a YAML or JSON text; lists are taken apart."""
+    try:
+        documents = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
+    except yaml.YAMLError as problem:
+        raise ManifestMistake(f"{source}: {' '.join(str(problem).split())}") from None
+    found: list[Body] = []
+    for document in documents:
+        found.extend(_items(document, source))
+    return found
+
+
+def _items(document: object, source: str) -> Iterator[Body]:
+    if document is None:
+        return
+    if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
+        raise ManifestMistake(f"{source}: a document is no Kubernetes object: it needs apiVersion and kind")
+    if str(document["kind"]).endswith("List") and isinstance(document.get("items"), list):
+        for item in document["items"]:
+            yield from _items(item, source)
+        return
+    metadata = document.get("metadata")
+    if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
+        raise ManifestMistake(f"{source}: a {document['kind']} has no metadata.name")
+    yield document
+
+
+def split_nodes(documents: Iterable[Body]) -> tuple[list[Body], list[Body]]:
+    """Nodes, which kubelets register, and everything else."""
+    nodes: list[Body] = []
+    others: list[Body] = []
+    for document in documents:
+        (nodes if document["kind"] == "Node" and document["apiVersion"] == "v1" else others).append(document)
+    return nodes, others
+
+
+async def put_in(client: RestClient, discovered: DiscoveredKinds, documents: Iterable[Body], namespace: str) -> int:
+    """Creates them, or changes those that exist; how many there were. Raises ManifestMistake."""
+    n = 0
+    for document in sorted(documents, key=_rank):
+        await _put(client, discovered, _as_new(document), namespace)
+        n += 1
+    return n
+
+
+async def _put(client: RestClient, discovered: DiscoveredKinds, document: Body, namespace: str) -> None:
+    metadata = document["metadata"]
+    what = f"{document['kind']} {metadata.get('name', metadata.get('generateName'))}"
+    kind = await discovered.find(document["apiVersion"], document["kind"])
+    if kind is None:
+        raise ManifestMistake(f"{what}: the server has no {document['kind']} in {document['apiVersion']}")
+    where = metadata.get("namespace") or namespace
+    body = msgspec.json.encode(document)
+    try:
+        try:
+            await client.request("POST", kind.home.path(where), body=body)
+        except ApiError as error:
+            if not error.is_already_exists:
+                raise
+            path = kind.home.path(where, metadata["name"])
+            await client.request("PATCH", path, body=body, content_type="application/merge-patch+json")
+    except ApiError as error:
+        raise ManifestMistake(f"{what}: {error.message}") from None
+
+
+def _as_new(document: Body) -> Body:
+    """Without what a server writes: dumps of another cluster may be given."""
+    metadata = {
+        key: value
+        for key, value in document["metadata"].items()
+        if key not in ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink")
+    }
+    return {**document, "metadata": metadata}
+
+
+def _rank(document: Body) -> int:
+    kind = document["kind"]
+    return _FIRST.index(kind) if kind in _FIRST else len(_FIRST)

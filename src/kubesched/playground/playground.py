@@ -1,0 +1,168 @@
+"""The parts of a playground, started one after another in one event loop, and stopped in the opposite order.
+
+    API server → controllers → nodes and their kubelets → objects from files → scheduler
+
+They meet over HTTP only, as in any cluster.
+
+Next: `settling` for runs that end by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from msgspec.structs import replace as replace_struct
+
+from kubesched.apiserver.server import ApiServer, ServerSettings
+from kubesched.app.live_scheduler import LiveScheduler
+from kubesched.app.options import RunOptions, read_options
+from kubesched.client.kubeconfig import load_target
+from kubesched.client.rest import RestClient
+from kubesched.client.target import ServerTarget
+from kubesched.controllers.catalogue import all_controllers
+from kubesched.controllers.discovered import DiscoveredKinds
+from kubesched.controllers.runner import ControllerRunner
+from kubesched.kubelets.fleet import FleetSettings, KubeletFleet
+from kubesched.kubelets.pod_steps import Delays
+from kubesched.playground.manifests import Body, put_in, split_nodes
+from kubesched.playground.server_process import ServerProcess
+
+NO_LIMIT = -1.0
+SCHEDULER = "scheduler"
+
+
+class PartEndedError(RuntimeError):
+    """A part of the playground ended although nobody told it to."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaygroundSettings:
+    """`nodes` are bodies of nodes to register; `objects` everything else to put in before scheduling begins."""
+
+    server: ServerSettings
+    kubeconfig: Path
+    nodes: Sequence[Body] = ()
+    objects: Sequence[Body] = ()
+    scheduler_config: Path | None = None
+    delays: Delays = field(default_factory=Delays)
+    has_server_process: bool = True
+    """Whether the API server runs in a process of its own."""
+
+
+class Playground:
+    """`async with Playground(settings) as playground: ...`"""
+
+    def __init__(self, settings: PlaygroundSettings) -> None:
+        self._settings = settings
+        self._stack = AsyncExitStack()
+        self.url = ""
+        self._ending: list[asyncio.Task[None]] = []
+        """Parts that must not end by themselves."""
+        self.n_nodes = 0
+
+    async def __aenter__(self) -> Playground:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *reason: object) -> None:
+        await self._stack.aclose()
+
+    async def _start(self) -> None:
+        settings = self._settings
+        await (self._start_server_process() if settings.has_server_process else self._start_server_here())
+        self.client = self._client()
+        self._stack.push_async_callback(self.client.close)
+        self.discovered = DiscoveredKinds(self.client, asyncio.get_running_loop().time)
+        await self._start_controllers()
+        fleet = KubeletFleet(self._client_of_part(), FleetSettings(settings.delays, adopts_all=True))
+        self._stack.push_async_callback(fleet.stop)
+        self.n_nodes = await fleet.start(settings.nodes)
+        await self.put_in(settings.objects)
+        await self._start_scheduler()
+
+    async def run_until(self, stopped: asyncio.Event) -> None:
+        """Until it is told to stop. Raises what a part ended with, or PartEndedError."""
+        stopping = asyncio.create_task(stopped.wait())
+        try:
+            await asyncio.wait((stopping, *self._ending), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+        for task in self._ending:
+            if task.done() and not stopped.is_set():
+                await task
+                raise PartEndedError(f"the {task.get_name()} has ended")
+
+    async def _start_server_here(self) -> None:
+        server = ApiServer(self._settings.server)
+        self._stack.push_async_callback(server.stop)
+        await server.start()
+        server.write_kubeconfig(self._settings.kubeconfig)
+        self.url = server.url
+
+    async def _start_server_process(self) -> None:
+        server = ServerProcess(self._settings.server, self._settings.kubeconfig)
+        self._stack.push_async_callback(server.stop)
+        await server.start()
+        self.url = server.url
+        self._ending.append(asyncio.create_task(server.wait(), name="API server"))
+
+    async def put_in(self, objects: Sequence[Body], namespace: str = "default") -> None:
+        """Raises ManifestMistake."""
+        nodes, others = split_nodes(objects)
+        await put_in(self.client, self.discovered, [*nodes, *others], namespace)
+
+    async def _start_controllers(self) -> None:
+        self.controllers = ControllerRunner(self._client_of_part(), all_controllers)
+        self._stack.push_async_callback(self.controllers.stop)
+        await self.controllers.start()
+
+    async def _start_scheduler(self) -> None:
+        self.scheduler = LiveScheduler(scheduler_options(self._settings.scheduler_config), self._target())
+        running = asyncio.create_task(self.scheduler.run(), name=SCHEDULER)
+        self._ending.append(running)
+        self._stack.push_async_callback(self._stop_scheduler)
+        is_up = asyncio.create_task(self.scheduler.is_scheduling.wait())
+        await asyncio.wait((running, is_up), return_when=asyncio.FIRST_COMPLETED)
+        is_up.cancel()
+        if running.done():
+            await running
+
+    async def _stop_scheduler(self) -> None:
+        self.scheduler.stop()
+        await asyncio.gather(*(task for task in self._ending if task.get_name() == SCHEDULER), return_exceptions=True)
+
+    def _client(self) -> RestClient:
+        return RestClient(self._target(), qps=NO_LIMIT)
+
+    def _client_of_part(self) -> RestClient:
+        """Each part has connections of its own, as it had in a process of its own."""
+        client = self._client()
+        self._stack.push_async_callback(client.close)
+        return client
+
+    def _target(self) -> ServerTarget:
+        return load_target(self._settings.kubeconfig)
+
+
+def scheduler_options(config: Path | None) -> RunOptions:
+    """Alone in its cluster, so it needs no election; without a configuration of its own it may write as fast as it can.
+    Raises ConfigError."""
+    given: dict[str, object] = {"secure-port": 0}
+    if config is not None:
+        given["config"] = str(config)
+    options = read_options(given)
+    effective = options.configuration
+    election = replace_struct(effective.leader_election, leader_elect=False)
+    connection = effective.client_connection
+    if config is None:
+        connection = replace_struct(connection, qps=NO_LIMIT)
+    configuration = replace_struct(effective, leader_election=election, client_connection=connection)
+    return replace(options, configuration=configuration)

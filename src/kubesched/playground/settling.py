@@ -1,0 +1,65 @@
+"""Waits until all is decided: every pod has a place, or the scheduler said why it has none; and nobody has more to do.
+
+Next: `summary` for what is told then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from kubesched.controllers.cluster_view import ClusterView
+from kubesched.model.core import Pod
+from kubesched.model.meta import KubeObject
+
+QUIET_S = 1.0
+"""For so long nothing must have changed."""
+
+_LOOK_EVERY_S = 0.1
+
+
+class ChangeWatch:
+    """When pods or their owners last changed. Nodes and leases are not of interest: they never rest."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self.last_s = asyncio.get_running_loop().time()
+        view.listen(self._on_change)
+
+    def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        item = before if after is None else after
+        if item is not None and item.metadata.namespace and item.metadata.namespace != "kube-node-lease":
+            self.last_s = asyncio.get_running_loop().time()
+
+
+async def wait_settled(
+    view: ClusterView, is_idle: Callable[[], bool], timeout_s: float, quiet_s: float = QUIET_S
+) -> bool:
+    """False if the time was not enough."""
+    events = asyncio.get_running_loop()
+    changes = ChangeWatch(view)
+    deadline_s = events.time() + timeout_s
+    while events.time() < deadline_s:
+        await asyncio.sleep(_LOOK_EVERY_S)
+        is_quiet = events.time() - changes.last_s >= quiet_s and is_idle()
+        if is_quiet and all(map(is_decided, view.of(Pod).values())):
+            return True
+    return False
+
+
+def is_decided(pod: Pod) -> bool:
+    """Has a place, has finished, or cannot have a place now. A pod that makes room for itself is still to come."""
+    if pod.is_terminating:
+        return False
+    if pod.spec.node_name or pod.is_terminal or pod.spec.scheduling_gates:
+        return True
+    return why_pending(pod) is not None and not pod.status.nominated_node_name
+
+
+def why_pending(pod: Pod) -> str | None:
+    """What the scheduler said; None if it has not yet."""
+    if pod.spec.scheduling_gates:
+        return "waits for its scheduling gates: " + ", ".join(gate.name for gate in pod.spec.scheduling_gates)
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return condition.message or condition.reason
+    return None

@@ -1,0 +1,136 @@
+// The panel about what was chosen: a node with its pods, or a pod with its timeline and its explanation.
+
+import { ask } from "./connection.js";
+import { make } from "./dom.js";
+import { clock, cpu, inOrder, memory, moment, percent, since, splitKey } from "./format.js";
+import { podRow } from "./lists.js";
+
+export class Detail {
+  constructor(root, store, choose) {
+    this.root = root;
+    this.store = store;
+    this.choose = choose;
+    this.selection = null;
+    this.opener = null;
+    root.addEventListener("click", (event) => {
+      const pod = event.target.closest("[data-pod]");
+      if (pod) choose({ kind: "pod", name: pod.dataset.pod });
+    });
+    document.addEventListener("keydown", (event) => { if (event.key === "Escape" && this.selection) choose(null); });
+  }
+
+  show(selection) {
+    const isSame = selection?.kind === this.selection?.kind && selection?.name === this.selection?.name;
+    if (isSame) return;
+    if (!this.selection) this.opener = document.activeElement;
+    this.selection = selection;
+    this.root.hidden = !selection;
+    if (!selection) {
+      this.root.replaceChildren();
+      this.giveFocusBack();
+      return;
+    }
+    this.seen = undefined;
+    if (selection.kind === "pod") this.buildPod();
+    else this.build("node", selection.name);
+    this.draw();
+    this.title.focus({ preventScroll: true });
+    this.root.scrollTop = 0;
+  }
+
+  // To where one came from; a row that has been drawn anew meanwhile is found by its pod.
+  giveFocusBack() {
+    const pod = this.opener?.dataset?.pod;
+    const again = this.opener?.isConnected ? this.opener : pod && document.querySelector(`.row[data-pod="${CSS.escape(pod)}"]`);
+    again?.focus({ preventScroll: true });
+  }
+
+  build(kind, name) {
+    this.title = make("h2", { id: "detail-title", tabindex: "-1" }, make("small", {}, kind), name);
+    this.facts = make("dl", { class: "facts" });
+    this.content = make("div");
+    this.root.replaceChildren(
+      make("header", {}, this.title, make("button", { class: "plain", type: "button", on: { click: () => this.choose(null) } }, "Close")),
+      this.facts, this.content);
+  }
+
+  // What the store knows; what the server must be asked for is asked for when that has changed.
+  draw() {
+    if (!this.selection) return;
+    if (this.selection.kind === "node") this.drawNode(this.selection.name);
+    else this.drawPod(this.selection.name);
+  }
+
+  setFacts(facts) {
+    this.facts.replaceChildren(...facts.filter(([, value]) => value).map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+  }
+
+  drawNode(name) {
+    const node = this.store.nodes.get(name);
+    if (!node) return this.setFacts([["State", "no longer there"]]);
+    const used = this.store.usage(name);
+    this.setFacts([
+      ["State", `${node.notReady ? "not ready" : "ready"}${node.unschedulable ? ", cordoned" : ""}`],
+      ["Zone", node.zone],
+      ["CPU requested", `${cpu(used.cpu)} of ${cpu(node.cpu)} (${percent(used.cpu, node.cpu)})`],
+      ["Memory requested", `${memory(used.memory)} of ${memory(node.memory)} (${percent(used.memory, node.memory)})`],
+      ["Pods", `${used.pods} of ${node.pods}`],
+      ["Taints", node.taints?.join(", ")],
+    ]);
+    const focused = this.content.contains(document.activeElement) ? document.activeElement.dataset.pod : null;
+    const pods = this.store.podsOn(name).sort((one, other) => inOrder(one[0], other[0]));
+    this.content.replaceChildren(make("h3", {}, "Pods"), make("ul", { class: "list" }, ...pods.map(([key, pod]) =>
+      podRow(key, { state: pod.state, aside: `${cpu(pod.cpu)} · ${memory(pod.memory)}` }))),
+      pods.length ? "" : make("p", { class: "note" }, "No pod is on this node."));
+    if (focused) this.content.querySelector(`[data-pod="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    return undefined;
+  }
+
+  buildPod() {
+    const [namespace, name] = splitKey(this.selection.name);
+    this.build(`pod in ${namespace}`, name);
+    this.timeline = make("ol", { class: "timeline" });
+    this.explanation = make("div", { id: "explanation", "aria-live": "polite" });
+    const again = make("button", { class: "plain", type: "button", on: { click: () => this.explain() } }, "Explain again");
+    this.content.replaceChildren(make("h3", {}, "Why", again), this.explanation, make("h3", {}, "Timeline"), this.timeline);
+  }
+
+  drawPod(key) {
+    const pod = this.store.pods.get(key);
+    const queued = this.store.queued(key);
+    const toNode = pod?.node && make("button", { class: "link-like", type: "button", on: { click: () => this.choose({ kind: "node", name: pod.node }) } }, pod.node);
+    this.setFacts(!pod ? [["State", "no longer there"]] : [
+      ["State", make("span", { class: "badge" }, make("span", { class: `state ${pod.state}` }), pod.state)],
+      ["Node", toNode], ["Nominated to", pod.nominated],
+      ["Asks for", [pod.cpu && `cpu ${cpu(pod.cpu)}`, pod.memory && `memory ${memory(pod.memory)}`].filter(Boolean).join(", ") || "nothing"],
+      ["Owner", pod.owner], ["Priority", pod.priority && String(pod.priority)], ["Age", pod.created && since(pod.created)],
+      ["In the queue", queued && `${queued.place}, ${queued.attempts} ${queued.attempts === 1 ? "attempt" : "attempts"}`],
+    ]);
+    const seen = JSON.stringify([pod?.state, pod?.node, queued?.attempts]);
+    if (seen === this.seen) return;
+    const isNewState = this.seen === undefined || JSON.parse(this.seen)[0] !== pod?.state;
+    this.seen = seen;
+    this.fetchTimeline();
+    if (isNewState) this.explain();
+  }
+
+  async fetchTimeline() {
+    const key = this.selection.name;
+    const shown = await ask(`/api/timeline/${key}`).then(({ timeline }) => timeline.map(entryOf), (problem) => [make("li", { class: "warning" }, problem.message)]);
+    if (this.selection?.name === key) this.timeline.replaceChildren(...shown);
+  }
+
+  async explain() {
+    const key = this.selection.name;
+    if (!this.explanation.hasChildNodes()) this.explanation.replaceChildren(make("p", { class: "note" }, "asking the scheduler …"));
+    const shown = await ask(`/api/explain/${key}`).then(({ explanation }) => make("pre", { class: "explanation", tabindex: "0" }, explanation),
+      (problem) => make("p", { class: "note" }, problem.message));
+    if (this.selection?.name === key) this.explanation.replaceChildren(shown);
+  }
+}
+
+function entryOf(entry) {
+  const often = entry.count ? ` ×${entry.count} since ${clock(entry.since)}` : "";
+  return make("li", { class: entry.isWarning ? "warning" : "" }, make("b", {}, entry.what),
+    make("time", { datetime: moment(entry.at) }, `${clock(entry.at)}${often}`), entry.message && make("p", {}, entry.message));
+}

@@ -1,0 +1,94 @@
+// The queue by place, and pods by state: chips to choose with, and a list of what was chosen.
+
+import { find, make, refill } from "./dom.js";
+import { age, count, since, splitKey } from "./format.js";
+import { STATES } from "./store.js";
+
+const PLACES = [["active", "active"], ["inFlight", "being scheduled"], ["backoff", "backoff"], ["unschedulable", "unschedulable"], ["gated", "gated"]];
+const MOST_ROWS = 100;
+
+export function podRow(key, { state, aside = "", below = "", isCurrent = false }) {
+  const [namespace, name] = splitKey(key);
+  return make("li", {}, make("button", { class: "row", type: "button", data: { pod: key }, "aria-current": isCurrent && "true", title: `${key}: ${state}` },
+    make("span", { class: `state ${state}`, role: "img", "aria-label": state }),
+    make("span", { class: "name" }, name, make("small", {}, `  ${namespace}`)),
+    make("span", { class: "aside" }, aside), below && make("span", { class: "below" }, below)));
+}
+
+function chip(label, n, isPressed, choose, mark = null) {
+  return make("button", { class: "chip", type: "button", "aria-pressed": String(isPressed), on: { click: choose } }, mark, label, make("b", {}, count(n)));
+}
+
+// Keeps the focus on the chip that has it while all of them are made anew.
+function refillChips(root, chips) {
+  const at = [...root.children].indexOf(document.activeElement);
+  root.replaceChildren(...chips);
+  if (at >= 0) root.children[at]?.focus();
+}
+
+export class Queue {
+  constructor(store) {
+    this.store = store;
+    this.chosen = null;
+  }
+
+  draw() {
+    const { counts, pods } = this.store.queue;
+    const shown = this.chosen ?? (PLACES.find(([place]) => counts[place] > 0 && place !== "inFlight") ?? PLACES[0])[0];
+    refillChips(find("places"), PLACES.map(([place, label]) =>
+      chip(label, counts[place] ?? 0, place === shown, () => { this.chosen = place; this.draw(); })));
+    const rows = pods[shown] ?? [];
+    const drawn = rows.slice(0, MOST_ROWS).map((row) => podRow(row.pod, { state: "pending", aside: asideOf(row, shown), below: belowOf(row) }));
+    const missing = (counts[shown] ?? 0) - drawn.length;
+    if (missing > 0) drawn.push(make("li", { class: "more" }, `and ${count(missing)} more`));
+    if (!drawn.length) drawn.push(make("li", { class: "empty" }, "No pod waits here."));
+    refill(find("queued"), drawn);
+  }
+}
+
+// Only in the backoff queue time alone brings a pod back.
+function asideOf(row, place) {
+  const left = place === "backoff" && row.until ? row.until - Date.now() / 1000 : 0;
+  const tries = row.attempts === 1 ? "1 attempt" : `${row.attempts} attempts`;
+  return left > 0 ? `again in ${age(left)} · ${tries}` : `${row.since ? since(row.since) : ""} · ${tries}`;
+}
+
+function belowOf(row) {
+  if (row.gatingPlugin) return `held by ${row.gatingPlugin}`;
+  const rejectors = [...(row.unschedulablePlugins ?? []), ...(row.pendingPlugins ?? [])];
+  if (row.nominatedNodeName) return `makes room on ${row.nominatedNodeName}`;
+  return rejectors.length ? `rejected by ${rejectors.join(", ")}` : "";
+}
+
+export class Pods {
+  constructor(store) {
+    this.store = store;
+    this.chosen = null;
+    this.search = find("search");
+    this.search.addEventListener("input", () => this.draw());
+  }
+
+  draw() {
+    const counts = this.store.countStates();
+    refillChips(find("states"), STATES.filter((state) => counts[state] || state === this.chosen || state === "running" || state === "pending").map((state) =>
+      chip(state, counts[state], state === this.chosen, () => { this.chosen = this.chosen === state ? null : state; this.draw(); },
+        make("span", { class: `state ${state}` }))));
+    find("share").replaceChildren(...STATES.filter((state) => counts[state]).map((state) => make("i", { class: state, style: { "--part": counts[state] } })));
+    const found = this.found();
+    const drawn = found.slice(0, MOST_ROWS).map(([key, row]) =>
+      podRow(key, { state: row.state, aside: row.node ?? (row.nominated ? `→ ${row.nominated}` : row.state) }));
+    if (found.length > MOST_ROWS) drawn.push(make("li", { class: "more" }, `and ${count(found.length - MOST_ROWS)} more: search to find them`));
+    if (!drawn.length) drawn.push(make("li", { class: "empty" }, this.store.pods.size ? "No pod is like that." : "There are no pods yet."));
+    refill(find("pods"), drawn);
+  }
+
+  // What is not as it should be comes first. Names go by their characters: that is fast enough for all pods of a cluster.
+  found() {
+    const words = this.search.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
+    const rank = { pending: 0, failed: 1, terminating: 2, starting: 3, running: 4, succeeded: 5 };
+    return [...this.store.pods]
+      .filter(([key, row]) => (!this.chosen || row.state === this.chosen) &&
+        words.every((word) => `${key} ${row.owner ?? ""} ${row.node ?? ""}`.toLowerCase().includes(word)))
+      .sort((one, other) => rank[one[1].state] - rank[other[1].state] || (one[0] < other[0] ? -1 : 1));
+  }
+}

@@ -1,0 +1,65 @@
+"""The OpenAPI documents: every reference leads somewhere, every kind is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kubesched.apiserver.kinds import custom
+from kubesched.apiserver.kinds.registry import ALL_KINDS
+from kubesched.apiserver.openapi import documents_v2, documents_v3
+
+
+def _references(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"]
+        for part in node.values():
+            yield from _references(part)
+    elif isinstance(node, list):
+        for part in node:
+            yield from _references(part)
+
+
+def test_every_group_and_version_has_a_document_whose_references_resolve() -> None:
+    index = documents_v3.index(ALL_KINDS)["paths"]
+    assert {"api/v1", "apis/apps/v1", "apis/scheduling.k8s.io/v1alpha2"} <= index.keys()
+    for path in index:
+        document = documents_v3.document(path, ALL_KINDS)
+        assert document is not None
+        schemas = document["components"]["schemas"]
+        missing = {ref.removeprefix("#/components/schemas/") for ref in _references(document)} - schemas.keys()
+        assert missing == set(), path
+
+
+def test_a_patch_says_that_it_takes_field_validation_and_dry_run() -> None:
+    document = documents_v3.document("apis/apps/v1", ALL_KINDS)
+    assert document is not None
+    patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
+    assert {"fieldValidation", "dryRun", "fieldManager", "force"} <= {one["name"] for one in patch["parameters"]}
+    assert patch["x-kubernetes-group-version-kind"] == {"group": "apps", "version": "v1", "kind": "Deployment"}
+
+
+def test_a_path_that_nobody_serves_has_no_document() -> None:
+    assert documents_v3.document("apis/nobody/v1", ALL_KINDS) is None
+
+
+def test_a_custom_kind_is_described_by_its_metadata() -> None:
+    names = {"plural": "ws", "kind": "W"}
+    versions = [{"name": "v1", "served": True, "storage": True}]
+    spec = {"group": "g.example.com", "scope": "Cluster", "names": names, "versions": versions}
+    kinds = custom.served_resources({"spec": spec})
+    document = documents_v3.document("apis/g.example.com/v1", kinds)
+    assert document is not None
+    assert "com.example.g.v1.W" in document["components"]["schemas"]
+    assert "/apis/g.example.com/v1/ws/{name}" in document["paths"]
+
+
+def test_the_older_document_knows_merge_keys_and_has_no_newer_words() -> None:
+    document = documents_v2.document(ALL_KINDS)
+    containers = document["definitions"]["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"]
+    assert containers["x-kubernetes-patch-merge-key"] == "name"
+    assert all(ref.startswith("#/definitions/") for ref in _references(document))
+    quantity = document["definitions"]["io.k8s.apimachinery.pkg.api.resource.Quantity"]
+    assert quantity["type"] == "string"
+    assert "oneOf" not in quantity

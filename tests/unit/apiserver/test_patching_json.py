@@ -1,0 +1,130 @@
+"""JSON patch: the cases of RFC 6902, and what the server answers when a patch does not fit."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.apiserver.errors import StatusError
+from kubesched.apiserver.patching import json_patch
+
+
+@pytest.mark.parametrize(
+    ("document", "operations", "expected"),
+    [
+        pytest.param(
+            {"foo": "bar"},
+            [{"op": "add", "path": "/baz", "value": "qux"}],
+            {"baz": "qux", "foo": "bar"},
+            id="A.1 a member",
+        ),
+        pytest.param(
+            {"foo": ["bar", "baz"]},
+            [{"op": "add", "path": "/foo/1", "value": "qux"}],
+            {"foo": ["bar", "qux", "baz"]},
+            id="A.2 an element",
+        ),
+        pytest.param({"baz": "qux", "foo": 1}, [{"op": "remove", "path": "/baz"}], {"foo": 1}, id="A.3 a member away"),
+        pytest.param(
+            {"foo": ["bar", "qux"]}, [{"op": "remove", "path": "/foo/1"}], {"foo": ["bar"]}, id="A.4 an element away"
+        ),
+        pytest.param({"a": 1}, [{"op": "replace", "path": "/a", "value": 2}], {"a": 2}, id="A.5 a value"),
+        pytest.param(
+            {"foo": {"bar": "baz", "waldo": "fred"}, "qux": {"corge": "grault"}},
+            [{"op": "move", "from": "/foo/waldo", "path": "/qux/thud"}],
+            {"foo": {"bar": "baz"}, "qux": {"corge": "grault", "thud": "fred"}},
+            id="A.6 a value moves",
+        ),
+        pytest.param(
+            {"foo": ["all", "grass", "cows", "eat"]},
+            [{"op": "move", "from": "/foo/1", "path": "/foo/3"}],
+            {"foo": ["all", "cows", "eat", "grass"]},
+            id="A.7 an element moves",
+        ),
+        pytest.param(
+            {"baz": "qux", "foo": ["a", 2, "c"]},
+            [{"op": "test", "path": "/baz", "value": "qux"}, {"op": "test", "path": "/foo/1", "value": 2}],
+            {"baz": "qux", "foo": ["a", 2, "c"]},
+            id="A.8 tests that hold",
+        ),
+        pytest.param(
+            {"foo": "bar"},
+            [{"op": "add", "path": "/child", "value": {"grandchild": {}}}],
+            {"foo": "bar", "child": {"grandchild": {}}},
+            id="A.10 a nested member",
+        ),
+        pytest.param(
+            {"foo": "bar"},
+            [{"op": "add", "path": "/baz", "value": 1, "xyz": 2}],
+            {"foo": "bar", "baz": 1},
+            id="A.11 unknown keys are ignored",
+        ),
+        pytest.param(
+            {"/": 9, "~1": 10}, [{"op": "test", "path": "/~01", "value": 10}], {"/": 9, "~1": 10}, id="A.14 escapes"
+        ),
+        pytest.param(
+            {"foo": ["bar"]},
+            [{"op": "add", "path": "/foo/-", "value": ["abc", "def"]}],
+            {"foo": ["bar", ["abc", "def"]]},
+            id="A.16 at the end",
+        ),
+        pytest.param(
+            {"a": {"b": 1}}, [{"op": "copy", "from": "/a", "path": "/c"}], {"a": {"b": 1}, "c": {"b": 1}}, id="copy"
+        ),
+        pytest.param({"a": 1}, [{"op": "replace", "path": "", "value": {"b": 2}}], {"b": 2}, id="the whole document"),
+    ],
+)
+def test_operations_that_fit(document: Any, operations: list[Any], expected: Any) -> None:
+    before = copy.deepcopy(document)
+    assert json_patch.apply(document, operations) == expected
+    assert document == before
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        pytest.param({"op": "test", "path": "/a", "value": 2}, id="A.9 a test that fails"),
+        pytest.param({"op": "test", "path": "/t", "value": 1}, id="true is not one"),
+        pytest.param({"op": "add", "path": "/no/parent", "value": 1}, id="A.12 no parent"),
+        pytest.param({"op": "remove", "path": "/missing"}, id="nothing to remove"),
+        pytest.param({"op": "replace", "path": "/missing", "value": 1}, id="nothing to replace"),
+        pytest.param({"op": "add", "path": "/list/9", "value": 1}, id="beyond the list"),
+        pytest.param({"op": "add", "path": "/list/01", "value": 1}, id="a leading zero"),
+        pytest.param({"op": "remove", "path": "/list/-"}, id="the end cannot be removed"),
+        pytest.param({"op": "frobnicate", "path": "/a"}, id="an unknown operation"),
+        pytest.param({"op": "add", "path": "a", "value": 1}, id="a path without a slash"),
+        pytest.param({"op": "add", "path": "/a"}, id="no value"),
+        pytest.param({"op": "move", "from": "/o", "path": "/o/p"}, id="into itself"),
+    ],
+)
+def test_operations_that_do_not_fit_are_refused_alike(operation: Any) -> None:
+    with pytest.raises(StatusError) as refusal:
+        json_patch.apply({"a": 1, "t": True, "list": [1], "o": {}}, [operation])
+    assert (refusal.value.code, refusal.value.reason) == (422, "Invalid")
+
+
+def test_a_patch_that_is_no_list_is_a_bad_request() -> None:
+    with pytest.raises(StatusError) as refusal:
+        json_patch.apply({}, {"op": "add"})
+    assert refusal.value.code == 400
+    assert refusal.value.message == (
+        "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
+    )
+
+
+_NAMES = st.text("ab/~", min_size=1, max_size=3)
+_DOCUMENTS = st.dictionaries(_NAMES, st.integers() | st.dictionaries(_NAMES, st.integers(), max_size=2), max_size=4)
+
+
+@given(_DOCUMENTS, _NAMES, st.integers())
+def test_adding_then_removing_a_new_member_changes_nothing(document: dict[str, Any], name: str, value: int) -> None:
+    document.pop(name, None)
+    path = "/" + name.replace("~", "~0").replace("/", "~1")
+    operations = [{"op": "add", "path": path, "value": value}, {"op": "test", "path": path, "value": value}]
+    added = json_patch.apply(document, operations)
+    assert added == {**document, name: value}
+    assert json_patch.apply(added, [{"op": "remove", "path": path}]) == document

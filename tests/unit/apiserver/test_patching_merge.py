@@ -1,0 +1,167 @@
+"""Merge patch (all cases of RFC 7396, appendix A) and strategic merge patch."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from written_objects import PODS, resource_of
+
+from kubesched.apiserver.errors import StatusError
+from kubesched.apiserver.kinds.kind import Object
+from kubesched.apiserver.patching import merge_patch, strategic
+
+_CASES = [
+    ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+    ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+    ({"a": "b"}, {"a": None}, {}),
+    ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+    ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+    ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
+    ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+    ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+    (["a", "b"], ["c", "d"], ["c", "d"]),
+    ({"a": "b"}, ["c"], ["c"]),
+    ({"a": "foo"}, None, None),
+    ({"a": "foo"}, "bar", "bar"),
+    ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+    ([1, 2], {"a": "b", "c": None}, {"a": "b"}),
+    ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+]
+
+
+@pytest.mark.parametrize(("document", "patch", "expected"), _CASES)
+def test_the_cases_of_the_standard(document: Any, patch: Any, expected: Any) -> None:
+    assert merge_patch.apply(document, patch) == expected
+
+
+_JSON = st.recursive(
+    st.none() | st.integers() | st.text("ab", max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text("abc", min_size=1, max_size=1), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(_JSON, _JSON)
+def test_a_merge_patch_twice_is_a_merge_patch_once(document: Any, patch: Any) -> None:
+    once = merge_patch.apply(document, patch)
+    assert merge_patch.apply(once, patch) == once
+
+
+def _pod(*containers: Object, **spec: Any) -> Object:
+    return {"spec": {"containers": list(containers), **spec}}
+
+
+@pytest.mark.parametrize(
+    ("document", "patch", "expected"),
+    [
+        pytest.param(
+            _pod({"name": "a", "image": "1"}, {"name": "b"}),
+            _pod({"name": "a", "image": "2"}),
+            _pod({"name": "a", "image": "2"}, {"name": "b"}),
+            id="a container by its name",
+        ),
+        pytest.param(
+            _pod({"name": "a"}),
+            _pod({"name": "z"}),
+            _pod({"name": "z"}, {"name": "a"}),
+            id="what is new comes first",
+        ),
+        pytest.param(
+            _pod({"name": "a"}, {"name": "b"}),
+            _pod({"name": "a", "$patch": "delete"}),
+            _pod({"name": "b"}),
+            id="an item away",
+        ),
+        pytest.param(
+            _pod({"name": "a"}, {"name": "b"}),
+            _pod({"name": "c"}, {"$patch": "replace"}),
+            _pod({"name": "c"}),
+            id="the list replaced",
+        ),
+        pytest.param(
+            _pod({"name": "a"}, {"name": "b"}, {"name": "c"}),
+            {"spec": {"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}], "containers": [{"name": "c"}]}},
+            _pod({"name": "b"}, {"name": "c"}, {"name": "a"}),
+            id="in the order given",
+        ),
+        pytest.param(
+            _pod(tolerations=[{"key": "a"}]),
+            _pod(tolerations=[{"key": "b"}]),
+            _pod(tolerations=[{"key": "b"}]),
+            id="a list without merge key is replaced",
+        ),
+        pytest.param(
+            {"metadata": {"finalizers": ["a/b", "c/d"]}},
+            {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a/b"]}},
+            {"metadata": {"finalizers": ["c/d"]}},
+            id="a text away from a set",
+        ),
+        pytest.param(
+            {"metadata": {"finalizers": ["a/b"]}},
+            {"metadata": {"finalizers": ["c/d"]}},
+            {"metadata": {"finalizers": ["c/d", "a/b"]}},
+            id="a set united",
+        ),
+        pytest.param(
+            {"metadata": {"labels": {"a": "1", "b": "2"}}},
+            {"metadata": {"labels": {"a": None, "c": "3"}}},
+            {"metadata": {"labels": {"b": "2", "c": "3"}}},
+            id="a label away",
+        ),
+        pytest.param(
+            {"metadata": {"labels": {"a": "1"}}},
+            {"metadata": {"labels": {"$patch": "replace", "c": "3"}}},
+            {"metadata": {"labels": {"c": "3"}}},
+            id="a map replaced",
+        ),
+        pytest.param(
+            {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}},
+            {"spec": {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/"}}]}},
+            {"spec": {"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}},
+            id="only the keys to be retained",
+        ),
+        pytest.param(
+            {"spec": {}},
+            {"spec": {"nodeSelector": {"a": "b", "c": None}}},
+            {"spec": {"nodeSelector": {"a": "b"}}},
+            id="nothing becomes null",
+        ),
+    ],
+)
+def test_strategic_patches(document: Object, patch: Object, expected: Object) -> None:
+    before = copy.deepcopy((document, patch))
+    assert strategic.apply(document, patch, PODS) == expected
+    assert (document, patch) == before
+
+
+def test_conditions_of_a_node_are_merged_by_type_in_the_order_of_the_patch() -> None:
+    nodes = resource_of("v1", "nodes")
+    document = {"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Disk", "status": "False"}]}}
+    patch = {"status": {"conditions": [{"type": "Memory", "status": "False"}, {"type": "Ready", "status": "False"}]}}
+    assert strategic.apply(document, patch, nodes)["status"]["conditions"] == [
+        {"type": "Memory", "status": "False"},
+        {"type": "Ready", "status": "False"},
+        {"type": "Disk", "status": "False"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("patch", "code", "message"),
+    [
+        pytest.param(
+            _pod({"image": "x"}), 500, "map: map[image:x] does not contain declared merge key: name", id="no key"
+        ),
+        pytest.param({"spec": {"$patch": "odd"}}, 500, "Unknown patch type found: odd", id="an unknown directive"),
+        pytest.param(["x"], 400, "invalid JSON document", id="not an object"),
+    ],
+)
+def test_strategic_patches_that_cannot_be_read(patch: Any, code: int, message: str) -> None:
+    with pytest.raises(StatusError) as refusal:
+        strategic.apply(_pod({"name": "a"}), patch, PODS)
+    assert (refusal.value.code, refusal.value.message) == (code, message)

@@ -1,0 +1,109 @@
+"""What belongs to others: deleted with them, before them, or left behind; and namespaces, emptied."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from recording_api import RecordingApi
+
+from kubesched.controllers.cluster_view import ClusterView
+from kubesched.controllers.controller import ControllerContext
+from kubesched.controllers.discovered import DiscoveredKinds
+from kubesched.controllers.garbage_collector import FOREGROUND, ORPHAN, GarbageCollector
+from kubesched.controllers.kinds import NamespacePhase
+from kubesched.controllers.namespace_controllers import NamespaceController
+from kubesched.controllers.plan_writer import PlanWriter
+from kubesched.model.core import Pod
+from kubesched.model.meta import ObjectMeta, OwnerReference
+
+PODS = {"name": "pods", "kind": "Pod", "namespaced": True, "verbs": ["list", "delete", "watch", "deletecollection"]}
+OWNER = "/api/v1/namespaces/d/pods/owner"
+DEPENDENT = "/api/v1/namespaces/d/pods/dependent"
+
+
+class _Yard:
+    def __init__(self) -> None:
+        self.api = RecordingApi()
+        self.api.answers = {"/apis": {"groups": []}, "/api/v1": {"resources": [PODS]}}
+        self.view = ClusterView()
+        self.context = ControllerContext(self.view, PlanWriter(self.api, self.view))
+        self.kinds = DiscoveredKinds(self.api, lambda: 0.0)
+        self.collector = GarbageCollector(self.context, self.kinds)
+
+    def look_at(self, uid: str) -> list[tuple[str, str]]:
+        asyncio.run(self.collector.reconcile(uid))
+        return self.api.written()
+
+
+def _pod(name: str, *owners: str, finalizer: str = "") -> Pod:
+    references = tuple(OwnerReference("Pod", owner, f"u-{owner}", "v1", True) for owner in owners)
+    metadata = ObjectMeta(
+        name=name,
+        namespace="d",
+        uid=f"u-{name}",
+        resource_version="1",
+        owner_references=references or None,
+        finalizers=(finalizer,) if finalizer else None,
+        deletion_timestamp="2026-01-01T00:00:00Z" if finalizer else None,
+    )
+    return Pod(metadata)
+
+
+def test_an_object_without_any_owner_left_is_deleted() -> None:
+    yard = _Yard()
+    yard.view.put(_pod("dependent", "owner"))
+    assert yard.look_at("u-dependent") == [("DELETE", DEPENDENT)]
+
+
+def test_an_owner_that_is_not_known_here_is_asked_for_first() -> None:
+    yard = _Yard()
+    yard.view.put(_pod("dependent", "owner"))
+    yard.api.answers[OWNER] = {"metadata": {"name": "owner", "uid": "u-owner"}}
+    assert yard.look_at("u-dependent") == []
+
+
+def test_a_namesake_of_the_owner_is_not_the_owner() -> None:
+    yard = _Yard()
+    yard.view.put(_pod("dependent", "owner"))
+    yard.api.answers[OWNER] = {"metadata": {"name": "owner", "uid": "another"}}
+    assert yard.look_at("u-dependent") == [("DELETE", DEPENDENT)]
+
+
+def test_an_object_with_an_owner_left_only_loses_the_reference() -> None:
+    yard = _Yard()
+    yard.view.put(_pod("stays"))
+    yard.view.put(_pod("dependent", "owner", "stays"))
+    assert yard.look_at("u-dependent") == [("PATCH", DEPENDENT)]
+    patch: dict[str, Any] = yard.api.asked[-1][2]
+    assert patch == {"metadata": {"ownerReferences": [{"$patch": "delete", "uid": "u-owner"}]}}
+
+
+def test_in_the_foreground_dependents_go_first() -> None:
+    yard = _Yard()
+    yard.view.put(_pod("owner", finalizer=FOREGROUND))
+    yard.view.put(_pod("dependent", "owner"))
+    assert yard.look_at("u-owner") == [("DELETE", DEPENDENT), ("PATCH", OWNER)]
+    assert yard.api.asked[-1][2]["metadata"]["finalizers"] == []
+
+
+def test_orphans_stay_and_lose_the_reference() -> None:
+    yard = _Yard()
+    yard.view.put(_pod("owner", finalizer=ORPHAN))
+    yard.view.put(_pod("dependent", "owner"))
+    assert yard.look_at("u-owner") == [("PATCH", DEPENDENT), ("PATCH", OWNER)]
+
+
+def test_a_namespace_is_emptied_and_then_let_go() -> None:
+    yard = _Yard()
+    controller = NamespaceController(yard.context, yard.kinds)
+    metadata = ObjectMeta(name="d", uid="u", resource_version="3", deletion_timestamp="2026-01-01T00:00:00Z")
+    yard.view.put(NamespacePhase(metadata, {"finalizers": ["kubernetes"]}))
+    pods = "/api/v1/namespaces/d/pods"
+    yard.api.answers[pods] = {"items": [{"metadata": {"name": "p"}}]}
+    assert asyncio.run(controller.reconcile("d")) is not None
+    assert yard.api.written() == [("DELETE", pods)]
+    yard.api.answers[pods] = {"items": []}
+    assert asyncio.run(controller.reconcile("d")) is None
+    method, path, body = yard.api.asked[-1]
+    assert (method, path, body["spec"]) == ("PUT", "/api/v1/namespaces/d/finalize", {"finalizers": []})

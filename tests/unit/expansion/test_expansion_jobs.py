@@ -1,0 +1,213 @@
+"""Jobs and cron jobs: how many pods, when, and when it is enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kubesched.expansion.actions import CreateObject, DeleteObject, Plan, UpdateObject
+from kubesched.expansion.cron_jobs import sync_cron_job
+from kubesched.expansion.job_failures import JobFailures
+from kubesched.expansion.job_pods import completion_index, parse_indexes, print_indexes
+from kubesched.expansion.jobs import sync_job
+from kubesched.expansion.names import SeededNames
+from kubesched.model.core import Pod
+from kubesched.model.times import parse_instant, print_instant
+from kubesched.model.workloads import CronJob, Job
+from kubesched.testing.workload_manifests import cron_job, objects, workload
+
+NOW_S = parse_instant("2026-01-01T00:00:00Z")
+
+
+class JobRun:
+    """A job and its pods; plans are carried out at once."""
+
+    def __init__(self, **spec: Any) -> None:
+        (job,) = objects(workload("Job", "sum", **spec))
+        assert isinstance(job, Job)
+        self.job = replace(job, metadata=replace(job.metadata, uid="uid-sum"))
+        self.pods: dict[str, Pod] = {}
+        self.failures = JobFailures()
+        self.names = SeededNames(0)
+
+    def sync(self, at_s: float = 0.0) -> Plan:
+        plan = sync_job(self.job, list(self.pods.values()), self.names, self.failures, NOW_S + at_s)
+        for action in plan.actions:
+            item = action.item
+            if isinstance(item, Job):
+                self.job = item
+            elif isinstance(item, Pod):
+                if isinstance(action, DeleteObject) or (not item.metadata.finalizers and item.is_terminal):
+                    self.pods.pop(item.name, None)
+                else:
+                    self.pods[item.name] = item
+        return plan
+
+    def end(self, n: int, phase: str = "Succeeded") -> None:
+        active = [pod for pod in self.pods.values() if not pod.is_terminal]
+        for pod in active[:n]:
+            self.pods[pod.name] = replace(pod, status=replace(pod.status, phase=phase))
+
+    @property
+    def n_active(self) -> int:
+        return sum(1 for pod in self.pods.values() if not pod.is_terminal)
+
+    @property
+    def outcome(self) -> tuple[str, str]:
+        (condition,) = self.job.status.conditions or ()
+        return condition.type, condition.reason
+
+
+def test_a_plain_job_runs_one_pod_to_its_end() -> None:
+    run = JobRun()
+    run.sync()
+    (pod,) = run.pods.values()
+    assert pod.labels.items() >= {"job-name": "sum", "batch.kubernetes.io/controller-uid": "uid-sum"}.items()
+    assert run.job.status.start_time == print_instant(NOW_S)
+    run.end(1)
+    run.sync()
+    assert run.outcome == ("Complete", "CompletionsReached")
+    assert run.sync().actions == []
+
+
+def test_completed_pods_are_replaced_until_there_are_enough() -> None:
+    run = JobRun(completions=5, parallelism=2)
+    counts = []
+    while not run.job.is_finished:
+        run.sync()
+        counts.append(run.n_active)
+        run.end(2)
+    assert counts == [2, 2, 1, 0]
+    assert run.job.status.succeeded == 5
+
+
+def test_without_completions_one_success_is_enough_and_the_others_may_finish() -> None:
+    run = JobRun(parallelism=3)
+    run.sync()
+    run.end(1)
+    run.sync()
+    assert (run.n_active, run.job.is_finished) == (2, False)
+    run.end(2)
+    run.sync()
+    assert run.outcome[0] == "Complete"
+
+
+def test_failures_delay_the_next_pod_longer_and_longer() -> None:
+    run = JobRun()
+    run.sync()
+    at_s, waits = 0.0, []
+    for _ in range(3):
+        run.end(1, "Failed")
+        plan = run.sync(at_s)
+        assert run.n_active == 0
+        assert plan.again_at_s is not None
+        waits.append(plan.again_at_s - NOW_S - at_s)
+        at_s = plan.again_at_s - NOW_S
+        run.sync(at_s)
+        assert run.n_active == 1
+    assert waits == [10, 20, 40]
+
+
+def test_after_too_many_failures_the_job_has_failed_and_its_pods_go() -> None:
+    run = JobRun(backoffLimit=1, parallelism=3)
+    run.sync()
+    run.end(2, "Failed")
+    plan = run.sync()
+    assert run.outcome == ("Failed", "BackoffLimitExceeded")
+    assert [type(action) for action in plan.actions].count(DeleteObject) == 1
+
+
+def test_a_pod_that_is_deleted_counts_as_failed_and_is_let_go() -> None:
+    run = JobRun()
+    run.sync()
+    (pod,) = run.pods.values()
+    run.pods[pod.name] = replace(pod, metadata=replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:30Z"))
+    plan = run.sync()
+    assert run.job.status.failed == 1
+    (released,) = (a.item for a in plan.actions if isinstance(a, UpdateObject) and isinstance(a.item, Pod))
+    assert released.metadata.finalizers is None
+
+
+def test_a_job_that_takes_too_long_has_failed() -> None:
+    run = JobRun(activeDeadlineSeconds=60)
+    assert run.sync().again_at_s == NOW_S + 60
+    run.sync(60)
+    assert run.outcome == ("Failed", "DeadlineExceeded")
+    assert run.n_active == 0
+
+
+def test_a_suspended_job_has_no_pods() -> None:
+    run = JobRun(parallelism=2)
+    run.sync()
+    run.job = replace(run.job, spec=replace(run.job.spec, suspend=True))
+    run.sync()
+    assert run.n_active == 0
+
+
+def test_pods_of_an_indexed_job_have_numbers_and_a_failed_one_is_replaced_under_its_own() -> None:
+    run = JobRun(completions=4, parallelism=2, completionMode="Indexed")
+    run.sync()
+    assert sorted(map(completion_index, run.pods.values())) == [0, 1]  # type: ignore[type-var]
+    assert next(iter(run.pods)).startswith("sum-0-")
+    run.end(1)
+    run.sync()
+    assert sorted(map(completion_index, run.pods.values())) == [1, 2]  # type: ignore[type-var]
+    run.end(1, "Failed")
+    run.sync(1)
+    run.sync(11)
+    assert run.n_active == 2
+    while not run.job.is_finished:
+        run.end(2)
+        run.sync(100)
+    assert run.job.status.completed_indexes == "0-3"
+
+
+@pytest.mark.parametrize("text", ["", "3", "0-4", "1,3-5,7"])
+def test_indexes_are_read_as_they_are_printed(text: str) -> None:
+    assert print_indexes(parse_indexes(text)) == text
+
+
+# -- cron jobs ---------------------------------------------------------------------------------------------------------
+
+
+def _cron(schedule: str = "*/10 * * * *", **spec: Any) -> CronJob:
+    (found,) = objects(cron_job("nightly", schedule, **spec))
+    assert isinstance(found, CronJob)
+    return replace(found, metadata=replace(found.metadata, uid="uid-nightly"))
+
+
+def _created(plan: Plan) -> list[str]:
+    return [action.item.name for action in plan.actions if isinstance(action, CreateObject)]
+
+
+def test_a_job_is_made_when_its_time_comes_and_not_before() -> None:
+    early = sync_cron_job(_cron(), [], NOW_S, NOW_S)
+    assert (_created(early), early.again_at_s) == ([], NOW_S + 600)
+    due = sync_cron_job(_cron(), [], NOW_S, NOW_S + 600)
+    assert (_created(due), due.again_at_s) == ([f"nightly-{int(NOW_S + 600) // 60}"], NOW_S + 1200)
+    (updated,) = (action.item for action in due.actions if isinstance(action, UpdateObject))
+    assert isinstance(updated, CronJob)
+    assert _created(sync_cron_job(updated, [], NOW_S, NOW_S + 601)) == []
+
+
+def test_a_suspended_cron_job_makes_nothing() -> None:
+    plan = sync_cron_job(_cron(suspend=True), [], NOW_S, NOW_S + 600)
+    assert (plan.actions, plan.again_at_s) == ([], None)
+
+
+@pytest.mark.parametrize(
+    ("policy", "n_created", "n_deleted"),
+    [
+        pytest.param("Allow", 1, 0, id="beside the other"),
+        pytest.param("Forbid", 0, 0, id="not while the other runs"),
+        pytest.param("Replace", 1, 1, id="in the place of the other"),
+    ],
+)
+def test_a_job_that_still_runs_is_dealt_with_by_policy(policy: str, n_created: int, n_deleted: int) -> None:
+    (running,) = objects(workload("Job", "nightly-1"))
+    assert isinstance(running, Job)
+    plan = sync_cron_job(_cron(concurrencyPolicy=policy), [running], NOW_S, NOW_S + 600)
+    kinds = [type(action) for action in plan.actions]
+    assert (kinds.count(CreateObject), kinds.count(DeleteObject)) == (n_created, n_deleted)

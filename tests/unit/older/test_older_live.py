@@ -1,0 +1,46 @@
+"""The live scheduler as an older one: the same loop and writes, other decisions."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kubesched.app.live_scheduler import LiveScheduler
+from kubesched.app.options import parse_flags, read_options
+from kubesched.client.list_watch import Pace
+from kubesched.client.rest import RestClient
+from kubesched.client.target import ServerTarget
+from kubesched.testing.live_scenarios import ScenarioSize, run_scenario
+from kubesched.testing.live_scenarios.volume_controller import volume_controller
+from kubesched.testing.scripted_server import ScriptedServer, until
+
+SCHEDULER = "kubesched-test"
+SIZE = ScenarioSize(n_nodes=5, n_pods=15)
+
+
+async def _hurried_sleep(for_s: float) -> None:
+    await asyncio.sleep(for_s / 50.0)
+
+
+async def _story(version: str, name: str) -> None:
+    flags = [f"--emulate={version}", f"--scheduler-name={SCHEDULER}", "--leader-elect=false", "--secure-port=0"]
+    async with ScriptedServer() as server:
+        target = ServerTarget(url=server.url)
+        scheduler = LiveScheduler(read_options(parse_flags(flags)), target, pace=Pace(sleep=_hurried_sleep))
+        running = asyncio.create_task(scheduler.run())
+        client = RestClient(target, qps=0)
+        try:
+            await until(lambda: scheduler.is_scheduling.is_set() or running.done())
+            async with volume_controller(client):
+                await run_scenario(client, name, SCHEDULER, SIZE, patience_s=20.0)
+        finally:
+            await client.close()
+            scheduler.stop()
+            await running
+
+
+@pytest.mark.parametrize("version", ["1.14", "1.19"])
+@pytest.mark.parametrize("name", ["plain", "affinity", "preemption", "volumes"])
+def test_a_scenario_of_live_clusters_passes_under_emulation(version: str, name: str) -> None:
+    asyncio.run(_story(version, name))

@@ -1,0 +1,147 @@
+"""Flags of older kube-schedulers for `kubesched run`: accepted with what they became."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from kubesched.app.options import FlagError, RunOptions, parse_flags, read_options
+from kubesched.app.options.older_scheduler import PolicyConfigMap
+from kubesched.app.policy_config_map import policy_in
+from kubesched.client.errors import ClientConfigError, Unreachable
+from kubesched.config import ConfigError
+
+POLICY = '{"kind": "Policy", "predicates": [], "priorities": [{"name": "MostRequestedPriority", "weight": 2}]}'
+
+
+class ScriptedServer:
+    """Answers every request alike."""
+
+    def __init__(self, answer: bytes | Exception) -> None:
+        self.asked: list[str] = []
+        self._answer = answer
+
+    async def request(self, method: str, path: str, **_others: object) -> bytes:
+        self.asked.append(f"{method} {path}")
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+def options(*flags: str, policy: bytes | None = None) -> RunOptions:
+    return read_options(parse_flags(flags), policy)
+
+
+def test_the_name_of_the_scheduler() -> None:
+    found = options("--scheduler-name=mine", "--emulate=1.17")
+    assert [profile.scheduler_name for profile in found.configuration.profiles] == ["mine"]
+    assert found.emulation is not None
+    assert [profile.scheduler_name for profile in found.emulation.profiles] == ["mine"]
+
+
+def test_the_weight_of_hard_affinity_becomes_an_argument() -> None:
+    [profile] = options("--hard-pod-affinity-symmetric-weight=42").configuration.profiles
+    [args] = [entry.args for entry in profile.plugin_config if entry.name == "InterPodAffinity"]
+    assert getattr(args, "hard_pod_affinity_weight", None) == 42
+
+
+def test_a_weight_out_of_range_is_refused() -> None:
+    with pytest.raises(FlagError, match="101 is not in the range 0-100"):
+        options("--hard-pod-affinity-symmetric-weight=101")
+
+
+def test_the_lock_object_is_the_resource_of_leader_election() -> None:
+    found = options("--lock-object-name=lock", "--lock-object-namespace=ns").leader_election
+    assert (found.resource_name, found.resource_namespace) == ("lock", "ns")
+
+
+@pytest.mark.parametrize("flag", ["--port=10251", "--address=0.0.0.0", "--failure-domains=zone"])
+def test_what_has_no_effect_is_warned_about(flag: str) -> None:
+    assert any(flag in warning and "has no effect" in warning for warning in options(flag).warnings)
+
+
+def test_a_policy_file_is_translated_with_notes(tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    path.write_text(POLICY)
+    found = options(f"--policy-config-file={path}")
+    assert found.emulation is None
+    assert any("NodeResourcesMostAllocated" in warning for warning in found.warnings)
+
+
+def test_a_policy_file_is_emulated_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    path.write_text(POLICY)
+    found = options(f"--policy-config-file={path}", "--emulate=v1.14.10", "--feature-gates=TaintNodesByCondition=false")
+    assert found.emulation is not None
+    [profile] = found.emulation.profiles
+    assert [plugin.name for plugin in profile.filters] == ["CheckNodeCondition"]
+    assert [plugin.name for plugin in profile.scores] == ["MostRequestedPriority"]
+
+
+def test_a_file_that_cannot_be_read_is_a_mistake() -> None:
+    with pytest.raises(FlagError, match="--policy-config-file: open /no/such"):
+        options("--policy-config-file=/no/such")
+
+
+def test_an_unknown_version_is_a_mistake() -> None:
+    with pytest.raises(FlagError, match=r'--emulate: version "1\.2" is not known'):
+        options("--emulate=1.2")
+
+
+def test_a_config_map_is_to_be_read_first() -> None:
+    flags = ["--policy-configmap=p", "--policy-configmap-namespace=ns"]
+    assert options(*flags).policy_config_map == PolicyConfigMap("ns", "p")
+    found = options(*flags, "--emulate=1.19", policy=POLICY.encode())
+    assert found.policy_config_map is None
+    assert found.emulation is not None
+    assert [plugin.name for plugin in found.emulation.profiles[0].scores] == ["NodeResourcesMostAllocated"]
+
+
+def test_the_file_goes_before_the_config_map_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    path.write_text(POLICY)
+    found = options(f"--policy-config-file={path}", "--policy-configmap=p", "--use-legacy-policy-config")
+    assert found.policy_config_map is None
+    assert any("NodeResourcesMostAllocated" in warning for warning in found.warnings)
+
+
+def test_next_to_a_configuration_file_they_say_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
+    found = options(f"--config={path}", "--scheduler-name=mine")
+    assert found.configuration.profiles[0].scheduler_name == "default-scheduler"
+    assert "--scheduler-name is ignored because --config is given" in found.warnings
+
+
+def test_an_older_configuration_file_is_translated(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1beta2\nkind: KubeSchedulerConfiguration\nparallelism: 3\n"
+    )
+    assert options(f"--config={path}").configuration.parallelism == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param({"data": {"policy.cfg": POLICY}}, POLICY.encode(), id="under its key"),
+        pytest.param({"data": {}}, 'missing policy config map value at key "policy.cfg"', id="without the key"),
+    ],
+)
+def test_a_policy_is_read_from_the_cluster(answer: dict[str, object], expected: bytes | str) -> None:
+    server = ScriptedServer(json.dumps(answer).encode())
+    where = PolicyConfigMap("kube-system", "p")
+    if isinstance(expected, bytes):
+        assert asyncio.run(policy_in(server, where)) == expected
+    else:
+        with pytest.raises(ConfigError, match=expected):
+            asyncio.run(policy_in(server, where))
+    assert server.asked == ["GET /api/v1/namespaces/kube-system/configmaps/p"]
+
+
+def test_a_server_that_is_away_is_told_in_one_line() -> None:
+    with pytest.raises(ClientConfigError, match="configmap kube-system/p: away"):
+        asyncio.run(policy_in(ScriptedServer(Unreachable("away")), PolicyConfigMap("kube-system", "p")))

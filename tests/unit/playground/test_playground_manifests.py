@@ -1,0 +1,90 @@
+"""Manifests for a playground: read whole, with mistakes told in one line; and kubeconfigs, merged."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubesched.playground.kubeconfigs import KubeconfigMistake, merge_into, usual_path
+from kubesched.playground.manifests import ManifestMistake, read_documents, split_nodes
+
+TEXT = b"""
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Node, metadata: {name: a}}
+- {apiVersion: example.com/v1, kind: Odd, metadata: {name: b}, anything: [1]}
+---
+---
+{"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"}}
+"""
+
+NO_OBJECT = "a document is no Kubernetes object: it needs apiVersion and kind"
+
+
+def test_lists_are_taken_apart_and_nothing_is_left_out() -> None:
+    nodes, others = split_nodes(read_documents(TEXT, "f"))
+    assert [node["metadata"]["name"] for node in nodes] == ["a"]
+    assert [(other["kind"], other.get("anything")) for other in others] == [("Odd", [1]), ("Pod", None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param(b"a: [", "f: while parsing", id="no YAML"),
+        pytest.param(b"just text", "f: a document is no Kubernetes object: it needs apiVersion and kind", id="a text"),
+        pytest.param(
+            b"kind: Pod", "f: a document is no Kubernetes object: it needs apiVersion and kind", id="no version"
+        ),
+        pytest.param(b"{apiVersion: v1, kind: Pod}", "f: a Pod has no metadata.name", id="no name"),
+    ],
+)
+def test_mistakes_name_the_file_and_the_object(text: bytes, problem: str) -> None:
+    with pytest.raises(ManifestMistake) as mistake:
+        read_documents(text, "f")
+    assert str(mistake.value).startswith(problem)
+    assert "\n" not in str(mistake.value)
+
+
+def _config(name: str, server: str) -> str:
+    return yaml.safe_dump(
+        {
+            "clusters": [{"name": name, "cluster": {"server": server}}],
+            "users": [{"name": name, "user": {}}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "current-context": name,
+        }
+    )
+
+
+def test_merging_keeps_what_is_there_and_replaces_its_own(tmp_path: Path) -> None:
+    mine, added = tmp_path / "sub" / "config", tmp_path / "added"
+    added.write_text(_config("kubesched", "https://new"))
+    merge_into(mine, added)
+    mine.write_text(_config("work", "https://work"))
+    merge_into(mine, added)
+    merge_into(mine, added)
+    found = yaml.safe_load(mine.read_text())
+    assert [(one["name"], one["cluster"]["server"]) for one in found["clusters"]] == [
+        ("work", "https://work"),
+        ("kubesched", "https://new"),
+    ]
+    assert found["current-context"] == "kubesched"
+    assert stat.S_IMODE(mine.stat().st_mode) == 0o600
+
+
+def test_a_file_that_is_no_kubeconfig_is_left_alone(tmp_path: Path) -> None:
+    mine, added = tmp_path / "config", tmp_path / "added"
+    added.write_text(_config("kubesched", "https://new"))
+    mine.write_text("just text")
+    with pytest.raises(KubeconfigMistake, match="not a kubeconfig"):
+        merge_into(mine, added)
+    assert mine.read_text() == "just text"
+
+
+def test_kubectl_s_own_file_is_the_first_of_the_environment() -> None:
+    assert usual_path({"KUBECONFIG": "/a:/b"}) == Path("/a")
+    assert usual_path({}).parts[-2:] == (".kube", "config")

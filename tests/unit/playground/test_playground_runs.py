@@ -1,0 +1,73 @@
+"""The whole playground: a cluster that schedules, and the command that runs it once."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kubesched.apiserver.server import ServerSettings
+from kubesched.cli.up import up
+from kubesched.kubelets.node_bodies import NodeShape
+from kubesched.kubelets.pod_steps import Delays
+from kubesched.model.core import Pod
+from kubesched.playground.playground import Playground, PlaygroundSettings
+from kubesched.playground.settling import wait_settled
+from kubesched.testing.workload_manifests import workload
+
+
+def test_a_deployment_is_made_scheduled_and_run(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    settings = PlaygroundSettings(
+        ServerSettings(), kubeconfig, nodes=list(NodeShape().bodies(2)), delays=Delays(0.0, 0.0)
+    )
+
+    manifest = workload("Deployment", "web", replicas=6)
+    manifest["spec"]["template"]["spec"]["containers"][0]["image"] = "nginx"
+
+    async def run() -> list[Pod]:
+        async with Playground(settings) as playground:
+            await playground.put_in([manifest])
+            view = playground.controllers.view
+            assert await wait_settled(view, lambda: playground.controllers.is_idle, 30.0, quiet_s=0.3)
+            return list(view.of(Pod).values())
+
+    pods = asyncio.run(run())
+    assert len(pods) == 6
+    assert {pod.spec.node_name for pod in pods} == {"node-0", "node-1"}
+    assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("cpu", "code", "told"),
+    [
+        pytest.param("1", 0, "1 of 1 pods scheduled, on 1 nodes", id="a pod that fits"),
+        pytest.param("100", 1, "0 of 1 pods scheduled, on 0 nodes", id="a pod that does not fit"),
+    ],
+)
+def test_once_ends_with_a_summary_and_a_code_for_ci(tmp_path: Path, cpu: str, code: int, told: str) -> None:
+    file = tmp_path / "pod.yaml"
+    file.write_text(
+        "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: "
+        f'[{{name: c, image: i, resources: {{requests: {{cpu: "{cpu}"}}}}}}]}}}}'
+    )
+    result = CliRunner().invoke(up, ["--once", "-f", str(file), "--nodes", "1", "--timeout", "30"])
+    assert (result.exit_code, result.output.splitlines()[0]) == (code, told)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        pytest.param(["--once"], "--once needs -f", id="once without files"),
+        pytest.param(["--data", "d", "--in-memory"], "give either --data or --in-memory", id="kept and not kept"),
+        pytest.param(["--in-memory", "--cpu", "lots"], "error: ", id="an amount that is none"),
+        pytest.param(["--in-memory", "-f", "/does/not/exist"], "error: /does/not/exist: No such file", id="no file"),
+    ],
+)
+def test_mistakes_are_told_and_end_with_2(options: list[str], problem: str) -> None:
+    result = CliRunner().invoke(up, options)
+    assert result.exit_code == 2
+    assert problem in result.output

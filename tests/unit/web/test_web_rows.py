@@ -1,0 +1,77 @@
+"""What the page shows of nodes, pods and the queue, and what it calls a change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from shown_cluster import NOW_S, ShownCluster, node, pod
+
+from kubesched.web.rows import MOST_QUEUED, node_row, pod_row, pod_state, queue_rows, same_queue
+from kubesched.web.snapshot import StateReader, changes
+
+WAITING = {"pod": "shop/p", "uid": "u", "priority": 0, "attempts": 1, "waitingSeconds": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("shown", "state"),
+    [
+        pytest.param(pod("p"), "pending", id="a pod without a node waits"),
+        pytest.param(pod("p", "n"), "starting", id="a bound pod that does not run starts"),
+        pytest.param(pod("p", "n", "Running"), "running", id="a pod runs"),
+        pytest.param(pod("p", "n", "Running", deletionTimestamp="2026-01-01T00:00:00Z"), "terminating", id="it leaves"),
+        pytest.param(pod("p", "n", "Succeeded", deletionTimestamp="2026-01-01T00:00:00Z"), "succeeded", id="it ended"),
+        pytest.param(pod("p", "n", "Failed"), "failed", id="it failed"),
+    ],
+)
+def test_a_pod_is_in_one_of_six_states(shown: Any, state: str) -> None:
+    assert pod_state(shown) == state
+
+
+def test_a_node_is_shown_with_its_zone_and_what_it_can_hold() -> None:
+    assert node_row(node("n")) == {"zone": "a", "cpu": 4000, "memory": 8 * 2**30, "pods": 110}
+
+
+def test_what_keeps_pods_from_a_node_is_shown() -> None:
+    row = node_row(node("n", unschedulable=True, taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}]))
+    assert (row["unschedulable"], row["taints"]) == (True, ["k=v:NoSchedule"])
+
+
+def test_a_pod_is_shown_with_what_it_asks_for_and_who_owns_it() -> None:
+    owner = {"kind": "ReplicaSet", "name": "web", "controller": True}
+    row = pod_row(pod("p", "n", creationTimestamp="2026-01-01T00:00:00Z", ownerReferences=[owner]))
+    assert row == {
+        "state": "starting",
+        "cpu": 500,
+        "memory": 2**30,
+        "node": "n",
+        "owner": "ReplicaSet/web",
+        "created": 1767225600.0,
+    }
+
+
+def test_the_queue_is_shown_with_times_of_day_and_counted_whole() -> None:
+    shown = queue_rows({"backoff": [WAITING | {"backoffSeconds": 2.0}], "gated": [WAITING] * (MOST_QUEUED + 1)}, NOW_S)
+    (waiting,) = shown["pods"]["backoff"]
+    assert (waiting["since"], waiting["until"]) == (NOW_S - 5, NOW_S + 2)
+    assert shown["counts"]["gated"] == MOST_QUEUED + 1
+    assert len(shown["pods"]["gated"]) == MOST_QUEUED
+
+
+def test_time_that_passes_is_no_change_of_the_queue() -> None:
+    before = queue_rows({"active": [WAITING]}, NOW_S)
+    assert same_queue(before, queue_rows({"active": [WAITING]}, NOW_S + 1))
+    assert not same_queue(before, queue_rows({"active": [WAITING | {"attempts": 2}]}, NOW_S))
+
+
+def test_changes_name_what_is_new_and_what_is_gone() -> None:
+    cluster = ShownCluster()
+    cluster.put(node("n"), pod("old"), pod("moved"), pod("same"))
+    reader = StateReader(cluster.sources(), lambda: NOW_S)
+    before = reader.read()
+    del cluster.pods["shop/old"]
+    cluster.put(pod("moved", "n"), pod("same", resourceVersion="7"))
+    found = changes(before, reader.read())
+    assert list(found) == ["pods"]
+    assert (list(found["pods"]["put"]), found["pods"]["gone"]) == (["shop/moved"], ["shop/old"])
+    assert changes(reader.read(), reader.read()) == {}
