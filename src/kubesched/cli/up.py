@@ -173,19 +173,21 @@ async def _run(settings: PlaygroundSettings, merge_kubeconfig: bool) -> int:
     async with Playground(settings) as playground:
         if merge_kubeconfig:
             merge_into(usual_path(dict(os.environ)), settings.kubeconfig)
-        _tell(playground, settings)
+        page = await playground.start_page()
+        _tell(playground, settings, page.url)
         await playground.run_until(stopped)
         click.echo("stopping", err=True)
     return 0
 
 
-def _tell(playground: Playground, settings: PlaygroundSettings) -> None:
+def _tell(playground: Playground, settings: PlaygroundSettings, page_url: str) -> None:
     kept = "in memory" if settings.server.data is None else f"kept in {settings.server.data}"
     rows = (
         ("API server", f"{playground.url} ({kept})"),
         ("controllers", ", ".join(playground.controllers.names)),
         ("kubelets", f"{playground.n_nodes} pretend nodes; any node that you create gets one"),
         ("scheduler", ", ".join(playground.scheduler.loop.schedulers)),
+        ("web page", page_url),
     )
     for name, what in rows:
         click.echo(f"{name:<12} {what}")

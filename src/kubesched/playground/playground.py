@@ -30,6 +30,8 @@ from kubesched.kubelets.fleet import FleetSettings, KubeletFleet
 from kubesched.kubelets.pod_steps import Delays
 from kubesched.playground.manifests import Body, put_in, split_nodes
 from kubesched.playground.server_process import ServerProcess
+from kubesched.playground.web import make_page
+from kubesched.web.page import WebPage
 
 NO_LIMIT = -1.0
 SCHEDULER = "scheduler"
@@ -124,8 +126,16 @@ class Playground:
         self._stack.push_async_callback(self.controllers.stop)
         await self.controllers.start()
 
+    async def start_page(self) -> WebPage:
+        """A web page that shows it all, for as long as the playground runs."""
+        page = make_page(self.controllers, self.scheduler, self._options, self._client_of_part())
+        self._stack.push_async_callback(page.stop)
+        await page.start()
+        return page
+
     async def _start_scheduler(self) -> None:
-        self.scheduler = LiveScheduler(scheduler_options(self._settings.scheduler_config), self._target())
+        self._options = scheduler_options(self._settings.scheduler_config)
+        self.scheduler = LiveScheduler(self._options, self._target())
         running = asyncio.create_task(self.scheduler.run(), name=SCHEDULER)
         self._ending.append(running)
         self._stack.push_async_callback(self._stop_scheduler)

@@ -85,14 +85,22 @@ class OpenPage:
 
     async def click(self, selector: str) -> None:
         """With the mouse, in the middle of the first element that fits."""
-        at = await self.wait_for(
+        at = await self.middle_of(selector)
+        for kind in ("mousePressed", "mouseReleased"):
+            await self.mouse(kind, at)
+
+    async def mouse(self, kind: str, at: tuple[float, float]) -> None:
+        await self.call("Input.dispatchMouseEvent", type=kind, x=at[0], y=at[1], button="left", clickCount=1)
+
+    async def middle_of(self, selector: str) -> tuple[float, float]:
+        """Once it is there; scrolled to where it is seen."""
+        left, top = await self.wait_for(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
             " e.scrollIntoView({block: 'nearest'});"
             " const box = e.getBoundingClientRect();"
             " return [box.left + box.width / 2, box.top + box.height / 2]; })()"
         )
-        for kind in ("mousePressed", "mouseReleased"):
-            await self.call("Input.dispatchMouseEvent", type=kind, x=at[0], y=at[1], button="left", clickCount=1)
+        return left, top
 
     async def screenshot(self, path: Path) -> None:
         answer = await self.call("Page.captureScreenshot", format="png")

@@ -86,6 +86,20 @@ def test_a_click_on_a_pod_shows_why_it_waits_and_what_happened(tmp_path: Path) -
     _run(story, tmp_path)
 
 
+def test_a_click_meets_its_row_although_the_list_changes_meanwhile(tmp_path: Path) -> None:
+    async def story(cluster: ShownCluster, page: OpenPage) -> None:
+        at = await page.middle_of("#queued [data-pod='shop/big']")
+        await page.mouse("mousePressed", at)
+        (waiting,) = cluster.queue["unschedulable"]
+        cluster.put(pod("later"))
+        cluster.queue = {"unschedulable": [waiting | {"attempts": 9}, waiting | {"pod": "shop/later"}]}
+        await page.wait_for("document.querySelector('#queued').textContent.includes('9 attempts')")
+        await page.mouse("mouseReleased", at)
+        await page.wait_for("location.hash === '#pod=shop/big'")
+
+    _run(story, tmp_path)
+
+
 def test_the_page_can_be_used_with_the_keyboard_alone(tmp_path: Path) -> None:
     async def story(_cluster: ShownCluster, page: OpenPage) -> None:
         await page.press("Tab")

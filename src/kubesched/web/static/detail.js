@@ -1,7 +1,7 @@
 // The panel about what was chosen: a node with its pods, or a pod with its timeline and its explanation.
 
 import { ask } from "./connection.js";
-import { make } from "./dom.js";
+import { make, refill } from "./dom.js";
 import { clock, cpu, inOrder, memory, moment, percent, since, splitKey } from "./format.js";
 import { podRow } from "./lists.js";
 
@@ -14,7 +14,9 @@ export class Detail {
     this.opener = null;
     root.addEventListener("click", (event) => {
       const pod = event.target.closest("[data-pod]");
+      const node = event.target.closest("[data-goto]");
       if (pod) choose({ kind: "pod", name: pod.dataset.pod });
+      if (node) choose({ kind: "node", name: node.dataset.goto });
     });
     document.addEventListener("keydown", (event) => { if (event.key === "Escape" && this.selection) choose(null); });
   }
@@ -32,7 +34,7 @@ export class Detail {
     }
     this.seen = undefined;
     if (selection.kind === "pod") this.buildPod();
-    else this.build("node", selection.name);
+    else this.buildNode();
     this.draw();
     this.title.focus({ preventScroll: true });
     this.root.scrollTop = 0;
@@ -62,12 +64,23 @@ export class Detail {
   }
 
   setFacts(facts) {
-    this.facts.replaceChildren(...facts.filter(([, value]) => value).map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+    refill(this.facts, facts.filter(([, value]) => value).map(([name, value]) =>
+      make("div", { data: { key: name } }, make("dt", {}, name), make("dd", {}, value))));
+  }
+
+  buildNode() {
+    this.build("node", this.selection.name);
+    this.pods = make("ul", { class: "list" });
+    this.empty = make("p", { class: "note" }, "No pod is on this node.");
+    this.content.replaceChildren(make("h3", {}, "Pods"), this.pods, this.empty);
   }
 
   drawNode(name) {
     const node = this.store.nodes.get(name);
-    if (!node) return this.setFacts([["State", "no longer there"]]);
+    if (!node) {
+      this.setFacts([["State", "no longer there"]]);
+      return;
+    }
     const used = this.store.usage(name);
     this.setFacts([
       ["State", `${node.notReady ? "not ready" : "ready"}${node.unschedulable ? ", cordoned" : ""}`],
@@ -77,13 +90,9 @@ export class Detail {
       ["Pods", `${used.pods} of ${node.pods}`],
       ["Taints", node.taints?.join(", ")],
     ]);
-    const focused = this.content.contains(document.activeElement) ? document.activeElement.dataset.pod : null;
     const pods = this.store.podsOn(name).sort((one, other) => inOrder(one[0], other[0]));
-    this.content.replaceChildren(make("h3", {}, "Pods"), make("ul", { class: "list" }, ...pods.map(([key, pod]) =>
-      podRow(key, { state: pod.state, aside: `${cpu(pod.cpu)} · ${memory(pod.memory)}` }))),
-      pods.length ? "" : make("p", { class: "note" }, "No pod is on this node."));
-    if (focused) this.content.querySelector(`[data-pod="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
-    return undefined;
+    this.empty.hidden = pods.length > 0;
+    refill(this.pods, pods.map(([key, pod]) => podRow(key, { state: pod.state, aside: `${cpu(pod.cpu)} · ${memory(pod.memory)}` })));
   }
 
   buildPod() {
@@ -98,7 +107,7 @@ export class Detail {
   drawPod(key) {
     const pod = this.store.pods.get(key);
     const queued = this.store.queued(key);
-    const toNode = pod?.node && make("button", { class: "link-like", type: "button", on: { click: () => this.choose({ kind: "node", name: pod.node }) } }, pod.node);
+    const toNode = pod?.node && make("button", { class: "link-like", type: "button", data: { goto: pod.node } }, pod.node);
     this.setFacts(!pod ? [["State", "no longer there"]] : [
       ["State", make("span", { class: "badge" }, make("span", { class: `state ${pod.state}` }), pod.state)],
       ["Node", toNode], ["Nominated to", pod.nominated],

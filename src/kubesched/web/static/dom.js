@@ -17,9 +17,35 @@ export function make(tag, options = {}, ...children) {
 
 export const find = (id) => document.getElementById(id);
 
-// Replaces what a list holds and leaves the focus on the row with the same key.
-export function refill(list, children) {
-  const focused = list.contains(document.activeElement) ? document.activeElement.dataset.pod : undefined;
-  list.replaceChildren(...children);
-  if (focused !== undefined) list.querySelector(`[data-pod="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+// Makes a parent hold these children. An element whose key was there before stays the same element, brought up to date:
+// a press of the mouse must not lose its target between down and up, nor the keyboard its focus.
+export function refill(parent, children) {
+  const focused = parent.contains(document.activeElement) ? document.activeElement : null;
+  const before = new Map([...parent.children].map((child) => [child.dataset.key, child]));
+  let at = parent.firstElementChild;
+  for (const child of children) {
+    const known = before.get(child.dataset.key);
+    before.delete(child.dataset.key);
+    if (known) update(known, child);
+    const kept = known ?? child;
+    if (kept === at) at = at.nextElementSibling;
+    else parent.insertBefore(kept, at);
+  }
+  for (const gone of before.values()) gone.remove();
+  if (focused?.isConnected && document.activeElement !== focused) focused.focus({ preventScroll: true });
+}
+
+// Gives an element the attributes and the content of another. Listeners stay: they must not depend on content.
+function update(element, wanted) {
+  if (element.isEqualNode(wanted)) return;
+  for (const { name } of [...element.attributes]) if (!wanted.hasAttribute(name)) element.removeAttribute(name);
+  for (const { name, value } of wanted.attributes) if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+  const pairs = [...wanted.childNodes].map((child, index) => [element.childNodes[index], child]);
+  while (element.childNodes.length > pairs.length) element.lastChild.remove();
+  for (const [old, child] of pairs) {
+    if (!old) element.append(child);
+    else if (old.nodeName !== child.nodeName) old.replaceWith(child);
+    else if (old.nodeType === Node.TEXT_NODE) { if (old.data !== child.data) old.data = child.data; }
+    else update(old, child);
+  }
 }

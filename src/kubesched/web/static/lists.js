@@ -9,21 +9,14 @@ const MOST_ROWS = 100;
 
 export function podRow(key, { state, aside = "", below = "", isCurrent = false }) {
   const [namespace, name] = splitKey(key);
-  return make("li", {}, make("button", { class: "row", type: "button", data: { pod: key }, "aria-current": isCurrent && "true", title: `${key}: ${state}` },
+  return make("li", { data: { key } }, make("button", { class: "row", type: "button", data: { pod: key }, "aria-current": isCurrent && "true", title: `${key}: ${state}` },
     make("span", { class: `state ${state}`, role: "img", "aria-label": state }),
     make("span", { class: "name" }, name, make("small", {}, `  ${namespace}`)),
     make("span", { class: "aside" }, aside), below && make("span", { class: "below" }, below)));
 }
 
 function chip(label, n, isPressed, choose, mark = null) {
-  return make("button", { class: "chip", type: "button", "aria-pressed": String(isPressed), on: { click: choose } }, mark, label, make("b", {}, count(n)));
-}
-
-// Keeps the focus on the chip that has it while all of them are made anew.
-function refillChips(root, chips) {
-  const at = [...root.children].indexOf(document.activeElement);
-  root.replaceChildren(...chips);
-  if (at >= 0) root.children[at]?.focus();
+  return make("button", { class: "chip", type: "button", "aria-pressed": String(isPressed), data: { key: label }, on: { click: choose } }, mark, label, make("b", {}, count(n)));
 }
 
 export class Queue {
@@ -35,13 +28,13 @@ export class Queue {
   draw() {
     const { counts, pods } = this.store.queue;
     const shown = this.chosen ?? (PLACES.find(([place]) => counts[place] > 0 && place !== "inFlight") ?? PLACES[0])[0];
-    refillChips(find("places"), PLACES.map(([place, label]) =>
+    refill(find("places"), PLACES.map(([place, label]) =>
       chip(label, counts[place] ?? 0, place === shown, () => { this.chosen = place; this.draw(); })));
     const rows = pods[shown] ?? [];
     const drawn = rows.slice(0, MOST_ROWS).map((row) => podRow(row.pod, { state: "pending", aside: asideOf(row, shown), below: belowOf(row) }));
     const missing = (counts[shown] ?? 0) - drawn.length;
-    if (missing > 0) drawn.push(make("li", { class: "more" }, `and ${count(missing)} more`));
-    if (!drawn.length) drawn.push(make("li", { class: "empty" }, "No pod waits here."));
+    if (missing > 0) drawn.push(make("li", { class: "more", data: { key: "more" } }, `and ${count(missing)} more`));
+    if (!drawn.length) drawn.push(make("li", { class: "empty", data: { key: "empty" } }, "No pod waits here."));
     refill(find("queued"), drawn);
   }
 }
@@ -70,15 +63,15 @@ export class Pods {
 
   draw() {
     const counts = this.store.countStates();
-    refillChips(find("states"), STATES.filter((state) => counts[state] || state === this.chosen || state === "running" || state === "pending").map((state) =>
+    refill(find("states"), STATES.filter((state) => counts[state] || state === this.chosen || state === "running" || state === "pending").map((state) =>
       chip(state, counts[state], state === this.chosen, () => { this.chosen = this.chosen === state ? null : state; this.draw(); },
         make("span", { class: `state ${state}` }))));
     find("share").replaceChildren(...STATES.filter((state) => counts[state]).map((state) => make("i", { class: state, style: { "--part": counts[state] } })));
     const found = this.found();
     const drawn = found.slice(0, MOST_ROWS).map(([key, row]) =>
       podRow(key, { state: row.state, aside: row.node ?? (row.nominated ? `→ ${row.nominated}` : row.state) }));
-    if (found.length > MOST_ROWS) drawn.push(make("li", { class: "more" }, `and ${count(found.length - MOST_ROWS)} more: search to find them`));
-    if (!drawn.length) drawn.push(make("li", { class: "empty" }, this.store.pods.size ? "No pod is like that." : "There are no pods yet."));
+    if (found.length > MOST_ROWS) drawn.push(make("li", { class: "more", data: { key: "more" } }, `and ${count(found.length - MOST_ROWS)} more: search to find them`));
+    if (!drawn.length) drawn.push(make("li", { class: "empty", data: { key: "empty" } }, this.store.pods.size ? "No pod is like that." : "There are no pods yet."));
     refill(find("pods"), drawn);
   }
 

@@ -1,6 +1,6 @@
 // Nodes as tiles, by zone. A tile is drawn again only if its node or one of its pods has changed.
 
-import { make } from "./dom.js";
+import { make, refill } from "./dom.js";
 import { cpu, inOrder, memory, part, percent } from "./format.js";
 
 const MOST_LARGE = 90;
@@ -96,9 +96,9 @@ export class Nodes {
     const pods = this.store.podsOn(name).sort((one, other) => inOrder(one[0], other[0]));
     const shown = pods.length > MOST_DOTS ? pods.slice(0, MOST_DOTS - 3) : pods;
     const drawn = shown.map(([key, pod]) =>
-      make("span", { class: pod.state, title: `${key}: ${pod.state}`, data: { pod: key } }));
-    if (shown.length < pods.length) drawn.push(make("b", {}, `+${pods.length - shown.length}`));
-    dots.replaceChildren(...drawn);
+      make("span", { class: pod.state, title: `${key}: ${pod.state}`, data: { pod: key, key } }));
+    if (shown.length < pods.length) drawn.push(make("b", { data: { key: "more" } }, `+${pods.length - shown.length}`));
+    refill(dots, drawn);
   }
 
   drawHeading(zone) {
