@@ -176,8 +176,8 @@ def failed(problem: ApiError | Unreachable | AnswerLost) -> Failed:
 
 
 def _is_passing(problem: ApiError | Unreachable) -> bool:
-    """Whether it is worth another try at once."""
-    return isinstance(problem, Unreachable) or problem.status in (409, 500, 503)
+    """Whether it is worth another try at once. A server that is out of reach will be so for longer."""
+    return isinstance(problem, ApiError) and problem.status in (409, 500, 503)
 
 
 def _statuses(pod: Pod, condition_type: str) -> Iterator[str]:

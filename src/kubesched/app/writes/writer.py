@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, get_args
 
 from kubesched.app.writes.claim_writes import ClaimWrites
@@ -46,6 +47,23 @@ Answer = Callable[[int, object], None]
 """(number of the effect, what became of it) -> None"""
 
 
+@dataclass(slots=True)
+class _WaitingPatch:
+    """A patch of a pod's status that is not sent yet."""
+
+    action: PatchPodStatus
+
+    def take_in(self, later: PatchPodStatus) -> None:
+        """What the later one says goes before; what it leaves open stays."""
+        mine = self.action
+        self.action = PatchPodStatus(
+            later.pod,
+            later.uid,
+            mine.condition if later.condition is None else later.condition,
+            mine.nominated_node_name if later.nominated_node_name is None else later.nominated_node_name,
+        )
+
+
 class EffectWriter:
     """`record` takes events and returns at once; everything else is a task of its own."""
 
@@ -64,6 +82,7 @@ class EffectWriter:
         self._tasks: set[asyncio.Task[None]] = set()
         self._victims: dict[str, ObjectReference] = {}
         """By uid, pods that are being evicted, as they were: when it is told, they may be gone."""
+        self._waiting_patches: dict[PodKey, _WaitingPatch] = {}
         self._latest: dict[PodKey, asyncio.Task[object]] = {}
         """By pod, the last patch of its status or binding that is under way."""
         self._carry_out: dict[type, Callable[[Any], Awaitable[object]]] = {
@@ -100,8 +119,17 @@ class EffectWriter:
             elif isinstance(action, RecordPodEvent):
                 self._record(self._pod_event(action))
                 answer(effect.id, Done())
-            else:
+            elif not (isinstance(action, PatchPodStatus) and self._joins_waiting_patch(action)):
                 self._start(effect, answer)
+
+    def _joins_waiting_patch(self, action: PatchPodStatus) -> bool:
+        """A patch that still waits for its turn, with nothing behind it, takes the later one in: while the server does
+        not answer, a pod that fails again and again must not pile up writes."""
+        waiting = self._waiting_patches.get(action.pod)
+        if waiting is None or waiting.action.uid != action.uid:
+            return False
+        waiting.take_in(action)
+        return True
 
     def _start(self, effect: Effect, answer: Answer) -> None:
         task = asyncio.create_task(self._write(effect, answer))
@@ -118,8 +146,9 @@ class EffectWriter:
         try:
             outcome: object = None
             if isinstance(action, PatchPodStatus):
-                await self._in_order(action.pod, self._pods.patch_status(action))
+                await self._patch(action)
             elif isinstance(action, BindPod):
+                self._waiting_patches.pop(action.pod, None)  # what comes now comes after the binding
                 outcome = await self._in_order(action.pod, self._pods.bind(action))
             elif carry_out is None:
                 outcome = Failed(f"nobody carries out {type(action).__name__}")
@@ -134,6 +163,16 @@ class EffectWriter:
             self._victims.pop(action.uid, None)
         if outcome is not None:
             answer(effect.id, outcome)
+
+    async def _patch(self, action: PatchPodStatus) -> None:
+        waiting = self._waiting_patches[action.pod] = _WaitingPatch(action)
+
+        async def write() -> None:
+            if self._waiting_patches.get(action.pod) is waiting:
+                del self._waiting_patches[action.pod]
+            await self._pods.patch_status(waiting.action)
+
+        await self._in_order(action.pod, write())
 
     async def _in_order(self, pod: PodKey, write: Coroutine[None, None, T]) -> T:
         """Of two patches of one pod the later must win, and a binding over what was written before it: a patch that

@@ -117,7 +117,8 @@ class Reflector(Generic[K]):
         whole: Listing[K] = Listing()
         while True:
             params = requests.list_params(self._narrowing, version, page_size, whole.continue_token)
-            body = await self._api.request("GET", self._path, params=params, timeout_s=requests.LIST_TIMEOUT_S)
+            limit_s = requests.LIST_TIMEOUT_S
+            body = await self._api.request("GET", self._path, params=params, timeout_s=limit_s, gzip=True)
             page = self._decoder.page(body)
             whole.items += page.items
             whole.unreadable += page.unreadable

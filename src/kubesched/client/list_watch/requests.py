@@ -24,7 +24,13 @@ class ListWatchApi(Protocol):
     """`RestClient`, as far as it is used here."""
 
     async def request(
-        self, method: str, path: str, *, params: Mapping[str, str] | None = None, timeout_s: float | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        gzip: bool = False,
     ) -> bytes: ...
 
     def stream(self, path: str, params: Mapping[str, str]) -> AbstractAsyncContextManager[AsyncIterator[bytes]]: ...

@@ -26,8 +26,8 @@ def check_content(sim: Simulation) -> None:
     """No pod that waits fits anywhere, nor could make room for itself, judged from the server's objects alone.
 
     Strict runs, in which no pod is tried again just because it waited long, leave out what kube-scheduler itself leaves
-    to that: pods whose hints are poor (`poor_hints`); and where affinity or spreading is in play, or the pod has claims,
-    room, for what these say against evictions is not remembered as a reason to wait for.
+    to that: pods whose hints are poor (`poor_hints`); and room, where affinity or spreading is in play or the pod has
+    claims, for what these say against evictions is not remembered as a reason to wait for.
     """
     is_strict = bool(sim.options.number("strict"))
     asks_for_room = not is_strict or not any(map(minds_others, sim.server.all(Pod).values()))
