@@ -1,4 +1,4 @@
-"""What the lease lock and the event recorder need of a REST client: one request, and its whole answer.
+"""What most need of a REST client: one request, and its whole answer.
 
 `RestClient` has this shape; so has any stand-in of a test. The errors are those of `errors`.
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kubesched.cluster.journal import ChangeLog
 from kubesched.framework.pod_info import PodInfo
-
-_KEPT = 20_000
 
 
 class Nominations:
@@ -15,14 +14,14 @@ class Nominations:
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._node_of: dict[str, str] = {}
-        self._changed: list[str] = []
-        self._first = 0
+        self.changed: ChangeLog[str] = ChangeLog()
+        """The nodes whose nominations changed."""
 
     def add(self, info: PodInfo, node_name: str) -> None:
         self.remove(info)
         self._by_node.setdefault(node_name, {})[info.uid] = info
         self._node_of[info.uid] = node_name
-        self._note(node_name)
+        self.changed.append(node_name)
 
     def remove(self, info: PodInfo) -> None:
         node_name = self._node_of.pop(info.uid, None)
@@ -30,7 +29,7 @@ class Nominations:
             del self._by_node[node_name][info.uid]
             if not self._by_node[node_name]:
                 del self._by_node[node_name]
-            self._note(node_name)
+            self.changed.append(node_name)
 
     def on(self, node_name: str) -> Sequence[PodInfo]:
         found = self._by_node.get(node_name)
@@ -51,18 +50,3 @@ class Nominations:
     def has(self, info: PodInfo) -> bool:
         """Whether this pod is promised a node."""
         return info.uid in self._node_of
-
-    @property
-    def position(self) -> int:
-        """The place behind the last change."""
-        return self._first + len(self._changed)
-
-    def changed_since(self, position: int) -> Sequence[str] | None:
-        """The nodes whose nominations changed from a position on; None if that is not kept any more."""
-        return None if position < self._first else self._changed[position - self._first :]
-
-    def _note(self, node_name: str) -> None:
-        self._changed.append(node_name)
-        if len(self._changed) > _KEPT:
-            del self._changed[: _KEPT // 2]
-            self._first += _KEPT // 2

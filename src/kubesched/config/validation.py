@@ -17,12 +17,13 @@ from kubesched.config.configuration import (
 from kubesched.config.errors import ErrorList
 from kubesched.config.extenders import ExtenderConfiguration
 from kubesched.config.extension_points import EXTENSION_POINTS
-from kubesched.config.label_syntax import is_extended_resource_name, label_key_mistakes
 from kubesched.config.manifest import plain
 from kubesched.config.plugin_args import ARGS_BY_PLUGIN
 from kubesched.config.profile import KubeSchedulerProfile, PluginRef, PluginSet
 from kubesched.config.schema import API_VERSION
 from kubesched.config.validation_args import validate_args
+from kubesched.model.label_syntax import label_key_mistakes
+from kubesched.model.requests import is_extended
 
 REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 _REMOVED = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
@@ -178,5 +179,5 @@ def _extended_resource_name(name: str, path: str, errors: ErrorList) -> None:
     mistakes = label_key_mistakes(name)
     for mistake in mistakes:
         errors.invalid(path, name, mistake)
-    if not mistakes and not is_extended_resource_name(name):
+    if not mistakes and not is_extended(name):
         errors.invalid(path, name, "is an invalid extended resource name")

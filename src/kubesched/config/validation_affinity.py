@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from kubesched.config.errors import ErrorList
-from kubesched.config.label_syntax import label_key_mistakes, label_value_mistakes
 from kubesched.model.core import NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.model.label_syntax import label_key_mistakes, label_value_mistakes
 
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS = ("In", "NotIn")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from kubesched.config.durations import Duration
 from kubesched.config.errors import ErrorList
-from kubesched.config.label_syntax import label_key_mistakes
 from kubesched.config.plugin_args import (
     LEAST_ALLOCATED,
     LIST_DEFAULTING,
@@ -31,6 +30,7 @@ from kubesched.config.plugin_args import (
 )
 from kubesched.config.validation_affinity import validate_node_affinity
 from kubesched.model.core import TopologySpreadConstraint
+from kubesched.model.label_syntax import label_key_mistakes
 
 _SCORING_STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
 _WHEN_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")

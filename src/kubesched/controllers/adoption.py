@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kubesched.client.errors import ApiError
+from kubesched.client.patch_types import STRATEGIC_PATCH
 from kubesched.controllers.controller import ControllerContext
-from kubesched.controllers.plan_writer import STRATEGIC_PATCH
 from kubesched.controllers.whole_bodies import plain
 from kubesched.expansion.templates import owner_reference
 from kubesched.model.meta import KubeObject, controller_of

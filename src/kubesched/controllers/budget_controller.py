@@ -11,11 +11,11 @@ from kubesched.controllers.controller import ControllerContext
 from kubesched.controllers.documents import Body
 from kubesched.controllers.status.conditions import condition, with_condition_set
 from kubesched.expansion.budgets import budget_numbers
-from kubesched.expansion.replicas import n_wanted
+from kubesched.expansion.replicas import scale_behind
 from kubesched.model import selectors
 from kubesched.model.apps import ReplicaSet, StatefulSet
 from kubesched.model.core import Pod, ReplicationController
-from kubesched.model.meta import KubeObject, OwnerReference, controller_of
+from kubesched.model.meta import KubeObject, OwnerReference
 from kubesched.model.policy import PodDisruptionBudget
 from kubesched.model.times import InstantError, parse_instant
 from kubesched.model.workloads import Deployment
@@ -87,15 +87,7 @@ class BudgetController:
         return set(waiting), min(waiting.values(), default=None)
 
     def _scale_of(self, reference: OwnerReference) -> tuple[str, int] | None:
-        owner = self._view.by_uid(reference.uid)
-        if isinstance(owner, ReplicaSet):
-            parent = controller_of(owner.metadata)
-            above = None if parent is None else self._view.by_uid(parent.uid)
-            if isinstance(above, Deployment):
-                return above.metadata.uid, n_wanted(above)
-        if isinstance(owner, ReplicaSet | ReplicationController | StatefulSet):
-            return owner.metadata.uid, n_wanted(owner)
-        return None
+        return scale_behind(reference, self._view.by_uid)
 
 
 def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:

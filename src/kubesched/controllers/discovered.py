@@ -13,9 +13,9 @@ from typing import cast
 import msgspec
 
 from kubesched.client.errors import ApiError
+from kubesched.client.requester import Requester
 from kubesched.client.resources import Resource
 from kubesched.controllers.kinds import WATCHED
-from kubesched.controllers.plan_writer import WriteApi
 from kubesched.model.meta import KubeObject
 
 REFRESH_S = 30.0
@@ -56,7 +56,7 @@ class _GroupList(msgspec.Struct, gc=False):
 
 
 class DiscoveredKinds:
-    def __init__(self, api: WriteApi, now_s: Callable[[], float]) -> None:
+    def __init__(self, api: Requester, now_s: Callable[[], float]) -> None:
         self._api = api
         self._now_s = now_s
         self._asked_at_s = float("-inf")

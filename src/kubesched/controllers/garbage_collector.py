@@ -13,10 +13,10 @@ from collections.abc import Iterable
 import msgspec
 
 from kubesched.client.errors import ApiError
+from kubesched.client.patch_types import MERGE_PATCH, STRATEGIC_PATCH
 from kubesched.controllers.controller import ControllerContext
 from kubesched.controllers.discovered import DiscoveredKinds
 from kubesched.controllers.documents import TYPED, Body
-from kubesched.controllers.plan_writer import MERGE_PATCH, STRATEGIC_PATCH
 from kubesched.model.meta import KubeObject, OwnerReference
 
 FOREGROUND = "foregroundDeletion"

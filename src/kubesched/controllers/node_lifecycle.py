@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
+from kubesched.client.patch_types import STRATEGIC_PATCH
 from kubesched.controllers.controller import ControllerContext
 from kubesched.controllers.kinds import LEASE_NAMESPACE, NodeLease
 from kubesched.controllers.node_taints import are_taints_right, wanted_taints, with_taints_right
-from kubesched.controllers.plan_writer import STRATEGIC_PATCH
 from kubesched.expansion.pod_states import is_active, is_ready
 from kubesched.model.core import Node, Pod
 from kubesched.model.meta import KubeObject

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from kubesched.client.errors import ApiError
+from kubesched.client.patch_types import MERGE_PATCH
+from kubesched.client.requester import Requester
 from kubesched.controllers.cluster_view import ClusterView
 from kubesched.controllers.documents import TYPED, Body
 from kubesched.controllers.kinds import home_of, kind_name
@@ -22,8 +24,6 @@ from kubesched.controllers.whole_bodies import merge_patch, other_body, plain
 from kubesched.expansion.actions import CreateObject, DeleteObject, Plan, UpdateObject
 from kubesched.model.meta import KubeObject
 
-MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 AT_ONCE = 24
 """How many objects of one plan are created or deleted side by side."""
 
@@ -32,22 +32,8 @@ BodyOf = Callable[[KubeObject], Body | None]
 """What is sent for a planned object; None: what the model has."""
 
 
-class WriteApi(Protocol):
-    """`RestClient`, as far as it is used here."""
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Any = None,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-    ) -> bytes: ...
-
-
 class PlanWriter:
-    def __init__(self, api: WriteApi, view: ClusterView) -> None:
+    def __init__(self, api: Requester, view: ClusterView) -> None:
         self.api = api
         self._view = view
 

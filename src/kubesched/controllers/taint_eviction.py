@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kubesched.client.patch_types import STRATEGIC_PATCH
 from kubesched.controllers.controller import ControllerContext
-from kubesched.controllers.plan_writer import STRATEGIC_PATCH
 from kubesched.expansion.taint_tolerance import driving_taints, tolerated_for_s
 from kubesched.model.core import Node, Pod, Taint
 from kubesched.model.meta import KubeObject

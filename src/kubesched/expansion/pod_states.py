@@ -12,7 +12,6 @@ POD_RUNNING = "Running"
 POD_PENDING = "Pending"
 
 READY = "Ready"
-DISRUPTION_TARGET = "DisruptionTarget"
 
 
 def is_active(pod: Pod) -> bool:

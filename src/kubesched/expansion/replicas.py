@@ -7,7 +7,7 @@ doubled up on a node, new.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kubesched.expansion.actions import Plan
 from kubesched.expansion.names import NameSource
@@ -15,6 +15,7 @@ from kubesched.expansion.pod_states import is_active, is_ready
 from kubesched.expansion.templates import EMPTY_TEMPLATE, pod_from_template
 from kubesched.model.apps import ReplicaSet, StatefulSet
 from kubesched.model.core import Pod, ReplicationController
+from kubesched.model.meta import KubeObject, OwnerReference, controller_of
 from kubesched.model.workloads import Deployment
 
 DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
@@ -38,6 +39,19 @@ def sync_replicas(owner: ReplicaSet | ReplicationController, pods: Sequence[Pod]
 def n_wanted(owner: ReplicaSet | ReplicationController | StatefulSet | Deployment) -> int:
     """A set that does not say how many wants one."""
     return 1 if owner.spec.replicas is None else owner.spec.replicas
+
+
+def scale_behind(reference: OwnerReference, by_uid: Callable[[str], KubeObject | None]) -> tuple[str, int] | None:
+    """Who says how many pods there are to be, and how many: for a Deployment's replica set, the Deployment."""
+    owner = by_uid(reference.uid)
+    if isinstance(owner, ReplicaSet):
+        parent = controller_of(owner.metadata)
+        above = None if parent is None else by_uid(parent.uid)
+        if isinstance(above, Deployment):
+            return above.metadata.uid, n_wanted(above)
+    if isinstance(owner, ReplicaSet | ReplicationController | StatefulSet):
+        return owner.metadata.uid, n_wanted(owner)
+    return None
 
 
 def least_valuable(pods: Sequence[Pod], n: int) -> list[Pod]:

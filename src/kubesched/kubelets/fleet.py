@@ -24,6 +24,7 @@ import msgspec
 from kubesched.client.errors import ApiError
 from kubesched.client.list_watch import Informers, InformerSettings, Pace
 from kubesched.client.list_watch.requests import Narrowing
+from kubesched.client.patch_types import STRATEGIC_PATCH
 from kubesched.client.resources import Resource
 from kubesched.client.rest import RestClient
 from kubesched.kubelets.lease_renewals import LeaseRenewals
@@ -40,7 +41,6 @@ STOPPED = "stopped"
 
 _RESOURCES = (Resource(Pod, "", "v1", "pods", True), Resource(Node, "", "v1", "nodes", False))
 _BOUND_PODS = Narrowing(field_selector="spec.nodeName!=")
-_STATUS_PATCH = "application/strategic-merge-patch+json"
 _REGISTERED_AT_ONCE = 32
 
 
@@ -154,7 +154,7 @@ class KubeletFleet:
 
     async def _post_status(self, name: str, status: Body) -> None:
         body = msgspec.json.encode({"status": status})
-        await self._client.request("PATCH", f"/api/v1/nodes/{name}/status", body=body, content_type=_STATUS_PATCH)
+        await self._client.request("PATCH", f"/api/v1/nodes/{name}/status", body=body, content_type=STRATEGIC_PATCH)
 
     # -- pods ----------------------------------------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ class KubeletFleet:
             status = ended_status(pod, self._now_s())
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": status}
         await self._client.request(
-            "PATCH", f"{path}/status", body=msgspec.json.encode(patch), content_type=_STATUS_PATCH
+            "PATCH", f"{path}/status", body=msgspec.json.encode(patch), content_type=STRATEGIC_PATCH
         )
 
 

@@ -10,12 +10,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from kubesched.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.client.lease import print_micro_time
+from kubesched.client.patch_types import MERGE_PATCH
+from kubesched.client.requester import Requester
 
 LEASE_PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 SHORTEST_INTERVAL_S = 10.0
@@ -26,20 +28,6 @@ ROUND_S = 0.5
 _log = logging.getLogger("kubesched.kubelets")
 
 
-class FleetApi(Protocol):
-    """`RestClient`, as far as it is used here."""
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Any = None,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-    ) -> bytes: ...
-
-
 def interval_s(n_nodes: int, shortest_s: float = SHORTEST_INTERVAL_S) -> float:
     """Between two renewals of the same lease."""
     return max(shortest_s, n_nodes / RENEWALS_PER_S)
@@ -48,7 +36,7 @@ def interval_s(n_nodes: int, shortest_s: float = SHORTEST_INTERVAL_S) -> float:
 class LeaseRenewals:
     """Nodes are added with their uid, and dropped by name."""
 
-    def __init__(self, api: FleetApi, now_s: Callable[[], float] = time.time) -> None:
+    def __init__(self, api: Requester, now_s: Callable[[], float] = time.time) -> None:
         self._api = api
         self._now_s = now_s
         self._uids: dict[str, str] = {}
@@ -103,7 +91,7 @@ class LeaseRenewals:
                     "PATCH",
                     f"{LEASE_PATH}/{name}",
                     body=msgspec.json.encode(patch),
-                    content_type="application/merge-patch+json",
+                    content_type=MERGE_PATCH,
                 )
             except ApiError as error:
                 if not error.is_not_found or name not in self._uids:

@@ -12,6 +12,7 @@ import msgspec
 import yaml
 
 from kubesched.client.errors import ApiError
+from kubesched.client.patch_types import MERGE_PATCH
 from kubesched.client.rest import RestClient
 from kubesched.controllers.discovered import DiscoveredKinds
 
@@ -85,7 +86,7 @@ async def _put(client: RestClient, discovered: DiscoveredKinds, document: Body, 
             if not error.is_already_exists:
                 raise
             path = kind.home.path(where, metadata["name"])
-            await client.request("PATCH", path, body=body, content_type="application/merge-patch+json")
+            await client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
     except ApiError as error:
         raise ManifestMistake(f"{what}: {error.message}") from None
 

@@ -17,7 +17,7 @@ FAMILIES = (
 
 def _shown(disabled: str = "", **allowed: str) -> dict[str, MetricFamily]:
     labels = {(f"scheduler_{metric}", "result"): frozenset(values.split()) for metric, values in allowed.items()}
-    settings = MetricsSettings(False, frozenset(disabled.split()), labels)
+    settings = MetricsSettings(frozenset(disabled.split()), labels)
     return {family.definition.name: family for family in shown_families(FAMILIES, settings)}
 
 

@@ -29,7 +29,7 @@ def test_the_defaults() -> None:
     assert (options.permit_port_sharing, options.permit_address_sharing) == (False, False)
     assert (options.authentication_kubeconfig, options.authorization_kubeconfig) == (None, None)
     assert options.logs == LogSettings("text", 0, ())
-    assert options.metrics == MetricsSettings(False, frozenset(), {})
+    assert options.metrics == MetricsSettings(frozenset(), {})
     assert not options.gates.changed
     assert options.warnings == ()
     assert options.write_config_to is None

@@ -114,6 +114,8 @@ class OneAnswer:
         path: str,
         *,
         params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
         timeout_s: float | None = None,
         gzip: bool = False,
     ) -> bytes:

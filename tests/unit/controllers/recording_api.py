@@ -22,6 +22,8 @@ class RecordingApi:
         params: Any = None,
         body: bytes | None = None,
         content_type: str = "application/json",
+        timeout_s: float | None = None,
+        gzip: bool = False,
     ) -> bytes:
         self.asked.append((method, path, None if body is None else msgspec.json.decode(body)))
         if method == "GET" and path not in self.answers:

@@ -12,26 +12,10 @@ from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object
 from kubesched.model import quantity
 from kubesched.model.label_syntax import label_key_mistakes
+from kubesched.model.requests import is_extended
 
 HUGE_PAGES = "hugepages-"
 _CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
-_QUOTA_RESOURCES = frozenset(
-    f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in ("cpu", "memory", "ephemeral-storage")
-) | frozenset(
-    {
-        "pods",
-        "resourcequotas",
-        "services",
-        "replicationcontrollers",
-        "secrets",
-        "configmaps",
-        "persistentvolumeclaims",
-        "storage",
-        "requests.storage",
-        "services.nodeports",
-        "services.loadbalancers",
-    }
-)
 _WHOLE = frozenset(
     {
         "pods",
@@ -44,6 +28,12 @@ _WHOLE = frozenset(
         "services.nodeports",
         "services.loadbalancers",
     }
+)
+"""Counted, not measured."""
+_QUOTA_RESOURCES = (
+    frozenset(f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in _CONTAINER_RESOURCES)
+    | _WHOLE
+    | {"storage", "requests.storage"}
 )
 _NATIVE_PREFIX = "kubernetes.io/"
 
@@ -58,10 +48,6 @@ def is_huge_page(name: str) -> bool:
 
 def is_native(name: str) -> bool:
     return "/" not in name or _NATIVE_PREFIX in name
-
-
-def is_extended(name: str) -> bool:
-    return not is_native(name) and not name.startswith("requests.") and not label_key_mistakes(f"requests.{name}")
 
 
 def can_be_overcommitted(name: str) -> bool:

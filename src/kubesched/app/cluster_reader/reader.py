@@ -16,13 +16,13 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Protocol
 
 import msgspec
 
 from kubesched.app.cluster_reader.kinds import FIELD_SELECTORS, INDISPENSABLE, READ_RESOURCES
 from kubesched.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.client.list_watch.decoding import K, KindDecoder, Listing
+from kubesched.client.requester import Requester
 from kubesched.client.resources import Resource, resource_of
 from kubesched.model.core import Node, Pod
 from kubesched.model.meta import KubeObject
@@ -33,20 +33,6 @@ PAGE_TIMEOUT_S = 60.0
 
 class ClusterReadError(Exception):
     """The cluster cannot be read; says from where, what was asked for, and what came instead."""
-
-
-class ReadingApi(Protocol):
-    """`RestClient`, as far as it is used here."""
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
-        gzip: bool = False,
-    ) -> bytes: ...
 
 
 @dataclass(slots=True)
@@ -73,7 +59,7 @@ class _KindReading:
 class ClusterReader:
     """One server. `source` is its name in messages."""
 
-    def __init__(self, api: ReadingApi, source: str, *, page_size: int = PAGE_SIZE) -> None:
+    def __init__(self, api: Requester, source: str, *, page_size: int = PAGE_SIZE) -> None:
         self._api = api
         self._source = source
         self._page_size = page_size

@@ -35,7 +35,6 @@ def metrics_settings(value: FlagValue, errors: ErrorList) -> MetricsSettings:
         errors.invalid("metrics.showHiddenMetricsForVersion", version, rule)
     _check_names(value("disabled-metrics"), errors)
     return MetricsSettings(
-        show_hidden=bool(version),
         disabled=frozenset(value("disabled-metrics")),
         allowed_label_values=_allowed_label_values(
             dict(value("allow-metric-labels")), value("allow-metric-labels-manifest"), errors

@@ -39,9 +39,8 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class MetricsSettings:
-    """What to leave out of the metrics, or to show on top."""
+    """What to leave out of the metrics."""
 
-    show_hidden: bool
     disabled: frozenset[str]
     allowed_label_values: Mapping[tuple[str, str], frozenset[str]]
     """By (metric, label); other values are told as `unexpected`."""

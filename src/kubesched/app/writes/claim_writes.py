@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
-from kubesched.app.writes.pod_writes import STRATEGIC_PATCH, failed, utc_now
+from kubesched.app.writes.outcomes import failed, utc_now
 from kubesched.client.errors import AnswerLost, ApiError, Unreachable
+from kubesched.client.patch_types import STRATEGIC_PATCH
 from kubesched.client.requester import Requester
 from kubesched.client.resources import Resource, resource_of
 from kubesched.framework.effects import Done, Failed

@@ -8,30 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import Protocol
 
-
-class TimedRequester(Protocol):
-    """`RestClient`, as far as it is needed here."""
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-        timeout_s: float | None = None,
-        gzip: bool = False,
-        left_s: Callable[[], float] | None = None,
-    ) -> bytes: ...
+from kubesched.client.rest import RestClient
 
 
 class LeaderGate:
     """A requester whose requests end with the lease. Raises `client.errors.Withheld`."""
 
-    def __init__(self, requests: TimedRequester, left_s: Callable[[], float] = lambda: inf) -> None:
+    def __init__(self, requests: RestClient, left_s: Callable[[], float] = lambda: inf) -> None:
         self._requests = requests
         self._left_s = left_s
         """For how many more seconds nobody else can hold the lease; infinite without an election."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
+from kubesched.app.writes.outcomes import failed, utc_now
 from kubesched.client.errors import AnswerLost, ApiError, Unreachable
+from kubesched.client.patch_types import STRATEGIC_PATCH
 from kubesched.client.requester import Requester
 from kubesched.client.resources import resource_of
 from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, PatchPodStatus
@@ -26,7 +27,6 @@ _encode = msgspec.json.Encoder().encode
 _decode_pod = msgspec.json.Decoder(Pod).decode
 _PODS = resource_of(Pod)
 
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 _DONE = Done()
 _PATCH_PAUSES_S = (0.01, 0.05, 0.25)
 _LOOK_AGAIN_S = (0.2, 0.5, 1.0, 2.0)
@@ -34,10 +34,6 @@ _LOOK_AGAIN_S = (0.2, 0.5, 1.0, 2.0)
 
 FindPod = Callable[[PodKey], PodInfo | None]
 Sleep = Callable[[float], Awaitable[object]]
-
-
-def utc_now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class PodWrites:
@@ -167,12 +163,6 @@ class PodWrites:
             if is_done(pod):
                 return _DONE
         return Failed(f"no answer, and the write has not come about: {problem}")
-
-
-def failed(problem: ApiError | Unreachable | AnswerLost) -> Failed:
-    if isinstance(problem, ApiError):
-        return Failed(problem.message or str(problem), is_gone=problem.is_not_found)
-    return Failed(str(problem))
 
 
 def _is_passing(problem: ApiError | Unreachable) -> bool:

@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
-from kubesched.app.writes.pod_writes import failed
+from kubesched.app.writes.outcomes import failed
 from kubesched.client.errors import AnswerLost, ApiError, Unreachable
+from kubesched.client.patch_types import MERGE_PATCH
 from kubesched.client.requester import Requester
 from kubesched.client.resources import resource_of
 from kubesched.framework.effects import Failed
@@ -23,7 +24,6 @@ _decode_meta = msgspec.json.Decoder(KubeObject).decode
 _VOLUMES = resource_of(PersistentVolume)
 _CLAIMS = resource_of(PersistentVolumeClaim)
 
-MERGE_PATCH = "application/merge-patch+json"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 

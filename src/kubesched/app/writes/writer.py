@@ -98,10 +98,6 @@ class EffectWriter:
             **dict.fromkeys(get_args(ClaimRequest), claims.carry_out),
         }
 
-    @property
-    def n_under_way(self) -> int:
-        return len(self._tasks)
-
     async def settled(self) -> None:
         """Until nothing is under way any more."""
         while self._tasks:

@@ -21,6 +21,7 @@ from kubesched.client.errors import AnswerLost, ApiError, ClientConfigError, Unr
 from kubesched.client.event_recorder.forms import EventForm, event_name
 from kubesched.client.event_recorder.record import NORMAL, WARNING, EventToRecord
 from kubesched.client.event_recorder.series import FINISH_AFTER_S, REFRESH_EVERY_S, KnownEvent, SeriesBook
+from kubesched.client.patch_types import STRATEGIC_PATCH
 from kubesched.client.requester import Requester
 
 MOST_QUEUED = 50_000
@@ -30,7 +31,6 @@ RETRY_PAUSE_S = 10.0
 RETRY_JITTER = 0.25
 N_WRITERS = 16
 
-_STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 _log = logging.getLogger("kubesched.client.event_recorder")
 
 
@@ -159,7 +159,7 @@ class EventRecorder:
         one = f"{self._form.path(event.record.namespace)}/{event.name}"
         try:
             patch = self._form.series_patch(event)
-            await self._requests.request("PATCH", one, body=patch, content_type=_STRATEGIC_PATCH)
+            await self._requests.request("PATCH", one, body=patch, content_type=STRATEGIC_PATCH)
         except ApiError as error:
             if error.is_not_found:
                 return False

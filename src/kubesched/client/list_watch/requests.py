@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
+from kubesched.client.requester import Requester
+
 PAGE_SIZE = 500
 LIST_TIMEOUT_S = 60.0
 SHORTEST_WATCH_S = 300
@@ -20,18 +22,8 @@ FROM_CACHE = "0"
 CONSISTENT = ""
 
 
-class ListWatchApi(Protocol):
+class ListWatchApi(Requester, Protocol):
     """`RestClient`, as far as it is used here."""
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
-        gzip: bool = False,
-    ) -> bytes: ...
 
     def stream(self, path: str, params: Mapping[str, str]) -> AbstractAsyncContextManager[AsyncIterator[bytes]]: ...
 

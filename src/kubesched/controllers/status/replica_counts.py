@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from kubesched.controllers.documents import Body
 from kubesched.expansion.pod_states import is_active, is_healthy
+from kubesched.expansion.replicas import n_wanted
 from kubesched.expansion.revisions import REVISION_HASH_LABEL
 from kubesched.model.apps import ReplicaSet, StatefulSet
 from kubesched.model.core import Pod, ReplicationController
@@ -29,10 +30,9 @@ def replica_set_status(owner: ReplicaSet | ReplicationController, pods: Sequence
 def stateful_set_status(owner: StatefulSet, pods: Sequence[Pod], update_revision: str, before: Body) -> Body:
     """`update_revision` is that of the present template; the current one follows when all pods have it."""
     n_ready = sum(map(is_healthy, pods))
-    n_wanted = 1 if owner.spec.replicas is None else owner.spec.replicas
     updated = [pod for pod in pods if pod.labels.get(REVISION_HASH_LABEL) == update_revision]
     current_revision = before.get("currentRevision") or update_revision
-    if len(updated) >= n_wanted and len(updated) == len(pods) and all(map(is_healthy, updated)):
+    if len(updated) >= n_wanted(owner) and len(updated) == len(pods) and all(map(is_healthy, updated)):
         current_revision = update_revision
     current = [pod for pod in pods if pod.labels.get(REVISION_HASH_LABEL) == current_revision]
     return {

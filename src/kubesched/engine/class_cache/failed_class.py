@@ -95,14 +95,14 @@ class FailedClass:
         if nodes != journal.nodes.end or (objects != journal.objects.end and not self._objects_do_not_matter(journal)):
             return False
         changes = journal.pods.since(pods)
-        names = nominations.changed_since(self.nominations_position)
+        names = nominations.changed.since(self.nominations_position)
         if changes is None or names is None:
             return False
         rows = {row for row, _, _ in changes}
         rows.update(row for name in names if (row := self.cluster.table.rows.get(name)) is not None)
         if len(rows) > _MANY_ROWS or not self._follow(changes):
             return False
-        self.places, self.nominations_position = journal.places, nominations.position
+        self.places, self.nominations_position = journal.places, nominations.changed.end
         return all(self._still_rejects(row) for row in rows)
 
     def _objects_do_not_matter(self, journal: Journal) -> bool:
@@ -146,5 +146,5 @@ def failed_class(
         rejections=KeptRejections.of(outcome),
         plans=PreemptionPlans(cluster.table.names),
         places=cluster.table.journal.places,
-        nominations_position=cluster.nominations.position,
+        nominations_position=cluster.nominations.changed.end,
     )

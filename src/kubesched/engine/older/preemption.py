@@ -9,8 +9,8 @@ from kubesched.cluster import Cluster
 from kubesched.config.older import Generation
 from kubesched.engine.older.budgets import OlderBudgets
 from kubesched.engine.plugin_call import PluginError
-from kubesched.engine.preemption.candidates import Candidate, CandidateReview, Preemption, importance, started_at_s
-from kubesched.engine.preemption.choice import PRIORITY_SHIFT
+from kubesched.engine.preemption.candidates import Candidate, CandidateReview, Preemption, importance
+from kubesched.engine.preemption.choice import RULES, RULES_BUT_START, least_harmful
 from kubesched.engine.preemption.victims import TableTrial
 from kubesched.engine.profile import Profile
 from kubesched.engine.select import TieBreak
@@ -54,7 +54,7 @@ class OlderPreemption:
         return self._take(cycle, candidates)
 
     def _take(self, cycle: Cycle, candidates: tuple[Candidate, ...]) -> PostFilterResult:
-        best = least_harmful(candidates, by_start_time=self.generation.victims_by_start_time)
+        best = least_harmful_of_old(candidates, by_start_time=self.generation.victims_by_start_time)
         name = self.tie_break.choose([candidate.node_name for candidate in best])
         chosen = next(candidate for candidate in best if candidate.node_name == name)
         cycle.put(Preemption(name, chosen.victims, candidates, best))
@@ -120,41 +120,13 @@ class OlderPreemption:
         return Candidate(trial.node_name, tuple(victims), n_violations)
 
 
-def least_harmful(candidates: Sequence[Candidate], *, by_start_time: bool) -> tuple[Candidate, ...]:
-    """The candidates that no rule tells apart, by node name. The first victim counts as the most important, be it that
-    one of a broken budget stands before it."""
+def least_harmful_of_old(candidates: Sequence[Candidate], *, by_start_time: bool) -> tuple[Candidate, ...]:
+    """As today's choice, but that a node without victims goes before all, and when victims started may not count. The
+    first victim counts as the most important, be it that one of a broken budget stands before it."""
     free = [candidate for candidate in candidates if not candidate.victims]
-    left = free or list(candidates)
-    rules: list[Callable[[Candidate], float]] = []
-    if not free:
-        rules = [_n_violations, _first_priority, _sum_of_shifted, _n_evicted]
-        if by_start_time:
-            rules.append(_latest_start)
-    for rule in rules:
-        lowest = min(map(rule, left))
-        left = [candidate for candidate in left if rule(candidate) == lowest]
-    return tuple(sorted(left, key=lambda candidate: candidate.node_name))
-
-
-def _n_violations(candidate: Candidate) -> float:
-    return candidate.n_budget_violations
-
-
-def _first_priority(candidate: Candidate) -> float:
-    return candidate.victims[0].priority
-
-
-def _sum_of_shifted(candidate: Candidate) -> float:
-    return sum(victim.priority + PRIORITY_SHIFT for victim in candidate.victims)
-
-
-def _n_evicted(candidate: Candidate) -> float:
-    return len(candidate.victims)
-
-
-def _latest_start(candidate: Candidate) -> float:
-    highest = max(victim.priority for victim in candidate.victims)
-    return -min(started_at_s(victim) for victim in candidate.victims if victim.priority == highest)
+    if free:
+        return least_harmful(free, ())
+    return least_harmful(candidates, RULES if by_start_time else RULES_BUT_START)
 
 
 def _by_priority(pod: PodInfo) -> int:

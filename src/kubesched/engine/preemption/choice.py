@@ -36,19 +36,23 @@ def _recency(candidate: Candidate) -> float:
     return -min(started_at_s(victim) for victim in candidate.victims if victim.priority == highest)
 
 
-_RULES: tuple[Callable[[Candidate], float], ...] = (
+Rule = Callable[[Candidate], float]
+"""The lower, the less harm."""
+
+RULES: tuple[Rule, ...] = (
     _budget_violations,
     _highest_priority,
     _sum_of_priorities,
     _n_victims,
     _recency,
 )
+RULES_BUT_START = RULES[:-1]
 
 
-def least_harmful(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """The candidates that no rule tells apart, by node name."""
+def least_harmful(candidates: Sequence[Candidate], rules: Sequence[Rule] = RULES) -> tuple[Candidate, ...]:
+    """The candidates that no rule tells apart, by node name. Most rules need a victim to look at."""
     left = list(candidates)
-    for rule in _RULES:
+    for rule in rules:
         least = min(rule(candidate) for candidate in left)
         left = [candidate for candidate in left if rule(candidate) == least]
     return tuple(sorted(left, key=lambda candidate: candidate.node_name))

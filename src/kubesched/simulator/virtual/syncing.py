@@ -14,13 +14,13 @@ from kubesched.expansion.job_failures import JobFailures
 from kubesched.expansion.jobs import sync_job
 from kubesched.expansion.names import NameSource
 from kubesched.expansion.pod_claims import sync_pod_claims
-from kubesched.expansion.replicas import n_wanted, sync_replicas
+from kubesched.expansion.replicas import scale_behind, sync_replicas
 from kubesched.expansion.revisions import Revisions
 from kubesched.expansion.stateful_sets import sync_stateful_set
 from kubesched.expansion.volume_claims import StorageState, sync_claim, sync_volume
 from kubesched.model.apps import ReplicaSet, StatefulSet
 from kubesched.model.core import Node, Pod, ReplicationController
-from kubesched.model.meta import KubeObject, OwnerReference, controller_of
+from kubesched.model.meta import KubeObject, OwnerReference
 from kubesched.model.policy import PodDisruptionBudget
 from kubesched.model.resource import ResourceClaimTemplate
 from kubesched.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -110,12 +110,4 @@ class ControllerRules:
         return sync_budget(budget, self._store.pods_in(budget.namespace), self._scale_of)
 
     def _scale_of(self, reference: OwnerReference) -> tuple[str, int] | None:
-        owner = self._store.by_uid(reference.uid)
-        if isinstance(owner, ReplicaSet):
-            parent = controller_of(owner.metadata)
-            above = None if parent is None else self._store.by_uid(parent.uid)
-            if isinstance(above, Deployment):
-                return above.metadata.uid, n_wanted(above)
-        if isinstance(owner, ReplicaSet | ReplicationController | StatefulSet):
-            return owner.metadata.uid, n_wanted(owner)
-        return None
+        return scale_behind(reference, self._store.by_uid)

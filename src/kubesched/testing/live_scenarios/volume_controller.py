@@ -15,12 +15,12 @@ import msgspec
 
 from kubesched.client.errors import ApiError
 from kubesched.client.list_watch import Informers
+from kubesched.client.patch_types import MERGE_PATCH
 from kubesched.client.resources import resource_of
 from kubesched.client.rest import RestClient
 from kubesched.model.meta import KubeObject
 from kubesched.model.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
 
-_MERGE_PATCH = "application/merge-patch+json"
 _VOLUMES, _CLAIMS = resource_of(PersistentVolume), resource_of(PersistentVolumeClaim)
 _ANNOTATIONS = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
 
@@ -64,7 +64,7 @@ class VolumeControllerStandIn:
         await self._patch(at, {"status": {"phase": _phase(volume)}})
 
     async def _patch(self, path: str, body: dict[str, Any]) -> None:
-        await self._client.request("PATCH", path, body=msgspec.json.encode(body), content_type=_MERGE_PATCH)
+        await self._client.request("PATCH", path, body=msgspec.json.encode(body), content_type=MERGE_PATCH)
 
 
 def _phase(volume: PersistentVolume) -> str:

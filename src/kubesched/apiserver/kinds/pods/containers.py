@@ -59,11 +59,7 @@ def init_container_errors(
         at = errors.index(path, position)
         found += _shared_errors(container, at, pod)
         found += _restart_policy_errors(container, at)
-        name = container.get("name", "")
-        if name in names:
-            found.append(errors.duplicate(f"{at}.name", name))
-        elif name:
-            names.add(name)
+        found += _taken_name(container, at, names)
         found += parts.host_port_conflicts([container], path)
         if container.get("restartPolicy") == "Always":
             found += _handler_errors(container, at)
@@ -81,11 +77,7 @@ def ephemeral_errors(
     for position, container in enumerate(containers):
         at = errors.index(path, position)
         found += _shared_errors(container, at, pod)
-        name = container.get("name", "")
-        if name in names:
-            found.append(errors.duplicate(f"{at}.name", name))
-        elif name:
-            names.add(name)
+        found += _taken_name(container, at, names)
         target = container.get("targetContainerName")
         if target and target not in {other.get("name") for other in others}:
             found.append(errors.missing(f"{at}.targetContainerName", target))
@@ -101,6 +93,16 @@ def image_space_errors(containers: Sequence[Object], path: str) -> list[InvalidF
         for n, one in enumerate(containers)
         if one.get("image", "") != one.get("image", "").strip()
     ]
+
+
+def _taken_name(container: Object, path: str, names: set[str]) -> list[InvalidField]:
+    """Adds the name to those that are taken; that it is missing is said elsewhere."""
+    name = container.get("name", "")
+    if name in names:
+        return [errors.duplicate(f"{path}.name", name)]
+    if name:
+        names.add(name)
+    return []
 
 
 def _shared_errors(container: Object, path: str, pod: PodParts) -> list[InvalidField]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.config.label_syntax import is_extended_resource_name, label_key_mistakes, label_value_mistakes
+from kubesched.model.label_syntax import label_key_mistakes, label_value_mistakes
+from kubesched.model.requests import is_extended
 
 NAME_PART = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
@@ -44,7 +45,7 @@ PREFIX_PART = (
     ],
 )
 def test_label_keys(key: str, expected: list[str]) -> None:
-    assert label_key_mistakes(key) == expected
+    assert list(label_key_mistakes(key)) == expected
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def test_label_values(value: str, expected: list[str]) -> None:
         "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
         "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
     )
-    assert label_value_mistakes(value) == [pattern if mistake == "pattern" else mistake for mistake in expected]
+    assert list(label_value_mistakes(value)) == [pattern if mistake == "pattern" else mistake for mistake in expected]
 
 
 @pytest.mark.parametrize(
@@ -77,4 +78,4 @@ def test_label_values(value: str, expected: list[str]) -> None:
     ],
 )
 def test_extended_resource_names(name: str, expected: bool) -> None:
-    assert is_extended_resource_name(name) is expected
+    assert is_extended(name) is expected

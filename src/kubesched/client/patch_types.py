@@ -1,0 +1,7 @@
+"""The media types that tell an API server how to read a patch."""
+
+from __future__ import annotations
+
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+"""Lists are merged by their keys: conditions by type, say."""
