@@ -214,7 +214,7 @@ def test_the_comparison_sees_a_row_that_was_not_brought_up_to_date(monkeypatch: 
     history += [("put", make.pod(f"p{i}", cpu=1)) for i in range(4)]
     right = _outcome(history, keeps_classes=True)
     assert right == _outcome(history, keeps_classes=False)
-    monkeypatch.setattr(PodClass, "_refresh_row", lambda self, row: None)
+    monkeypatch.setattr(PodClass, "_refresh_few", lambda self, rows: None)
     assert _outcome(history, keeps_classes=True) != right
 
 

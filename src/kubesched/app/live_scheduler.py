@@ -22,6 +22,8 @@ from math import inf
 from typing import Any
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from kubesched.app.debugger import log_state
 from kubesched.app.options.metric_choice import shown_families
 from kubesched.app.options.settings import RunOptions
@@ -48,7 +50,9 @@ from kubesched.client.rest import RestClient
 from kubesched.client.target import ServerTarget
 from kubesched.config import LeaderElectionConfiguration
 from kubesched.engine.build import build_loop
+from kubesched.engine.reload import reload_plugins
 from kubesched.engine.select import Seeded
+from kubesched.extension import Assembly
 from kubesched.framework.registry import Registry
 from kubesched.model.meta import KubeObject
 from kubesched.model.resource import ResourceClaim
@@ -84,10 +88,12 @@ class LiveScheduler:
             None if review_target is None else RestClient(review_target, qps=_REVIEW_QPS, burst=_REVIEW_BURST)
         )
         config = options.configuration
+        self.assembled = Assembly(config, options.registry if registry is None else registry)
+        """What the loop is built from, as it is now."""
         self.loop = build_loop(
             config,
             Seeded(secrets.randbits(64)),
-            registry=registry,
+            registry=self.assembled.registry,
             max_unschedulable_s=options.pod_max_in_unschedulable_pods_for_s,
             clock=time.monotonic,
             emulation=options.emulation,
@@ -167,6 +173,7 @@ class LiveScheduler:
             is_leader=lambda: self.shell.is_leading,
             shown=partial(shown_families, settings=options.metrics),
             emulation=options.emulation,
+            assembled=lambda: self.assembled,
         )
         self.server = SecureServer(
             options.serving, live_sources(self.loop, options.configuration, around), self._review_client
@@ -229,6 +236,14 @@ class LiveScheduler:
         finally:
             await _end(stopping)
             await _end(working)
+
+    def reload_plugins(self) -> None:
+        """Reads the files of outside plugins again. Raises `ConfigError`, and then goes on with those it has."""
+        found = self._options.plugins.read()
+        config = replace(self._options.configuration, profiles=found.config.profiles)
+        reload_plugins(self.loop, config, found.registry, self.shell.now_s())
+        self.assembled = Assembly(config, found.registry, found.outside)
+        self.shell.wake()
 
     # -- election ------------------------------------------------------------------------------------------------------
 

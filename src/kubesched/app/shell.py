@@ -53,6 +53,11 @@ class LiveShell:
         self._is_leading = True
         self._ask_for_turn()
 
+    def wake(self) -> None:
+        """There may be something to schedule, for a reason that no object tells."""
+        if self._is_leading and self._turn is None:
+            self._ask_for_turn()
+
     def stop(self) -> None:
         """Nothing is scheduled and nothing sent any more."""
         self._is_leading = False

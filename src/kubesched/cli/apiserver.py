@@ -13,6 +13,8 @@ from pathlib import Path
 import click
 
 from kubesched.apiserver.server import ApiServer, ServerSettings
+from kubesched.apiserver.storage.data_directory import DataDirectoryError
+from kubesched.apiserver.storage.memory import HistoryLimits
 
 
 @click.command()
@@ -22,6 +24,13 @@ from kubesched.apiserver.server import ApiServer, ServerSettings
 @click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--insecure-http", is_flag=True, help="Serve plain HTTP, on loopback only: for tests and measurements.")
 @click.option(
+    "--history",
+    type=click.IntRange(min=1),
+    default=HistoryLimits().changes,
+    show_default=True,
+    help="Changes to keep for watches that come back.",
+)
+@click.option(
     "--write-kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Write a kubeconfig for kubectl here."
 )
 def apiserver(
@@ -30,6 +39,7 @@ def apiserver(
     port: int,
     bind_address: str,
     insecure_http: bool,
+    history: int,
     write_kubeconfig: Path | None,
 ) -> None:
     """Serve the Kubernetes API from this machine."""
@@ -37,14 +47,16 @@ def apiserver(
         raise click.UsageError("give either --data or --in-memory")
     if insecure_http and bind_address not in ("127.0.0.1", "::1", "localhost"):
         raise click.UsageError("--insecure-http serves on loopback only")
-    settings = ServerSettings(data, bind_address, port, not insecure_http)
+    settings = ServerSettings(data, bind_address, port, not insecure_http, HistoryLimits(changes=history))
     asyncio.run(_serve(settings, write_kubeconfig))
 
 
 async def _serve(settings: ServerSettings, kubeconfig: Path | None) -> None:
-    server = ApiServer(settings)
     try:
+        server = ApiServer(settings)
         await server.start()
+    except DataDirectoryError as mistake:
+        raise click.ClickException(str(mistake)) from None
     except OSError as error:
         raise click.ClickException(f"cannot serve on {settings.bind_address}:{settings.port}: {error}") from None
     # What was read back stays; without this, every full collection would walk through all of it.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.output import ERROR_EXIT, say_error, say_warning
+from kubesched.cli.scheduler_choice import plugin_option
 
 if TYPE_CHECKING:
     from kubesched.simulator.bench.run import BenchSettings
@@ -33,6 +34,7 @@ NOT_PLACED_EXIT = 1
 @click.option("--pods", "n_pods", type=click.IntRange(min=0), help="Number of measured pods.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Breaks ties between equally good nodes.")
 @click.option("--no-class-cache", is_flag=True, help="Decide for every pod from scratch, to compare.")
+@plugin_option
 @click.option("--list", "list_only", is_flag=True, help="Only say which workloads there are.")
 @click.option(
     "-o",
@@ -50,6 +52,7 @@ def bench(
     n_pods: int | None,
     seed: int,
     no_class_cache: bool,
+    plugin_files: tuple[str, ...],
     list_only: bool,
     output: str,
 ) -> None:
@@ -60,6 +63,7 @@ def bench(
     kubesched bench basic affinity
     kubesched bench basic --nodes 20000 -o json
     """
+    from kubesched.config import ConfigError
     from kubesched.simulator.bench.errors import WorkloadError
     from kubesched.simulator.bench.run import BenchSettings
     from kubesched.simulator.bench.selection import load_workloads, resized, select_workloads
@@ -71,9 +75,9 @@ def bench(
             return
         chosen = [resized(workload, n_nodes, n_pods) for workload in select_workloads(known, names, labels)]
         _warn_of_gates(chosen)
-        settings = BenchSettings(seed=seed, keeps_classes=not no_class_cache)
+        settings = BenchSettings(seed=seed, keeps_classes=not no_class_cache, plugin_files=plugin_files)
         all_placed = _run_all(chosen, settings, output)
-    except WorkloadError as mistake:
+    except (WorkloadError, ConfigError) as mistake:
         say_error(str(mistake))
         sys.exit(ERROR_EXIT)
     if not all_placed:

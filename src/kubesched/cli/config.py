@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from kubesched.config import ResolvedProfile
+    from kubesched.config import KubeSchedulerConfiguration, ResolvedProfile
 
 _ERROR_EXIT = 2
 _STDIN = "-"
@@ -58,14 +58,13 @@ def default_configuration(output: str) -> None:
 @click.option("--resolved", is_flag=True, help="Show the plugins of each extension point, in order, with weights.")
 def validate(filenames: tuple[str, ...], resolved: bool) -> None:
     """Check configurations: print `FILE: ok`, or every mistake."""
-    from kubesched.config import ConfigError, load, resolve_profiles
-    from kubesched.plugins.registry import capabilities
+    from kubesched.config import ConfigError, load
 
     n_bad = 0
     for filename in filenames:
         source = _source(filename)
         try:
-            profiles = resolve_profiles(load(_read(filename), source), capabilities(), source)
+            profiles = _resolved(load(_read(filename), source), source)
         except (ConfigError, OSError) as error:
             click.echo(_problem(filename, error), err=True)
             n_bad += 1
@@ -99,6 +98,16 @@ def convert(filename: str, output: str) -> None:
     for note in converted.notes:
         click.echo(f"{source}: {note}", err=True)
     _print_manifest(converted.manifest, output)
+
+
+def _resolved(config: KubeSchedulerConfiguration, source: str) -> tuple[ResolvedProfile, ...]:
+    """With the plugins that the configuration names the files of, and those that are installed."""
+    from kubesched.config import resolve_profiles
+    from kubesched.extension import assemble
+    from kubesched.plugins.registry import capabilities
+
+    assembled = assemble(config, source)
+    return resolve_profiles(assembled.config, capabilities(assembled.registry), source)
 
 
 def _read(filename: str) -> bytes:

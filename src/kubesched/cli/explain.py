@@ -92,17 +92,18 @@ def _explain(
         raise InputError("<stdin>: cannot be both the configuration and the manifests")
     generation = scheduler.generation()
     configured = scheduler.given()
-    converted = None if generation is not None else configured.as_of_today()
+    scheduler.check_emulation()
+    chosen = None if generation is not None else scheduler.of_today(configured)
     given, pod = _given(pod, filenames, server)
     warnings = [*given.server_warnings, *given.file_warnings]
     try:
         if generation is not None:
             return explain_emulated(given.found, pod, configured, generation), warnings
-        assert converted is not None
-        explanation = explain_pod(given.found, pod, converted.config, configured.config_source)
+        assert chosen is not None
+        explanation = explain_pod(given.found, pod, chosen.config, chosen.source, chosen.registry)
     except NotExplainableError as mistake:
         raise NotExplainableError(f"{given.source}: {mistake}") from None
-    return explanation, [*converted.notes, *warnings]
+    return explanation, [*chosen.notes, *warnings]
 
 
 def _given(pod: str, filenames: tuple[str, ...], server: ServerChoice) -> tuple[GivenCluster, str]:

@@ -1,13 +1,16 @@
-"""Which scheduler a command asks: a configuration of whatever age, and the version that shall decide.
+"""Which scheduler a command asks: a configuration of whatever age, the version that shall decide, and plugins from
+outside.
 
-Next: `kubesched.config.older.given`, which reads it.
+Next: `kubesched.config.older.given` and `kubesched.extension`, which read them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from kubesched.config import KubeSchedulerConfiguration
     from kubesched.config.older import Emulation, Generation
     from kubesched.config.older.given import GivenConfiguration
+    from kubesched.framework.registry import Registry
 
 _STDIN = "-"
 
@@ -37,6 +41,15 @@ class GatePairs(click.ParamType[dict[str, bool]]):
         return found
 
 
+plugin_option = click.option(
+    "--plugin",
+    "plugin_files",
+    multiple=True,
+    metavar="FILE",
+    help="A Python file with plugins, to run beside the others unless the configuration mentions them. Repeatable.",
+)
+
+
 def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
     """`--config` and what stood in its place in older versions; the command gets them as one `scheduler`."""
 
@@ -54,6 +67,7 @@ def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
         help="Decide as this version did: 1.14, 1.17, 1.18 or 1.19. Without it, older configurations are translated "
         "into today's.",
     )
+    @plugin_option
     @click.option("--feature-gates", type=GatePairs(), metavar="NAME=BOOL,...", help="Of the version to emulate.")
     @wraps(command)
     def with_scheduler(
@@ -63,9 +77,12 @@ def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
         algorithm_provider: str | None,
         emulate: str | None,
         feature_gates: dict[str, bool] | None,
+        plugin_files: tuple[str, ...],
         **others: Any,
     ) -> None:
-        choice = SchedulerChoice(config_file, policy_config_file, algorithm_provider, emulate, feature_gates or {})
+        choice = SchedulerChoice(
+            config_file, policy_config_file, algorithm_provider, emulate, feature_gates or {}, plugin_files
+        )
         command(*args, scheduler=choice, **others)
 
     return with_scheduler
@@ -79,6 +96,8 @@ class ChosenScheduler:
     emulation: Emulation | None = None
     source: str = ""
     notes: tuple[str, ...] = ()
+    registry: Registry | None = None
+    """All plugins; None: those of the emulated version."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +109,7 @@ class SchedulerChoice:
     provider: str | None = None
     emulate: str | None = None
     feature_gates: dict[str, bool] = field(default_factory=dict)
+    plugin_files: tuple[str, ...] = ()
 
     @property
     def reads_stdin(self) -> bool:
@@ -119,7 +139,36 @@ class SchedulerChoice:
         """Raises `ConfigError`, and `InputError` for a file that cannot be read."""
         given, generation = self.given(), self.generation()
         if generation is not None:
+            self.check_emulation()
             emulation = given.as_of(generation)
             return ChosenScheduler(emulation.config, emulation, given.config_source)
+        return self.of_today(given)
+
+    def of_today(self, given: GivenConfiguration) -> ChosenScheduler:
+        """What was given, in today's form, with the plugins that it asks for. Raises `ConfigError`."""
+        from kubesched.extension import assemble
+
         converted = given.as_of_today()
-        return ChosenScheduler(converted.config, None, given.config_source, converted.notes)
+        assembled = assemble(converted.config, given.config_source, files=self.plugin_files)
+        return ChosenScheduler(
+            assembled.config, None, given.config_source, converted.notes, registry=assembled.registry
+        )
+
+    def check_emulation(self) -> None:
+        """Raises `ConfigError` if plugins are given to a version that knows none of them."""
+        from kubesched.extension import check_no_emulation
+
+        check_no_emulation(bool(self.plugin_files), self.emulate)
+
+    def files(self) -> list[Path]:
+        """All files that it is read from; if the configuration cannot be read, without those that it names."""
+        from kubesched.cli.files import InputError
+        from kubesched.config import ConfigError
+        from kubesched.extension import plugin_files
+
+        named = (self.config_file, self.policy_file, *self.plugin_files)
+        found = [Path(name) for name in named if name not in (None, _STDIN)]
+        with suppress(ConfigError, InputError):
+            given = self.given()
+            found += plugin_files(given.as_of_today().config, given.config_source)
+        return found

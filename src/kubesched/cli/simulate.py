@@ -15,6 +15,7 @@ import click
 from kubesched.cli.live import ServerChoice, live_option, read_files, read_live, server_options
 from kubesched.cli.output import ERROR_EXIT, line_width, print_record, say_error, say_warning
 from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
+from kubesched.cli.watching import manifest_files, watch
 
 if TYPE_CHECKING:
     from kubesched.model.manifests import Manifests
@@ -81,6 +82,7 @@ SPAN = SpanOfTime()
     help="wide shows every pod; csv is one table.",
 )
 @click.option("--table", type=click.Choice(TABLES), default="pods", show_default=True, help="The table for csv.")
+@click.option("--watch", "is_watching", is_flag=True, help="Run again whenever one of the files changes.")
 def simulate(
     filenames: tuple[str, ...],
     kubeconfig: str | None,
@@ -95,16 +97,15 @@ def simulate(
     start_latency: float,
     output: str,
     table: str,
+    is_watching: bool,
 ) -> None:
     """Simulate workloads on a cluster, in virtual time: where each pod goes, and why not.
 
     \b
     kubesched simulate -f cluster.yaml -f workload.yaml
     kubesched simulate --live -f workload.yaml
+    kubesched simulate -f cluster.yaml --plugin my_plugin.py --watch
     """
-    from kubesched.cli.files import InputError
-    from kubesched.config import ConfigError
-    from kubesched.model.manifests import ManifestError
     from kubesched.model.times import InstantError, parse_instant
     from kubesched.simulator.options import DEFAULT_START, SimulationOptions
 
@@ -117,14 +118,44 @@ def simulate(
             bind_latency_s=bind_latency,
             start_latency_s=start_latency,
         )
-        report = _simulate(filenames, ServerChoice(kubeconfig, context, live), scheduler, options)
     except InstantError as mistake:
         say_error(f"--start: {mistake}")
         sys.exit(ERROR_EXIT)
+
+    def run() -> bool:
+        return _simulate_and_print(
+            filenames, ServerChoice(kubeconfig, context, live), scheduler, options, output, table
+        )
+
+    if not is_watching:
+        if not run():
+            sys.exit(ERROR_EXIT)
+        return
+    if "-" in filenames or scheduler.reads_stdin:
+        raise click.UsageError("--watch needs files: standard input can be read only once")
+    watch(run, lambda: [*manifest_files(filenames), *scheduler.files()])
+
+
+def _simulate_and_print(
+    filenames: tuple[str, ...],
+    server: ServerChoice,
+    scheduler: SchedulerChoice,
+    options: SimulationOptions,
+    output: str,
+    table: str,
+) -> bool:
+    """False if there was a mistake, which has been told."""
+    from kubesched.cli.files import InputError
+    from kubesched.config import ConfigError
+    from kubesched.model.manifests import ManifestError
+
+    try:
+        report = _simulate(filenames, server, scheduler, options)
     except (InputError, ManifestError, ConfigError) as mistake:
         say_error(str(mistake))
-        sys.exit(ERROR_EXIT)
+        return False
     _print(report, output, table)
+    return True
 
 
 def _simulate(
@@ -149,7 +180,13 @@ def _simulate(
     given = load(found)
     with shown_progress() as progress:
         cluster = run_simulation(
-            given, chosen.config, options, source=chosen.source, progress=progress, emulation=chosen.emulation
+            given,
+            chosen.config,
+            options,
+            source=chosen.source,
+            progress=progress,
+            emulation=chosen.emulation,
+            registry=chosen.registry,
         )
     return SimulationReport.of(cluster, options)
 

@@ -16,7 +16,7 @@ from kubesched.cli.explain import explain_and_print
 from kubesched.cli.live import ServerChoice, read_live, server_options
 from kubesched.cli.main import OneLineCommand
 from kubesched.cli.output import ERROR_EXIT, print_record, say_error, say_warning
-from kubesched.cli.scheduler_choice import SchedulerChoice
+from kubesched.cli.scheduler_choice import SchedulerChoice, plugin_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,7 @@ _POD_WORDS = ("pod", "pods", "po")
 @click.option("-A", "--all-namespaces", is_flag=True, help="List the pending pods of all namespaces.")
 @server_options
 @click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration; - for standard input.")
+@plugin_option
 @click.option(
     "-o",
     "--output",
@@ -47,6 +48,7 @@ def why(
     kubeconfig: str | None,
     context: str | None,
     config_file: str | None,
+    plugin_files: tuple[str, ...],
     output: str,
 ) -> None:
     """Why a pod is pending, or where it would go; without POD, all pending pods with a line each.
@@ -56,15 +58,16 @@ def why(
     kubectl why -A
     """
     server = ServerChoice(kubeconfig, context)
+    scheduler = SchedulerChoice(config_file, plugin_files=plugin_files)
     if pod is not None:
-        explain_and_print(_in_namespace(pod, namespace), (), server, SchedulerChoice(config_file), output)
+        explain_and_print(_in_namespace(pod, namespace), (), server, scheduler, output)
         return
     from kubesched.cli.files import InputError
     from kubesched.config import ConfigError
     from kubesched.model.manifests import ManifestError
 
     try:
-        _list_pending(server, namespace, all_namespaces, config_file, output)
+        _list_pending(server, namespace, all_namespaces, scheduler, output)
     except (InputError, ManifestError, ConfigError) as mistake:
         say_error(str(mistake))
         sys.exit(ERROR_EXIT)
@@ -87,17 +90,15 @@ def _in_namespace(pod: str, namespace: str | None) -> str:
 
 
 def _list_pending(
-    server: ServerChoice, namespace: str | None, all_namespaces: bool, config_file: str | None, output: str
+    server: ServerChoice, namespace: str | None, all_namespaces: bool, scheduler: SchedulerChoice, output: str
 ) -> None:
     from kubesched.app.cluster_reader.pending import judge_pending
-    from kubesched.cli.files import source_name
 
-    config = SchedulerChoice(config_file).read().config
-    source = "" if config_file is None else source_name(config_file)
+    chosen = scheduler.read()
     target = server.target()
     wanted = None if all_namespaces else namespace or target.namespace
     given = read_live(target)
-    verdicts = list(judge_pending(given.found, wanted, config, source))
+    verdicts = list(judge_pending(given.found, wanted, chosen.config, chosen.source, chosen.registry))
     for warning in given.server_warnings:
         say_warning(warning)
     if output in ("json", "yaml"):

@@ -91,7 +91,7 @@ class Cluster:
     def put(self, item: KubeObject) -> None:
         """An object was added, or is now like this."""
         if isinstance(item, Pod):
-            self._put_pod(item)
+            self.put_pod(item, item.pod_key)
         elif isinstance(item, Node):
             self._put_node(item)
         else:
@@ -137,11 +137,17 @@ class Cluster:
         self._order.remove(name)
         self._rows_in_order = None
 
-    def _put_pod(self, pod: Pod) -> None:
-        known = self._pods.get(pod.pod_key)
-        info = self.shapes.info_like(pod, known)
+    def put_pod(self, pod: Pod, key: PodKey) -> None:
+        """The same for a pod, whose key the caller knows."""
+        known = self._pods.get(key)
+        if known is None and key not in self.pending:
+            if not pod.is_terminal:
+                info = self.shapes.info(pod, key)
+                info.shape.resources  # noqa: B018  as below
+                self._add_pod(info, pod.status.nominated_node_name)
+            return
+        info = self.shapes.info_like(pod, known, key)
         info.shape.resources  # noqa: B018  a pod whose amounts cannot be read must fail before anything changes
-        key = info.key
         if known is not None and known.uid == info.uid and not pod.is_terminal:
             if not pod.spec.node_name and key in self._assumed:
                 self.pending[key] = info  # the API server has not heard of the binding yet

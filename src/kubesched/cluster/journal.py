@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
@@ -63,8 +64,12 @@ class PodLog(ChangeLog[PodChange]):
         self._rows = array("q")
 
     def append(self, entry: PodChange) -> None:
+        """As for any log, spelled out: it is done for every pod."""
         self._rows.append(entry[0])
-        super().append(entry)
+        self._entries.append(entry)
+        self.end += 1
+        if len(self._entries) > KEPT:
+            self._forget(KEPT // 2)
 
     def _forget(self, n: int) -> None:
         super()._forget(n)
@@ -91,7 +96,7 @@ class NodeChange(NamedTuple):
     """The place in the log of pods at which it happened: rows in later entries are numbered as it left them."""
 
 
-class Places(NamedTuple):
+class Places(Struct, frozen=True):
     """How far each log was read."""
 
     pods: int

@@ -17,6 +17,10 @@ class Nominations:
         self.changed: ChangeLog[str] = ChangeLog()
         """The nodes whose nominations changed."""
 
+    def __len__(self) -> int:
+        """How many pods are promised a node."""
+        return len(self._node_of)
+
     def add(self, info: PodInfo, node_name: str) -> None:
         self.remove(info)
         self._by_node.setdefault(node_name, {})[info.uid] = info

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kubesched.cluster.label_classes import LabelClasses
 from kubesched.framework.pod_info import PodInfo, PodShape
 from kubesched.model.core import NodeSelector, Pod, PodSpec
-from kubesched.model.meta import controller_of
+from kubesched.model.meta import PodKey, controller_of
 from kubesched.model.selectors import NODE_NAME_FIELD
 from kubesched.model.volumes import Volume
 
@@ -31,24 +31,24 @@ class Shapes:
         self._shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
         self._affinity_classes: dict[bytes, int] = {}
 
-    def info_like(self, pod: Pod, known: PodInfo | None) -> PodInfo:
+    def info_like(self, pod: Pod, known: PodInfo | None, key: PodKey) -> PodInfo:
         """As `info`, for a newer state of a pod that is known: mostly of the same shape, which is cheap to see."""
         if known is not None and _is_alike(known.pod, pod):
-            return PodInfo(pod, known.shape, known.key, known.pin)
-        return self.info(pod)
+            return PodInfo(pod, known.shape, key, known.pin)
+        return self.info(pod, key)
 
-    def info(self, pod: Pod) -> PodInfo:
+    def info(self, pod: Pod, key: PodKey | None = None) -> PodInfo:
         spec, pin = _without_pin(pod.spec)
-        key = _shape_key(pod, spec)
-        shape = self._shapes.get(key)
+        shape_key = _shape_key(pod, spec)
+        shape = self._shapes.get(shape_key)
         if shape is None:
             shape = PodShape(
                 replace(pod, spec=spec) if pin else pod,
                 self._label_classes.intern(pod.metadata.namespace, pod.metadata.labels),
                 self._affinity_class(pod),
             )
-            self._shapes[key] = shape
-        return PodInfo(pod, shape, pin=pin)
+            self._shapes[shape_key] = shape
+        return PodInfo(pod, shape, key, pin)
 
     def _affinity_class(self, pod: Pod) -> int:
         affinity = pod.spec.affinity

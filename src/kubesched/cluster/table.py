@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from kubesched.cluster.amount_codes import AmountCodes
 from kubesched.cluster.columns import NumberColumn, ValueColumn
 from kubesched.cluster.journal import Journal, NodeChangeKind
 from kubesched.cluster.label_classes import LabelClasses
 from kubesched.cluster.pod_table import PodColumns
-from kubesched.framework.nodes import MISSING, RowArray
+from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.model.core import Node, Taint
 from kubesched.model.requests import PODS, node_units
@@ -22,7 +23,6 @@ from kubesched.model.requests import PODS, node_units
 _ABSURD = 2**55
 """From here on a hundred times an amount may not fit in 64 bits."""
 
-_MOST_AMOUNTS = 65_536
 
 PortKey = tuple[str, int]
 """(protocol, port number)"""
@@ -87,10 +87,9 @@ class Table:
         self.has_absurd_amounts = False
         """Whether there ever was an amount that arithmetic on 64 bits could run over with, or a negative one."""
         self._amount_cells: list[memoryview[int]] | None = None
-        self._amount_codes = NumberColumn(np.int64, fill=MISSING)
-        """The code of each row's amounts; `MISSING` until somebody asks for it."""
-        self._codes_by_amounts: dict[tuple[int, ...], int] = {}
-        self._n_amount_codes = 0
+        self.amount_codes = AmountCodes(self._amounts)
+        """Stand for all that a node has of resources and that is taken of them, and how many pods there are and may
+        be."""
         self._n_lacking: dict[str, int] = {}
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
@@ -100,7 +99,7 @@ class Table:
         units = node_units(node.status.allocatable, "status.allocatable")
         self.n += 1
         if self.n > len(self.zeros.data):
-            for column in self._number_columns():
+            for column in (self.amount_codes.codes, *self._number_columns()):
                 column.reserve(self.n)
             self._amount_cells = None
         if len(self.row_numbers) < self.n:
@@ -152,25 +151,6 @@ class Table:
         """How many rows there is room for, before columns have to be made longer."""
         return len(self.zeros.data)
 
-    def amounts_code(self, row: int) -> int:
-        """Stands for all that the node has of resources and that is taken of them, and how many pods there are and may
-        be: rows that have the same code have the same amounts."""
-        code = self._amount_codes.cells[row]
-        if code == MISSING:
-            amounts = self._amounts(row)
-            known = self._codes_by_amounts.get(amounts)
-            code = self._new_amounts_code(amounts) if known is None else known
-            self._amount_codes.cells[row] = code
-        return code
-
-    def _new_amounts_code(self, amounts: tuple[int, ...]) -> int:
-        """No code is ever used again, so that the amounts that had one may be forgotten."""
-        if len(self._codes_by_amounts) >= _MOST_AMOUNTS:
-            self._codes_by_amounts.clear()
-        code = self._codes_by_amounts[amounts] = self._n_amount_codes
-        self._n_amount_codes += 1
-        return code
-
     def _amounts(self, row: int) -> tuple[int, ...]:
         cells = self._amount_cells
         if cells is None:
@@ -190,12 +170,8 @@ class Table:
     # -- pods ----------------------------------------------------------------------------------------------------------
 
     def add_pod(self, info: PodInfo, row: int) -> None:
-        resources = info.shape.resources
         self.pods.add(info, row)
         self._count_pod(info, row, 1)
-        for name, units in resources.requests.items():
-            column = self.requested.get(name) or self._new_requested(name)
-            self._add(column.cells, row, units)
         self.journal.pod_changed(row, info, True)
 
     def remove_pod(self, info: PodInfo) -> int:
@@ -203,17 +179,22 @@ class Table:
         assert known is not None
         row = self.pods.remove(known)
         self._count_pod(known, row, -1)
-        for name, units in known.shape.resources.requests.items():
-            self._add(self.requested[name].cells, row, -units)
         self.journal.pod_changed(row, known, False)
         return row
 
     def _count_pod(self, info: PodInfo, row: int, sign: int) -> None:
         resources = info.shape.resources
-        self._amount_codes.cells[row] = MISSING
+        self.amount_codes.pod_counted(row, resources, sign)
         self.pod_counts.cells[row] += sign
         self._add(self.nonzero_cpu_milli.cells, row, sign * resources.nonzero_cpu_milli)
         self._add(self.nonzero_memory_bytes.cells, row, sign * resources.nonzero_memory_bytes)
+        for name, units in resources.requests.items():
+            cells = (self.requested.get(name) or self._new_requested(name)).cells
+            total = cells[row] + sign * units
+            if 0 <= total < _ABSURD:
+                cells[row] = total
+            else:
+                self._add(cells, row, sign * units)
         for port in info.shape.host_ports:
             by_address = self.ports.setdefault((port.protocol or "TCP", port.host_port), {})
             _change(by_address.setdefault(port.host_ip or "0.0.0.0", {}), row, sign)
@@ -237,7 +218,7 @@ class Table:
 
     def _set_node(self, row: int, node: Node, units: dict[str, int]) -> None:
         self._n_lacking.clear()
-        self._amount_codes.cells[row] = MISSING
+        self.amount_codes.forget(row)
         self.allowed_pods.data[row] = units.get(PODS, 0)
         for name, amount in units.items():
             if name != PODS:
@@ -285,6 +266,7 @@ class Table:
         self.pods.move_row(last, row)
         for column in self._number_columns():
             column.move(last, row)
+        self.amount_codes.move(last, row)
         self.n = last
 
     def _rekey(self, info: PodInfo, source: int, target: int) -> None:
@@ -300,7 +282,6 @@ class Table:
     def _number_columns(self) -> list[NumberColumn]:
         return [
             self.zeros,
-            self._amount_codes,
             self.nonzero_cpu_milli,
             self.nonzero_memory_bytes,
             self.allowed_pods,

@@ -39,6 +39,10 @@ class NodeRow:
         return self._table.nodes[self.row]
 
     @property
+    def labels(self) -> dict[str, str]:
+        return self._table.nodes[self.row].labels
+
+    @property
     def pods(self) -> Sequence[PodInfo]:
         return self._table.pods.on(self.row)
 
@@ -110,6 +114,10 @@ class TableView:
     def at(self, position: int) -> NodeRow:
         rows = self._rows
         return NodeRow(self._table, position if isinstance(rows, slice) else int(rows[position]))
+
+    def each(self) -> list[NodeRow]:
+        table = self._table
+        return [NodeRow(table, row) for row in self.rows.tolist()]
 
     def row_of(self, name: str) -> int | None:
         return self._table.rows.get(name)

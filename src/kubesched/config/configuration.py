@@ -70,3 +70,6 @@ class KubeSchedulerConfiguration(ConfigStruct, frozen=True):
     """Extenders, shared by all profiles."""
     delay_cache_until_active: bool = False
     """Fill the caches only once this replica leads: less memory while waiting, a slower start."""
+    plugin_paths: tuple[str, ...] = ()
+    """Python files with plugins of your own, relative to the configuration's file; kube-scheduler has no such field.
+    The plugins in them are known by that, and run where a profile enables them."""

@@ -41,9 +41,6 @@ class PermitPassed:
     """Whether prebind plugins have something to do. Until they are done, the binding can be called off."""
 
 
-_PASSED_TO_PREPARE, _PASSED_TO_BIND = PermitPassed(prepares=True), PermitPassed(prepares=False)
-
-
 @dataclass(frozen=True, slots=True)
 class PreBindOver:
     """The binding can no longer be called off. Not answered."""
@@ -53,29 +50,48 @@ CALLED_OFF = Failed("context canceled")
 """What a prebind plugin is answered when its pod has to make room for another."""
 
 
-def bind_pod(
+def steps_to_bind(
     profile: Profile,
     cycle: Cycle,
     pod: PodInfo,
     node_name: str,
     waiting: WaitingPod | None,
+    preparing: Sequence[PreBind],
     extenders: Sequence[HTTPExtender] = (),
 ) -> BindingSteps:
-    """All steps from permit to bound."""
-    preparing = _plugins_that_prepare(profile, cycle, pod, node_name)
-    if preparing or waiting is not None:
-        yield PatchPodStatus(pod.key, pod.uid, nominated_node_name=node_name)
+    """All steps from permit to bound. Most pods have nobody to wait for: theirs begin with the last one."""
+    if not preparing and waiting is None:
+        return _bind_pod(profile, cycle, pod, node_name, extenders)
+    return _prepare_and_bind(profile, cycle, pod, node_name, waiting, preparing, extenders)
+
+
+def _prepare_and_bind(
+    profile: Profile,
+    cycle: Cycle,
+    pod: PodInfo,
+    node_name: str,
+    waiting: WaitingPod | None,
+    preparing: Sequence[PreBind],
+    extenders: Sequence[HTTPExtender],
+) -> BindingSteps:
+    yield PatchPodStatus(pod.key, pod.uid, nominated_node_name=node_name)
     if waiting is not None:
         answer = yield WaitForPermit(waiting)
         assert isinstance(answer, Status)
         if not answer.is_success:
             return answer
-    yield _PASSED_TO_PREPARE if preparing else _PASSED_TO_BIND
+    yield PermitPassed(prepares=bool(preparing))
     if preparing:
         status = yield from timed_steps(profile, "PreBind", _pre_bind(preparing, cycle, pod, node_name))
         if not status.is_success:
             return status
         yield PreBindOver()
+    return (yield from _bind_pod(profile, cycle, pod, node_name, extenders))
+
+
+def _bind_pod(
+    profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str, extenders: Sequence[HTTPExtender]
+) -> BindingSteps:
     if extenders:
         status = yield from bind_by_extender(extenders, pod, node_name)
         if not status.is_skip:
@@ -83,13 +99,9 @@ def bind_pod(
     return (yield from timed_steps(profile, "Bind", _bind(profile, cycle, pod, node_name)))
 
 
+@timed_stage("PostBind")
 def run_post_bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> list[PluginError]:
     """Tells every plugin that the pod is bound, also if another one breaks over it. Gives what broke."""
-    return _run_post_bind_plugins(profile, cycle, pod, node_name) if profile.post_bind else []
-
-
-@timed_stage("PostBind")
-def _run_post_bind_plugins(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> list[PluginError]:
     broken = []
     for plugin in profile.post_bind:
         try:
@@ -101,7 +113,7 @@ def _run_post_bind_plugins(profile: Profile, cycle: Cycle, pod: PodInfo, node_na
 
 
 @timed_stage("PreBindPreFlight")
-def _plugins_that_prepare(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> list[PreBind]:
+def plugins_that_prepare(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> list[PreBind]:
     """The PreBind plugins that have something to do for this pod."""
     found = []
     for plugin in profile.pre_bind:

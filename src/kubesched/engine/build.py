@@ -93,7 +93,7 @@ def build_loop(
     extenders = build_extenders(config.extenders)
     queue = SchedulingQueue(
         settings,
-        {name: _queue_profile(s.profile, has_extenders=bool(extenders)) for name, s in schedulers.items()},
+        {name: queue_profile(s.profile, has_extenders=bool(extenders)) for name, s in schedulers.items()},
         None if clock is None else metrics.measured_hint,
     )
     loop = SchedulingLoop(cluster, schedulers, queue, extenders, metrics)
@@ -101,16 +101,18 @@ def build_loop(
         scheduler.compares_nodes |= any(extender.compares_nodes for extender in extenders)
         assert scheduler.handle is not None
         scheduler.handle.preempting = loop.preemptions.is_preempting
+        scheduler.handle.requests = loop.requests
     return loop
 
 
-def _queue_profile(profile: Profile, *, has_extenders: bool) -> QueueProfile:
+def queue_profile(profile: Profile, *, has_extenders: bool) -> QueueProfile:
+    """What the queue is told of a profile."""
     events = registered_events(profile.plugins.values())
     if has_extenders:
         events[EXTENDER] = EVERY_CHANGE
     return QueueProfile(
         sort_key=profile.queue_sort[0].sort_key,
-        pre_enqueue=lambda pod: checked_pre_enqueue(profile, pod),
+        pre_enqueue=partial(checked_pre_enqueue, profile),
         events=events,
         gates={plugin.name: partial(checked_gate, plugin) for plugin in profile.pre_enqueue},
     )

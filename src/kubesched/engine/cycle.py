@@ -17,6 +17,7 @@ import numpy as np
 from kubesched.cluster import Cluster
 from kubesched.cluster.view import TableView
 from kubesched.engine.class_cache import ClassCache
+from kubesched.engine.class_cache.asked_anew import AskingSearch
 from kubesched.engine.class_cache.failed_class import FailedClass
 from kubesched.engine.class_cache.pod_class import PodClass
 from kubesched.engine.diagnosis import Diagnosis, absent_status
@@ -34,6 +35,7 @@ from kubesched.engine.score import ScoreOutcome, run_scores
 from kubesched.engine.select import TieBreak
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import RowArray
+from kubesched.framework.plugin_fault import PluginFault
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PostFilterResult
 from kubesched.framework.status import Status
@@ -116,16 +118,37 @@ class Scheduler:
         self.n_decided_by_class = 0
         """How many decisions came from what was kept for pods alike."""
 
+    def take_profile(self, profile: Profile) -> None:
+        """Plugins were replaced: nothing that the others said counts any more."""
+        assert self.handle is not None
+        self.profile = self.handle.profile = profile
+        self.compares_nodes |= bool(profile.score)
+        if self._classes is not None:
+            self._classes = ClassCache(self.cluster, profile)
+
     def decide(self, pod: PodInfo, *, complete: bool = False) -> Decision:
         """Where the pod goes, or why nowhere. `complete` looks at every node and scores even a single one, so that
         the answer can be explained; what is chosen is the same."""
         decision = Decision(pod, Cycle(), self.cluster.table.names)
+        start = self.next_start
         try:
-            if complete or not self._decide_by_class(decision):
-                self._decide(decision, complete)
+            if self._classes is not None and not complete and self._decide_by_class(decision, self._classes):
+                return decision
+        except (PluginError, PluginFault):
+            decision = self._without_class(pod, start)
+        try:
+            self._decide(decision, complete)
         except PluginError as bug:
             decision.error = bug.message
         return decision
+
+    def _without_class(self, pod: PodInfo, start: int) -> Decision:
+        """A plugin broke over what is kept for pods alike, where nodes are asked about that this pod need not be: what
+        becomes of the pod is to be found out without it."""
+        assert self._classes is not None
+        self._classes.forget(pod)
+        self.next_start = start
+        return Decision(pod, Cycle(), self.cluster.table.names)
 
     def _decide(self, decision: Decision, complete: bool) -> None:
         cluster, pod, cycle = self.cluster, decision.pod, decision.cycle
@@ -155,8 +178,10 @@ class Scheduler:
     def _take_nominated(self, decision: Decision, nodes: TableView) -> bool:
         """The node that was freed for this pod comes first, before any search."""
         row = nodes.row_of(self.cluster.nominations.node_for(decision.pod))
-        if row is None:
-            return False
+        return row is not None and self._takes(decision, row)
+
+    def _takes(self, decision: Decision, row: int) -> bool:
+        """Whether the node that was freed for the pod lets it in; then that is the decision."""
         status = check_row_with_nominated(self.cluster, self.profile, decision.cycle, decision.pod, row)
         if not status.is_success:
             return False
@@ -210,36 +235,53 @@ class Scheduler:
         decision.node_name = names[row]
         decision.best_rows = top
 
-    def _decide_by_class(self, decision: Decision) -> bool:
+    def _decide_by_class(self, decision: Decision, classes: ClassCache) -> bool:
         """Decides from what is kept for pods alike; False if that does not answer (nothing kept, or nothing fits)."""
-        if self._classes is None or self.cluster.nominations.node_for(decision.pod):
-            return False
-        failed = self._classes.find_failed(decision.pod)
+        pod, nominations = decision.pod, self.cluster.nominations
+        nominated_node = nominations.node_for(pod)
+        if nominated_node:
+            return self._take_nominated_by_class(decision, classes, nominated_node)
+        failed = classes.find_failed(pod)
         if failed is not None:
             self._fail_by_class(decision, failed)
             return True
-        known = self._classes.find(decision.pod)
+        known = classes.find(pod)
         if known is None:
             return False
-        if decision.pod.pin:
+        if pod.pin:
             return self._take_pinned(decision, known)
         n = len(known.order)
         enough = feasible_nodes_to_find(self._percentage, n) if self.compares_nodes else 1
         start = self.next_start % n if enough < n else 0
-        rows, n_looked_at = known.search(start, enough, self._places_of_rivals(known, decision.pod))
+        asked = AskingSearch(known, pod) if known.has_fresh else known
+        rows, n_looked_at = asked.search(start, enough, self._places_of_rivals(known, pod) if nominations else ())
         n_found = len(rows)
         if n_found == 0:
             return False
         if enough < n:
             self.next_start = (start + n_looked_at) % n
         self.n_decided_by_class += 1
-        decision.cycle = known.cycle.fork()
+        decision.cycle = known.cycle.fork() if asked is known else asked.cycle
         decision.n_feasible = n_found
         if n_found > 1:
-            totals = known.totals(rows)
+            totals = asked.totals(rows)
             rows = rows.compress(totals == totals.item(totals.argmax()))
         self.choose_among(decision, rows)
         return True
+
+    def _take_nominated_by_class(self, decision: Decision, classes: ClassCache, node_name: str) -> bool:
+        """Pods alike fit nowhere: what was prepared for them serves to ask the node that was freed for this one."""
+        row = self.cluster.table.rows.get(node_name)
+        failed = None if row is None else classes.find_alike_failed(decision.pod)
+        if row is None or failed is None:
+            return False
+        prepared, decision.cycle = decision.cycle, failed.cycle.fork()
+        if self._takes(decision, row):
+            self.n_decided_by_class += 1
+            decision.prefilter = failed.prefilter
+            return True
+        decision.cycle = prepared
+        return False
 
     def _take_pinned(self, decision: Decision, known: PodClass) -> bool:
         """The search is about the one node that the pod names; False if it does not fit there, or if what is known of

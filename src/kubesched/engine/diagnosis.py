@@ -70,11 +70,14 @@ class Diagnosis:
         }
 
     def resolvable_rows(self) -> RowArray:
+        filtered = self.filtered
+        if filtered is not None and filtered.nodes.whole is filtered.nodes:
+            return np.flatnonzero(~(filtered.fits | filtered.unresolvable))
         hopeful = np.zeros(len(self.cluster_nodes), dtype=np.bool_)
         if self.absent.code is Code.UNSCHEDULABLE:
             hopeful[:] = True
-        if self.filtered is not None:
-            hopeful[self.filtered.nodes.rows] = ~self.filtered.fits & ~self.filtered.unresolvable
+        if filtered is not None:
+            hopeful[filtered.nodes.rows] = ~(filtered.fits | filtered.unresolvable)
         return np.flatnonzero(hopeful)
 
     def unschedulable_plugins(self) -> frozenset[str]:

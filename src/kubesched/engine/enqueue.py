@@ -9,14 +9,19 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.stages import PreEnqueue
 from kubesched.framework.status import OK, Status
 
+_RUNNING = 'running PreEnqueue plugin "{}"'
+
 
 @timed_stage("PreEnqueue")
 def run_pre_enqueue(profile: Profile, pod: PodInfo) -> Status:
     """The first plugin that holds the pod back, or OK."""
     for plugin in profile.pre_enqueue:
-        status = run_gate(plugin, pod)
+        try:
+            status = plugin.pre_enqueue(pod)
+        except Exception as bug:
+            raise blamed(bug, plugin.name, _RUNNING) from bug
         if status is not OK and not status.is_success:
-            return status
+            return status.by(plugin.name)
     return OK
 
 
@@ -24,7 +29,7 @@ def run_gate(plugin: PreEnqueue, pod: PodInfo) -> Status:
     try:
         status = plugin.pre_enqueue(pod)
     except Exception as bug:
-        raise blamed(bug, plugin.name, 'running PreEnqueue plugin "{}"') from bug
+        raise blamed(bug, plugin.name, _RUNNING) from bug
     return status if status is OK or status.is_success else status.by(plugin.name)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kubesched.cluster import Cluster
 from kubesched.cluster.view import TableView
+from kubesched.engine.plugin_requests import NOBODY_TO_ASK, PluginRequests
 from kubesched.engine.preemption import preempt
 from kubesched.engine.profile import Profile
 from kubesched.engine.select import TieBreak
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.handle import Objects, PreemptionLimits
+from kubesched.framework.handle import HeldPod, Objects, PreemptionLimits
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
 
@@ -25,6 +26,8 @@ class EngineHandle:
         """Set once the profile's plugins, which are built with this handle, stand."""
         self.preempting: Callable[[str], bool] = _nobody
         """Set where preemption is carried out."""
+        self.requests: PluginRequests = NOBODY_TO_ASK
+        """Set where pods are bound."""
 
     @property
     def objects(self) -> Objects:
@@ -43,6 +46,18 @@ class EngineHandle:
     def preempt(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits) -> PostFilterResult:
         assert self.profile is not None
         return preempt(self._cluster, self.profile, self._tie_break, cycle, pod, statuses, limits)
+
+    def waiting_pods(self) -> Sequence[HeldPod]:
+        return self.requests.waiting_pods()
+
+    def allow(self, uid: str, plugin_name: str) -> bool:
+        return self.requests.allow(uid, plugin_name)
+
+    def reject(self, uid: str, plugin_name: str, message: str) -> bool:
+        return self.requests.reject(uid, plugin_name, message)
+
+    def activate(self, pods: Iterable[PodInfo]) -> None:
+        self.requests.activate(pods)
 
 
 def _nobody(_uid: str) -> bool:

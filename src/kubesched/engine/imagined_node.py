@@ -71,6 +71,10 @@ class ImaginedNode:
         return self._node.node
 
     @property
+    def labels(self) -> dict[str, str]:
+        return self._node.labels
+
+    @property
     def pods(self) -> Sequence[PodInfo]:
         return [*(info for info in self._node.pods if info.uid not in self._gone), *self._brought.values()]
 

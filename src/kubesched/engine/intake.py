@@ -26,6 +26,8 @@ class Waiters(Protocol):
 
     def pod_deleted(self, uid: str, now_s: float) -> None: ...
 
+    def pod_leaves(self, key: PodKey) -> None: ...
+
     def object_changed(self, item: KubeObject, now_s: float) -> None: ...
 
 
@@ -96,7 +98,9 @@ class Intake:
 
     def _put_assigned(self, old: Pod | None, pod: Pod, key: PodKey, now_s: float) -> None:
         waiting = self._cluster.pending.get(key)
-        self._cluster.put(pod)
+        self._cluster.put_pod(pod, key)
+        if pod.metadata.deletion_timestamp is not None:
+            self._waiters.pod_leaves(key)
         if waiting is not None:
             self._queue.delete(waiting)
         if old is not None and not old.spec.node_name:
@@ -110,7 +114,9 @@ class Intake:
         if old is not None and old.metadata.resource_version == pod.metadata.resource_version != "":
             return
         assumed = self._cluster.is_assumed(key)
-        self._cluster.put(pod)
+        self._cluster.put_pod(pod, key)
+        if pod.is_terminating or (old is not None and old.spec.node_name):
+            self._waiters.pod_leaves(key)
         if assumed:
             self._queue.update_in_flight(old, self._cluster.pending[key])
             if pod.is_terminating and not (old is not None and old.is_terminating):
@@ -136,6 +142,7 @@ class Intake:
             self._assumed_pod_leaves(old, now_s)
         waiting = self._cluster.pending.get(key)
         self._cluster.remove(pod)
+        self._waiters.pod_leaves(key)
         if waiting is not None:
             self._queue.delete(waiting)
         if old.spec.node_name:

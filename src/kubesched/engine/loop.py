@@ -17,17 +17,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 
 from kubesched.cluster import Cluster
 from kubesched.engine.bind import (
     CALLED_OFF,
-    BindingSteps,
     PermitPassed,
     PreBindOver,
     WaitForPermit,
-    bind_pod,
+    plugins_that_prepare,
     run_post_bind,
+    steps_to_bind,
 )
 from kubesched.engine.cycle import Decision, Scheduler
 from kubesched.engine.extender import HTTPExtender, PausedCycles
@@ -38,14 +38,17 @@ from kubesched.engine.metrics.traces import Trace
 from kubesched.engine.outbox import Outbox
 from kubesched.engine.permit import WaitingPod, next_deadline_s, run_permit
 from kubesched.engine.plugin_call import PluginError
+from kubesched.engine.plugin_requests import PluginRequests
+from kubesched.engine.pod_binding import PodBinding
 from kubesched.engine.preemption.execution import PreemptionExecutor
 from kubesched.engine.reserve import run_reserve, run_unreserve
 from kubesched.engine.waits import Waits
-from kubesched.framework.effects import Effect, PatchPodStatus, RecordEvent
+from kubesched.framework.effects import BindPod, Effect, PatchPodStatus, RecordEvent
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode
+from kubesched.framework.stages import PreBind
 from kubesched.framework.status import OK, Status
-from kubesched.model.meta import KubeObject
+from kubesched.model.meta import KubeObject, PodKey
 from kubesched.model.resource import ResourceClaim
 from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.plugins.dynamic_resources.effects import AwaitClaims
@@ -55,25 +58,7 @@ from kubesched.queue import QueuedPodInfo, SchedulingQueue
 _FAILURES_KEPT = 100
 _WAITED_FOR = (WaitForBinding, AwaitClaims)
 """Actions that nobody outside carries out: the loop sees by the facts when they are done."""
-
-
-@dataclass(slots=True)
-class PodBinding:
-    """A pod on its way from assumed to bound."""
-
-    queued: QueuedPodInfo
-    scheduler: Scheduler
-    decision: Decision
-    assumed: PodInfo
-    steps: BindingSteps
-    waiting: WaitingPod | None
-    waiting_since_s: float
-    started_s: float
-    """When the attempt began, by the clock of the metrics."""
-    is_preparing: bool = False
-    """Prebind plugins are at work: until they are done, the binding can be called off."""
-    is_preempted: bool = False
-    """It is called off: another pod takes the place."""
+_NOT_ANSWERED = (PatchPodStatus, RecordEvent)
 
 
 class SchedulingLoop:
@@ -91,7 +76,13 @@ class SchedulingLoop:
         self.schedulers = schedulers
         self.outbox = Outbox()
         self.preemptions = PreemptionExecutor(
-            cluster, self.outbox, self._reject_waiting, queue.activate, queue.reconsider_gated, self.metrics
+            cluster,
+            self.outbox,
+            self._reject_waiting,
+            queue.activate,
+            queue.reconsider_gated,
+            queue.hold_may_be_over,
+            self.metrics,
         )
         self.bindings: dict[str, PodBinding] = {}
         self.broken_plugins: deque[PluginError] = deque(maxlen=_FAILURES_KEPT)
@@ -99,6 +90,7 @@ class SchedulingLoop:
         self.paused = PausedCycles(extenders, self.outbox, self) if extenders else None
         """Cycles that wait for an extender's answer."""
         self.extenders = extenders
+        self.requests = PluginRequests(self.waiting_pods, queue)
         self._waits = Waits(self._wait_ended)
         self._intake = Intake(cluster, queue, schedulers.keys(), self)
         self._failures = FailureHandler(cluster, queue, self.outbox, self._intake.place_freed)
@@ -127,13 +119,14 @@ class SchedulingLoop:
         """Time has passed: backoffs end, pods are flushed, waits time out."""
         self.queue.flush(now_s)
         self._waits.look(now_s)
+        self.requests.tick(now_s)
         for binding in [b for b in self.bindings.values() if b.waiting is not None]:
             self._check_permit(binding, now_s)
 
     def next_deadline_s(self) -> float | None:
         """When `tick` has something to do."""
-        waiting = next_deadline_s(b.waiting for b in self.bindings.values() if b.waiting is not None)
-        deadlines = (self.queue.next_deadline_s(), self._waits.next_deadline_s(), waiting)
+        deadlines = [part.next_deadline_s() for part in (self.queue, self._waits, self.requests)]
+        deadlines.append(next_deadline_s(self.waiting_pods()))
         return min((at_s for at_s in deadlines if at_s is not None), default=None)
 
     @property
@@ -235,6 +228,7 @@ class SchedulingLoop:
         assumed = self.cluster.assume(queued.info, node_name)
         profile, cycle = scheduler.profile, decision.cycle
         waiting: WaitingPod | None = None
+        preparing: Sequence[PreBind] = ()
         try:
             status = run_reserve(profile, cycle, assumed, node_name)
             if status is OK:
@@ -243,15 +237,18 @@ class SchedulingLoop:
                     waiting = permit
                 else:
                     status = permit
-            steps = bind_pod(profile, cycle, assumed, node_name, waiting, self.extenders)
+            if status is OK:
+                preparing = plugins_that_prepare(profile, cycle, assumed, node_name)
         except PluginError as bug:
             status = Status.error(bug.message).by(bug.plugin)
-            steps = _no_steps()
+        steps = steps_to_bind(profile, cycle, assumed, node_name, waiting, preparing, self.extenders)
         binding = PodBinding(queued, scheduler, decision, assumed, steps, waiting, now_s, started_s)
         if status is not OK:
             self._undo(binding, status, now_s)
             return
         self.bindings[assumed.uid] = binding
+        if waiting is None and not preparing:
+            self.queue.done(assumed.uid)
         self._advance(binding, None, now_s)
 
     def _advance(self, binding: PodBinding, answer: object, now_s: float) -> None:
@@ -268,16 +265,19 @@ class SchedulingLoop:
                     binding.is_preparing = False
                 elif binding.is_preempted:
                     answer = CALLED_OFF
+                elif isinstance(action, BindPod):  # as most do; the rest would come to it, too
+                    self.outbox.send(action, partial(self._answered, binding))
+                    return
                 elif isinstance(action, WaitForPermit):
                     self._check_permit(binding, now_s)
                     return
                 elif isinstance(action, _WAITED_FOR):
                     self._waits.add(binding.assumed.uid, binding.assumed.name, action, now_s)
                     return
-                elif isinstance(action, PatchPodStatus):
+                elif isinstance(action, _NOT_ANSWERED):
                     self.outbox.send(action)
                 else:
-                    self.outbox.send(action, lambda found, at_s: self._answered(binding, found, at_s))
+                    self.outbox.send(action, partial(self._answered, binding))
                     return
         except StopIteration as end:
             status: Status = end.value
@@ -301,7 +301,9 @@ class SchedulingLoop:
         note = f"Successfully assigned {assumed.key} to {node_name}"
         self._event(assumed, "Normal", "Scheduled", "Binding", note)
         self.metrics.scheduled(assumed.spec.scheduler_name, binding.queued, binding.started_s, now_s)
-        self.broken_plugins.extend(run_post_bind(binding.scheduler.profile, binding.decision.cycle, assumed, node_name))
+        profile = binding.scheduler.profile
+        if profile.post_bind:
+            self.broken_plugins.extend(run_post_bind(profile, binding.decision.cycle, assumed, node_name))
 
     def _undo(self, binding: PodBinding, status: Status, now_s: float) -> None:
         """Gives back what was reserved and assumed, in reverse, and puts the pod back into the queue."""
@@ -311,6 +313,7 @@ class SchedulingLoop:
         )
         self._send_requests(binding.scheduler)
         forgotten = self.cluster.forget(assumed)
+        self.preemptions.pod_leaves(assumed.key)
         message = status.message
         profile_name, is_error = assumed.spec.scheduler_name, not status.is_rejected
         self.metrics.failed(profile_name, is_error=is_error, started_s=binding.started_s)
@@ -374,6 +377,9 @@ class SchedulingLoop:
         self.preemptions.forget(uid)
         self._waits.pod_deleted(uid, now_s)
 
+    def pod_leaves(self, key: PodKey) -> None:
+        self.preemptions.pod_leaves(key)
+
     def object_changed(self, item: KubeObject, now_s: float) -> None:
         if isinstance(item, PersistentVolume | PersistentVolumeClaim | ResourceClaim):
             self._waits.look(now_s, at_all=True)
@@ -387,9 +393,3 @@ class SchedulingLoop:
         self.outbox.send(
             RecordEvent(info.key, info.pod.metadata.uid, kind, reason, action, note, info.spec.scheduler_name)
         )
-
-
-def _no_steps() -> BindingSteps:
-    """The binding cycle of a pod that never got that far."""
-    yield from ()
-    return OK

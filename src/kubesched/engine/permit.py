@@ -17,6 +17,8 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Code, Status
 
 LONGEST_WAIT_S = 15 * 60.0
+AT_ONCE_S = 0.0
+"""A deadline that has passed, whatever the time is."""
 _WAITS = Status.wait()
 
 
@@ -46,7 +48,8 @@ class WaitingPod:
 
     @property
     def deadline_s(self) -> float:
-        return min(self.deadlines_s.values())
+        """When there is something to do about it: at once, if it was allowed or rejected."""
+        return AT_ONCE_S if self.rejection is not None or not self.deadlines_s else min(self.deadlines_s.values())
 
     def outcome(self, now_s: float, waited_s: float) -> Status | None:
         """None while the pod still has to wait."""
@@ -84,4 +87,4 @@ def _run_permit_plugins(
 
 
 def next_deadline_s(waiting: Iterable[WaitingPod]) -> float | None:
-    return min((pod.deadline_s for pod in waiting if pod.deadlines_s), default=None)
+    return min((pod.deadline_s for pod in waiting), default=None)

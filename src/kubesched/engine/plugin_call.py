@@ -5,6 +5,9 @@ A rejection is a value and never comes this way. The error ends the cycle; the l
 
 from __future__ import annotations
 
+from kubesched.framework.plugin_fault import InvalidScore
+from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE
+
 
 class PluginError(Exception):
     """A plugin broke. The text is what the pod's event says."""
@@ -22,7 +25,17 @@ def blamed(bug: Exception, plugin: str, doing: str) -> PluginError:
     """
     if isinstance(bug, PluginError):
         return bug
+    if isinstance(bug, InvalidScore):
+        return invalid_score(plugin, bug.score)
     return PluginError(plugin, f"{doing.format(plugin)}: {str(bug) or type(bug).__name__}")
+
+
+def invalid_score(plugin: str, score: int) -> PluginError:
+    return PluginError(
+        plugin,
+        f'applying score defaultWeights on Score plugins: plugin "{plugin}" returns an invalid score {score}, '
+        f"it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing",
+    )
 
 
 class guarded:  # noqa: N801  reads as a verb where it stands: `with guarded(...)`

@@ -97,13 +97,25 @@ def build_profile(
         node_followers=node_followers if len(node_followers) == len(followers) else None,
         emitters=[plugin for plugin in plugins.values() if isinstance(plugin, EmitsEffects)],
         object_followers=_object_followers(
-            plugins[plugin.name] for point in _NODE_SEEKING for plugin in resolved.points[point]
+            plugins[plugin.name]
+            for point in _NODE_SEEKING
+            for plugin in resolved.points[point]
+            if not _is_asked_every_time(plugins[plugin.name])
         ),
         watch=watch,
     )
 
 
 _NODE_SEEKING = ("preFilter", "filter", "preScore", "score")
+
+
+def _is_asked_every_time(plugin: Plugin) -> bool:
+    """It prepares nothing, and never says what its answer depends on: nothing that it said is kept."""
+    prepares = isinstance(plugin, PreFilter | PreScore)
+    return not prepares and not any(hasattr(plugin, attribute) for attribute in _SCOPES)
+
+
+_SCOPES = ("filter_scope", "filter_scope_for", "score_scope", "score_scope_for")
 
 
 def _object_followers(plugins: Iterable[Plugin]) -> list[FollowsObjects] | None:

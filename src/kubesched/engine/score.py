@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kubesched.engine.metrics.stage_watch import timed_stage
-from kubesched.engine.plugin_call import PluginError, guarded
+from kubesched.engine.plugin_call import PluginError, guarded, invalid_score
 from kubesched.engine.profile import Profile
 from kubesched.engine.steps import ScoreStep
 from kubesched.framework.cycle import Cycle
@@ -62,13 +62,14 @@ def _run_score_plugins(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: Node
     for plugin in profile.score:
         if plugin.name in cycle.skip_score:
             continue
-        scores = _score(plugin, cycle, pod, nodes)
+        scores = score_nodes(plugin, cycle, pod, nodes)
         total += scores.weighted
         found.append(scores)
     return ScoreOutcome(nodes, found, total)
 
 
-def _score(plugin: ScoreStep, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PluginScores:
+def score_nodes(plugin: ScoreStep, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PluginScores:
+    """One plugin's scores of these nodes."""
     with guarded(plugin.name, 'running Score plugins: plugin "{}" failed with'):
         scores = raw = plugin.score(cycle, pod, nodes)
     if plugin.normalize is not None:
@@ -76,10 +77,5 @@ def _score(plugin: ScoreStep, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> P
             scores = plugin.normalize(cycle, pod, nodes, raw)
     outside = (scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)
     if outside.any():
-        worst = int(scores[outside][0])
-        raise PluginError(
-            plugin.name,
-            f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" returns an invalid score {worst}, '
-            f"it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing",
-        )
+        raise invalid_score(plugin.name, int(scores[outside][0]))
     return PluginScores(plugin.name, raw, scores * plugin.weight, plugin.weight)

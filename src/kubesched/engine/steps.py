@@ -46,7 +46,7 @@ def filter_step(plugin: Plugin) -> FilterStep:
     assert ask is not None
 
     def filter_each(cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
-        return Verdicts.from_statuses([ask(cycle, pod, nodes.at(position)) for position in range(len(nodes))])
+        return Verdicts.from_statuses([ask(cycle, pod, node) for node in nodes.each()])
 
     return FilterStep(plugin.name, filter_each, True, ask, scope_for)
 
@@ -60,7 +60,7 @@ def score_step(plugin: Plugin, weight: int) -> ScoreStep:
     assert ask is not None
 
     def score_each(cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
-        return np.fromiter((ask(cycle, pod, nodes.at(i)) for i in range(len(nodes))), np.int64, len(nodes))
+        return np.array([ask(cycle, pod, node) for node in nodes.each()], np.int64)
 
     return ScoreStep(plugin.name, weight, score_each, normalize, ask, scope_for)
 

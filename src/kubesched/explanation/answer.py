@@ -23,7 +23,6 @@ from kubesched.framework.scores import MAX_NODE_SCORE
 from kubesched.framework.status import Status
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.plugins.pod_topology_spread.constraints import SpreadConstraint
-from kubesched.plugins.registry import capabilities
 
 COMPLETE_SEARCH = 100
 """Percent of nodes looked at: an explanation is about all of them."""
@@ -94,6 +93,7 @@ class Explanation:
     @cached_property
     def _hard_constraints(self) -> tuple[SpreadConstraint, ...]:
         name = self.scheduler.profile.scheduler_name
-        profiles = [] if self.config is None else configuration.resolve_profiles(self.config, capabilities())
-        args = next((p.plugin_args.get(PodTopologySpread.name) for p in profiles if p.scheduler_name == name), None)
+        profiles = () if self.config is None else self.config.profiles
+        entries = [entry for profile in profiles if profile.scheduler_name == name for entry in profile.plugin_config]
+        args = next((entry.args for entry in entries if entry.name == PodTopologySpread.name), None)
         return hard_constraints(self.cluster, self.pod, args)

@@ -20,7 +20,9 @@ from kubesched.engine.enqueue import checked_pre_enqueue
 from kubesched.engine.select import ByName
 from kubesched.explanation.answer import COMPLETE_SEARCH, Explanation
 from kubesched.explanation.emulated import explain_as_of_then, explain_refusal
+from kubesched.extension import assemble, check_no_emulation, plugins_from_classes
 from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.registry import Registry
 from kubesched.model import manifests
 from kubesched.model.collector import collector_paused
 from kubesched.model.core import Pod
@@ -55,17 +57,22 @@ def explain(
     provider: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
     emulate: str | None = None,
+    plugins: Iterable[type] = (),
 ) -> Explanation:
     """Explains the pod `namespace/name` on a cluster given as manifests, under a KubeSchedulerConfiguration.
 
     `policy` (a Policy of old) or `provider` (an algorithm provider) may stand in its place. `emulate` names the version
     whose decision is wanted, with its `feature_gates`; without it, older configurations are translated into today's.
+    `plugins` are plugin classes of your own, which run beside the others unless the configuration mentions them.
     """
+    outside = plugins_from_classes(plugins)
+    check_no_emulation(bool(outside.classes), emulate)
     found = manifests.from_dicts(objects)
     given = GivenConfiguration(config, policy, provider, feature_gates)
     generation = None if emulate is None else generation_of(emulate)
     if generation is None:
-        return explain_pod(found, pod, given.as_of_today().config)
+        assembled = assemble(given.as_of_today().config, given=outside)
+        return explain_pod(found, pod, assembled.config, registry=assembled.registry)
     return explain_emulated(found, pod, given, generation)
 
 
@@ -82,10 +89,15 @@ def explain_emulated(
 
 
 def explain_pod(
-    found: manifests.Manifests, pod: str, config: configuration.KubeSchedulerConfiguration, source: str = ""
+    found: manifests.Manifests,
+    pod: str,
+    config: configuration.KubeSchedulerConfiguration,
+    source: str = "",
+    registry: Registry | None = None,
 ) -> Explanation:
+    """`registry` has the plugins, if it is not the in-tree ones alone."""
     cluster, info = _cluster_and_pod(found, pod)
-    scheduler = _scheduler_for(cluster, info, config, source)
+    scheduler = _scheduler_for(cluster, info, config, source, registry)
     return explain_pending(cluster, scheduler, info, config)
 
 
@@ -135,10 +147,16 @@ def pod_key(pod: str) -> PodKey:
 
 
 def _scheduler_for(
-    cluster: Cluster, info: PodInfo, config: configuration.KubeSchedulerConfiguration, source: str
+    cluster: Cluster,
+    info: PodInfo,
+    config: configuration.KubeSchedulerConfiguration,
+    source: str,
+    registry: Registry | None,
 ) -> Scheduler:
     """The profile the pod asks for; the first one stands in for a scheduler that is not configured here."""
-    schedulers = build_schedulers(cluster, config, ByName(), percentage=COMPLETE_SEARCH, source=source)
+    schedulers = build_schedulers(
+        cluster, config, ByName(), registry=registry, percentage=COMPLETE_SEARCH, source=source
+    )
     return schedulers.get(info.spec.scheduler_name) or next(iter(schedulers.values()))
 
 

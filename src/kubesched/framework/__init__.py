@@ -1,19 +1,21 @@
-"""The contract: all that a plugin author imports.
+"""The contract: all that a plugin author imports; nothing else of kubesched is needed.
 
 Read in this order: `stages` (where a plugin can take part), `status` and `verdicts` (what it answers), `nodes` and
 `pod_info` (what it is asked about), `cycle` (what it may remember), `handle` (what else it may look at),
-`events` (when its rejected pods deserve another try).
+`events` (when its rejected pods deserve another try), `effects` (what it may ask the world outside for).
 """
 
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, PatchPodStatus, RecordEvent
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
-from kubesched.framework.handle import Handle, Objects
+from kubesched.framework.handle import Handle, HeldPod, Objects
 from kubesched.framework.nodes import Column, NodeInfo, NodeTable, PodTable
 from kubesched.framework.pod_info import AffinityTerm, PodInfo, PodShape
 from kubesched.framework.registry import PluginFactory, Registry
 from kubesched.framework.results import NodeStatuses, NominatingMode, PostFilterResult, PreFilterResult
-from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE, default_normalize_score
-from kubesched.framework.status import OK, Code, Status
+from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores, default_normalize_score
+from kubesched.framework.stages import PermitResult, PodChange, QueuedPod, Scope, Steps
+from kubesched.framework.status import OK, SKIP, Code, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
 
 __all__ = [
@@ -21,29 +23,43 @@ __all__ = [
     "MAX_NODE_SCORE",
     "MIN_NODE_SCORE",
     "OK",
+    "SKIP",
     "ActionType",
     "AffinityTerm",
+    "BindPod",
     "ClusterEvent",
     "Code",
     "Column",
     "Cycle",
+    "Done",
     "EventResource",
+    "EvictPod",
+    "Failed",
     "Handle",
+    "HeldPod",
     "Hint",
     "NodeInfo",
     "NodeStatuses",
     "NodeTable",
     "NominatingMode",
     "Objects",
+    "PatchPodStatus",
+    "PermitResult",
     "PluginFactory",
+    "PodChange",
     "PodInfo",
     "PodShape",
     "PodTable",
     "PostFilterResult",
     "PreFilterResult",
+    "QueuedPod",
+    "RecordEvent",
     "RegisteredEvent",
     "Registry",
+    "Scope",
+    "Scores",
     "Status",
+    "Steps",
     "Verdicts",
     "default_normalize_score",
 ]

@@ -116,6 +116,8 @@ UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "Un
 """A pod was unschedulable for so long that it is tried again without a reason."""
 FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "ForceActivate")
 """A plugin wants a pod tried again."""
+PLUGINS_RELOADED = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "PluginsReloaded")
+"""Plugins were replaced by others of the same name, who may see things differently."""
 
 
 class Hint(Enum):

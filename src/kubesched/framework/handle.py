@@ -1,8 +1,9 @@
-"""What a plugin may look at beside the pod and the nodes: other objects of the cluster, and the preemption service."""
+"""What a plugin may look at beside the pod and the nodes, and what it may set going: other objects of the cluster,
+preemption, pods that are held by Permit, pods that shall be tried again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kubesched.framework.cycle import Cycle
@@ -58,6 +59,15 @@ class PreemptionLimits(Protocol):
     def min_candidate_nodes_absolute(self) -> int: ...
 
 
+class HeldPod(Protocol):
+    """A pod that has its node, and that Permit plugins asked to wait."""
+
+    @property
+    def info(self) -> PodInfo: ...
+    @property
+    def node_name(self) -> str: ...
+
+
 class Handle(Protocol):
     @property
     def objects(self) -> Objects: ...
@@ -77,4 +87,20 @@ class Handle(Protocol):
 
     def preempt(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits) -> PostFilterResult:
         """Looks for a node where evicting pods of lower priority makes room."""
+        ...
+
+    def waiting_pods(self) -> Sequence[HeldPod]:
+        """The pods that Permit plugins asked to wait, in the order in which they began to."""
+        ...
+
+    def allow(self, uid: str, plugin_name: str) -> bool:
+        """This plugin no longer asks the pod to wait; once nobody does, the pod is bound. False if it does not wait."""
+        ...
+
+    def reject(self, uid: str, plugin_name: str, message: str) -> bool:
+        """A waiting pod is turned down; it goes back to the queue. False if it does not wait."""
+        ...
+
+    def activate(self, pods: Iterable[PodInfo]) -> None:
+        """Pods that wait for another attempt are tried as soon as possible, whatever is left of their backoff."""
         ...

@@ -7,20 +7,20 @@ which pods its answer would still be the same gives a `Hold`; `pre_enqueue` is a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from kubesched.framework.status import Status
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Hold(Status):
+class Hold(Status, frozen=True, eq=False, kw_only=True):
     """As a status it is equal to any other that says the same."""
 
-    lasts: Callable[[], bool] = field(kw_only=True)
+    lasts: Callable[[], bool]
     """Must not raise. Whether the plugin would hold the pod back now, too."""
+    ends_by_call: bool = False
+    """Whoever gave it says when it may be over (`SchedulingQueue.hold_may_be_over`): it need not be asked before."""
 
     def by(self, plugin: str) -> Hold:
-        return Hold(self.code, self.reasons, plugin, lasts=self.lasts)
+        return Hold(self.code, self.reasons, plugin, lasts=self.lasts, ends_by_call=self.ends_by_call)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Status):
@@ -28,4 +28,4 @@ class Hold(Status):
         return (self.code, self.reasons, self.plugin) == (other.code, other.reasons, other.plugin)
 
     def __hash__(self) -> int:
-        return hash((self.code, self.reasons, self.plugin))
+        return hash(Status(self.code, self.reasons, self.plugin))

@@ -227,6 +227,15 @@ class FollowsPods(Plugin, Protocol):
 
 
 @runtime_checkable
+class MindsSomePods(FollowsPods, Protocol):
+    """One that knows for which pods it has nothing to follow. About the others it is told of every change."""
+
+    def minds_pods(self, cycle: Cycle, pod: PodInfo) -> bool:
+        """Asked once, after `pre_filter` and `pre_score`. False: whatever pods come and go, it has nothing to say."""
+        ...
+
+
+@runtime_checkable
 class FollowsNodes(FollowsPods, Protocol):
     """One that can also tell whether its state minds nodes that come, change and leave. For a pod about which it has
     something to say, in filter or score, it is not asked: state is prepared anew."""

@@ -5,8 +5,9 @@ Next: `verdicts`, the same for a whole table of nodes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 
 class Code(Enum):
@@ -30,8 +31,7 @@ class Code(Enum):
 _REJECTIONS = frozenset({Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """A code, the reasons for it, and the plugin that gave it (filled in by the runtime)."""
 
     code: Code

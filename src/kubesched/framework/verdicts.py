@@ -35,7 +35,7 @@ class Verdicts:
         """Rejects the nodes of the mask for one reason; `ACCEPT_ALL` when it is empty."""
         if not np.count_nonzero(mask):
             return ACCEPT_ALL
-        return cls((reason,), mask[np.newaxis, :], _marked(mask, unresolvable))
+        return cls((reason,), np.asarray(mask)[np.newaxis, :], _marked(mask, unresolvable))
 
     @classmethod
     def combine(cls, findings: Iterable[tuple[str, BoolArray, bool | BoolArray]]) -> Verdicts:
@@ -45,7 +45,7 @@ class Verdicts:
             return ACCEPT_ALL
         if len(found) == 1:
             reason, mask, flags = found[0]
-            return cls((reason,), mask[np.newaxis, :], _marked(mask, flags))
+            return cls((reason,), np.asarray(mask)[np.newaxis, :], _marked(mask, flags))
         bits = np.array([mask for _, mask, _ in found])
         unresolvable = np.zeros(bits.shape[1], dtype=np.bool_)
         for _, mask, flags in found:
@@ -56,21 +56,25 @@ class Verdicts:
     @classmethod
     def from_statuses(cls, statuses: list[Status]) -> Verdicts:
         """From one status per node: how a plugin that answers node by node joins the others."""
-        if all(status.is_success for status in statuses):
+        found = [(position, status) for position, status in enumerate(statuses) if status is not OK]
+        if not found:
             return ACCEPT_ALL
         reasons: dict[str, int] = {}
         hits: list[tuple[int, int]] = []
         unresolvable = np.zeros(len(statuses), dtype=np.bool_)
         errors: dict[int, str] = {}
-        for position, status in enumerate(statuses):
+        for position, status in found:
             if status.code is Code.ERROR:
                 errors[position] = status.message
             elif not status.is_success:
-                unresolvable[position] = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+                if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                    unresolvable[position] = True
                 hits.extend((reasons.setdefault(reason, len(reasons)), position) for reason in status.reasons or ("",))
+        if not reasons and not errors:
+            return ACCEPT_ALL
         bits = np.zeros((len(reasons), len(statuses)), dtype=np.bool_)
-        for reason, position in hits:
-            bits[reason, position] = True
+        if hits:
+            bits[tuple(zip(*hits, strict=True))] = True
         return cls(tuple(reasons), bits, unresolvable, errors)
 
     @property

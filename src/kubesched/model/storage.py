@@ -32,6 +32,8 @@ class ObjectReference(KubeStruct, frozen=True):
     uid: str = ""
     api_version: str = ""
     resource_version: str = ""
+    field_path: str = ""
+    """Which part of the object is meant: `spec.containers{web}`."""
 
 
 class VolumeNodeAffinity(KubeStruct, frozen=True):

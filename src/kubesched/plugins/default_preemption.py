@@ -34,7 +34,8 @@ class DefaultPreemption:
         is_preempting, uid = self._handle.is_preempting, pod.uid
         if not is_preempting(uid):
             return OK
-        return Hold(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (_STILL_PREEMPTING,), lasts=partial(is_preempting, uid))
+        lasts = partial(is_preempting, uid)
+        return Hold(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (_STILL_PREEMPTING,), lasts=lasts, ends_by_call=True)
 
     def post_filter(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         result = self._handle.preempt(cycle, pod, statuses, self._args)

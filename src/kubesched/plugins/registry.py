@@ -61,7 +61,8 @@ def capabilities(registry: Mapping[str, object] = REGISTRY) -> dict[str, frozens
 
 
 def _plugin_class(factory: object) -> object:
-    return factory.func if isinstance(factory, partial) else factory
+    """A factory is the class itself, a `partial` of it, or an object that knows it."""
+    return factory.func if isinstance(factory, partial) else getattr(factory, "plugin_class", factory)
 
 
 def with_shared_devices(registry: Registry) -> Registry:

@@ -88,13 +88,17 @@ class HintTable:
         measured: MeasuredHint | None = None,
     ) -> None:
         self._measured = measured
+        self.register(events)
+        self.failures: deque[HintFailure] = deque(maxlen=KEPT_FAILURES)
+        """The last hints that broke, for whoever keeps a log."""
+
+    def register(self, events: Mapping[str, Mapping[str, Sequence[RegisteredEvent]]]) -> None:
+        """These, in the place of all that were registered before."""
         self._events = {
             scheduler: {plugin: _with_node_taints(own) for plugin, own in by_plugin.items()}
             for scheduler, by_plugin in events.items()
         }
         self._matches: dict[ClusterEvent, EventMatch] = {}
-        self.failures: deque[HintFailure] = deque(maxlen=KEPT_FAILURES)
-        """The last hints that broke, for whoever keeps a log."""
 
     def match(self, event: ClusterEvent) -> EventMatch:
         known = self._matches.get(event)

@@ -21,6 +21,7 @@ from math import floor, inf
 
 from kubesched.framework.events import (
     FORCE_ACTIVATE,
+    PLUGINS_RELOADED,
     UNSCHEDULABLE_TIMEOUT,
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_UPDATE,
@@ -95,7 +96,9 @@ class SchedulingQueue:
         before = old or queued.info.pod
         queued.info = info
         queued.uid = info.uid
-        queued.hold = None
+        if queued.hold is not None:
+            queued.hold = None
+            self._pods.unschedulable.call(queued.key)
         if queued.heap is not None:
             self._pods.reorder(queued)
         else:
@@ -171,6 +174,11 @@ class SchedulingQueue:
                 self._pods.unschedulable.remove(key)
                 self._pods.requeue(queued, Requeue.AFTER_BACKOFF, FORCE_ACTIVATE.label, now_s)
 
+    def hold_may_be_over(self, keys: Iterable[PodKey]) -> None:
+        """Pods that were held back until they are called: the next change asks them."""
+        for key in keys:
+            self._pods.unschedulable.call(key)
+
     # -- facts about everything else -----------------------------------------------------------------------------------
 
     def move_all(
@@ -230,6 +238,19 @@ class SchedulingQueue:
         check_s = (floor(left_from_s / LEFTOVER_CHECK_S) + 1) * LEFTOVER_CHECK_S
         check_s = max(check_s, self._leftovers_checked_at_s + LEFTOVER_CHECK_S)
         return check_s if backoff_s is None else min(check_s, backoff_s)
+
+    # -- other plugins -------------------------------------------------------------------------------------------------
+
+    def take_profiles(self, profiles: Mapping[str, QueueProfile], now_s: float) -> None:
+        """Plugins were replaced: pods are sorted anew, and all that wait for a change deserve another attempt."""
+        self._profiles = profiles
+        self._hints.register({name: profile.events for name, profile in profiles.items()})
+        for queued in (*self._pods.by_key.values(), *self._in_flight):
+            queued.profile = profiles[queued.info.pod.spec.scheduler_name]
+            queued.hold = None
+            if queued.heap is not None:
+                self._pods.reorder(queued)
+        self.move_all(PLUGINS_RELOADED, None, None, now_s)
 
     # -- what a change means -------------------------------------------------------------------------------------------
 

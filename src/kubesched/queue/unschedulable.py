@@ -1,6 +1,7 @@
 """Pods that wait for something to change: rejected ones, and gated ones that were never tried.
 
-They are filed under each plugin that rejected them, so that a change costs what it may move, not what there is.
+They are filed under each plugin that rejected them, so that a change costs what it may move, not what there is. Those
+that are held back until they are called are not filed before.
 """
 
 from __future__ import annotations
@@ -37,13 +38,11 @@ class UnschedulablePods:
         """Files it under the plugins that reject it now. Whether it was not here before."""
         key = queued.key
         is_new = key not in self._pods
-        plugins = queued.rejectors
         if not is_new:
             self._unfile(key)
         self._pods[key] = queued
-        self._filed_under[key] = plugins
-        for plugin in plugins:
-            self._by_plugin.setdefault(plugin, {})[key] = queued
+        if queued.hold is None or not queued.hold.ends_by_call:
+            self._file(queued)
         self.oldest_s = min(self.oldest_s, queued.parked_since_s)
         return is_new
 
@@ -52,6 +51,12 @@ class UnschedulablePods:
             self._unfile(key)
             if not self._pods:
                 self.oldest_s = inf
+
+    def call(self, key: PodKey) -> None:
+        """The pod is held back no more, perhaps: changes concern it again."""
+        queued = self._pods.get(key)
+        if queued is not None and key not in self._filed_under:
+            self._file(queued)
 
     def rejected_by(self, plugins: Sequence[str]) -> list[QueuedPodInfo]:
         """Those that any of the plugins rejected, each once."""
@@ -72,8 +77,13 @@ class UnschedulablePods:
             return []
         return [queued for queued in self._pods.values() if now_s - queued.parked_since_s > limit_s]
 
+    def _file(self, queued: QueuedPodInfo) -> None:
+        plugins = self._filed_under[queued.key] = queued.rejectors
+        for plugin in plugins:
+            self._by_plugin.setdefault(plugin, {})[queued.key] = queued
+
     def _unfile(self, key: PodKey) -> None:
-        for plugin in self._filed_under.pop(key):
+        for plugin in self._filed_under.pop(key, ()):
             group = self._by_plugin[plugin]
             del group[key]
             if not group:

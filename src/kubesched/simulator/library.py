@@ -10,6 +10,8 @@ from typing import Any, overload
 
 from kubesched.config.older.generations import generation_of
 from kubesched.config.older.given import GivenConfiguration
+from kubesched.extension import assemble, check_no_emulation, plugins_from_classes
+from kubesched.framework.registry import Registry
 from kubesched.model import manifests
 from kubesched.simulator import sequence as one_by_one
 from kubesched.simulator.loading import SIMULATED_KINDS, load
@@ -34,6 +36,7 @@ def simulate(
     provider: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
     emulate: str | None = None,
+    plugins: Iterable[type] = (),
 ) -> PlacedSequence: ...
 
 
@@ -53,6 +56,7 @@ def simulate(
     provider: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
     emulate: str | None = None,
+    plugins: Iterable[type] = (),
 ) -> SimulationReport: ...
 
 
@@ -71,6 +75,7 @@ def simulate(
     provider: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
     emulate: str | None = None,
+    plugins: Iterable[type] = (),
 ) -> SimulationReport | PlacedSequence:
     """What becomes of a cluster and its workloads, given as manifests, in virtual time.
 
@@ -81,14 +86,21 @@ def simulate(
 
     With a `sequence` of pods `namespace/name`, only these are placed, one after another, and nothing else happens.
 
-    `policy`, `provider`, `feature_gates` and `emulate` mean what they mean to `kubesched.explain`.
+    `policy`, `provider`, `feature_gates`, `emulate` and `plugins` mean what they mean to `kubesched.explain`.
     """
+    outside = plugins_from_classes(plugins)
+    check_no_emulation(bool(outside.classes), emulate)
     configured = GivenConfiguration(config, policy, provider, feature_gates)
     generation = None if emulate is None else generation_of(emulate)
     emulation = None if generation is None else configured.as_of(generation)
-    loaded = configured.as_of_today().config if emulation is None else emulation.config
+    registry: Registry | None
+    if emulation is None:
+        assembled = assemble(configured.as_of_today().config, given=outside)
+        loaded, registry = assembled.config, assembled.registry
+    else:
+        loaded, registry = emulation.config, None
     if sequence is not None:
-        return one_by_one.simulate(objects, sequence, loaded, tie_break, seed, emulation)
+        return one_by_one.simulate(objects, sequence, loaded, tie_break, seed, emulation, registry)
     given = load(manifests.from_dicts(objects, kinds=SIMULATED_KINDS))
     options = SimulationOptions(
         seed=seed,
@@ -98,4 +110,4 @@ def simulate(
         bind_latency_s=bind_latency_s,
         start_latency_s=start_latency_s,
     )
-    return SimulationReport.of(run_simulation(given, loaded, options, emulation=emulation), options)
+    return SimulationReport.of(run_simulation(given, loaded, options, emulation=emulation, registry=registry), options)

@@ -14,6 +14,7 @@ from kubesched.config.older import Emulation
 from kubesched.engine.build import build_loop
 from kubesched.engine.select import ByName, Seeded, TieBreak
 from kubesched.expansion.names import SeededNames
+from kubesched.framework.registry import Registry
 from kubesched.model.collector import collector_paused
 from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.options import SimulationOptions
@@ -32,12 +33,14 @@ def run_simulation(
     source: str = "",
     progress: Progress | None = None,
     emulation: Emulation | None = None,
+    registry: Registry | None = None,
 ) -> VirtualCluster:
-    """`source` names the configuration in messages. With an `emulation`, an older scheduler decides."""
+    """`source` names the configuration in messages. With an `emulation`, an older scheduler decides. `registry` has the
+    plugins, if it is not the in-tree ones alone."""
     if options.until_s is None and not given.ends_by_itself:
         options = replace(options, until_s=DEFAULT_UNTIL_S)
     tie_break: TieBreak = ByName() if options.tie_break == "name" else Seeded(options.seed)
-    loop = build_loop(without_extenders(config), tie_break, source=source, emulation=emulation)
+    loop = build_loop(without_extenders(config), tie_break, registry=registry, source=source, emulation=emulation)
     cluster = VirtualCluster(loop, SeededNames(options.seed), options)
     plan_scenario(cluster, given.steps)
     with collector_paused():

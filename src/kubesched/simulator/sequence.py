@@ -18,12 +18,13 @@ from kubesched.config.older import Emulation
 from kubesched.engine.build import build_schedulers
 from kubesched.engine.cycle import Decision, Scheduler
 from kubesched.engine.diagnosis import for_event
-from kubesched.engine.enqueue import run_pre_enqueue
+from kubesched.engine.enqueue import checked_pre_enqueue
 from kubesched.engine.preemption import Preemption
 from kubesched.engine.reserve import run_reserve
 from kubesched.engine.select import ByName, Seeded, TieBreak
 from kubesched.explanation.explain import COMPLETE_SEARCH, NotExplainableError, build_cluster, pod_key
 from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.registry import Registry
 from kubesched.model import manifests
 from kubesched.model.meta import PodKey
 from kubesched.model.times import parse_instant, print_instant
@@ -79,6 +80,7 @@ def simulate(
     tie_break: str = "random",
     seed: int = 0,
     emulation: Emulation | None = None,
+    registry: Registry | None = None,
 ) -> PlacedSequence:
     """Schedules the pods `namespace/name` of the sequence, which are among the objects, in this order.
 
@@ -87,7 +89,9 @@ def simulate(
     """
     cluster = build_cluster(manifests.from_dicts(objects))
     chooser: TieBreak = ByName() if tie_break == "name" else Seeded(seed)
-    schedulers = build_schedulers(cluster, config, chooser, percentage=COMPLETE_SEARCH, emulation=emulation)
+    schedulers = build_schedulers(
+        cluster, config, chooser, registry=registry, percentage=COMPLETE_SEARCH, emulation=emulation
+    )
     run = SequenceRun(cluster, schedulers)
     for name in sequence:
         run.place_next(pod_key(name))
@@ -110,7 +114,7 @@ class SequenceRun:
         self.simulation.steps.append(self._step(scheduler, info))
 
     def _step(self, scheduler: Scheduler, info: PodInfo) -> Step:
-        gate = run_pre_enqueue(scheduler.profile, info)
+        gate = checked_pre_enqueue(scheduler.profile, info)
         if not gate.is_success:
             return Step(info.key, message=gate.message)
         decision = scheduler.decide(info, complete=True)

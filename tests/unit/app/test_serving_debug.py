@@ -206,3 +206,13 @@ def test_an_assumed_pod_counts_in_the_copy(world: LiveWorld) -> None:
     cluster.put(manifests.from_dicts([make.pod("after", cpu="2")]).objects[0])
     explanation = explain_captured(capture(cluster), PodKey("default/after"), CONFIG)
     assert explanation.to_dict()["best"] == ["c"]
+
+
+def test_a_pod_that_has_its_node_is_explained_as_if_it_came_now(world: LiveWorld) -> None:
+    cluster = world.loop.cluster
+    cluster.put(manifests.from_dicts([make.pod("next", cpu="2")]).objects[0])
+    cluster.assume(cluster.pending[PodKey("default/next")], "b")
+    key = PodKey("default/next")
+    explanation = explain_captured(capture(cluster).without_place_of(key), key, CONFIG)
+    assert "b" in explanation.to_dict()["best"]
+    assert key in cluster.placed

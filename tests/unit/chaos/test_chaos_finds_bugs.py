@@ -14,7 +14,8 @@ from kubesched.cluster.table import Table
 from kubesched.cluster.view import TableView
 from kubesched.engine.failure import FailureHandler
 from kubesched.engine.intake import Intake
-from kubesched.engine.loop import PodBinding, SchedulingLoop
+from kubesched.engine.loop import SchedulingLoop
+from kubesched.engine.pod_binding import PodBinding
 from kubesched.engine.preemption.execution import PreemptionExecutor
 from kubesched.engine.select import Seeded
 from kubesched.framework.cycle import Cycle

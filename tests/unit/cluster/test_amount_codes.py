@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.cluster import Cluster, table
+from kubesched.cluster import Cluster, amount_codes
 from kubesched.model import manifests
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
@@ -20,7 +20,7 @@ def _put(cluster: Cluster, *items: Manifest) -> None:
 def test_nodes_alike_have_one_code_and_others_another() -> None:
     cluster = Cluster()
     _put(cluster, make.node("a"), make.node("b"), make.node("c", cpu=9))
-    a, b, c = (cluster.table.amounts_code(row) for row in range(3))
+    a, b, c = (cluster.table.amount_codes.code(row) for row in range(3))
     assert a == b != c
 
 
@@ -38,19 +38,19 @@ def test_nodes_alike_have_one_code_and_others_another() -> None:
 def test_a_change_of_amounts_changes_the_code(change: Manifest) -> None:
     cluster = Cluster()
     _put(cluster, make.node("a"), make.node("b"))
-    before = cluster.table.amounts_code(0)
+    before = cluster.table.amount_codes.code(0)
     _put(cluster, change)
-    assert cluster.table.amounts_code(0) != before
+    assert cluster.table.amount_codes.code(0) != before
 
 
 def test_a_pod_that_leaves_restores_the_code() -> None:
     cluster = Cluster()
     _put(cluster, make.node("a"), make.pod("other", on="a", cpu=1))
-    before = cluster.table.amounts_code(0)
+    before = cluster.table.amount_codes.code(0)
     _put(cluster, make.pod("p", on="a", cpu=1))
-    cluster.table.amounts_code(0)
+    cluster.table.amount_codes.code(0)
     cluster.remove(manifests.from_dicts([make.pod("p", on="a", cpu=1)]).objects[0])
-    assert cluster.table.amounts_code(0) == before
+    assert cluster.table.amount_codes.code(0) == before
 
 
 _STEPS = st.lists(
@@ -61,7 +61,7 @@ _STEPS = st.lists(
 
 @pytest.mark.parametrize("most", [1, 65_536], ids=["few are remembered", "all are remembered"])
 def test_one_code_means_the_same_amounts(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "_MOST_AMOUNTS", most)
+    monkeypatch.setattr(amount_codes, "_MOST_KNOWN", most)
 
     @settings(max_examples=50, deadline=None)
     @given(_STEPS)
@@ -78,6 +78,6 @@ def test_one_code_means_the_same_amounts(most: int, monkeypatch: pytest.MonkeyPa
             for row in range(cluster.table.n) if step == "ask" else ():
                 info = cluster.nodes.at(row)
                 amounts = [info.allocatable("cpu"), info.requested("cpu"), info.pod_count, info.nonzero_cpu_milli]
-                assert meant.setdefault(cluster.table.amounts_code(row), amounts) == amounts
+                assert meant.setdefault(cluster.table.amount_codes.code(row), amounts) == amounts
 
     check()

@@ -105,6 +105,6 @@ def test_a_newer_state_of_a_pod_keeps_shape_and_pin() -> None:
         pod for pod in manifests.from_dicts([make.pod("p", spec=_daemon("a"))] * 2).objects if isinstance(pod, Pod)
     )
     known = cluster.shapes.info(first)
-    newer = cluster.shapes.info_like(second, known)
+    newer = cluster.shapes.info_like(second, known, second.pod_key)
     assert newer.shape is known.shape
     assert newer.pin == "a"

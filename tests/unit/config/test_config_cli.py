@@ -6,14 +6,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import yaml
 from click.testing import CliRunner, Result
 
 from kubesched.cli.config import config
-from kubesched.config import Capabilities, default, load, to_manifest
+from kubesched.config import default, load, to_manifest
 
 GOOD = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -30,11 +29,8 @@ UNKNOWN_PLUGIN = GOOD.replace("ImageLocality", "ImageLocation")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capabilities: Capabilities) -> Path:
-    """A folder with files, and a registry that knows the in-tree plugins."""
-    registry = ModuleType("kubesched.plugins.registry")
-    monkeypatch.setattr(registry, "capabilities", lambda: capabilities, raising=False)
-    monkeypatch.setitem(sys.modules, "kubesched.plugins.registry", registry)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with files."""
     monkeypatch.chdir(tmp_path)
     for name, text in (("good.yaml", GOOD), ("bad.yaml", BAD), ("unknown.yaml", UNKNOWN_PLUGIN)):
         (tmp_path / name).write_text(text)

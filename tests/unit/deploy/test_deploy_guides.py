@@ -9,7 +9,7 @@ import pytest
 import yaml
 from deploy_files import BASE, DEPLOY, ROOT, container_of, only, read_one, resources_of
 
-GUIDES = sorted((ROOT / "docs" / "guides").glob("*-kube-scheduler.md"))
+GUIDES = [ROOT / "docs" / "guides" / f"{name}-kube-scheduler.md" for name in ("replace", "run-beside")]
 PAGES = [*GUIDES, ROOT / "docs" / "reference" / "rbac.md", DEPLOY / "README.md"]
 OBJECTS = resources_of(BASE)
 _LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -23,7 +23,9 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_there_is_a_guide_for_each_overlay() -> None:
-    assert [path.stem for path in GUIDES] == ["replace-kube-scheduler", "run-beside-kube-scheduler"]
+    overlays = sorted(path.name for path in (DEPLOY / "overlays").iterdir())
+    assert overlays == ["beside", "replace"]
+    assert all(path.exists() for path in GUIDES)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

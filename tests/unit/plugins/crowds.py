@@ -16,6 +16,7 @@ from kubesched.framework.scores import Scores
 from kubesched.framework.verdicts import ACCEPT_ALL
 from kubesched.model.core import Namespace, Node, Pod
 from kubesched.model.meta import KubeObject
+from kubesched.testing.quiet_handle import QuietHandle
 
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -61,7 +62,7 @@ def namespace(name: str, **labels: str) -> Namespace:
     return msgspec.convert({"metadata": {"name": name, "labels": labels}}, Namespace)
 
 
-class Crowd:
+class Crowd(QuietHandle):
     """A cluster that is its own handle."""
 
     def __init__(self, *objects: KubeObject) -> None:

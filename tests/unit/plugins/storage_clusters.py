@@ -41,6 +41,7 @@ from kubesched.model.volumes import (
     Volume,
     VolumeResourceRequirements,
 )
+from kubesched.testing.quiet_handle import QuietHandle
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -49,7 +50,7 @@ DRIVER = "disk.example.com"
 WAIT = "WaitForFirstConsumer"
 
 
-class StorageCluster:
+class StorageCluster(QuietHandle):
     """A cluster, and the handle that plugins get to it."""
 
     def __init__(self, *objects: KubeObject) -> None:

@@ -19,9 +19,10 @@ from kubesched.framework.stages import extension_points_of
 from kubesched.model.core import Pod
 from kubesched.model.meta import ObjectMeta
 from kubesched.plugins.default_preemption import DefaultPreemption
+from kubesched.testing.quiet_handle import QuietHandle
 
 
-class Answering:
+class Answering(QuietHandle):
     """A handle whose preemption always has this answer, and remembers the limits it was given."""
 
     def __init__(self, result: PostFilterResult) -> None:

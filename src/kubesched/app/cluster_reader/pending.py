@@ -15,6 +15,7 @@ from kubesched.engine.build import build_schedulers
 from kubesched.engine.diagnosis import for_event
 from kubesched.engine.select import ByName
 from kubesched.explanation.explain import COMPLETE_SEARCH, Explanation, build_cluster, explain_pending
+from kubesched.framework.registry import Registry
 from kubesched.model.manifests import Manifests
 
 
@@ -29,14 +30,20 @@ class PodVerdict:
 
 
 def judge_pending(
-    found: Manifests, namespace: str | None, config: KubeSchedulerConfiguration, source: str = ""
+    found: Manifests,
+    namespace: str | None,
+    config: KubeSchedulerConfiguration,
+    source: str = "",
+    registry: Registry | None = None,
 ) -> Iterator[PodVerdict]:
     """The pods of a namespace (or of all) that wait for a node, by name. Those that are being deleted wait for nothing.
 
-    `source` is where the configuration came from.
+    `source` is where the configuration came from, `registry` has the plugins if there are others than the in-tree ones.
     """
     cluster = build_cluster(found)
-    schedulers = build_schedulers(cluster, config, ByName(), percentage=COMPLETE_SEARCH, source=source)
+    schedulers = build_schedulers(
+        cluster, config, ByName(), registry=registry, percentage=COMPLETE_SEARCH, source=source
+    )
     stand_in = next(iter(schedulers.values()))
     for _, info in sorted(cluster.pending.items()):
         metadata = info.pod.metadata

@@ -31,6 +31,13 @@ MISC_FLAGS = (
     Flag("config", STRING, "", "Configuration file (kubescheduler.config.k8s.io/v1, YAML or JSON)."),
     Flag("write-config-to", STRING, "", "Write the configuration with all its defaults to this file, and exit."),
     Flag("master", STRING, "", "Address of the API server, instead of the one in the kubeconfig."),
+    Flag(
+        "plugin",
+        STRINGS,
+        (),
+        "Python file with plugins to run beside the others, unless the configuration mentions them. Repeatable. "
+        "kube-scheduler has no such flag.",
+    ),
     Flag("context", STRING, "", "Context of the kubeconfig to use. kube-scheduler has no such flag."),
 )
 

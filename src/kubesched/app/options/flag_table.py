@@ -1,4 +1,5 @@
-"""All flags of `kubesched run`: those of kube-scheduler v1.36.4, in its groups, those of older ones, and `--context`.
+"""All flags of `kubesched run`: those of kube-scheduler v1.36.4, in its groups, those of older ones, `--plugin` and
+`--context`.
 
 Next: `component_flags` and `serving_flags` for the flags one by one.
 """

@@ -8,10 +8,13 @@ Next: `gates`, `serving`, `metrics`, `effective` for the parts, `settings` for t
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from msgspec.structs import replace as with_fields
 
 from kubesched.app.options import serving
 from kubesched.app.options.command import GivenFlags
@@ -20,13 +23,14 @@ from kubesched.app.options.flag import FlagError, FlagUse
 from kubesched.app.options.flag_table import FLAGS, FLAGS_BY_NAME
 from kubesched.app.options.gates import read_gates
 from kubesched.app.options.metrics import metrics_settings
-from kubesched.app.options.older_scheduler import emulated_generation, policy_config_map, split_gates
+from kubesched.app.options.older_scheduler import BaseScheduler, emulated_generation, policy_config_map, split_gates
 from kubesched.app.options.serving import FlagValue
 from kubesched.app.options.settings import LogSettings, MetricsSettings, RunOptions
 from kubesched.app.options.versions import check_versions
 from kubesched.app.serving.errors import ServingError
 from kubesched.app.serving.settings import ServingSettings
 from kubesched.config.errors import ErrorList
+from kubesched.extension import Assembly, PluginSource, check_no_emulation
 
 _LOG_FORMATS = ("text", "json")
 
@@ -42,10 +46,13 @@ def read_options(given: GivenFlags, policy: bytes | None = None) -> RunOptions:
     older_gates, gates_of_today = split_gates(value("feature-gates"), emulated_generation(given))
     gates, gate_warnings = read_gates(gates_of_today)
     scheduler = effective_scheduler(given, policy, older_gates)
+    plugins, assembled = _assembled(scheduler, given)
     logs = _log_settings(value)
     served, metrics = _checked(value)
     return RunOptions(
-        configuration=scheduler.configuration,
+        configuration=assembled.config,
+        plugins=plugins,
+        registry=assembled.registry,
         emulation=scheduler.emulation,
         policy_config_map=policy_config_map(given) if policy is None else None,
         master=value("master"),
@@ -69,6 +76,19 @@ def read_options(given: GivenFlags, policy: bytes | None = None) -> RunOptions:
             *scheduler.notes,
         ),
     )
+
+
+def _assembled(scheduler: BaseScheduler, given: GivenFlags) -> tuple[PluginSource, Assembly]:
+    """The configuration in which plugins from outside have their place; it names their files by absolute paths, such
+    that it can be written to another file."""
+    config, files = scheduler.configuration, given.get("plugin", ())
+    check_no_emulation(bool(files or config.plugin_paths), scheduler.emulation)
+    plugins = PluginSource(config, given.get("config", ""), files)
+    assembled = plugins.read()
+    if assembled.outside.classes:
+        paths = dict.fromkeys(str(path.absolute()) for path in plugins.paths())
+        assembled = dataclasses.replace(assembled, config=with_fields(assembled.config, plugin_paths=tuple(paths)))
+    return plugins, assembled
 
 
 def _check_refused(given: GivenFlags) -> None:

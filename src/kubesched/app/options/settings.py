@@ -21,6 +21,8 @@ from kubesched.config import (
     LeaderElectionConfiguration,
 )
 from kubesched.config.older import Emulation
+from kubesched.extension import PluginSource
+from kubesched.framework.registry import Registry
 
 _QPS_OF_ANY_CLIENT = 5.0
 _BURST_OF_ANY_CLIENT = 10
@@ -52,6 +54,10 @@ class RunOptions:
 
     configuration: KubeSchedulerConfiguration
     """The effective one: file or defaults, and the flags that override them."""
+    plugins: PluginSource
+    """Where plugins from outside come from."""
+    registry: Registry
+    """All plugins."""
     emulation: Emulation | None
     """The older scheduler that decides in its place, if one was asked for."""
     policy_config_map: PolicyConfigMap | None

@@ -10,8 +10,11 @@ Next: `kubesched.explanation`, which does the explaining.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from kubesched.cluster import Cluster
 from kubesched.config import KubeSchedulerConfiguration
@@ -20,9 +23,12 @@ from kubesched.engine.build import build_schedulers
 from kubesched.engine.select import ByName
 from kubesched.explanation.emulated import explain_as_of_then
 from kubesched.explanation.explain import COMPLETE_SEARCH, Explanation, NotExplainableError, explain_pending
+from kubesched.extension import Assembly
 from kubesched.framework.registry import Registry
 from kubesched.model.core import Node, Pod
 from kubesched.model.meta import KubeObject, PodKey
+
+_AGAIN = "It is on node {node}. Were it to be scheduled again now, with all else as it is:\n\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,13 @@ class ClusterCapture:
     promised: tuple[tuple[PodKey, str], ...]
     """Pods, and the nodes they are nominated to."""
     others: tuple[KubeObject, ...]
+
+    def without_place_of(self, key: PodKey) -> ClusterCapture:
+        """As if this pod had never got its node, and waited."""
+        taken = [pod for pod in self.placed if pod.key == key]
+        waiting = tuple(replace(pod, spec=replace(pod.spec, node_name="")) for pod in taken)
+        placed = tuple(pod for pod in self.placed if pod.key != key)
+        return ClusterCapture(self.nodes, placed, (*self.pending, *waiting), self.promised, self.others)
 
     def rebuilt(self) -> Cluster:
         """A cluster of its own that knows the same."""
@@ -86,25 +99,34 @@ class LiveExplainer:
     def __init__(
         self,
         cluster: Cluster,
-        config: KubeSchedulerConfiguration,
-        registry: Registry | None = None,
+        assembled: Callable[[], Assembly],
         emulation: Emulation | None = None,
+        *,
+        is_for_placed_too: bool = False,
     ) -> None:
+        """`assembled` tells what the scheduler is built from at the moment. `is_for_placed_too`: pods that have a node
+        are explained as if they were to be scheduled again now."""
         self._emulation = emulation
+        self._is_for_placed_too = is_for_placed_too
         self._cluster = cluster
-        self._config = config
-        self._registry = registry
+        self._assembled = assembled
         self._turn = asyncio.Lock()
 
     async def __call__(self, namespace: str, name: str, *, as_text: bool) -> dict[str, Any] | str:
         key = PodKey(f"{namespace}/{name}")
         async with self._turn:
-            check_waits(self._cluster, key)
+            placed = self._cluster.placed.get(key) if self._is_for_placed_too else None
+            if placed is None:
+                check_waits(self._cluster, key)
             known = capture(self._cluster)
-            return await asyncio.to_thread(self._explained, known, key, as_text)
+            if placed is None:
+                return await asyncio.to_thread(self._explained, known, key, self._assembled(), as_text)
+            known = known.without_place_of(key)
+            answer = await asyncio.to_thread(self._explained, known, key, self._assembled(), as_text)
+        return _AGAIN.format(node=placed.spec.node_name) + answer if isinstance(answer, str) else answer
 
-    def _explained(self, known: ClusterCapture, key: PodKey, as_text: bool) -> dict[str, Any] | str:
-        explanation = explain_captured(known, key, self._config, self._registry, self._emulation)
+    def _explained(self, known: ClusterCapture, key: PodKey, now: Assembly, as_text: bool) -> dict[str, Any] | str:
+        explanation = explain_captured(known, key, now.config, now.registry, self._emulation)
         return str(explanation) if as_text else explanation.report()
 
 

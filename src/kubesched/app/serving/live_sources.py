@@ -17,9 +17,10 @@ from kubesched.config import KubeSchedulerConfiguration, to_manifest
 from kubesched.config.older import Emulation
 from kubesched.engine.loop import SchedulingLoop
 from kubesched.engine.metrics.collect import collect
-from kubesched.framework.registry import Registry
+from kubesched.extension import Assembly
 from kubesched.model.core import Pod
 from kubesched.model.meta import KubeObject
+from kubesched.plugins.registry import REGISTRY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +37,14 @@ class Surroundings:
     leads: Callable[[], Mapping[str, bool]] = dict
     is_leader: Callable[[], bool] = lambda: True
     shown: MetricChoice = everything
-    registry: Registry | None = None
+    assembled: Callable[[], Assembly] | None = None
+    """What the scheduler is built from, if not from the configuration and the in-tree plugins alone."""
     emulation: Emulation | None = None
     """The older scheduler that decides, if one does."""
 
 
 def live_sources(loop: SchedulingLoop, config: KubeSchedulerConfiguration, around: Surroundings) -> Sources:
+    assembled = around.assembled or (lambda: Assembly(config, REGISTRY))
     return Sources(
         checks=around.checks,
         metrics=lambda: collect(loop),
@@ -50,9 +53,9 @@ def live_sources(loop: SchedulingLoop, config: KubeSchedulerConfiguration, aroun
         leads=around.leads,
         is_leader=around.is_leader,
         pods=lambda: (item for item in around.informed() if isinstance(item, Pod)),
-        configuration=lambda: to_manifest(config),
+        configuration=lambda: to_manifest(assembled().config),
         flags=lambda: around.flags,
         queue=lambda: queue_report(loop.queue, around.now_s()),
         cache=lambda compares: cache_report(loop.cluster, around.informed() if compares else None),
-        explain=LiveExplainer(loop.cluster, config, around.registry, around.emulation),
+        explain=LiveExplainer(loop.cluster, assembled, around.emulation),
     )

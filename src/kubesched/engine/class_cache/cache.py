@@ -30,8 +30,12 @@ class ClassCache:
 
     def find_failed(self, pod: PodInfo) -> FailedClass | None:
         """The pod's class as one that fits nowhere, up to date; None if it may fit, or that is not known."""
+        return None if self._cluster.nominations.has(pod) else self.find_alike_failed(pod)
+
+    def find_alike_failed(self, pod: PodInfo) -> FailedClass | None:
+        """The same, for pods alike that have not been promised a node, as this one has perhaps."""
         found = self._failed.get(pod.shape)
-        if found is None or pod.pin or self._cluster.nominations.has(pod):
+        if found is None or pod.pin:
             return None
         if found.catch_up():
             return found
@@ -47,6 +51,11 @@ class ClassCache:
             if len(self._failed) >= _MOST_FAILED:
                 del self._failed[next(iter(self._failed))]
             self._failed[pod.shape] = kept
+
+    def forget(self, pod: PodInfo) -> None:
+        """What is kept of the pod's class cannot be relied on."""
+        self._classes.pop(pod.shape, None)
+        self._failed.pop(pod.shape, None)
 
     def find(self, pod: PodInfo) -> PodClass | None:
         """The pod's class, up to date; None if its answers cannot be kept. What it says does not take into account that

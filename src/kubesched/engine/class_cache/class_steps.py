@@ -46,11 +46,14 @@ class ClassSteps:
     amount_filters: list[FilterStep] = field(default_factory=list)
     row_filters: list[FilterStep] = field(default_factory=list)
     cluster_filters: list[FilterStep] = field(default_factory=list)
+    fresh_filters: list[FilterStep] = field(default_factory=list)
+    """Of plugins that do not say what they look at."""
     node_scores: list[ScoreStep] = field(default_factory=list)
     nodes_scores: list[ScoreStep] = field(default_factory=list)
     amount_scores: list[ScoreStep] = field(default_factory=list)
     row_scores: list[ScoreStep] = field(default_factory=list)
     cluster_scores: list[ScoreStep] = field(default_factory=list)
+    fresh_scores: list[ScoreStep] = field(default_factory=list)
 
 
 def objects_do_not_matter(profile: Profile, cycle: Cycle, pod: PodInfo, changed: Sequence[KubeObject] | None) -> bool:

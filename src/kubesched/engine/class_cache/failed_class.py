@@ -91,10 +91,12 @@ class FailedClass:
     def catch_up(self) -> bool:
         """Takes in what changed; False if a node may let the pod in now, or the class has to be prepared anew."""
         journal, nominations = self.cluster.table.journal, self.cluster.nominations
-        pods, nodes, objects = self.places
-        if nodes != journal.nodes.end or (objects != journal.objects.end and not self._objects_do_not_matter(journal)):
+        places = self.places
+        if places.nodes != journal.nodes.end:
             return False
-        changes = journal.pods.since(pods)
+        if places.objects != journal.objects.end and not self._objects_do_not_matter(journal):
+            return False
+        changes = journal.pods.since(places.pods)
         names = nominations.changed.since(self.nominations_position)
         if changes is None or names is None:
             return False

@@ -37,9 +37,11 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import IntArray, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import PodChange
+from kubesched.framework.stages import FollowsPods, PodChange
 from kubesched.framework.verdicts import BoolArray
 
+_FEW_NODES = 4
+"""Up to this many changed nodes are asked about one by one."""
 _FEW_ROWS = 24
 """Up to this many changed rows are asked about one by one; more are gathered into a table."""
 _MOST_AMOUNTS = 4096
@@ -55,6 +57,8 @@ class PodClass:
     steps: ClassSteps
     """Of the scores, those that need no normalising, but for the ones that look at the whole cluster."""
     level_scores: Sequence[LevelScore]
+    followers: Sequence[FollowsPods]
+    """The plugins that mind pods that come and go."""
     places: Places
     fits_by_node: BoolArray
     fits: BoolArray
@@ -67,6 +71,8 @@ class PodClass:
     """By row: weighted scores that do not depend on other nodes."""
     kept_scores: Sequence[KeptScores]
     row_kept_scores: Sequence[KeptScores]
+    has_fresh: bool = field(init=False)
+    """Whether plugins take part that do not say what they look at: `asked_anew` searches then."""
     nodes: TableView = field(init=False)
     order: RowArray = field(init=False)
     """(n,) the rows in the order in which a search goes through them."""
@@ -79,6 +85,7 @@ class PodClass:
     """By the code of a row's amounts: what is answered from these alone."""
 
     def __post_init__(self) -> None:
+        self.has_fresh = bool(self.steps.fresh_filters or self.steps.fresh_scores)
         self.nodes = self.cluster.nodes
         self.order = self.cluster.rows_in_order
         self._stale = np.zeros_like(self.fits)
@@ -88,20 +95,20 @@ class PodClass:
     def catch_up(self) -> bool:
         """Takes in what changed; False if the class has to be prepared anew."""
         journal = self.cluster.table.journal
-        pods, nodes, objects = self.places
-        if objects != journal.objects.end and not self._objects_do_not_matter(journal):
+        places = self.places
+        if places.objects != journal.objects.end and not self._objects_do_not_matter(journal):
             return False
-        if nodes != journal.nodes.end:
+        if places.nodes != journal.nodes.end:
             return self._follow_nodes(journal)
-        if pods == journal.pods.end:
+        if places.pods == journal.pods.end:
             return True
-        changes = journal.pods.since(pods)
+        changes = journal.pods.since(places.pods)
         if changes is None or not self._follow(changes):
             return False
         if len(changes) == 1:
-            self._refresh_row(changes[0][0])
+            self._refresh_few((changes[0][0],))
         else:
-            self._mark(journal.pods.rows_since(pods))
+            self._mark(journal.pods.rows_since(places.pods))
         return True
 
     def _objects_do_not_matter(self, journal: Journal) -> bool:
@@ -109,7 +116,7 @@ class PodClass:
 
     def _follow(self, changes: Sequence[PodChange]) -> bool:
         """The last things to be told: False if somebody cannot follow, else all that happened is taken in."""
-        for follower in self.profile.followers.values():
+        for follower in self.followers:
             if not follower.pods_changed(self.cycle, self.pod, changes):
                 return False
         self.places = self.cluster.table.journal.places
@@ -146,6 +153,8 @@ class PodClass:
         self._mark(asked)
         if not rows:
             return True
+        if len(rows) <= _FEW_NODES:
+            return all(self._ask_node(row) for row in rows)
         part = self.nodes.gathered(asked)
         self.fits_by_node[asked] = self._passing(self.steps.node_filters, part, np.ones(len(asked), dtype=np.bool_))
         score = np.zeros(len(asked), dtype=np.int64) if self.score_by_nodes is None else self.score_by_nodes[asked]
@@ -159,6 +168,31 @@ class PodClass:
         for kept in self.kept_scores:
             kept.raw[asked] = kept.step.score(self.cycle, self.pod, part)
         return True
+
+    def _ask_node(self, row: int) -> bool:
+        """The same for one node, by way of the forms for one, which cost less."""
+        self.fits_by_node[row] = all(self._passes(step, row) for step in self.steps.node_filters)
+        score = 0 if self.score_by_nodes is None else self.score_by_nodes.item(row)
+        for level in self.level_scores:
+            if self._scored(level.step, row) != level.raw:
+                return False
+            score += level.weighted
+        for step in self.steps.node_scores:
+            score += self._scored(step, row) * step.weight
+        self.score_by_node[row] = score
+        for kept in self.kept_scores:
+            kept.raw[row] = self._scored(kept.step, row)
+        return True
+
+    def _passes(self, step: FilterStep, row: int) -> bool:
+        if step.filter_node is not None:
+            return step.filter_node(self.cycle, self.pod, self.nodes.at(row)).is_success
+        return _all(self._passing((step,), self.nodes.gathered(np.array([row])), np.ones(1, dtype=np.bool_)))
+
+    def _scored(self, step: ScoreStep, row: int) -> int:
+        if step.score_node is not None:
+            return step.score_node(self.cycle, self.pod, self.nodes.at(row))
+        return step.score(self.cycle, self.pod, self.nodes.gathered(np.array([row]))).item(0)
 
     def _score_all_nodes(self) -> None:
         """The scores that depend on all nodes: what they add changes everywhere."""
@@ -191,29 +225,29 @@ class PodClass:
         self._n_stale -= n
         self._stale[stale] = False
         if n <= _FEW_ROWS:
-            for row in stale.tolist():
-                self._refresh_row(row)
+            self._refresh_few(stale.tolist())
         else:
             self._refresh_rows(stale)
 
-    def _refresh_row(self, row: int) -> None:
-        if not self.fits_by_node.item(row):
-            self.fits[row] = False
-            return
-        code = self.cluster.table.amounts_code(row)
-        known = self._by_amounts.get(code)
-        if known is None:
-            known = self._by_amounts[code] = self._judge_amounts(row)
-        fits, score = known
-        if fits and self.steps.row_filters:
-            fits = self._row_passes(row)
-        self.fits[row] = fits
-        if not fits:
-            return
-        score += self.score_by_node.item(row)
-        if self.steps.row_scores or self.row_kept_scores:
-            score += self._score_row(row)
-        self.score[row] = score
+    def _refresh_few(self, rows: Sequence[int]) -> None:
+        fits, by_amounts, steps, codes = self.fits, self._by_amounts, self.steps, self.cluster.table.amount_codes
+        for row in rows:
+            if not self.fits_by_node.item(row):
+                fits[row] = False
+                continue
+            code = codes.code(row)
+            known = by_amounts.get(code)
+            if known is None:
+                known = by_amounts[code] = self._judge_amounts(row)
+            does_fit, score = known
+            if does_fit and steps.row_filters:
+                does_fit = self._row_passes(row)
+            fits[row] = does_fit
+            if does_fit:
+                score += self.score_by_node.item(row)
+                if steps.row_scores or self.row_kept_scores:
+                    score += self._score_row(row)
+                self.score[row] = score
 
     def _judge_amounts(self, row: int) -> tuple[bool, int]:
         """Whether a node with the amounts of this row lets the pod in, and what it scores for them."""
@@ -265,14 +299,14 @@ class PodClass:
     @property
     def looks_at_cluster(self) -> bool:
         """Whether it takes more than a node's row to tell if the pod fits there."""
-        return bool(self.steps.cluster_filters)
+        return bool(self.steps.cluster_filters or self.steps.fresh_filters)
 
     def lets_in(self, row: int) -> bool:
         """Whether node and row let the pod in."""
         if self._n_stale and self._stale.item(row):
             self._stale[row] = False
             self._n_stale -= 1
-            self._refresh_row(row)
+            self._refresh_few((row,))
         return bool(self.fits.item(row))
 
     def search(self, start: int, enough: int, closed: Sequence[int] = ()) -> tuple[RowArray, int]:

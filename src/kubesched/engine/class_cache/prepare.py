@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from kubesched.engine.score import run_pre_score
 from kubesched.engine.steps import ScoreStep
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import Scope
+from kubesched.framework.stages import FollowsPods, MindsSomePods, Scope
 from kubesched.framework.verdicts import BoolArray
 
 Number = TypeVar("Number", bound=np.generic)
@@ -28,6 +28,8 @@ _BY_ROW = (Scope.AMOUNTS, Scope.ROW)
 
 def prepare_class(cluster: Cluster, profile: Profile, pod: PodInfo) -> PodClass | None:
     """None if the pod is one whose answers cannot be kept, or fits nowhere now."""
+    if not _can_be_asked_alone(profile, pod):
+        return None
     nodes = cluster.nodes
     cycle = Cycle()
     prefilter = run_pre_filter(profile, cycle, pod, nodes)
@@ -75,6 +77,7 @@ def _assemble(
         cycle=cycle,
         steps=steps,
         level_scores=level,
+        followers=[plugin for plugin in profile.followers.values() if _minds_pods(plugin, cycle, pod)],
         places=cluster.table.journal.places,
         fits_by_node=_column(fits_by_node, capacity),
         fits=_column(fits, capacity),
@@ -86,9 +89,22 @@ def _assemble(
     )
 
 
+def _can_be_asked_alone(profile: Profile, pod: PodInfo) -> bool:
+    """Whether those that do not say what they look at prepare nothing, so that they can be asked about the next pod
+    without that."""
+    preparing = {plugin.name for plugin in profile.pre_filter} | {plugin.name for plugin in profile.pre_score}
+    return all(step.name not in preparing or step.scope_for(pod) is not None for step in profile.filter) and all(
+        step.name not in preparing or step.scope_for(pod) is not None for step in profile.score
+    )
+
+
+def _minds_pods(plugin: FollowsPods, cycle: Cycle, pod: PodInfo) -> bool:
+    return not isinstance(plugin, MindsSomePods) or plugin.minds_pods(cycle, pod)
+
+
 def _sort_filters(profile: Profile, cycle: Cycle, pod: PodInfo, steps: ClassSteps) -> bool:
-    """False if one of the plugins has to be asked anew for every pod: also one that has nothing to say about this one,
-    because of the pods there are now perhaps."""
+    """False if it is not known when the answer of one of the plugins goes stale: also of one that has nothing to say
+    about this pod, because of the pods there are now perhaps."""
     kinds = {
         Scope.NODE: steps.node_filters,
         Scope.AMOUNTS: steps.amount_filters,
@@ -97,6 +113,9 @@ def _sort_filters(profile: Profile, cycle: Cycle, pod: PodInfo, steps: ClassStep
     }
     for step in profile.filter:
         scope = step.scope_for(pod)
+        if scope is None:
+            steps.fresh_filters.append(step)
+            continue
         if not _can_be_kept(scope, step.name, profile) or scope not in kinds:
             return False
         if step.name in cycle.skip_filter:
@@ -117,6 +136,9 @@ def _sort_scores(profile: Profile, cycle: Cycle, pod: PodInfo, steps: ClassSteps
     }
     for step in profile.score:
         scope = step.scope_for(pod)
+        if scope is None:
+            steps.fresh_scores.append(step)
+            continue
         if not _can_be_kept(scope, step.name, profile):
             return False
         if step.name in cycle.skip_score:
@@ -129,9 +151,9 @@ def _sort_scores(profile: Profile, cycle: Cycle, pod: PodInfo, steps: ClassSteps
     return True
 
 
-def _can_be_kept(scope: Scope | None, plugin: str, profile: Profile) -> TypeGuard[Scope]:
+def _can_be_kept(scope: Scope, plugin: str, profile: Profile) -> bool:
     """Whether it is known when the plugin's answer goes stale."""
-    return scope is not None and (scope is not Scope.CLUSTER or plugin in profile.followers)
+    return scope is not Scope.CLUSTER or plugin in profile.followers
 
 
 def _column(values: NDArray[Number], capacity: int) -> NDArray[Number]:

@@ -80,6 +80,10 @@ class LoopMetrics:
             self._timed_profiles[name] = timed_profile(profile, self.watch)
         return self._timed_profiles[name]
 
+    def profiles_changed(self) -> None:
+        """What is to be measured is another now."""
+        self._timed_profiles.clear()
+
     def decided(self, profile: Profile, decision: Decision, started_s: float) -> None:
         self.evaluations.count(profile.scheduler_name, decision)
         post_filter = decision.post_filter

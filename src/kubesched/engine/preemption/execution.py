@@ -1,9 +1,9 @@
 """Preemption, carried out: victims are evicted while the preemptor waits outside the queue.
 
 All victims but the last are evicted at once, the last one when these are done. Until then, and until all of them are
-seen to leave, the preemptor is *preempting* and not let into the queue again, so that it does not preempt twice; if an
-eviction fails, it is let in at once. A victim that waits for a permit, or for its volumes, is turned down there instead
-of deleted.
+seen to leave, the preemptor is *preempting* and not let into the queue again, so that it does not preempt twice; it is
+called when that is over. If an eviction fails, it is let in at once. A victim that waits for a permit, or for its
+volumes, is turned down there instead of deleted.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ RejectWaiting = Callable[[PodInfo, str], bool]
 
 Activate = Callable[[Iterable[PodKey], float], None]
 
+Call = Callable[[Iterable[PodKey]], None]
+
 _PLUGIN = "DefaultPreemption"
 
 
@@ -37,6 +39,7 @@ class PreemptionExecutor:
         reject_waiting: RejectWaiting,
         activate: Activate,
         reconsider: Activate,
+        call: Call,
         metrics: LoopMetrics,
     ) -> None:
         self._cluster = cluster
@@ -45,12 +48,15 @@ class PreemptionExecutor:
         self._reject_waiting = reject_waiting
         self._activate = activate
         self._reconsider = reconsider
+        self._call = call
         self._metrics = metrics
         self._started_s: dict[str, float] = {}
         self._under_way: dict[str, int] = {}
         self._last_victim: dict[str, PodKey] = {}
         self._leaving: dict[str, list[PodInfo]] = {}
         """Victims that were evicted, and that the informer may not have shown as leaving yet."""
+        self._awaited_by: dict[PodKey, list[PodInfo]] = {}
+        """By victim, the preemptors that it makes room for."""
 
     def is_preempting(self, uid: str) -> bool:
         """Whether victims still have to be asked to go, or are not yet seen to. The last one has gone before its
@@ -74,8 +80,24 @@ class PreemptionExecutor:
         victims = [victim for victim in preemption.victims if not victim.pod.is_terminating]
         victims = [victim for victim in victims if not self._turned_down(preemptor, victim, preemption.node_name)]
         if victims:
+            for victim in victims:
+                self._awaited_by.setdefault(victim.key, []).append(preemptor)
             self._started_s[preemptor.uid] = self._metrics.preemption_started(len(preemption.victims))
             self._evict(preemptor, victims[:-1], victims[-1], preemption.node_name)
+
+    def pod_leaves(self, key: PodKey) -> None:
+        """A pod, perhaps a victim, is gone, not where it was, or about to go."""
+        waiting = self._awaited_by.get(key)
+        if waiting is None:
+            return
+        for preemptor in waiting:
+            self._call_if_free(preemptor)
+        if key not in self._placed and key not in self._cluster.pending:
+            del self._awaited_by[key]
+
+    def _call_if_free(self, preemptor: PodInfo) -> None:
+        if not self.is_preempting(preemptor.uid):
+            self._call([preemptor.key])
 
     def forget(self, uid: str) -> None:
         """The preemptor is gone."""
@@ -102,11 +124,13 @@ class PreemptionExecutor:
             if not failed and preemptor.uid in self._under_way:
                 self._leaving[preemptor.uid] = [*first, last]
             self._finish(preemptor, failed=failed, now_s=now_s)
+            self._call_if_free(preemptor)
             if not any(victim.uid == self._uid_on_node(victim.key) for victim in (*first, last)):
                 self._reconsider([preemptor.key], now_s)  # no victim's leaving is still to come that would call it
 
         def send_last() -> None:
             self._last_victim[preemptor.uid] = last.key
+            self._call_if_free(preemptor)
             self._send(preemptor, last, node_name, last_answered)
 
         for victim in first:

@@ -132,8 +132,12 @@ class PodTopologySpread:
             () if scoring is None else scoring.constraints
         )
 
+    def minds_pods(self, cycle: Cycle, _pod: PodInfo) -> bool:
+        """A pod without constraints has none whatever pods there are."""
+        return cycle.find(SpreadFilterState) is not None or cycle.find(SpreadScoreState) is not None
+
     def pods_changed(self, cycle: Cycle, _pod: PodInfo, changes: Sequence[PodChange]) -> bool:
-        """Unlike `add_pod`, counts as PreFilter does. A pod without constraints has none whatever pods there are."""
+        """Unlike `add_pod`, counts as PreFilter does."""
         cycle.drop(RowCounts)
         filtering, scoring = cycle.find(SpreadFilterState), cycle.find(SpreadScoreState)
         if filtering is not None or scoring is not None:

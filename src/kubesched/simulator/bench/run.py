@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kubesched.config import ConfigError, KubeSchedulerConfiguration, default, load
+from kubesched.config import ConfigError, default, load
 from kubesched.engine.build import build_loop
 from kubesched.engine.select import Seeded
+from kubesched.extension import Assembly, assemble
 from kubesched.model.core import Namespace, Pod
 from kubesched.model.meta import KubeObject, ObjectMeta, PodKey
 from kubesched.simulator.bench.driver import Driver, Progress
@@ -32,6 +33,8 @@ class BenchSettings:
 
     seed: int = 0
     keeps_classes: bool = True
+    plugin_files: tuple[str, ...] = ()
+    """Python files with plugins to run beside the others."""
 
 
 class NotPlacedError(Exception):
@@ -43,9 +46,11 @@ class BenchRun:
         self.workload = workload
         self.factory = ObjectFactory()
         self.measurement = Measurement()
+        assembled = _assembled(workload, settings.plugin_files)
         loop = build_loop(
-            _configuration(workload),
+            assembled.config,
             Seeded(settings.seed),
+            registry=assembled.registry,
             keeps_classes=settings.keeps_classes,
             source=workload.scheduler_config_path,
         )
@@ -124,12 +129,12 @@ class BenchRun:
         return f"{len(keys)} of {n_awaited} pods were not placed; {first}: {reason}"
 
 
-def _configuration(workload: BenchWorkload) -> KubeSchedulerConfiguration:
+def _assembled(workload: BenchWorkload, plugin_files: tuple[str, ...]) -> Assembly:
     if not workload.scheduler_config_path:
-        return default()
+        return assemble(default(), files=plugin_files)
     path = workload.path(workload.scheduler_config_path)
     try:
-        return load(path.read_bytes(), str(path))
+        return assemble(load(path.read_bytes(), str(path)), str(path), files=plugin_files)
     except OSError as problem:
         raise WorkloadError(str(path), "", problem.strerror or str(problem)) from None
     except ConfigError as problem:

@@ -1,0 +1,86 @@
+"""`kubesched extender`: serves Python plugins to a stock kube-scheduler, as an HTTP extender.
+
+Prints the KubeSchedulerConfiguration for kube-scheduler on standard output, everything else on standard error. Ends
+with 0 when it is told to stop, and with 2 when options, files or plugins are wrong.
+
+Next: `kubesched.extender_server`; `extender_serving` for how its parts are put together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from kubesched.cli.live import server_options
+from kubesched.cli.output import ERROR_EXIT, say_error
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("extender")
+@click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration that enables plugins.")
+@click.option(
+    "--plugin", "plugin_files", multiple=True, metavar="FILE", help="Python file with plugins to serve. Repeatable."
+)
+@server_options
+@click.option(
+    "--no-cluster", is_flag=True, help="Follow no cluster: plugins see the nodes that a request carries, and no pods."
+)
+@click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8888, show_default=True, help="0 takes a free port.")
+@click.option("--tls-cert-file", type=_FILE, help="Serve HTTPS with this certificate (PEM).")
+@click.option("--tls-private-key-file", type=_FILE, help="The certificate's key.")
+@click.option("--client-ca-file", type=_FILE, help="Only answer callers with a certificate of these authorities.")
+@click.option(
+    "--url-prefix", metavar="URL", help="Where kube-scheduler finds this server, if not at the address above."
+)
+@click.option("--bind", "binds", is_flag=True, help="Let kube-scheduler bind pods through this server in any case.")
+@click.option("--print-config", is_flag=True, help="Print the configuration for kube-scheduler, and end.")
+def extender(
+    config_file: str | None,
+    plugin_files: tuple[str, ...],
+    kubeconfig: str | None,
+    context: str | None,
+    no_cluster: bool,
+    bind_address: str,
+    port: int,
+    tls_cert_file: Path | None,
+    tls_private_key_file: Path | None,
+    client_ca_file: Path | None,
+    url_prefix: str | None,
+    binds: bool,
+    print_config: bool,
+) -> None:
+    """Serve Python plugins to a stock kube-scheduler, as an HTTP extender.
+
+    \b
+    kubesched extender --plugin my_plugin.py > kube-scheduler.yaml
+    kube-scheduler --config kube-scheduler.yaml ...
+
+    The plugins of --plugin and those that --config enables are asked; in-tree ones are not, as kube-scheduler has run
+    them by then.
+    """
+    if (tls_cert_file is None) != (tls_private_key_file is None):
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file belong together")
+    if client_ca_file is not None and tls_cert_file is None:
+        raise click.UsageError("--client-ca-file needs --tls-cert-file")
+    if no_cluster and (kubeconfig or context or binds):
+        raise click.UsageError("--no-cluster does not go with --kubeconfig, --context or --bind")
+    from kubesched.cli.extender_serving import ServingChoice, serve
+    from kubesched.cli.files import InputError
+    from kubesched.config import ConfigError
+    from kubesched.extender_server.outside_profiles import NoPluginsError
+    from kubesched.extender_server.server import ListenError, ListenSettings
+
+    listen = ListenSettings(bind_address, port, tls_cert_file, tls_private_key_file, client_ca_file)
+    choice = ServingChoice(
+        listen, config_file, plugin_files, kubeconfig, context, not no_cluster, url_prefix, binds, print_config
+    )
+    try:
+        asyncio.run(serve(choice))
+    except (InputError, ConfigError, NoPluginsError, ListenError) as mistake:
+        say_error(str(mistake))
+        sys.exit(ERROR_EXIT)

@@ -1,0 +1,155 @@
+"""What a stage may be answered with: every answer of an outside plugin is held against this before the engine sees it.
+
+Lists are taken for arrays where arrays are wanted; anything else of the wrong kind is a `PluginFault`. The engine can
+so trust all answers alike, and checks none on the path of the in-tree plugins.
+
+Next: `checked_plugin`, which puts these checks in front of a plugin's methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from kubesched.framework.effects import BindPod, EvictPod, PatchPodStatus, RecordEvent
+from kubesched.framework.plugin_fault import InvalidScore, PluginFault
+from kubesched.framework.results import NominatingMode, PostFilterResult, PreFilterResult
+from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
+from kubesched.framework.stages import PermitResult
+from kubesched.framework.status import OK, Code, Status
+from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
+
+EFFECTS = (BindPod, PatchPodStatus, EvictPod, RecordEvent)
+"""What a plugin may ask the world outside for."""
+
+_LONGEST_SHOWN = 60
+_ALWAYS = frozenset({Code.SUCCESS, Code.ERROR, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
+_MORE_CODES = {
+    "pre_filter": Code.SKIP,
+    "pre_score": Code.SKIP,
+    "permit": Code.WAIT,
+    "pre_bind_pre_flight": Code.SKIP,
+    "bind": Code.SKIP,
+}
+
+
+def status_check(method: str) -> Callable[[Any], Status]:
+    """For a method that answers with a status."""
+    allowed = _ALWAYS | {_MORE_CODES[method]} if method in _MORE_CODES else _ALWAYS
+
+    def check(answer: object) -> Status:
+        if answer is OK:
+            return OK
+        if not isinstance(answer, Status):
+            raise wrong(method, answer, "a Status")
+        if answer.code not in allowed:
+            raise PluginFault(f"{method} returned a status of code {shown(answer.code)}, which means nothing here")
+        if not isinstance(answer.reasons, tuple) or not all(isinstance(reason, str) for reason in answer.reasons):
+            raise PluginFault(f"{method} returned a status whose reasons are not texts: {shown(answer.reasons)}")
+        return answer
+
+    return check
+
+
+_pre_filter_status = status_check("pre_filter")
+_post_filter_status = status_check("post_filter")
+_permit_status = status_check("permit")
+
+
+def pre_filter_result(answer: Any) -> PreFilterResult:
+    if not isinstance(answer, PreFilterResult):
+        raise wrong("pre_filter", answer, "a PreFilterResult")
+    _pre_filter_status(answer.status)
+    names: Any = answer.node_names
+    if names is None or isinstance(names, frozenset):
+        return answer
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise PluginFault(f"pre_filter returned node_names that are not names of nodes: {shown(names)}")
+    return replace(answer, node_names=frozenset(names))
+
+
+def post_filter_result(answer: Any) -> PostFilterResult:
+    if not isinstance(answer, PostFilterResult):
+        raise wrong("post_filter", answer, "a PostFilterResult")
+    _post_filter_status(answer.status)
+    if not isinstance(answer.mode, NominatingMode) or not isinstance(answer.node_name, str):
+        raise PluginFault(f"post_filter returned {shown(answer)}: mode must be a NominatingMode and node_name a text")
+    return answer
+
+
+def permit_result(answer: Any) -> PermitResult:
+    if not isinstance(answer, PermitResult):
+        raise wrong("permit", answer, "a PermitResult")
+    _permit_status(answer.status)
+    if not isinstance(answer.timeout_s, int | float) or not isfinite(answer.timeout_s):
+        raise PluginFault(f"permit returned timeout_s {shown(answer.timeout_s)}, it must be a number of seconds")
+    return answer
+
+
+def verdicts_on(answer: object, n_nodes: int) -> Verdicts:
+    """(n_reasons, n_nodes) bits and (n_nodes,) flags, as `Verdicts` wants them."""
+    if answer is ACCEPT_ALL:
+        return ACCEPT_ALL
+    if not isinstance(answer, Verdicts):
+        raise wrong("filter", answer, "Verdicts")
+    if not answer.reasons and not answer.errors:
+        return ACCEPT_ALL
+    bits, flags = np.asarray(answer.bits, np.bool_), np.asarray(answer.unresolvable, np.bool_)
+    if not answer.reasons:
+        bits = np.zeros((0, n_nodes), np.bool_)
+    if bits.shape != (len(answer.reasons), n_nodes) or flags.shape != (n_nodes,):
+        raise PluginFault(
+            f"filter returned verdicts of shape {bits.shape} and {flags.shape} "
+            f"on {n_nodes} nodes for {len(answer.reasons)} reasons"
+        )
+    if not all(isinstance(reason, str) for reason in answer.reasons):
+        raise PluginFault(f"filter returned reasons that are not texts: {shown(answer.reasons)}")
+    if not all(isinstance(position, int) and 0 <= position < n_nodes for position in answer.errors):
+        raise PluginFault(f"filter returned errors of nodes that do not exist: {shown(list(answer.errors))}")
+    return replace(answer, reasons=tuple(answer.reasons), bits=bits, unresolvable=flags)
+
+
+def scores_on(answer: Any, n_nodes: int, method: str, *, is_final: bool) -> Scores:
+    """(n_nodes,) whole numbers; those that are final must be within the range."""
+    if answer is None:
+        raise wrong(method, answer, "an array of scores")
+    scores = np.asarray(answer)
+    if scores.shape != (n_nodes,):
+        raise PluginFault(f"{method} returned scores of shape {scores.shape} for {n_nodes} nodes")
+    if scores.dtype.kind not in "iu" and n_nodes:
+        raise PluginFault(f"{method} returned scores of type {scores.dtype}, they must be whole numbers")
+    whole: Scores = scores.astype(np.int64, copy=False)
+    if is_final and n_nodes and (whole.min() < MIN_NODE_SCORE or whole.max() > MAX_NODE_SCORE):
+        outside = (whole < MIN_NODE_SCORE) | (whole > MAX_NODE_SCORE)
+        raise InvalidScore(int(whole[outside][0]))
+    return whole
+
+
+def score_of_node(answer: object, *, is_final: bool) -> int:
+    if type(answer) is not int:
+        if not isinstance(answer, int | np.integer) or isinstance(answer, bool):
+            raise wrong("score_node", answer, "an int")
+        answer = int(answer)
+    if is_final and not MIN_NODE_SCORE <= answer <= MAX_NODE_SCORE:
+        raise InvalidScore(answer)
+    return answer
+
+
+def sort_key(answer: Any) -> tuple[float, ...]:
+    key = tuple(answer) if isinstance(answer, list | tuple) else ()
+    if not key or not all(isinstance(part, int | float) and part == part for part in key):
+        raise wrong("sort_key", answer, "a tuple of numbers")
+    return key
+
+
+def wrong(method: str, answer: object, wanted: str) -> PluginFault:
+    return PluginFault(f"{method} returned {shown(answer)}, it must return {wanted}")
+
+
+def shown(answer: object) -> str:
+    text = " ".join(repr(answer).split())
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."

@@ -1,0 +1,197 @@
+"""Asks a plugin, stage by stage, and insists on answers of the right kind.
+
+A stage that raises, or answers with something that is no answer, is a `BrokenPluginError` that names stage and node.
+Next: `trial`, which puts the stages together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeGuard, TypeVar, cast
+
+import numpy as np
+
+from kubesched.framework import ACCEPT_ALL, OK, Cycle, NodeInfo, NodeTable, PodInfo, PreFilterResult, Status, Verdicts
+from kubesched.framework.plugin_fault import InvalidScore, PluginFault
+from kubesched.framework.scores import Scores
+from kubesched.framework.stages import (
+    Filter,
+    FilterNode,
+    NormalizeScore,
+    PermitResult,
+    Plugin,
+    PreFilter,
+    PreFilterExtensions,
+    PreScore,
+    Score,
+    ScoreNode,
+)
+
+Answer = TypeVar("Answer")
+
+
+class BrokenPluginError(Exception):
+    """A stage gave no answer. `node` is empty where a whole table was asked about."""
+
+    def __init__(self, stage: str, problem: str, node: str = "") -> None:
+        super().__init__(f"{stage}: {problem}")
+        self.stage = stage
+        self.problem = problem
+        self.node = node
+
+
+class ScoreOutOfBoundsError(BrokenPluginError):
+    """The checks in front of a plugin refused a score."""
+
+    def __init__(self, stage: str, score: int, node: str = "") -> None:
+        super().__init__(stage, f"a score of {score}", node)
+        self.score = score
+
+
+def pre_filter(plugin: Plugin, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    if not hasattr(plugin, "pre_filter"):
+        return PreFilterResult()
+    asked = cast(PreFilter, plugin)
+    result = _asked("pre_filter", lambda: asked.pre_filter(cycle, pod, nodes))
+    _expect("pre_filter", result, PreFilterResult)
+    _expect("pre_filter", result.status, Status)
+    return result
+
+
+def has_filter(plugin: Plugin) -> bool:
+    return filters_tables(plugin) or filters_nodes(plugin)
+
+
+def has_score(plugin: Plugin) -> bool:
+    return scores_tables(plugin) or scores_nodes(plugin)
+
+
+# As `isinstance` with the protocols, which would take most of the time here.
+
+
+def filters_tables(plugin: Plugin) -> TypeGuard[Filter]:
+    return hasattr(plugin, "filter")
+
+
+def filters_nodes(plugin: Plugin) -> TypeGuard[FilterNode]:
+    return hasattr(plugin, "filter_node")
+
+
+def scores_tables(plugin: Plugin) -> TypeGuard[Score]:
+    return hasattr(plugin, "score")
+
+
+def scores_nodes(plugin: Plugin) -> TypeGuard[ScoreNode]:
+    return hasattr(plugin, "score_node")
+
+
+def normalizes(plugin: Plugin) -> TypeGuard[NormalizeScore]:
+    return hasattr(plugin, "normalize_score")
+
+
+def follows_trials(plugin: Plugin) -> TypeGuard[PreFilterExtensions]:
+    return hasattr(plugin, "add_pod") and hasattr(plugin, "remove_pod")
+
+
+def filter_nodes(plugin: Plugin, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> list[Status]:
+    """As the scheduler asks: the whole table at once where the plugin can."""
+    if filters_tables(plugin):
+        return filter_table(plugin, cycle, pod, nodes)
+    return [filter_one(plugin, cycle, pod, nodes.at(position)) for position in range(len(nodes))]
+
+
+def filter_table(plugin: Filter, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> list[Status]:
+    verdicts = _asked("filter", lambda: plugin.filter(cycle, pod, nodes))
+    _expect("filter", verdicts, Verdicts)
+    if verdicts is ACCEPT_ALL:
+        return [OK] * len(nodes)
+    shapes = (np.shape(verdicts.bits), np.shape(verdicts.unresolvable))
+    wanted = ((len(verdicts.reasons), len(nodes)), (len(nodes),))
+    if shapes != wanted:
+        raise BrokenPluginError("filter", f"verdicts of shape {shapes[0]} and {shapes[1]} for {len(nodes)} nodes")
+    return [verdicts.status(position) for position in range(len(nodes))]
+
+
+def filter_one(plugin: Plugin, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    assert filters_nodes(plugin)
+    status = _asked("filter_node", lambda: plugin.filter_node(cycle, pod, node), node.name)
+    _expect("filter_node", status, Status, node.name)
+    return status
+
+
+def pre_score(plugin: Plugin, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+    if not hasattr(plugin, "pre_score"):
+        return OK
+    asked = cast(PreScore, plugin)
+    status = _asked("pre_score", lambda: asked.pre_score(cycle, pod, nodes))
+    _expect("pre_score", status, Status)
+    return status
+
+
+def raw_scores(plugin: Plugin, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    if scores_tables(plugin):
+        return _scores("score", _asked("score", lambda: plugin.score(cycle, pod, nodes)), len(nodes))
+    each = [score_one(plugin, cycle, pod, nodes.at(position)) for position in range(len(nodes))]
+    return np.array(each, dtype=np.int64)
+
+
+def score_one(plugin: Plugin, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    assert scores_nodes(plugin)
+    score: object = _asked("score_node", lambda: plugin.score_node(cycle, pod, node), node.name)
+    if not isinstance(score, int | np.integer) or isinstance(score, bool):
+        raise BrokenPluginError("score_node", f"answered {score!r}, which is no whole number", node.name)
+    return int(score)
+
+
+def normalized(plugin: Plugin, cycle: Cycle, pod: PodInfo, nodes: NodeTable, raw: Scores) -> Scores:
+    if not normalizes(plugin):
+        return raw
+    found = _asked("normalize_score", lambda: plugin.normalize_score(cycle, pod, nodes, raw))
+    return _scores("normalize_score", found, len(nodes))
+
+
+def one_status(stage: str, ask: Callable[[], object]) -> Status:
+    """Of a stage that answers with a status, or with a result that has one."""
+    answer = _asked(stage, ask)
+    if isinstance(answer, PermitResult):
+        answer = answer.status
+    _expect(stage, answer, Status)
+    assert isinstance(answer, Status)
+    return answer
+
+
+def done(stage: str, ask: Callable[[], object], node: str = "") -> None:
+    """A stage that does something and answers nothing."""
+    _asked(stage, ask, node)
+
+
+def _asked(stage: str, ask: Callable[[], Answer], node: str = "") -> Answer:
+    try:
+        return ask()
+    except InvalidScore as refused:
+        raise ScoreOutOfBoundsError(stage, refused.score, node) from refused
+    except PluginFault as fault:
+        raise BrokenPluginError(stage, str(fault), node) from fault
+    except Exception as bug:
+        raise BrokenPluginError(stage, f"raised {type(bug).__name__}: {bug}", node) from bug
+
+
+def _expect(stage: str, answer: object, kind: type[Any], node: str = "") -> None:
+    if not isinstance(answer, kind):
+        raise BrokenPluginError(stage, f"answered {answer!r}, not a {kind.__name__}", node)
+
+
+def _scores(stage: str, answer: object, n_nodes: int) -> Scores:
+    if not isinstance(answer, np.ndarray) or answer.shape != (n_nodes,):
+        raise BrokenPluginError(stage, f"answered {_short(answer)}, not an array of {n_nodes} scores")
+    if not np.issubdtype(answer.dtype, np.integer):
+        raise BrokenPluginError(stage, f"answered scores of type {answer.dtype}, which are no whole numbers")
+    return answer
+
+
+def _short(answer: object) -> str:
+    if isinstance(answer, np.ndarray):
+        return f"an array of shape {answer.shape}"
+    if isinstance(answer, Sequence) and not isinstance(answer, str):
+        return f"a {type(answer).__name__} of {len(answer)}"
+    return repr(answer)

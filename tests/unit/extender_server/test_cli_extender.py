@@ -1,0 +1,105 @@
+"""`kubesched extender` on the command line: what it prints, and how it says no."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kubesched.cli.main import main
+from kubesched.config import load
+
+PLUGIN = """
+from kubesched.framework import OK
+
+
+class Anywhere:
+    name = "Anywhere"
+
+    def filter_node(self, cycle, pod, node):
+        return OK
+
+    def permit(self, cycle, pod, node_name):
+        return OK
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> str:
+    path = tmp_path / "anywhere.py"
+    path.write_text(PLUGIN)
+    return str(path)
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(main, ["extender", *arguments], env={"KUBECONFIG": "/none", "HOME": "/none"})
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_the_configuration_is_printed_and_can_be_loaded(plugin: str) -> None:
+    code, text, warnings = run("--plugin", plugin, "--print-config", "--port", "8899")
+    assert code == 0
+    (extender,) = load(text, "printed").extenders
+    assert (extender.url_prefix, extender.filter_verb) == ("http://127.0.0.1:8899", "filter")
+    assert warnings == "warning: Anywhere: kube-scheduler does not ask extenders about permit: left out\n"
+
+
+def test_kube_scheduler_is_told_the_address_that_it_can_reach(plugin: str) -> None:
+    _, text, warnings = run(
+        "--plugin", plugin, "--print-config", "--bind-address", "0.0.0.0", "--url-prefix", "http://plugins.svc:8888/"
+    )
+    assert load(text, "printed").extenders[0].url_prefix == "http://plugins.svc:8888"
+    assert "warning: whoever reaches 0.0.0.0 may call: consider --client-ca-file" in warnings
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["--no-cluster"], "no plugin of your own is enabled", id="nothing to serve"),
+        pytest.param(["--plugin", "/none.py"], "/none.py: No such file", id="no such plugin"),
+        pytest.param(["--config", "/none.yaml"], "/none.yaml: No such file", id="no such configuration"),
+        pytest.param(["--tls-cert-file", "x"], "belong together", id="a certificate without a key"),
+        pytest.param(["--client-ca-file", "x"], "--client-ca-file needs", id="authorities without a certificate"),
+        pytest.param(["--no-cluster", "--bind"], "--no-cluster does not go with", id="nobody to bind"),
+    ],
+)
+def test_mistakes_are_one_line_and_code_2(arguments: list[str], message: str) -> None:
+    code, text, errors = run(*arguments)
+    assert (code, text) == (2, "")
+    assert message in errors
+    assert errors.startswith("error: ") and errors.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param([], "--no-cluster", id="no cluster is configured"),
+        pytest.param(
+            ["--no-cluster", "--tls-cert-file", "/none.crt", "--tls-private-key-file", "/none.key"],
+            "--tls-cert-file /none.crt",
+            id="no such certificate",
+        ),
+    ],
+)
+def test_what_keeps_it_from_starting_is_told(plugin: str, arguments: list[str], message: str) -> None:
+    code, _, errors = run("--plugin", plugin, *arguments)
+    assert code == 2
+    assert message in errors.splitlines()[-1]
+    assert "Traceback" not in errors
+
+
+def test_it_serves_until_it_is_interrupted(plugin: str) -> None:
+    command = [sys.executable, "-m", "kubesched", "extender", "--plugin", plugin, "--no-cluster", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None and process.stdout is not None
+        while "serving plugins on http://127.0.0.1:" not in (line := process.stderr.readline()):
+            assert line, "it ended before it served"
+        os.kill(process.pid, signal.SIGINT)
+        assert process.stderr.read() == ""
+        assert load(process.stdout.read(), "printed").extenders
+    assert process.returncode == 0
