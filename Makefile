@@ -25,8 +25,14 @@ types: setup
 layers: setup
 	$(BIN)/lint-imports
 
-unit: setup
+unit: setup e2e-setup
 	$(BIN)/pytest
+
+# A browser and kubectl from Debian's packages, if they are missing, we are root, and apt answers; tried once. Never
+# fails: tests without them are skipped, and say so.
+.PHONY: e2e-setup
+e2e-setup: setup
+	@$(BIN)/python tests/e2e/machine_setup.py $(VENV)/.e2e-setup-tried
 
 # Rewrites the locks from pyproject.toml: of all that developing needs, and, at the same versions, of what the image runs
 # and is built with. They name packages and hashes, no registry.
@@ -57,6 +63,17 @@ SEEDS ?= 200
 chaos: setup
 	$(BIN)/python -m kubesched.testing.chaos --seeds $(SEEDS)
 
+# kill -9 of the embedded API server while it is written to: `make durability ROUNDS=1000`.
+ROUNDS ?= 200
+.PHONY: durability load
+durability: setup
+	$(BIN)/python -m kubesched.testing.apiserver_kills --rounds $(ROUNDS)
+
+# The embedded API server under load: `make load LOAD="--nodes 500 --pods 2000"`.
+LOAD ?=
+load: setup
+	$(BIN)/python -m kubesched.testing.apiserver_load $(LOAD)
+
 # Scenarios on a live cluster: `make test-cluster KUBECONFIG=~/.kube/config SCENARIOS="--nodes 100 --pods 500"`.
 .PHONY: test-cluster
 test-cluster: setup
@@ -76,5 +93,6 @@ bench: setup
 docs: setup
 	$(BIN)/python -m kubesched.config.reference_page > docs/reference/configuration.md
 	$(BIN)/python -m kubesched.plugins.reference_page > docs/reference/plugins.md
+	$(BIN)/python -m kubesched.framework.reference_page > docs/reference/plugin-api.md
 	$(BIN)/python -m kubesched.engine.metrics.reference_page > docs/reference/metrics.md
 	$(BIN)/python -m kubesched.app.options.reference_page > docs/reference/flags.md

@@ -72,7 +72,7 @@ class Api:
 
     def now(self) -> str:
         """The time as objects carry it, in whole seconds."""
-        return self.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self.clock().isoformat(timespec="seconds")[:19] + "Z"
 
     def get(self, resource: str, namespace: str, name: str) -> Object | None:
         """Implements ObjectLookup for the kinds' rules."""

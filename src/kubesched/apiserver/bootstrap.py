@@ -1,5 +1,5 @@
-"""What exists on a server from its first start: namespaces, priority classes, and the roles that users of a cluster
-expect.
+"""What exists on a server from its first start: namespaces, priority classes, the roles that users of a cluster expect,
+and the config map by which components know who signs clients' certificates.
 
 Only what is missing is written, so that a restart changes nothing. Read ``server.py`` for who calls this.
 """
@@ -10,12 +10,14 @@ from typing import Any
 
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.kinds.kind import Object
+from kubesched.apiserver.patching.apply import record
 from kubesched.apiserver.storage.store import ObjectKey
 
 _RBAC_METADATA = {
     "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
     "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
 }
+_MANAGER = "kube-apiserver"
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _RBAC = "rbac.authorization.k8s.io"
 _READ = ("get", "list", "watch")
@@ -101,7 +103,18 @@ _PRIORITY_CLASSES = (
 )
 
 
-def ensure(api: Api) -> None:
+_CLIENT_CA = "extension-apiserver-authentication"
+_CLIENT_CA_READER = f"{_CLIENT_CA}-reader"
+_FRONT_PROXY = {
+    "requestheader-allowed-names": '["front-proxy-client"]',
+    "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+    "requestheader-group-headers": '["X-Remote-Group"]',
+    "requestheader-uid-headers": '["X-Remote-Uid"]',
+    "requestheader-username-headers": '["X-Remote-User"]',
+}
+
+
+def ensure(api: Api, client_ca_pem: bytes) -> None:
     """Writes what is missing."""
     for name in _NAMESPACES:
         labels = {"kubernetes.io/metadata.name": name}
@@ -116,12 +129,36 @@ def ensure(api: Api) -> None:
         listed = [{"kind": kind, "apiGroup": _RBAC, "name": subject} for kind, subject in subjects]
         reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role}
         _put(api, f"clusterrolebindings.{_RBAC}", role, _RBAC_METADATA, {"subjects": listed, "roleRef": reference})
+    _ensure_client_ca(api, client_ca_pem)
 
 
-def _put(api: Api, group_resource: str, name: str, metadata: Object, body: Object) -> None:
+def _ensure_client_ca(api: Api, client_ca_pem: bytes) -> None:
+    """Schedulers and other components look here before they serve anybody."""
+    where, authority = "kube-system", client_ca_pem.decode()
+    data = {"client-ca-file": authority, "requestheader-client-ca-file": authority, **_FRONT_PROXY}
+    _put(api, "configmaps", _CLIENT_CA, {}, {"data": data}, where)
+    rules = [_rule(_READ, _CORE, "configmaps", names=(_CLIENT_CA,))]
+    _put(api, f"roles.{_RBAC}", _CLIENT_CA_READER, _RBAC_METADATA, {"rules": rules}, where)
+    users = ("system:kube-controller-manager", "system:kube-scheduler")
+    subjects = [{"kind": "User", "apiGroup": _RBAC, "name": user} for user in users]
+    reference = {"apiGroup": _RBAC, "kind": "Role", "name": _CLIENT_CA_READER}
+    body: Object = {"subjects": subjects, "roleRef": reference}
+    _put(api, f"rolebindings.{_RBAC}", f"system::{_CLIENT_CA_READER}", _RBAC_METADATA, body, where)
+
+
+def _put(api: Api, group_resource: str, name: str, metadata: Object, body: Object, namespace: str = "") -> None:
     resource = api.resource_of(group_resource)
-    key = ObjectKey("", name)
+    key = ObjectKey(namespace, name)
     if resource is None or api.store.get(group_resource, key) is not None:
         return
-    given = {"name": name, "uid": api.new_uid(), "creationTimestamp": api.now(), **metadata}
+    given = {
+        "name": name,
+        **({"namespace": namespace} if namespace else {}),
+        "uid": api.new_uid(),
+        "creationTimestamp": api.now(),
+        **metadata,
+    }
+    # the finalizer and the phase of namespaces are admission's, all else is owned by the component that sends it
+    sent = {"metadata": given, **{name: part for name, part in body.items() if name not in ("spec", "status")}}
+    record(sent, None, resource, _MANAGER, "", api.now())
     api.store.put(group_resource, key, {"metadata": given, **body}, resource.selectable_fields, 0)

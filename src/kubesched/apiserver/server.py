@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from dataclasses import dataclass
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -16,13 +18,16 @@ from aiohttp import web
 
 from kubesched.apiserver import bootstrap
 from kubesched.apiserver.api import Api
+from kubesched.apiserver.event_expiry import expire_forever
 from kubesched.apiserver.http import tls
 from kubesched.apiserver.http.app import MOST_BODY_BYTES, HttpApp
 from kubesched.apiserver.http.authentication import TokenAuthenticator
 from kubesched.apiserver.http.protocol import StatusServer
 from kubesched.apiserver.kinds.registry import ALL_KINDS
-from kubesched.apiserver.storage.memory import MemoryStore
+from kubesched.apiserver.storage.data_directory import DataDirectory, DataDirectoryError
+from kubesched.apiserver.storage.memory import HistoryLimits, MemoryStore
 from kubesched.apiserver.storage.sqlite import SqliteStore
+from kubesched.apiserver.storage.store import FieldsOf
 from kubesched.apiserver.verbs.service_tokens import ServiceTokens
 from kubesched.apiserver.verbs.writing import refresh_custom_kinds
 
@@ -35,18 +40,20 @@ class ServerSettings:
     bind_address: str = "127.0.0.1"
     port: int = 0
     tls: bool = True
+    history: HistoryLimits = field(default_factory=HistoryLimits)
 
 
 class ApiServer:
     """One running API server."""
 
     def __init__(self, settings: ServerSettings) -> None:
+        """Raises DataDirectoryError."""
         self._settings = settings
-        if settings.data is not None:
-            settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._directory = None if settings.data is None else DataDirectory(settings.data)
         self._identity = tls.load_or_create(settings.data, settings.bind_address)
         self._runner: web.ServerRunner | None = None
         self._app: HttpApp | None = None
+        self._expiring: asyncio.Task[None] | None = None
         self._port = settings.port
         self.store: MemoryStore | None = None
 
@@ -70,15 +77,25 @@ class ApiServer:
         """Opens the store and begins to serve."""
         data = self._settings.data
         kinds = {kind.storage_key: kind.selectable_fields for kind in reversed(ALL_KINDS) if not kind.stored_as}
-        self.store = MemoryStore() if data is None else await SqliteStore.open(data / "objects.sqlite", kinds)
+        if self._directory is None:
+            self.store = MemoryStore(self._settings.history)
+        else:
+            self.store = await self._opened(self._directory.objects, kinds)
         api = Api(self.store, ALL_KINDS)
         refresh_custom_kinds(api)
-        bootstrap.ensure(api)
+        bootstrap.ensure(api, self.ca_pem)
         await self.store.settle()
         self.store.compact(self.store.revision if data is None else self.store.compacted)
         tokens = ServiceTokens(api, self._identity.signing_key())
         self._app = HttpApp(api, TokenAuthenticator(self.token, tokens), tokens)
         await self._listen(self._app)
+        self._expiring = asyncio.create_task(expire_forever(api), name="expiry of events")
+
+    async def _opened(self, path: Path, kinds: Mapping[str, FieldsOf]) -> SqliteStore:
+        try:
+            return await SqliteStore.open(path, kinds, self._settings.history)
+        except sqlite3.DatabaseError as problem:
+            raise DataDirectoryError(f"{path}: {problem}") from None
 
     async def _listen(self, app: HttpApp) -> None:
         loop = asyncio.get_running_loop()
@@ -101,10 +118,15 @@ class ApiServer:
         """Ends all watches, closes connections, then the store."""
         if self._app is not None:
             self._app.stopping.set()
+            self._app.api.store.wake()
+        if self._expiring is not None:
+            self._expiring.cancel()
         if self._runner is not None:
             await self._runner.cleanup()
         if self.store is not None:
             await self.store.close()
+        if self._directory is not None:
+            self._directory.close()
 
     def write_kubeconfig(self, path: Path) -> None:
         """A kubeconfig with the administrator's token, readable by the owner only."""

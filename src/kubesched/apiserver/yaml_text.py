@@ -29,6 +29,10 @@ _KubernetesLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^
 _KubernetesLoader.bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
 
 
+_DEEPEST = 500
+_MOST_ALIASES = 10
+
+
 def load_yaml(data: bytes) -> Any:
     """The value of the first document."""
     try:
@@ -36,6 +40,7 @@ def load_yaml(data: bytes) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
+        _refuse_depths(data)
         value = yaml.load(data, Loader=_KubernetesLoader)
         return msgspec.json.decode(msgspec.json.encode(_plain(value)))
     except yaml.MarkedYAMLError as error:
@@ -43,6 +48,24 @@ def load_yaml(data: bytes) -> Any:
         raise YamlTextError(f"error converting YAML to JSON: yaml: line {line}: {error.problem}") from None
     except (yaml.YAMLError, msgspec.DecodeError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise YamlTextError(" ".join(str(error).split())) from None
+
+
+def _refuse_depths(data: bytes) -> None:
+    """Documents that nest too deeply would end the process in the fast loader, those that repeat themselves too often
+    would fill the memory; its events come without either.
+    """
+    may_nest = sum(data.count(sign) for sign in (b"[", b"{", b":", b"-", b"?")) >= _DEEPEST
+    if not may_nest and data.count(b"*") <= _MOST_ALIASES:
+        return
+    depth = n_aliases = 0
+    for event in yaml.parse(data, Loader=_KubernetesLoader):
+        n_aliases += isinstance(event, yaml.AliasEvent)
+        if n_aliases > _MOST_ALIASES:
+            raise YamlTextError("error converting YAML to JSON: yaml: document contains excessive aliasing")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise YamlTextError(f"error converting YAML to JSON: yaml: exceeded max depth of {_DEEPEST}")
 
 
 def _plain(value: Any) -> Any:
@@ -61,3 +84,32 @@ def _key(name: Any) -> str:
     if isinstance(name, str | int | float):
         return str(name)
     raise TypeError("YAML has a key that is no text")
+
+
+class _KubernetesDumper(yaml.SafeDumper):
+    """Quotes as the real server does: texts that would be read as something else in double quotes."""
+
+    def ignore_aliases(self, _: Any) -> bool:
+        return True
+
+
+_WORDS = frozenset(("y", "Y", "n", "N", "yes", "Yes", "YES", "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF"))
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    if "\n" in text:
+        style: str | None = "|"
+    else:
+        tag: str = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+        is_text = tag in ("tag:yaml.org,2002:str", "tag:yaml.org,2002:yaml")
+        style = None if is_text and text not in _WORDS else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_KubernetesDumper.add_representer(str, _represent_text)
+
+
+def dump_yaml(value: Any) -> bytes:
+    """The value as YAML."""
+    text: str = yaml.dump(value, Dumper=_KubernetesDumper, default_flow_style=False, allow_unicode=True, width=2**20)
+    return text.encode()

@@ -66,6 +66,16 @@ def test_times_and_quantities_get_their_json_form() -> None:
     assert found["spec"]["containers"][0]["resources"] == {"limits": {"cpu": "500m"}}
 
 
+def test_fields_of_inlined_structs_belong_to_the_outer_object() -> None:
+    driver = _field(22, _field(1, b"d") + _field(2, b"h"))
+    spec = _field(2, driver) + _field(3, b"ReadWriteOnce")
+    found = decode_envelope(_envelope("v1", "PersistentVolume", _field(2, spec)))
+    assert found["spec"] == {"csi": {"driver": "d", "volumeHandle": "h"}, "accessModes": ["ReadWriteOnce"]}
+    volume = _field(1, b"v") + _field(2, _field(2, _field(1, b"Memory")))
+    found = decode_envelope(_envelope("v1", "Pod", _field(2, _field(1, volume))))
+    assert found["spec"] == {"volumes": [{"name": "v", "emptyDir": {"medium": "Memory"}}]}
+
+
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [

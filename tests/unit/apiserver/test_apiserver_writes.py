@@ -170,3 +170,12 @@ def test_an_eviction_spends_the_budget_and_is_refused_when_it_is_spent() -> None
         assert (refused.status, refused.body["reason"]) == (429, "TooManyRequests")
 
     serve(body)
+
+
+def test_an_eviction_in_the_older_version_is_taken_too() -> None:
+    async def body(client: TestClient) -> None:
+        await client.ask("POST", PODS, pod("x"))
+        eviction = {"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": "x"}}
+        assert (await client.ask("POST", f"{PODS}/x/eviction", eviction)).status == 201
+
+    serve(body)

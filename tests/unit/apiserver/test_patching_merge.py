@@ -157,7 +157,12 @@ def test_conditions_of_a_node_are_merged_by_type_in_the_order_of_the_patch() -> 
         pytest.param(
             _pod({"image": "x"}), 500, "map: map[image:x] does not contain declared merge key: name", id="no key"
         ),
-        pytest.param({"spec": {"$patch": "odd"}}, 500, "Unknown patch type found: odd", id="an unknown directive"),
+        pytest.param(
+            {"spec": {"$patch": "odd"}},
+            500,
+            "unknown patch type: odd in map: map[$patch:odd]",
+            id="an unknown directive",
+        ),
         pytest.param(["x"], 400, "invalid JSON document", id="not an object"),
     ],
 )

@@ -241,3 +241,62 @@ def test_a_store_whose_disk_fails_acknowledges_nothing_more(tmp_path: Path) -> N
         await store.close()
 
     asyncio.run(body())
+
+
+def test_compaction_leaves_only_states_and_history_on_the_disk(tmp_path: Path) -> None:
+    async def body() -> None:
+        store = await SqliteStore.open(tmp_path / "s.sqlite", {}, HistoryLimits(changes=20))
+        for number in range(300):
+            _put(store, f"p{number % 7}", n=str(number))
+            if number % 50 == 49:
+                _delete(store, f"p{number % 7}")
+            await store.settle()
+        await store.close()
+        again = await SqliteStore.open(tmp_path / "s.sqlite", {}, HistoryLimits(changes=20))
+        (n_rows,) = again._connection.execute("SELECT count(*) FROM log").fetchone()
+        history = again.history("pods")
+        kept = history.read(history.position_after(again.compacted))
+        replaced = [change.before for change in kept if change.before and change.before.revision <= again.compacted]
+        unchanged = [stored for stored in again.list("pods") if stored.revision <= again.compacted]
+        assert n_rows == len(kept) + len(replaced) + len(unchanged)
+        await again.close()
+
+    asyncio.run(body())
+
+
+def test_who_waits_is_told_once_of_many_quick_changes(check: Callable[[Check], None]) -> None:
+    async def body(store: MemoryStore) -> None:
+        _put(store, "a")
+        await store.settle()
+        history = store.history("pods")
+        position = history.position_after(store.revision)
+        told: list[int] = []
+
+        async def follow() -> None:
+            at = position
+            while at < position + 40:
+                assert await history.wait_beyond(at, 5.0)
+                told.append(len(history.read(at)))
+                at += told[-1]
+
+        following = asyncio.ensure_future(follow())
+        await asyncio.sleep(0)
+        for number in range(40):
+            _put(store, f"p{number}")
+            await store.settle()
+        await following
+        assert sum(told) == 40
+        assert len(told) < 40
+
+    check(body)
+
+
+def test_waking_ends_the_waiting_of_all(check: Callable[[Check], None]) -> None:
+    async def body(store: MemoryStore) -> None:
+        history = store.history("pods")
+        waiting = asyncio.gather(*(history.wait_beyond(history.position_after(store.revision), 60.0) for _ in range(3)))
+        await asyncio.sleep(0)
+        store.wake()
+        assert await waiting == [False, False, False]
+
+    check(body)

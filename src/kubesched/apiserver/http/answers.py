@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import yaml
 from aiohttp import web
 
 from kubesched.apiserver.errors import StatusError
@@ -18,6 +17,7 @@ from kubesched.apiserver.kinds.kind import ServedResource
 from kubesched.apiserver.storage.store import Stored
 from kubesched.apiserver.verbs import writing
 from kubesched.apiserver.verbs.read import ListPage
+from kubesched.apiserver.yaml_text import dump_yaml
 
 _encode = msgspec.json.Encoder().encode
 
@@ -44,6 +44,8 @@ def object_body(resource: ServedResource, stored: Stored, wanted: Wanted, includ
     if wanted.transform == "Table":
         metadata = {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
         return _encode(tables.table(resource, [obj], metadata, include, wanted.version))
+    if wanted.transform == "PartialObjectMetadataList":
+        raise _not_in_this_form(f"{wanted.transform}, but the requested object is not a list", resource, resource.kind)
     return _encode(tables.partial_metadata(obj, wanted.version))
 
 
@@ -64,6 +66,8 @@ def list_body(resource: ServedResource, page: ListPage, wanted: Wanted, include:
         head = f'{{"kind":"{resource.list_kind}","apiVersion":"{resource.api_version}","metadata":'.encode()
         items = b",".join([raw_item(resource, stored) for stored in page.items])
         return b"".join((head, _encode(metadata), b',"items":[', items, b"]}\n"))
+    if wanted.transform == "PartialObjectMetadata":
+        raise _not_in_this_form(f"{wanted.transform}, but the requested object is a list", resource, resource.list_kind)
     objects = [writing.load(resource, stored) for stored in page.items]
     if wanted.transform == "Table":
         return _encode(tables.table(resource, objects, metadata, include, wanted.version))
@@ -72,10 +76,15 @@ def list_body(resource: ServedResource, page: ListPage, wanted: Wanted, include:
     return _encode({**kind, "metadata": metadata, "items": items_json})
 
 
+def _not_in_this_form(what: str, resource: ServedResource, kind: str) -> StatusError:
+    package = resource.group.partition(".")[0] or "core"
+    return StatusError(406, "NotAcceptable", f"you requested {what} (*{package}.{kind})")
+
+
 def respond(body: bytes, wanted: Wanted, status: int = 200, warnings: list[str] | None = None) -> web.Response:
     """The response for a JSON body, turned into YAML where wanted."""
     if wanted.media_type == YAML:
-        body = yaml.safe_dump(msgspec.json.decode(body), default_flow_style=False, allow_unicode=True).encode()
+        body = dump_yaml(msgspec.json.decode(body))
     response = web.Response(body=body, status=status, content_type=wanted.media_type)
     add_warnings(response, warnings or [])
     return response

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from kubesched.apiserver.api import Api
-from kubesched.apiserver.errors import StatusError
+from kubesched.apiserver.errors import StatusError, bad_request
 from kubesched.apiserver.http import discovery, health
 from kubesched.apiserver.http.answers import error_response
 from kubesched.apiserver.http.authentication import TokenAuthenticator, impersonated
@@ -60,6 +60,8 @@ class HttpApp:
             return error_response(StatusError(503, "ServiceUnavailable", str(error)), accept)
         except web.HTTPRequestEntityTooLarge:
             return error_response(_too_large(), accept)
+        except RecursionError:
+            return error_response(bad_request("the object is nested too deeply: exceeded max depth"), accept)
         except (ConnectionError, asyncio.CancelledError):
             raise
         except Exception as error:  # noqa: BLE001 - the last line of defence: tell the client, keep serving
@@ -106,7 +108,7 @@ class HttpApp:
 
 
 def _asks_watch(request: web.BaseRequest) -> bool:
-    return "watch" in request.query and request.query["watch"].lower() not in _FALSE
+    return bool(request.query_string) and "watch" in request.query and request.query["watch"].lower() not in _FALSE
 
 
 def _blamed_on_client(error: StatusError) -> StatusError:

@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
+from weakref import WeakKeyDictionary
 
 from aiohttp import web
 
@@ -32,12 +33,13 @@ class TokenAuthenticator:
     def __init__(self, token: str, service_tokens: ServiceTokens) -> None:
         self._token = token.encode()
         self._service_tokens = service_tokens
+        self._of_connections: WeakKeyDictionary[ssl.SSLObject, RequestUser | None] = WeakKeyDictionary()
 
     def user_of(self, request: web.BaseRequest) -> RequestUser:
         """The user of the connection or of the token. Raises 401 for a wrong token."""
-        certificate = _client_certificate(request)
-        if certificate is not None:
-            return certificate
+        certified = self._of_certificate(request)
+        if certified is not None:
+            return certified
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
@@ -47,23 +49,26 @@ class TokenAuthenticator:
             raise unauthorized()
         return user
 
+    def _of_certificate(self, request: web.BaseRequest) -> RequestUser | None:
+        """A connection keeps its certificate: it is read with the first request."""
+        connection = request.transport.get_extra_info("ssl_object") if request.transport else None
+        if not isinstance(connection, ssl.SSLObject):
+            return None
+        if connection not in self._of_connections:
+            self._of_connections[connection] = _user_of_certificate(connection.getpeercert())
+        return self._of_connections[connection]
+
     def user_of_token(self, token: str) -> RequestUser | None:
         if hmac.compare_digest(token.encode(), self._token):
             return ADMIN
         return self._service_tokens.user_of(token)
 
 
-def _client_certificate(request: web.BaseRequest) -> RequestUser | None:
+def _user_of_certificate(certificate: Mapping[str, Any] | None) -> RequestUser | None:
     """The subject of a certificate that our authority signed: the common name is the user, the organizations are the
     groups.
     """
-    connection = request.transport.get_extra_info("ssl_object") if request.transport else None
-    if not isinstance(connection, ssl.SSLObject | ssl.SSLSocket):
-        return None
-    certificate: Mapping[str, Any] | None = connection.getpeercert()
-    if not certificate:
-        return None
-    pairs = [pair for name in certificate.get("subject", ()) for pair in name]
+    pairs = [pair for name in (certificate or {}).get("subject", ()) for pair in name]
     names = [value for key, value in pairs if key == "commonName"]
     groups = [value for key, value in pairs if key == "organizationName"]
     return RequestUser(names[0], (*groups, "system:authenticated")) if names else None

@@ -10,18 +10,15 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from kubesched.apiserver.errors import bad_request, unsupported_media_type
-from kubesched.apiserver.http.json_errors import go_json_error
 from kubesched.apiserver.http.negotiation import JSON, MEDIA_TYPES, PROTOBUF, YAML
 from kubesched.apiserver.http.protobuf.envelope import ProtobufError, decode_envelope
+from kubesched.apiserver.json_text import read_json
 from kubesched.apiserver.kinds.kind import Object
 from kubesched.apiserver.yaml_text import YamlTextError, load_yaml
 
 _SHOWN_BYTES = 30
 _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-_decode = msgspec.json.Decoder().decode
 
 
 @dataclass(slots=True)
@@ -35,7 +32,7 @@ class Body:
 
 
 def read_body(data: bytes, content_type: str, kind: str, find_duplicates: bool = True) -> Body:
-    """The body of a create or update; ``kind`` is what it must be, for messages."""
+    """The body of a create or update; ``kind`` is what it must be, for messages ("" for short messages)."""
     media_type = content_type.partition(";")[0].strip().lower() or JSON
     if media_type not in MEDIA_TYPES:
         raise unsupported_media_type(MEDIA_TYPES)
@@ -58,9 +55,9 @@ def _parse(data: bytes, media_type: str) -> Any:
         except YamlTextError as error:
             raise ValueError(f"couldn't get version/kind; json parse error: {error}") from None
     try:
-        return _decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise ValueError(f"couldn't get version/kind; json parse error: {go_json_error(data)}") from None
+        return read_json(data)
+    except ValueError as error:
+        raise ValueError(f"couldn't get version/kind; json parse error: {error}") from None
 
 
 def _as_body(obj: Any, json_text: bytes, kind: str, data: bytes) -> Body:
@@ -83,6 +80,8 @@ def _go_word(value: object) -> str:
 
 
 def _unrecognized(kind: str, why: str, data: bytes) -> Exception:
+    if not kind:
+        return bad_request(why)
     return bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({_summary(data)})")
 
 

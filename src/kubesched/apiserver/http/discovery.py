@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import web
 
 from kubesched.apiserver.api import Api
-from kubesched.apiserver.errors import no_such_path
+from kubesched.apiserver.errors import method_not_supported, no_such_path
 from kubesched.apiserver.http.negotiation import JSON, choose
 from kubesched.apiserver.http.openapi_paths import OpenApiPaths
 from kubesched.apiserver.http.subresources import verbs_of
@@ -57,9 +57,9 @@ class Discovery:
 
     def answer(self, request: web.BaseRequest) -> web.Response | None:
         """The answer to a discovery path, None for any other."""
-        if request.method != "GET":
-            return None
         parts = [part for part in request.path.split("/") if part]
+        if request.method != "GET" and not self._takes_any_method(parts):
+            return None
         match parts:
             case []:
                 return _json(self._root())
@@ -76,6 +76,19 @@ class Discovery:
             case ["openapi", *_]:
                 return self._openapi.answer(request)
         return None
+
+    def _takes_any_method(self, parts: list[str]) -> bool:
+        """Group documents do not look at the method; versions, resource lists and the version do: 405."""
+        match parts:
+            case [] | ["apis"] | ["apis", _]:
+                return True
+            case ["api"] | ["api", "v1"] | ["version"]:
+                raise method_not_supported(None, "")
+            case ["apis", group, version] if self._kinds(group, version):
+                raise method_not_supported(None, "")
+            case ["api", _]:
+                raise no_such_path()
+        return False
 
     def _groups(self, request: web.BaseRequest, root: str) -> web.Response:
         wanted = choose(request.headers.get("Accept", ""), ("APIGroupDiscoveryList",))
@@ -142,10 +155,20 @@ def _json(content: Any, content_type: str = JSON) -> web.Response:
     return web.Response(body=msgspec.json.encode(content), headers={"Content-Type": content_type})
 
 
+_STORAGE_VERSIONS = {
+    ("autoscaling", "HorizontalPodAutoscaler"): "v2",
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): "v1beta1",
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): "v1beta1",
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): "v1beta1",
+}
+"""Kinds that the real server stores in another version than the one it serves first."""
+
+
 def _storage_hash(kind: ServedResource, api: Api) -> str:
     """As the real server: the beginning of the hash of what the objects are stored as."""
     stored = (api.resource_of(kind.stored_as) if kind.stored_as else None) or kind
-    text = f"{stored.group}/{stored.version}/{stored.kind}"
+    version = _STORAGE_VERSIONS.get((stored.group, stored.kind), stored.version)
+    text = f"{stored.group}/{version}/{stored.kind}"
     return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()
 
 
@@ -163,7 +186,12 @@ def _resource_rows(kind: ServedResource, api: Api) -> list[dict[str, Any]]:
         row["categories"] = list(kind.categories)
     if "watch" in kind.verbs:
         row["storageVersionHash"] = _storage_hash(kind, api)
-    return [row, *(_subresource_row(kind, name) for name in sorted(kind.subresources))]
+    return [row, *(_subresource_row(kind, name) for name in _listed(kind))]
+
+
+def _listed(kind: ServedResource) -> list[str]:
+    """Subresources in the real server's order: a custom resource's status comes first."""
+    return sorted(kind.subresources, reverse=kind.is_custom)
 
 
 def _subresource_kind(kind: ServedResource, name: str) -> tuple[str, str, str]:
@@ -204,6 +232,6 @@ def _aggregated_resource(kind: ServedResource) -> dict[str, Any]:
                 "responseKind": _response_kind(*_subresource_kind(kind, name)),
                 "verbs": list(verbs_of(name)),
             }
-            for name in sorted(kind.subresources)
+            for name in _listed(kind)
         ]
     return row

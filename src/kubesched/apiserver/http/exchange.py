@@ -14,17 +14,22 @@ from aiohttp import web
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import StatusError, bad_request
 from kubesched.apiserver.http import answers
+from kubesched.apiserver.http.binding_bodies import plain_binding
 from kubesched.apiserver.http.bodies import Body, read_body
-from kubesched.apiserver.http.json_errors import go_json_error
 from kubesched.apiserver.http.negotiation import Wanted
+from kubesched.apiserver.json_text import read_json
 from kubesched.apiserver.kinds.kind import DecodeError, Object
 from kubesched.apiserver.openapi.decoding import decode_object
-from kubesched.apiserver.openapi.struct_types import type_of_kind
+from kubesched.apiserver.openapi.struct_types import struct_type, type_of_kind
 from kubesched.apiserver.storage.store import Stored
 from kubesched.apiserver.verbs.delete import DeleteOptions, delete_options
-from kubesched.apiserver.verbs.patch import APPLY_PATCH, PATCH_TYPES, read_apply_body
+from kubesched.apiserver.verbs.patch import APPLY_PATCH, PATCH_TYPES, STRATEGIC_PATCH, read_apply_body
 from kubesched.apiserver.verbs.request import Query, RequestUser, Target, WriteOptions, write_options
 
+_OLDER_EVICTION = ("Eviction", "Eviction", "policy/v1beta1")  # still taken, as by any server of today
+_META_KINDS = ("DeleteOptions", "ListOptions", "List", "Status", "APIGroup", "APIVersions", "WatchEvent")
+_META_SCHEME = 'in scheme "pkg/apis/meta/internalversion/scheme/register.go:27"'
+_DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 _SCHEME = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
@@ -58,13 +63,19 @@ class Exchange:
             _read_by_schema(body.obj, kind, version)
         return body
 
+    async def read_binding(self, options: WriteOptions) -> Object:
+        """The body as a Binding."""
+        found = plain_binding(await self.request.read(), self.request.headers.get("Content-Type", ""))
+        return found if found is not None else (await self.read_object(options, "Binding", "v1")).obj
+
     def _check_kind(self, body: Body, kind: str, api_version: str) -> None:
         found, version = body.kind or kind, body.api_version or api_version
-        if (found, version) == (kind, api_version):
+        if (found, version) == (kind, api_version) or (found, kind, version) == _OLDER_EVICTION:
             return
         short = version.rpartition("/")[2]
         prefix = f'{found} in version "{short}" cannot be handled as a {kind}: '
         known = any(k.kind == found and k.api_version == version and not k.is_custom for k in self.api.all_kinds())
+        known = known or (found in _META_KINDS and version == "v1")
         if known and not self.target.resource.is_custom:
             own = self.target.resource.group.partition(".")[0] or "core"
             raise bad_request(f"{prefix}converting ({short}.{found}) to ({own}.{kind}): unknown conversion")
@@ -83,15 +94,23 @@ class Exchange:
         if media_type == APPLY_PATCH:
             return media_type, read_apply_body(data)
         try:
-            return media_type, msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise bad_request(f"error decoding patch: {go_json_error(data)}") from None
+            return media_type, read_json(data)
+        except ValueError as error:
+            prefix = "" if media_type == STRATEGIC_PATCH else "error decoding patch: "
+            raise bad_request(f"{prefix}{error}") from None
 
     async def read_delete_options(self) -> DeleteOptions:
         data = await self.request.read()
         if not data:
             return delete_options(self.query, {})
-        body = read_body(data, self.request.headers.get("Content-Type", ""), "DeleteOptions", False)
+        body = read_body(data, self.request.headers.get("Content-Type", ""), "", False)
+        kind, version = body.kind or "DeleteOptions", body.api_version or "meta.k8s.io/v1"
+        if kind != "DeleteOptions":
+            raise bad_request(f'no kind "{kind}" is registered for version "{version}" {_META_SCHEME}')
+        try:
+            decode_object(body.obj, struct_type(_DELETE_OPTIONS))
+        except DecodeError as error:
+            raise bad_request(str(error)) from None
         return delete_options(self.query, body.obj)
 
     def answer(self, stored: Stored, status: int = 200) -> web.Response:

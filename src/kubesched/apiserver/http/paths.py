@@ -6,14 +6,13 @@ question). ``app.py`` looks the resource up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
-@dataclass(frozen=True, slots=True)
-class RequestPath:
+class RequestPath(msgspec.Struct, frozen=True, gc=False):
     """The parts of a path; ``is_resource`` is False for anything outside of /api/<version>/… and
     /apis/<group>/<version>/…
     """
@@ -29,11 +28,12 @@ class RequestPath:
     subresource: str = ""
     excess: tuple[str, ...] = ()  # what follows the subresource
     watched_name: str = ""  # of the old paths /watch/…, which watch one object
+    is_old_watch: bool = False
 
 
 def read_path(path: str, method: str, is_watch: bool) -> RequestPath:
     """Takes a path apart; ``is_watch`` says that the query asks for a watch."""
-    parts = [part for part in path.split("/") if part]
+    parts = path.strip("/").split("/")
     if len(parts) >= 3 and parts[0] == "api":
         return _read_resource(path, method, is_watch, "", parts[1], parts[2:])
     if len(parts) >= 4 and parts[0] == "apis":
@@ -64,6 +64,7 @@ def _read_resource(path: str, method: str, is_watch: bool, group: str, version: 
         subresource=rest[2] if len(rest) > 2 else "",
         excess=tuple(rest[3:]),
         watched_name=watched_name,
+        is_old_watch=watches_old_way,
     )
 
 

@@ -53,7 +53,7 @@ class ResourceHandler:
         _check_method(request.method, path, resource)
         is_collection = not path.name and path.verb != "create"
         wanted = choose(request.headers.get("Accept", ""), is_collection=is_collection)
-        query = {name: request.query.getall(name) for name in dict.fromkeys(request.query)}
+        query = _query_of(request)
         if path.watched_name:
             query["fieldSelector"] = [f"metadata.name={path.watched_name}"]
         include = tables.check_include(single(query, "includeObject")) if wanted.transform == "Table" else "Metadata"
@@ -109,6 +109,7 @@ class ResourceHandler:
         body = await exchange.read_object(options)
         if self.reviews.handles(resource.kind):
             writing.read_as_kind(resource, body.obj, options, body.duplicates)
+            writing.record_manager(body.obj, None, exchange.target, options, self.api.now())
             obj = self.reviews.review(exchange.target, body.obj, exchange.user)
             return exchange.answer_object(obj, resource.kind, resource.api_version, 201)
         writing.read_as_kind(resource, body.obj, options, body.duplicates)
@@ -135,13 +136,16 @@ class ResourceHandler:
 
     async def _delete(self, exchange: Exchange) -> web.Response:
         options = exchange.write_options("DeleteOptions")
-        deletion = delete(self.api, exchange.target, options, await exchange.read_delete_options())
+        how = await exchange.read_delete_options()
+        options.dry_run = options.dry_run or how.dry_run
+        deletion = delete(self.api, exchange.target, options, how)
         await self.api.store.settle()
         return deletion_answer(exchange, deletion)
 
     async def _delete_collection(self, exchange: Exchange) -> web.Response:
         options = exchange.write_options("DeleteOptions")
         how = await exchange.read_delete_options()
+        options.dry_run = options.dry_run or how.dry_run
         page = await read.list_page(self.api, exchange.target, exchange.query)
         delete_collection(self.api, exchange.target, page.items, options, how)
         await self.api.store.settle()
@@ -165,6 +169,12 @@ def _deleted_status(resource: ServedResource, stored: Stored) -> bytes:
     return msgspec.json.encode(status)
 
 
+def _query_of(request: web.BaseRequest) -> dict[str, list[str]]:
+    if not request.query_string:
+        return {}
+    return {name: request.query.getall(name) for name in dict.fromkeys(request.query)}
+
+
 def _check_method(method: str, path: RequestPath, resource: ServedResource) -> None:
     """405 for what the resource, or this place of it, does not do."""
     if method in ("HEAD", "OPTIONS") or method not in ("GET", "POST", "PUT", "PATCH", "DELETE"):
@@ -172,5 +182,5 @@ def _check_method(method: str, path: RequestPath, resource: ServedResource) -> N
     allowed = subresources.verbs_of(path.subresource) if path.subresource else resource.verbs
     wrong_place = not path.subresource and bool(path.name) == (path.verb in _COLLECTION_VERBS)
     needs_namespace = resource.namespaced and not path.namespace and path.verb not in ("list", "watch")
-    if path.verb not in allowed or wrong_place or needs_namespace:
+    if path.verb not in allowed or wrong_place or needs_namespace or (path.is_old_watch and method != "GET"):
         raise method_not_supported(None, method)

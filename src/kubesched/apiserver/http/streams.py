@@ -64,23 +64,13 @@ async def send(
     response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
     response.enable_chunked_encoding()
     await response.prepare(request)
-    stopped = asyncio.ensure_future(stopping.wait())
-    events = batches(api, watch, encoding)
-    following: asyncio.Future[bytes | None] = asyncio.ensure_future(anext(events, None))
+    events = batches(api, watch, encoding, stopping)
     try:
-        while True:
-            await asyncio.wait((following, stopped), return_when=asyncio.FIRST_COMPLETED)
-            lines = following.result() if following.done() else None
-            if lines is None:
-                break
+        async for lines in events:
             await response.write(lines)
-            following = asyncio.ensure_future(anext(events, None))
         await response.write_eof()
     except ConnectionError:
         pass  # the client went
     finally:
-        stopped.cancel()
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
         await events.aclose()
     return response

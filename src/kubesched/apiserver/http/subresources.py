@@ -49,8 +49,7 @@ async def handle(exchange: Exchange, path: RequestPath, reviews: Reviews) -> web
     match path.subresource:
         case "binding":
             options = exchange.write_options("CreateOptions")
-            body = await exchange.read_object(options, "Binding", "v1")
-            return await bind(exchange, body.obj, options)
+            return await bind(exchange, await exchange.read_binding(options), options)
         case "eviction":
             return await _evict(exchange)
         case "token":
@@ -88,7 +87,7 @@ async def _evict(exchange: Exchange) -> web.Response:
 async def _token(exchange: Exchange, reviews: Reviews) -> web.Response:
     options = exchange.write_options("CreateOptions")
     body = await exchange.read_object(options, "TokenRequest", "authentication.k8s.io/v1")
-    obj = reviews.token_request(exchange.target, body.obj)
+    obj = reviews.token_request(exchange.target, body.obj, options)
     return exchange.answer_object(obj, "TokenRequest", "authentication.k8s.io/v1", 201)
 
 

@@ -11,6 +11,11 @@ from typing import Any
 from kubesched.apiserver.errors import StatusError
 from kubesched.apiserver.kinds.kind import Object, ServedResource, TableColumn
 
+_PHASES_AT_THE_END = {
+    "Succeeded": {"reason": "Succeeded", "message": "The pod has completed successfully."},
+    "Failed": {"reason": "Failed", "message": "The pod failed."},
+}
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _NAME_DESCRIPTION = (
     "Name must be unique within a namespace. Is required when creating resources, although some "
     "resources may allow a client to "
@@ -65,8 +70,11 @@ def definitions(resource: ServedResource) -> list[dict[str, Any]]:
 
 def row(resource: ServedResource, obj: Object, include: str, version: str) -> dict[str, Any]:
     """One object as a row."""
-    cells = [column.value(obj) for column in columns_of(resource)]
-    return {"cells": cells, "object": _row_object(resource, obj, include, version)}
+    shown: dict[str, Any] = {"cells": [column.value(obj) for column in columns_of(resource)]}
+    ended = _PHASES_AT_THE_END.get(obj.get("status", {}).get("phase", "")) if resource.kind == "Pod" else None
+    if ended is not None:
+        shown["conditions"] = [{"type": "Completed", "status": "True", **ended}]
+    return {**shown, "object": _row_object(resource, obj, include, version)}
 
 
 def _row_object(resource: ServedResource, obj: Object, include: str, version: str) -> dict[str, Any] | None:
@@ -79,7 +87,18 @@ def _row_object(resource: ServedResource, obj: Object, include: str, version: st
 
 def partial_metadata(obj: Object, version: str) -> dict[str, Any]:
     """The object's metadata alone."""
-    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}
+    metadata = _internal_metadata(obj["metadata"])
+    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
+
+
+def _internal_metadata(metadata: Object) -> Object:
+    """Such answers are made from the internal form, which keeps a daemon set's old template generation elsewhere."""
+    annotations = metadata.get("annotations", {})
+    if _TEMPLATE_GENERATION not in annotations:
+        return metadata
+    rest = {name: value for name, value in annotations.items() if name != _TEMPLATE_GENERATION}
+    shown = {name: value for name, value in metadata.items() if name != "annotations"}
+    return {**shown, "annotations": rest} if rest else shown
 
 
 def table(

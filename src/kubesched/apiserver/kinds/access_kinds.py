@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object, TableColumn
-from kubesched.apiserver.kinds.name_syntax import path_segment_mistakes
+from kubesched.apiserver.kinds.name_syntax import dns_subdomain_mistakes, path_segment_mistakes
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME, PLAIN, field_text
 
@@ -63,6 +63,8 @@ def _binding_validator(namespaced: bool) -> Callable[[Object, Object | None], li
             found.append(errors.unsupported("roleRef.kind", role.get("kind", ""), kinds))
         if not role.get("name"):
             found.append(errors.required("roleRef.name"))
+        else:
+            found += errors.all_invalid("roleRef.name", role["name"], path_segment_mistakes(role["name"]))
         for position, subject in enumerate(binding.get("subjects", [])):
             found += _subject_errors(subject, errors.index("subjects", position))
         if old is not None and role != old["roleRef"]:
@@ -80,8 +82,15 @@ def _subject_errors(subject: Object, path: str) -> list[InvalidField]:
     kind = subject.get("kind", "")
     if kind not in ("ServiceAccount", "User", "Group"):
         found.append(errors.unsupported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group")))
-    elif kind == "ServiceAccount" and not subject.get("namespace"):
-        found.append(errors.required(f"{path}.namespace"))
+    elif kind == "ServiceAccount":
+        name, group = subject.get("name", ""), subject.get("apiGroup", "")
+        found += errors.all_invalid(f"{path}.name", name, dns_subdomain_mistakes(name) if name else ())
+        if group:
+            found.append(errors.unsupported(f"{path}.apiGroup", group, ("",)))
+        if not subject.get("namespace"):
+            found.append(errors.required(f"{path}.namespace"))
+    elif subject.get("apiGroup") != _RBAC:
+        found.append(errors.unsupported(f"{path}.apiGroup", subject.get("apiGroup", ""), (_RBAC,)))
     return found
 
 

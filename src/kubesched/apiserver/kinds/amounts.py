@@ -157,7 +157,8 @@ def _claim_errors(claims: list[Any], path: str, claim_names: frozenset[str]) -> 
             found.append(errors.duplicate(at, full if full in seen else name))
         seen.add(full)
         if name not in claim_names:
-            listed = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
+            named = sorted(filter(None, claim_names))
+            listed = f": {', '.join(named)}" if named else " which is empty"
             found.append(errors.missing(at, name, f"must be one of the names in pod.spec.resourceClaims{listed}"))
     return found
 

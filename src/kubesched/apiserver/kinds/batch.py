@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import zoneinfo
 
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds import workload_checks as checks
@@ -104,6 +105,14 @@ def _set_cron_job_defaults(job: Object) -> None:
     spec.setdefault("failedJobsHistoryLimit", 1)
 
 
+def _is_time_zone(name: str) -> bool:
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        return False
+    return name not in ("", "Local")
+
+
 def _validate_cron_job(job: Object, _: Object | None) -> list[InvalidField]:
     spec = job["spec"]
     found: list[InvalidField] = []
@@ -114,6 +123,9 @@ def _validate_cron_job(job: Object, _: Object | None) -> list[InvalidField]:
         found.append(errors.required("spec.schedule"))
     elif mistake := schedule_mistake(spec["schedule"]):
         found.append(errors.invalid("spec.schedule", spec["schedule"], mistake))
+    zone = spec.get("timeZone")
+    if zone is not None and not _is_time_zone(zone):
+        found.append(errors.invalid("spec.timeZone", zone, f"unknown time zone {zone}"))
     if spec["concurrencyPolicy"] not in ("Allow", "Forbid", "Replace"):
         allowed = ("Allow", "Forbid", "Replace")
         found.append(errors.unsupported("spec.concurrencyPolicy", spec["concurrencyPolicy"], allowed))
@@ -163,6 +175,7 @@ def _last_schedule(job: Object) -> str:
 
 
 JOB = KindRules(
+    metadata_again="both",
     set_defaults=_set_job_defaults,
     prepare_create=_create_job,
     validate=_validate_job,

@@ -93,10 +93,12 @@ def _n_keys(obj: Object) -> int:
 
 
 CONFIG_MAP = KindRules(
+    metadata_again="both",
     validate=_validate_config_map,
     columns=(NAME, described("Data", _n_keys, _CONFIG_MAP, "data"), AGE),
 )
 SECRET = KindRules(
+    metadata_again="both",
     set_defaults=_set_secret_defaults,
     validate=_validate_secret,
     columns=(NAME, described("Type", dig("type"), _SECRET, "type"), described("Data", _n_keys, _SECRET, "data"), AGE),

@@ -13,6 +13,7 @@ from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds import metadata
 from kubesched.apiserver.kinds.ages import since
 from kubesched.apiserver.kinds.custom_schema import schema_errors, shape
+from kubesched.apiserver.kinds.custom_types import custom_type
 from kubesched.apiserver.kinds.kind import DecodeError, InvalidField, Object, ServedResource, TableColumn, WriteContext
 from kubesched.apiserver.kinds.name_syntax import dns_subdomain_mistakes
 from kubesched.apiserver.kinds.serving import KindRules
@@ -21,6 +22,7 @@ from kubesched.apiserver.openapi.decoding import decode_object
 from kubesched.apiserver.openapi.go_json import word_for
 from kubesched.apiserver.openapi.struct_types import struct_type
 
+_MOST_REPLICAS = 2**31 - 1
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
@@ -35,6 +37,7 @@ def _served(spec: Object, version: Object) -> ServedResource:
     names = spec["names"]
     subresources = frozenset(version.get("subresources", {}).keys())
     namespaced = spec.get("scope") == "Namespaced"
+    scale = _scale_paths(version.get("subresources", {}).get("scale") or {})
     schema = version.get("schema", {}).get("openAPIV3Schema") or {}
     return ServedResource(
         group=spec["group"],
@@ -49,12 +52,20 @@ def _served(spec: Object, version: Object) -> ServedResource:
         verbs=_VERBS,
         decode=_decoder(schema),
         prepare_create=_creation("status" in subresources),
-        validate=_validation(namespaced, schema),
+        validate=_validation(namespaced, schema, scale),
         columns=_columns(version.get("additionalPrinterColumns", [])),
         tracks_generation=True,
         unconditional_update=False,
+        scale_paths=scale,
+        custom_type=custom_type(schema),
         is_custom=True,
     )
+
+
+def _scale_paths(scale: Object) -> tuple[str, str, str]:
+    names = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+    wanted, seen, selector = (scale.get(name) or "" for name in names)
+    return wanted, seen, selector
 
 
 def _decoder(schema: Object) -> Callable[[Object], list[str]]:
@@ -84,13 +95,43 @@ def _creation(drops_status: bool) -> Callable[[Object, WriteContext], None]:
     return prepare
 
 
-def _validation(namespaced: bool, schema: Object) -> Callable[[Object, Object | None], list[InvalidField]]:
+def _scale_errors(obj: Object, paths: tuple[str, str, str]) -> list[InvalidField]:
+    """Where the definition says that replicas lie, there must be a number that can be one."""
+    found: list[InvalidField] = []
+    for path in filter(None, paths[:2]):
+        value: Any = obj
+        for name in filter(None, path.split(".")):
+            value = value.get(name) if isinstance(value, dict) else None
+        if value is None:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool):
+            why = f"{path} accessor error: {_go_text(value)} is of the type {_go_type(value)}, expected int64"
+            found.append(errors.invalid(path, 0, why))
+        elif value < 0:
+            found.append(errors.invalid(path, value, "should be a non-negative integer"))
+        elif value > _MOST_REPLICAS:
+            found.append(errors.invalid(path, value, f"should be less than or equal to {_MOST_REPLICAS}"))
+    return found
+
+
+def _go_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _go_type(value: Any) -> str:
+    words = {str: "string", bool: "bool", float: "float64", list: "[]interface {}"}
+    return words.get(type(value), "map[string]interface {}")
+
+
+def _validation(
+    namespaced: bool, schema: Object, scale: tuple[str, str, str]
+) -> Callable[[Object, Object | None], list[InvalidField]]:
     def validate(new: Object, old: Object | None) -> list[InvalidField]:
         if old is None:
             found = metadata.validate_new(new["metadata"], namespaced, dns_subdomain_mistakes)
         else:
             found = metadata.validate_changed(new["metadata"], old["metadata"])
-        return found + schema_errors(new, {**schema, "type": "object"})
+        return found + schema_errors(new, {**schema, "type": "object"}) + _scale_errors(new, scale)
 
     return validate
 
@@ -133,21 +174,11 @@ def _set_definition_defaults(obj: Object) -> None:
     spec.setdefault("conversion", {"strategy": "None"})
 
 
-def _create_definition(obj: Object, ctx: WriteContext) -> None:
-    """The names are accepted at once: there is no controller that could find a conflict later."""
+def _create_definition(obj: Object, _: WriteContext) -> None:
+    """The status of a definition whose names nobody has looked at yet."""
     versions = obj["spec"].get("versions") or []
     stored = [version["name"] for version in versions if version.get("storage")]
-    accepted = _condition("NamesAccepted", "NoConflicts", "no conflicts found", ctx.now)
-    established = _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", ctx.now)
-    obj["status"] = {
-        "conditions": [accepted, established],
-        "acceptedNames": dict(obj["spec"]["names"]),
-        "storedVersions": stored,
-    }
-
-
-def _condition(kind: str, reason: str, message: str, now: str) -> Object:
-    return {"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
+    obj["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored}
 
 
 def _validate_definition(obj: Object, old: Object | None) -> list[InvalidField]:

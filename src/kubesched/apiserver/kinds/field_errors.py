@@ -47,6 +47,11 @@ def forbidden(path: str, detail: str) -> InvalidField:
     return InvalidField("FieldValueForbidden", path, f"Forbidden: {detail}")
 
 
+def internal(path: str, detail: str) -> InvalidField:
+    """The check itself failed."""
+    return InvalidField("InternalError", path, f"Internal error: {detail}")
+
+
 def missing(path: str, value: Any, detail: str = "") -> InvalidField:
     """The field names something that is not there."""
     return InvalidField("FieldValueNotFound", path, _with_detail(f"Not found: {show(value)}", detail))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 
+from kubesched.apiserver.kinds import device_checks
 from kubesched.apiserver.kinds.kind import Object, TableColumn
 from kubesched.apiserver.kinds.name_syntax import path_segment_mistakes
 from kubesched.apiserver.kinds.pods.defaults import set_template_defaults
@@ -176,7 +177,7 @@ def _addresses(obj: Object) -> str:
     return ",".join(entry.get("ip") or entry.get("hostname", "") for entry in entries)
 
 
-LIMIT_RANGE = KindRules(set_defaults=_set_limit_defaults, columns=DEFAULT_COLUMNS)
+LIMIT_RANGE = KindRules(metadata_again="all", set_defaults=_set_limit_defaults, columns=DEFAULT_COLUMNS)
 NETWORK_POLICY = KindRules(
     set_defaults=_set_policy_defaults,
     columns=(
@@ -217,6 +218,7 @@ POD_TEMPLATE = KindRules(
     ),
 )
 RESOURCE_CLAIM = KindRules(
+    validate=device_checks.claim_errors,
     set_defaults=lambda obj: _set_device_request_defaults(obj["spec"]),
     columns=(
         NAME,
@@ -227,10 +229,13 @@ RESOURCE_CLAIM = KindRules(
     ),
 )
 RESOURCE_CLAIM_TEMPLATE = KindRules(
+    validate=device_checks.template_errors,
+    metadata_again="both",
     set_defaults=lambda obj: _set_device_request_defaults(obj["spec"].get("spec", {})),
     columns=(NAME, AGE),
 )
 RESOURCE_SLICE = KindRules(
+    validate=device_checks.slice_errors,
     columns=(
         NAME,
         described("Node", dig("spec.nodeName"), "io.k8s.api.resource.v1.ResourceSliceSpec", "nodeName"),
@@ -240,7 +245,7 @@ RESOURCE_SLICE = KindRules(
     ),
 )
 FLOW = KindRules(name_rule=path_segment_mistakes, columns=DEFAULT_COLUMNS)
-DEVICE_CLASS = KindRules(columns=PLAIN)
+DEVICE_CLASS = KindRules(validate=device_checks.class_errors, columns=PLAIN)
 ATTRIBUTES_CLASS = KindRules(
     columns=(
         NAME,

@@ -116,6 +116,10 @@ class ServedResource:
     prepare_create: Callable[[Object, WriteContext], None] = _nothing
     prepare_update: Callable[[Object, Object, WriteContext], None] = _nothing
     validate: Callable[[Object, Object | None], list[InvalidField]] = _no_errors
+    # rules of a write through one of these subresources, where they are not those of the whole object
+    validate_through: Mapping[str, Callable[[Object, Object | None], list[InvalidField]]] = field(default_factory=dict)
+    # after validation: refuses what admission has the last word on, and warns of what is accepted
+    approve: Callable[[Object, Object | None, WriteContext], None] = _nothing
     columns: tuple[TableColumn, ...] = ()
     selectable_fields: Callable[[Object], Mapping[str, str]] = metadata_fields
     tracks_generation: bool = (
@@ -129,6 +133,9 @@ class ServedResource:
         None  # this version's object -> the stored form (both without kind and apiVersion)
     )
     from_stored: Callable[[Object], Object] | None = None
+    # of a custom resource: where its scale lies (replicas wanted, replicas seen, selector), and its type for apply
+    scale_paths: tuple[str, str, str] = ("", "", "")
+    custom_type: Any = None
     is_custom: bool = False  # from a CustomResourceDefinition: list items carry kind and apiVersion
 
     @property

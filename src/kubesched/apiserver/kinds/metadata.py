@@ -29,21 +29,34 @@ def validate_new(meta: Object, namespaced: bool, name_rule: NameRule) -> list[In
     else:
         found += errors.all_invalid("metadata.name", name, name_rule(name))
     found += _namespace_errors(meta.get("namespace", ""), namespaced)
-    found += label_errors(meta.get("labels", {}), "metadata.labels")
-    found += annotation_errors(meta.get("annotations", {}), "metadata.annotations")
-    found += _owner_errors(meta.get("ownerReferences", []))
-    return found + _finalizer_errors(meta.get("finalizers", []))
+    return found + _content_errors(meta) + _finalizer_errors(meta)
 
 
-def validate_changed(meta: Object, old: Object) -> list[InvalidField]:
-    found = [
+def validate_changed(meta: Object, old: Object, again: str = "changed") -> list[InvalidField]:
+    """What is wrong with changed metadata.
+
+    Every update checks content and changes once for all kinds; then the kind's own validation checks the changes
+    ("changed"), all of it ("all"), both or "none" again, and its findings are told again.
+    """
+    content = _content_errors(meta)
+    finalizers = _finalizer_errors(meta)
+    changes = _finalizers_while_deleting(meta, old) + [
         errors.immutable(f"metadata.{name}", meta.get(name))
         for name in _FIXED
         if meta.get(name) != old.get(name) and (old.get(name) is not None or name.startswith("deletion"))
     ]
-    found += _finalizer_errors(meta.get("finalizers", []))
-    found += _finalizers_while_deleting(meta, old)
-    found += label_errors(meta.get("labels", {}), "metadata.labels")
+    if not (content or finalizers or changes or meta.get("finalizers")):
+        return []
+    found = content + finalizers + changes + content
+    if again in ("changed", "both"):
+        found += changes + content
+    if again in ("all", "both"):
+        found += content + finalizers + finalizer_name_errors(meta)
+    return found
+
+
+def _content_errors(meta: Object) -> list[InvalidField]:
+    found = label_errors(meta.get("labels", {}), "metadata.labels")
     found += annotation_errors(meta.get("annotations", {}), "metadata.annotations")
     return found + _owner_errors(meta.get("ownerReferences", []))
 
@@ -96,15 +109,25 @@ def _owner_errors(owners: list[Any]) -> list[InvalidField]:
     return found
 
 
-def _finalizer_errors(finalizers: list[str]) -> list[InvalidField]:
+def _finalizer_errors(meta: Object) -> list[InvalidField]:
+    path, finalizers = "metadata.finalizers", meta.get("finalizers", [])
     found: list[InvalidField] = []
-    for position, name in enumerate(finalizers):
-        path = errors.index("metadata.finalizers", position)
+    for name in finalizers:
         found += errors.all_invalid(path, name, label_key_mistakes(name))
-        if "/" not in name and name not in _STANDARD_FINALIZERS:
-            why = "name is neither a standard finalizer name nor is it fully qualified"
-            found.append(errors.invalid(path, name, why))
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        why = "finalizer orphan and foregroundDeletion cannot be both set"
+        found.append(errors.invalid(path, finalizers, why))
     return found
+
+
+def finalizer_name_errors(meta: Object) -> list[InvalidField]:
+    """Only built-in kinds ask for a domain in the names of finalizers."""
+    why = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        errors.invalid(errors.index("metadata.finalizers", position), name, why)
+        for position, name in enumerate(meta.get("finalizers", []))
+        if "/" not in name and name not in _STANDARD_FINALIZERS
+    ]
 
 
 def _finalizers_while_deleting(meta: Object, old: Object) -> list[InvalidField]:

@@ -5,8 +5,12 @@ Each function returns the mistakes, none if the name is good. Label keys and val
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable
+
+from kubesched.apiserver.kinds import field_errors as errors
+from kubesched.apiserver.kinds.kind import InvalidField
 
 NameRule = Callable[[str], tuple[str, ...]]
 
@@ -21,6 +25,12 @@ _SUBDOMAIN_TEXT = (
     f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ALNUM_ENDS} "
     f"(e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
 )
+_UNDERSCORED_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_UNDERSCORED = rf"{_UNDERSCORED_LABEL}(\.{_UNDERSCORED_LABEL})*"
+_UNDERSCORED_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', "
+    f"{_ALNUM_ENDS} (e.g. 'example.com', regex used for validation is '{_UNDERSCORED}')"
+)
 
 
 def _limited(text: str, most: int, pattern: str, rule: str) -> tuple[str, ...]:
@@ -33,11 +43,27 @@ def _limited(text: str, most: int, pattern: str, rule: str) -> tuple[str, ...]:
 
 
 def dns_label_mistakes(text: str) -> tuple[str, ...]:
+    if "." in text and re.fullmatch(_SUBDOMAIN, text):
+        too_long = (f"must be no more than {63} characters",) if len(text) > 63 else ()
+        return (*too_long, "must not contain dots")
     return _limited(text, 63, _LABEL, _LABEL_TEXT)
 
 
 def dns_subdomain_mistakes(text: str) -> tuple[str, ...]:
     return _limited(text, 253, _SUBDOMAIN, _SUBDOMAIN_TEXT)
+
+
+def underscored_subdomain_mistakes(text: str) -> tuple[str, ...]:
+    return _limited(text, 253, _UNDERSCORED, _UNDERSCORED_TEXT)
+
+
+def address_errors(text: str, path: str) -> list[InvalidField]:
+    """An IP address, of either version."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return [errors.invalid(path, text, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")]
+    return []
 
 
 def path_segment_mistakes(text: str) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def _cidr_errors(cidrs: list[str]) -> list[InvalidField]:
 
 
 def _change_errors(node: Object, old: Object) -> list[InvalidField]:
-    found: list[InvalidField] = []
+    found = _amount_errors(node)
     seen: list[Object] = []
     for position, address in enumerate(node.get("status", {}).get("addresses", [])):
         if address in seen:
@@ -82,7 +82,7 @@ def _change_errors(node: Object, old: Object) -> list[InvalidField]:
     provider = old["spec"].get("providerID", "")
     if provider and node["spec"].get("providerID", "") != provider:
         found.append(errors.forbidden("spec.providerID", _NO_ID_CHANGE))
-    return found
+    return found + taint_errors(node["spec"].get("taints", []), "metadata.taints")
 
 
 def _selectable(node: Object) -> dict[str, str]:
@@ -126,8 +126,10 @@ def _known(name: str) -> TableColumn:
 
 
 NODE = KindRules(
+    metadata_again="both",
     set_defaults=_set_defaults,
     validate=_validate,
+    validate_through={"status": _change_errors},
     keeps_status=True,
     selectable_fields=_selectable,
     columns=(

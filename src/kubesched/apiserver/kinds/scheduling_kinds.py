@@ -9,7 +9,9 @@ from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds import workload_checks as checks
 from kubesched.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext
 from kubesched.apiserver.kinds.label_selectors import label_selector_errors
+from kubesched.apiserver.kinds.metadata import label_errors
 from kubesched.apiserver.kinds.name_syntax import dns_label_mistakes
+from kubesched.apiserver.kinds.pods.tolerations import toleration_errors
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import AGE, NAME, described, dig
 
@@ -61,7 +63,13 @@ def _validate_priority_class(obj: Object, old: Object | None) -> list[InvalidFie
 
 def _validate_runtime_class(obj: Object, old: Object | None) -> list[InvalidField]:
     handler = obj.get("handler", "")
-    found = errors.all_invalid("handler", handler, dns_label_mistakes(handler))
+    if handler:
+        found = errors.all_invalid("handler", handler, dns_label_mistakes(handler))
+    else:
+        found = [errors.required("handler")]
+    scheduling = obj.get("scheduling", {})
+    found += label_errors(scheduling.get("nodeSelector", {}), "scheduling.nodeSelector")
+    found += toleration_errors(scheduling.get("tolerations", []), "scheduling.tolerations")
     if old is not None and handler != old.get("handler", ""):
         found.append(errors.immutable("handler", handler))
     return found
@@ -169,10 +177,12 @@ PRIORITY_CLASS = KindRules(
     ),
 )
 RUNTIME_CLASS = KindRules(
+    metadata_again="both",
     validate=_validate_runtime_class,
     columns=(NAME, TableColumn("Handler", dig("handler")), AGE),
 )
 BUDGET = KindRules(
+    metadata_again="none",
     validate=_validate_budget,
     columns=(
         NAME,

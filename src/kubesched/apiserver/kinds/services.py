@@ -7,10 +7,12 @@ from typing import Any
 
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object, WriteContext, metadata_fields
-from kubesched.apiserver.kinds.name_syntax import dns_label_mistakes, port_number_mistakes
+from kubesched.apiserver.kinds.metadata import label_errors
+from kubesched.apiserver.kinds.name_syntax import address_errors, dns_label_mistakes, port_number_mistakes
 from kubesched.apiserver.kinds.pods.probes import port_or_name_errors
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import AGE, NAME, described, dig, print_labels
+from kubesched.model.label_syntax import label_key_mistakes
 
 _SPEC = "io.k8s.api.core.v1.ServiceSpec"
 _SLICE = "io.k8s.api.discovery.v1.EndpointSlice"
@@ -34,7 +36,7 @@ def _set_service_defaults(service: Object) -> None:
     elif not spec.get("sessionAffinityConfig", {}).get("clientIP", {}).get("timeoutSeconds"):
         spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": 10800}}
     spec.setdefault("type", "ClusterIP")
-    for port in spec.get("ports", []):
+    for port in spec.get("ports") or []:
         if port.get("targetPort") in (0, "", None):
             port["targetPort"] = port.get("port", 0)
     if _is_reachable_from_outside(spec):
@@ -59,8 +61,12 @@ def _prepare(service: Object, old: Object | None, ctx: WriteContext) -> None:
     ]
     if not spec.get("clusterIP"):
         spec["clusterIP"] = _free_address({one["spec"].get("clusterIP") for one in others})
-    if old is None or spec.get("clusterIPs", [])[:1] != [spec["clusterIP"]]:
+    if old is None or (spec.get("clusterIPs") or [])[:1] != [spec["clusterIP"]]:
         spec["clusterIPs"] = [spec["clusterIP"]]
+    if spec["clusterIP"] == "None" and not spec.get("selector") and "ipFamilyPolicy" not in spec:
+        # whoever makes endpoints for it may make them of both sorts
+        spec.setdefault("ipFamilies", ["IPv4", "IPv6"])
+        spec["ipFamilyPolicy"] = "RequireDualStack"
     spec.setdefault("ipFamilies", ["IPv6" if ":" in spec["clusterIP"] else "IPv4"])
     spec.setdefault("ipFamilyPolicy", "SingleStack")
     if spec["type"] in ("NodePort", "LoadBalancer"):
@@ -78,7 +84,7 @@ def _free_address(taken: set[Any]) -> str:
 def _keep_node_ports(spec: Object, before: Object) -> None:
     """A port that says nothing keeps the node port that it has."""
     known = {(port.get("port"), port.get("protocol")): port.get("nodePort") for port in before.get("ports", [])}
-    for port in spec.get("ports", []):
+    for port in spec.get("ports") or []:
         kept = known.get((port.get("port"), port.get("protocol")))
         if kept and not port.get("nodePort"):
             port["nodePort"] = kept
@@ -86,16 +92,16 @@ def _keep_node_ports(spec: Object, before: Object) -> None:
 
 def _open_node_ports(spec: Object, others: list[Object]) -> None:
     taken = {port.get("nodePort") for one in others for port in one["spec"].get("ports", [])}
-    taken |= {port.get("nodePort") for port in spec.get("ports", [])}
+    taken |= {port.get("nodePort") for port in (spec.get("ports") or [])}
     free = (number for number in _NODE_PORTS if number not in taken)
-    for port in spec.get("ports", []):
+    for port in spec.get("ports") or []:
         if not port.get("nodePort"):
             port["nodePort"] = next(free, 0)
 
 
 def _validate_service(service: Object, old: Object | None) -> list[InvalidField]:
     spec = service["spec"]
-    ports = spec.get("ports", [])
+    ports = spec.get("ports") or []
     found: list[InvalidField] = []
     is_headless = spec.get("clusterIP") == "None"
     if spec["type"] not in _TYPES:
@@ -107,12 +113,28 @@ def _validate_service(service: Object, old: Object | None) -> list[InvalidField]
     names: set[str] = set()
     for position, port in enumerate(ports):
         found += _port_errors(port, errors.index("spec.ports", position), len(ports) > 1, names)
+    found += label_errors(spec.get("selector", {}), "spec.selector")
     if spec["sessionAffinity"] not in ("ClientIP", "None"):
         found.append(errors.unsupported("spec.sessionAffinity", spec["sessionAffinity"], ("ClientIP", "None")))
+    found += _address_and_traffic_errors(spec)
     if old is not None and spec["type"] != "ExternalName" and old["spec"].get("type") != "ExternalName":
-        before, after = old["spec"].get("clusterIPs", []), spec.get("clusterIPs", [])
+        before, after = old["spec"].get("clusterIPs", []), (spec.get("clusterIPs") or [])
         if before and after[:1] != before[:1]:
             found.append(errors.invalid(errors.index("spec.clusterIPs", 0), after, "may not change once set"))
+    return found
+
+
+def _address_and_traffic_errors(spec: Object) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    for position, address in enumerate(spec.get("clusterIPs") or []):
+        if address != "None":
+            found += address_errors(address, errors.index("spec.clusterIPs", position))
+    for position, address in enumerate(spec.get("externalIPs") or []):
+        found += address_errors(address, errors.index("spec.externalIPs", position))
+    for name in ("externalTrafficPolicy", "internalTrafficPolicy"):
+        policy = spec.get(name)
+        if policy is not None and policy not in ("Cluster", "Local"):
+            found.append(errors.unsupported(f"spec.{name}", policy, ("Cluster", "Local")))
     return found
 
 
@@ -129,7 +151,10 @@ def _port_errors(port: Object, path: str, needs_name: bool, names: set[str]) -> 
     found += errors.all_invalid(f"{path}.port", port.get("port", 0), port_number_mistakes(port.get("port", 0)))
     if port.get("protocol") not in _PROTOCOLS:
         found.append(errors.unsupported(f"{path}.protocol", port.get("protocol", ""), _PROTOCOLS))
-    return found + port_or_name_errors(port["targetPort"], f"{path}.targetPort")
+    found += port_or_name_errors(port["targetPort"], f"{path}.targetPort")
+    protocol = port.get("appProtocol")
+    mistakes = label_key_mistakes(protocol) if protocol is not None else ()
+    return found + errors.all_invalid(f"{path}.appProtocol", protocol, mistakes)
 
 
 def _set_endpoints_defaults(obj: Object) -> None:
@@ -155,7 +180,7 @@ def _selectable_service(service: Object) -> dict[str, str]:
 
 def _external(service: Object) -> str:
     spec = service["spec"]
-    addresses = list(spec.get("externalIPs", []))
+    addresses = list(spec.get("externalIPs") or [])
     if spec.get("type") == "ExternalName":
         return str(spec.get("externalName", ""))
     if spec.get("type") == "LoadBalancer":
@@ -196,7 +221,23 @@ def _slice_ports(obj: Object) -> str:
     return _first(ports) if ports else "<unset>"
 
 
+def _warn(service: Object, _: Object | None, ctx: WriteContext) -> None:
+    spec = service["spec"]
+    external = spec.get("externalIPs")
+    if spec.get("clusterIP") == "None":
+        if external:
+            ctx.warnings.append("spec.externalIPs is ignored for headless services")
+        if spec["sessionAffinity"] != "None":
+            ctx.warnings.append("spec.SessionAffinity is ignored for headless services")
+    elif external and spec["type"] != "ExternalName":
+        ctx.warnings.append("spec.externalIPs is deprecated and may no longer be implemented in some clusters")
+    if spec["type"] != "ExternalName" and spec.get("externalName"):
+        ctx.warnings.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+
+
 SERVICE = KindRules(
+    approve=_warn,
+    metadata_again="both",
     set_defaults=_set_service_defaults,
     prepare_create=lambda obj, ctx: _prepare(obj, None, ctx),
     prepare_update=_prepare,

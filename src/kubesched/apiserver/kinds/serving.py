@@ -8,7 +8,7 @@ kind's module gives a ``KindRules``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.apiserver.kinds import metadata
@@ -21,8 +21,9 @@ from kubesched.apiserver.kinds.kind import (
     metadata_fields,
 )
 from kubesched.apiserver.kinds.name_syntax import NameRule, dns_subdomain_mistakes
-from kubesched.apiserver.openapi.decoding import decode_object, zero_value
+from kubesched.apiserver.openapi.decoding import decode_object
 from kubesched.apiserver.openapi.struct_types import ValueType, type_of_kind
+from kubesched.apiserver.openapi.zero_values import zero_value
 
 STATUS = frozenset({"status"})
 SCALE = frozenset({"status", "scale"})
@@ -40,6 +41,10 @@ def _no_changes(_: Object, __: Object, ___: WriteContext) -> None:
     return None
 
 
+def _no_objection(_: Object, __: Object | None, ___: WriteContext) -> None:
+    return None
+
+
 def _nothing_wrong(_: Object, __: Object | None) -> list[InvalidField]:
     return []
 
@@ -52,8 +57,11 @@ class KindRules:
     prepare_create: Callable[[Object, WriteContext], None] = _no_preparation
     prepare_update: Callable[[Object, Object, WriteContext], None] = _no_changes
     validate: Callable[[Object, Object | None], list[InvalidField]] = _nothing_wrong
+    validate_through: Mapping[str, Callable[[Object, Object], list[InvalidField]]] = field(default_factory=dict)
+    approve: Callable[[Object, Object | None, WriteContext], None] = _no_objection
     name_rule: NameRule = dns_subdomain_mistakes
     keeps_status: bool = False  # a status sent at creation counts
+    metadata_again: str = "changed"  # what its validation of updates looks at again: changed, all, both or none
     columns: tuple[TableColumn, ...] = ()
     selectable_fields: Callable[[Object], Mapping[str, str]] = metadata_fields
 
@@ -81,6 +89,8 @@ def serve(
         prepare_create=_creation(rules, type_of_kind(group, version, kind) if resets_status else None),
         prepare_update=rules.prepare_update,
         validate=_validation(rules, namespaced),
+        validate_through={name: _narrow_validation(check) for name, check in rules.validate_through.items()},
+        approve=rules.approve,
         columns=rules.columns,
         selectable_fields=rules.selectable_fields,
         **names,
@@ -116,9 +126,21 @@ def _validation(rules: KindRules, namespaced: bool) -> Callable[[Object, Object 
     def validate(new: Object, old: Object | None) -> list[InvalidField]:
         meta = new.get("metadata", {})
         if old is None:
-            found = metadata.validate_new(meta, namespaced, rules.name_rule)
+            found = metadata.validate_new(meta, namespaced, rules.name_rule) + metadata.finalizer_name_errors(meta)
         else:
-            found = metadata.validate_changed(meta, old.get("metadata", {}))
+            found = metadata.validate_changed(meta, old.get("metadata", {}), rules.metadata_again)
         return found + rules.validate(new, old)
+
+    return validate
+
+
+def _narrow_validation(
+    check: Callable[[Object, Object], list[InvalidField]],
+) -> Callable[[Object, Object | None], list[InvalidField]]:
+    """The rules of a subresource, which exists only where the object does."""
+
+    def validate(new: Object, old: Object | None) -> list[InvalidField]:
+        before = old or {}
+        return metadata.validate_changed(new.get("metadata", {}), before.get("metadata", {})) + check(new, before)
 
     return validate

@@ -6,22 +6,23 @@ Defaults, protection finalizers, validation, tables.
 from __future__ import annotations
 
 from kubesched.apiserver.kinds import field_errors as errors
-from kubesched.apiserver.kinds.amounts import amount_errors, round_up_to_milli
+from kubesched.apiserver.kinds import storage_checks
+from kubesched.apiserver.kinds.amounts import round_up_to_milli
+from kubesched.apiserver.kinds.claim_specs import claim_spec_errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext
-from kubesched.apiserver.kinds.label_selectors import label_selector_errors, node_selector_errors
 from kubesched.apiserver.kinds.serving import KindRules
-from kubesched.apiserver.kinds.table_columns import AGE, NAME, described, dig, name_of
+from kubesched.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME, described, dig, name_of
+from kubesched.apiserver.kinds.volume_checks import volume_errors
 from kubesched.model import quantity
 
 _CORE = "io.k8s.api.core.v1."
 _STORAGE = "io.k8s.api.storage.v1."
-_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _SHORT_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
-_VOLUME_MODES = ("Block", "Filesystem")
 _RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
 _BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 _CLASS_FIXED = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+_SOURCES = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
 _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 _CLAIM_FIXED = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
@@ -41,10 +42,26 @@ def _set_claim_defaults(claim: Object) -> None:
         round_up_to_milli(claim["spec"].get("resources", {}).get(sort, {}))
 
 
+def _is_old_source(reference: Object) -> bool:
+    return (reference.get("kind"), reference.get("apiGroup", "")) in _SOURCES
+
+
+def _agree_on_source(spec: Object) -> None:
+    """The two ways to name a source say the same; the older one knows volumes and snapshots only."""
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and not _is_old_source(source):
+        del spec["dataSource"]
+    elif source is not None and reference is None:
+        spec["dataSourceRef"] = dict(source)
+    elif source is None and reference is not None and "namespace" not in reference:
+        spec |= {"dataSource": dict(reference)} if _is_old_source(reference) else {}
+
+
 def _create_claim(claim: Object, ctx: WriteContext) -> None:
     claim["status"] = {"phase": "Pending"}
     _protect(claim, "kubernetes.io/pvc-protection")
     spec = claim["spec"]
+    _agree_on_source(spec)
     if "storageClassName" in spec or _OLD_CLASS in claim["metadata"].get("annotations", {}):
         return
     defaults = [
@@ -57,29 +74,9 @@ def _create_claim(claim: Object, ctx: WriteContext) -> None:
         spec["storageClassName"] = name_of(newest)
 
 
-def _mode_errors(modes: list[str], path: str) -> list[InvalidField]:
-    if not modes:
-        return [errors.required(path, "at least 1 access mode is required")]
-    found = [errors.unsupported(path, mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
-    if "ReadWriteOncePod" in modes and len(modes) > 1:
-        found.append(errors.forbidden(path, "may not use ReadWriteOncePod with other access modes"))
-    return found
-
-
 def _validate_claim(claim: Object, old: Object | None) -> list[InvalidField]:
     spec = claim["spec"]
-    found = _mode_errors(spec.get("accessModes", []), "spec.accessModes")
-    found += label_selector_errors(spec.get("selector"), "spec.selector")
-    amount = spec.get("resources", {}).get("requests", {}).get("storage")
-    at = errors.key("spec.resources.requests", "storage")
-    if amount is None:
-        found.append(errors.required(at))
-    else:
-        found += amount_errors("storage", amount, at)
-        if quantity.parse(amount).nanos == 0:
-            found.append(errors.invalid(at, amount, "must be greater than zero"))
-    if spec["volumeMode"] not in _VOLUME_MODES:
-        found.append(errors.unsupported("spec.volumeMode", spec["volumeMode"], _VOLUME_MODES))
+    found = claim_spec_errors(spec, "spec")
     return found + (_claim_change_errors(claim, old) if old is not None else [])
 
 
@@ -121,43 +118,6 @@ def _update_volume(volume: Object, old: Object, ctx: WriteContext) -> None:
             volume["status"]["lastPhaseTransitionTime"] = ctx.now
 
 
-def _volume_sources(spec: Object) -> list[str]:
-    plain = {
-        *("capacity", "accessModes", "claimRef", "persistentVolumeReclaimPolicy", "storageClassName"),
-        *("mountOptions", "volumeMode", "nodeAffinity", "volumeAttributesClassName"),
-    }
-    return [name for name in spec if name not in plain]
-
-
-def _validate_volume(volume: Object, old: Object | None) -> list[InvalidField]:
-    spec = volume["spec"]
-    found = _mode_errors(spec.get("accessModes", []), "spec.accessModes")
-    if not spec.get("capacity"):
-        found.append(errors.required("spec.capacity"))
-    elif "storage" not in spec["capacity"] or len(spec["capacity"]) > 1:
-        shown = spec["capacity"]
-        found.append(errors.unsupported("spec.capacity", shown, ("storage",)))
-    for name, amount in sorted(spec.get("capacity", {}).items()):
-        found += amount_errors(name, amount, errors.key("spec.capacity", name))
-    if spec["persistentVolumeReclaimPolicy"] not in _RECLAIM_POLICIES:
-        at = "spec.persistentVolumeReclaimPolicy"
-        found.append(errors.unsupported(at, spec["persistentVolumeReclaimPolicy"], _RECLAIM_POLICIES))
-    required = spec.get("nodeAffinity", {}).get("required")
-    if required is not None:
-        found += node_selector_errors(required, "spec.nodeAffinity.required")
-    sources = _volume_sources(spec)
-    if not sources:
-        found.append(errors.required("spec", "must specify a volume type"))
-    found += [errors.forbidden(f"spec.{n}", "may not specify more than 1 volume type") for n in sources[1:]]
-    if old is not None and [(n, spec.get(n)) for n in sources] != [
-        (n, old["spec"].get(n)) for n in _volume_sources(old["spec"])
-    ]:
-        found.append(
-            errors.forbidden("spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation")
-        )
-    return found
-
-
 def _set_class_defaults(obj: Object) -> None:
     obj.setdefault("reclaimPolicy", "Delete")
     obj.setdefault("volumeBindingMode", "Immediate")
@@ -171,11 +131,10 @@ def _validate_class(obj: Object, old: Object | None) -> list[InvalidField]:
         found.append(errors.unsupported("reclaimPolicy", obj["reclaimPolicy"], ("Delete", "Retain")))
     if obj["volumeBindingMode"] not in _BINDING_MODES:
         found.append(errors.unsupported("volumeBindingMode", obj["volumeBindingMode"], _BINDING_MODES))
+    found += storage_checks.topology_errors(obj.get("allowedTopologies", []), "allowedTopologies")
     if old is not None:
         changed = [name for name in _CLASS_FIXED if obj.get(name) != old.get(name)]
-        forbidden = [name for name in changed if name in ("parameters", "provisioner")]
-        found += [errors.forbidden(name, f"updates to {name} are forbidden.") for name in forbidden]
-        found += [errors.immutable(name, obj.get(name)) for name in changed if name not in forbidden]
+        found += [errors.immutable(name, obj.get(name)) for name in changed]
     return found
 
 
@@ -190,7 +149,13 @@ def _set_driver_defaults(obj: Object) -> None:
     spec.setdefault("seLinuxMount", False)
 
 
-def _validate_csi_node(obj: Object, _: Object | None) -> list[InvalidField]:
+def _count_driver_changes(obj: Object, old: Object, _: WriteContext) -> None:
+    """A driver's generation begins with its first change."""
+    if obj["spec"] != old["spec"]:
+        obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+def _validate_csi_node(obj: Object, old: Object | None) -> list[InvalidField]:
     found: list[InvalidField] = []
     seen: set[str] = set()
     for position, driver in enumerate(obj["spec"].get("drivers") or []):
@@ -205,7 +170,7 @@ def _validate_csi_node(obj: Object, _: Object | None) -> list[InvalidField]:
         count = driver.get("allocatable", {}).get("count", 0)
         if count < 0:
             found.append(errors.invalid(f"{at}.allocatable.count", count, "must be greater than or equal to 0"))
-    return found
+    return found if old is None else found + storage_checks.driver_change_errors(obj, old)
 
 
 def _print_modes(modes: list[str]) -> str:
@@ -244,6 +209,7 @@ _PVC_SPEC, _PVC_STATUS = _CORE + "PersistentVolumeClaimSpec", _CORE + "Persisten
 _DRIVER = _STORAGE + "CSIDriverSpec"
 
 CLAIM = KindRules(
+    metadata_again="both",
     set_defaults=_set_claim_defaults,
     prepare_create=_create_claim,
     validate=_validate_claim,
@@ -269,10 +235,11 @@ CLAIM = KindRules(
     ),
 )
 VOLUME = KindRules(
+    metadata_again="both",
     set_defaults=_set_volume_defaults,
     prepare_create=_create_volume,
     prepare_update=_update_volume,
-    validate=_validate_volume,
+    validate=volume_errors,
     columns=(
         NAME,
         described("Capacity", dig("spec.capacity.storage", "0"), _PV_SPEC, "capacity"),
@@ -292,6 +259,7 @@ VOLUME = KindRules(
     ),
 )
 STORAGE_CLASS = KindRules(
+    metadata_again="both",
     set_defaults=_set_class_defaults,
     validate=_validate_class,
     columns=(
@@ -318,6 +286,7 @@ CSI_NODE = KindRules(
 )
 CSI_DRIVER = KindRules(
     set_defaults=_set_driver_defaults,
+    prepare_update=_count_driver_changes,
     columns=(
         NAME,
         _field("AttachRequired", "spec.attachRequired", _DRIVER, default=True, kind="boolean"),
@@ -339,14 +308,9 @@ CSI_DRIVER = KindRules(
         AGE,
     ),
 )
-CSI_CAPACITY = KindRules(
-    columns=(
-        NAME,
-        _field("StorageClassName", "storageClassName", _STORAGE + "CSIStorageCapacity"),
-        _field("Capacity", "capacity", _STORAGE + "CSIStorageCapacity", "<unset>"),
-    ),
-)
+CSI_CAPACITY = KindRules(validate=storage_checks.capacity_errors, metadata_again="both", columns=DEFAULT_COLUMNS)
 VOLUME_ATTACHMENT = KindRules(
+    validate=storage_checks.attachment_errors,
     columns=(
         NAME,
         TableColumn(

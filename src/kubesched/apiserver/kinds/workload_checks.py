@@ -41,13 +41,13 @@ def selects(selector: Object | None, labels: dict[str, str]) -> bool:
     return compiled.matches(labels)
 
 
-def selector_errors(spec: Object, path: str) -> list[InvalidField]:
+def selector_errors(spec: Object, path: str, of: str = "deployment") -> list[InvalidField]:
     selector = spec.get("selector")
     if selector is None:
         return [errors.required(f"{path}.selector")]
     found = label_selector_errors(selector, f"{path}.selector")
     if not selector:
-        found.append(errors.invalid(f"{path}.selector", selector, "empty selector is invalid for deployment"))
+        found.append(errors.invalid(f"{path}.selector", selector, f"empty selector is invalid for {of}"))
     return found
 
 
@@ -67,7 +67,7 @@ def template_errors(
     if must_match and not selects(selector, labels):
         why = "`selector` does not match template `labels`"
         found.append(errors.invalid(f"{path}.metadata.labels", labels or None, why))
-    found += label_errors(labels, f"{path}.metadata.labels")
+    found += label_errors(labels, f"{path}.labels")
     found += annotation_errors(meta.get("annotations", {}), f"{path}.metadata.annotations")
     found += pod_spec_errors(template["spec"], "", f"{path}.spec", is_pod=False)
     if restart == ("Always",) and "activeDeadlineSeconds" in template["spec"]:

@@ -7,7 +7,9 @@ from typing import Any
 
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds import workload_checks as checks
+from kubesched.apiserver.kinds.claim_specs import claim_spec_errors
 from kubesched.apiserver.kinds.kind import DecodeError, InvalidField, Object, TableColumn, WriteContext, metadata_fields
+from kubesched.apiserver.kinds.name_syntax import dns_label_mistakes
 from kubesched.apiserver.kinds.pods import warnings
 from kubesched.apiserver.kinds.pods.defaults import set_template_defaults
 from kubesched.apiserver.kinds.serving import KindRules
@@ -144,13 +146,46 @@ def _validate_stateful_set(obj: Object, old: Object | None) -> list[InvalidField
         why = "must be 'RollingUpdate' or 'OnDelete'"
         found.append(errors.invalid("spec.updateStrategy", _go_strategy(spec["updateStrategy"]), why))
     found += checks.count_errors(spec, ("replicas", "minReadySeconds"), "spec")
-    found += checks.selector_errors(spec, "spec")
+    found += _retention_errors(spec.get("persistentVolumeClaimRetentionPolicy"))
+    found += checks.selector_errors(spec, "spec", "statefulset")
+    template = _as_its_pods_get_it(spec)
     found += checks.template_errors(
-        spec["template"], "spec.template", selector=spec.get("selector"), must_match=True, owner="StatefulSet"
+        template, "spec.template", selector=spec.get("selector"), must_match=True, owner="StatefulSet"
     )
-    if old is not None and _fixed(spec) != _fixed(old["spec"]):
+    if old is None:
+        return found + _new_set_errors(spec)
+    if _fixed(spec) != _fixed(old["spec"]):
         found.append(errors.forbidden("spec", _STATEFUL_FIXED))
     return found
+
+
+def _retention_errors(policy: Object | None) -> list[InvalidField]:
+    allowed, path = ("Retain", "Delete"), "spec.persistentVolumeClaimRetentionPolicy"
+    return [
+        errors.unsupported(f"{path}.{name}", policy.get(name, ""), allowed)
+        for name in ("whenDeleted", "whenScaled")
+        if policy is not None and policy.get(name) not in allowed
+    ]
+
+
+def _new_set_errors(spec: Object) -> list[InvalidField]:
+    """What is looked at only when a stateful set is created."""
+    found: list[InvalidField] = []
+    for position, claim in enumerate(spec.get("volumeClaimTemplates", [])):
+        found += claim_spec_errors(claim.get("spec", {}), f"{errors.index('spec.volumeClaimTemplates', position)}.spec")
+    if name := spec.get("serviceName", ""):
+        found += errors.all_invalid("spec.serviceName", name, dns_label_mistakes(name))
+    return found
+
+
+def _as_its_pods_get_it(spec: Object) -> Object:
+    """The template with a volume for each claim template, and without the names that the controller sets."""
+    pod = {name: value for name, value in spec["template"]["spec"].items() if name not in ("hostname", "subdomain")}
+    claims = [claim.get("metadata", {}).get("name", "") for claim in spec.get("volumeClaimTemplates", [])]
+    if claims:
+        made = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+        pod["volumes"] = made + [volume for volume in pod.get("volumes", []) if volume.get("name") not in claims]
+    return {**spec["template"], "spec": pod}
 
 
 def _go_strategy(strategy: Object) -> Object:
@@ -186,7 +221,7 @@ def _update_daemon_set(obj: Object, old: Object, _: WriteContext) -> None:
 
 def _validate_daemon_set(obj: Object, old: Object | None) -> list[InvalidField]:
     spec = obj["spec"]
-    found = checks.selector_errors(spec, "spec")
+    found = checks.selector_errors(spec, "spec", "daemonset")
     found += checks.template_errors(
         spec["template"], "spec.template", selector=spec.get("selector"), must_match=True, owner="DaemonSet"
     )

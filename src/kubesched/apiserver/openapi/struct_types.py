@@ -39,9 +39,12 @@ class ValueType:
     patch_strategy: frozenset[str] = frozenset()
     merge_key: str = ""
     format: str = ""
+    own_fields: dict[str, FieldType] | None = None  # of a struct without a schema of this name
 
     @property
     def fields(self) -> dict[str, FieldType]:
+        if self.own_fields is not None:
+            return self.own_fields
         return struct_fields(self.schema) if self.schema else {}
 
     @property
@@ -60,6 +63,7 @@ class FieldType:
     omits_empty: bool
     omits_zero: bool
     default: Any = field(default=None)
+    go_path: str = ""  # with the names of the structs that it is embedded through: "VolumeSource.csi"
 
 
 ANY = ValueType("any")
@@ -86,7 +90,7 @@ def struct_fields(schema_name: str) -> dict[str, FieldType]:
     """All fields in Go's order, inlined structs included."""
     properties = schema_table.schemas().get(schema_name, {}).get("properties", {})
     found: dict[str, FieldType] = {}
-    for entry in _flat_layout(schema_name):
+    for entry, go_path in _flat_layout(schema_name):
         prop = properties[entry.name]
         found[entry.name] = FieldType(
             name=entry.name,
@@ -95,14 +99,20 @@ def struct_fields(schema_name: str) -> dict[str, FieldType]:
             omits_empty="o" in entry.flags,
             omits_zero="z" in entry.flags,
             default=prop.get("default"),
+            go_path=go_path,
         )
     return found
 
 
-def _flat_layout(schema_name: str) -> list[schema_table.LayoutField]:
-    flat: list[schema_table.LayoutField] = []
+def _flat_layout(schema_name: str) -> list[tuple[schema_table.LayoutField, str]]:
+    """Fields with their paths in Go, where an embedded struct counts as a field of its type's name."""
+    flat: list[tuple[schema_table.LayoutField, str]] = []
     for entry in schema_table.layout(schema_name):
-        flat.extend(_flat_layout(entry.name) if entry.is_inline else [entry])
+        if entry.is_inline:
+            struct = entry.name.rpartition(".")[2]
+            flat.extend((inner, f"{struct}.{path}") for inner, path in _flat_layout(entry.name))
+        else:
+            flat.append((entry, entry.name))
     return flat
 
 
@@ -137,7 +147,8 @@ def _referenced(name: str, schema: dict[str, Any], go_type: str) -> ValueType:
         return OPAQUE
     if name not in _own_types_with_merging() and "x-kubernetes-map-type" not in schema:
         return struct_type(name)
-    atomic = "atomic" in (schema.get("x-kubernetes-map-type"), target.get("x-kubernetes-map-type"))
+    # what the field says about its own place counts more than what the type says (a volume's claimRef is granular)
+    atomic = schema.get("x-kubernetes-map-type", target.get("x-kubernetes-map-type")) == "atomic"
     strategy = frozenset(filter(None, schema.get("x-kubernetes-patch-strategy", "").split(",")))
     return ValueType("struct", f"v1.{name.rpartition('.')[2]}", name, is_atomic=atomic, patch_strategy=strategy)
 

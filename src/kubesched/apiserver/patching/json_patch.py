@@ -6,11 +6,11 @@ A failing operation gives 422 without further detail, a patch that is no list of
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 from kubesched.apiserver.errors import StatusError, bad_request
 from kubesched.apiserver.openapi.go_json import word_for
+from kubesched.apiserver.patching.plain_copies import plain_copy
 
 _MOST_OPERATIONS = 10_000
 
@@ -21,15 +21,20 @@ class _CannotApplyError(Exception):
 
 def apply(document: Any, operations: Any) -> Any:
     """A new document with all operations done, in order. Raises StatusError."""
+    operations = [] if operations is None else operations
     _check_form(operations)
-    patched = copy.deepcopy(document)
+    patched = plain_copy(document)
     try:
         for operation in operations:
             patched = _apply_one(patched, operation)
     except _CannotApplyError:
-        message = "the server rejected our request due to an error in our request"
-        raise StatusError(422, "Invalid", message, {}) from None
+        raise rejected() from None
     return patched
+
+
+def rejected() -> StatusError:
+    """The patch does not fit; the client learns no more."""
+    return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", {})
 
 
 def _check_form(operations: Any) -> None:
@@ -40,21 +45,28 @@ def _check_form(operations: Any) -> None:
         message = f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}"
         raise StatusError(413, "RequestEntityTooLarge", message, {})
     for operation in operations:
+        if operation is None:
+            raise rejected()
         if not isinstance(operation, dict):
             where = "Go value of type handlers.jsonPatchOp"
             raise bad_request(f"error decoding patch: json: cannot unmarshal {word_for(operation)} into {where}")
+        for name in ("op", "from", "path"):
+            value = operation.get(name)
+            if not isinstance(value, str | None):
+                where = f"Go struct field jsonPatchOp.{name} of type string"
+                raise bad_request(f"error decoding patch: json: cannot unmarshal {word_for(value)} into {where}")
 
 
 def _apply_one(document: Any, operation: dict[str, Any]) -> Any:
     path = _segments(operation.get("path"))
     match operation.get("op"):
         case "add":
-            return _add(document, path, copy.deepcopy(_value(operation)))
+            return _add(document, path, plain_copy(_value(operation)))
         case "remove":
             return _remove(document, path)
         case "replace":
             _find(document, path)
-            return _put(document, path, copy.deepcopy(_value(operation)))
+            return _put(document, path, plain_copy(_value(operation)))
         case "move":
             source = _segments(operation.get("from"))
             if path[: len(source)] == source and path != source:
@@ -62,7 +74,7 @@ def _apply_one(document: Any, operation: dict[str, Any]) -> Any:
             value = _find(document, source)
             return _add(_remove(document, source), path, value)
         case "copy":
-            return _add(document, path, copy.deepcopy(_find(document, _segments(operation.get("from")))))
+            return _add(document, path, plain_copy(_find(document, _segments(operation.get("from")))))
         case "test":
             if not _is_equal(_find(document, path), _value(operation)):
                 raise _CannotApplyError

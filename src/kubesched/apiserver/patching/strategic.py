@@ -7,13 +7,13 @@ Directives: ``$patch`` (replace, delete, merge), ``$deleteFromPrimitiveList/…`
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 from kubesched.apiserver.errors import StatusError, bad_request, unsupported_media_type
 from kubesched.apiserver.kinds.kind import Object, ServedResource
 from kubesched.apiserver.openapi.struct_types import ANY, ValueType, type_of_kind
 from kubesched.apiserver.patching.list_order import in_order
+from kubesched.apiserver.patching.plain_copies import plain_copy
 
 _FOR_CUSTOM_RESOURCES = (
     "application/json-patch+json",
@@ -27,7 +27,10 @@ _ORDER_PREFIX = "$setElementOrder/"
 
 
 def apply(document: Object, patch: Any, resource: ServedResource) -> Object:
-    """A new document; neither argument is changed. Raises StatusError; custom resources cannot be patched so."""
+    """A new document that shares with the old one what the patch does not touch; neither argument is changed.
+
+    Raises StatusError; custom resources cannot be patched so.
+    """
     kind_type = type_of_kind(resource.group, resource.version, resource.kind)
     if kind_type is None:
         raise unsupported_media_type(_FOR_CUSTOM_RESOURCES)
@@ -38,20 +41,27 @@ def apply_by_type(document: Object, patch: Any, kind_type: ValueType) -> Object:
     """The same for what is no resource of its own, such as a Scale."""
     if not isinstance(patch, dict):
         raise bad_request("invalid JSON document")
-    return _merge_objects(copy.deepcopy(document), copy.deepcopy(patch), kind_type)
+    return _merge_objects(document, plain_copy(patch), kind_type)
 
 
 def _merge_objects(original: dict[str, Any], patch: dict[str, Any], of: ValueType) -> dict[str, Any]:
     if _PATCH in patch:
+        shown = _go_map(patch)
         directive = patch.pop(_PATCH)
         if directive == "replace":
             return patch
         if directive == "delete":
             return {}
         if directive != "merge":
-            raise _failed(f"Unknown patch type found: {directive}")
+            raise _failed(f"unknown patch type: {directive} in map: {shown}")
+    original = dict(original)
     _retain_keys(original, patch)
     orders = _take_prefixed(patch, _ORDER_PREFIX)
+    for name, order in orders.items():
+        merge_key = _field_type(of, name).merge_key
+        for item in order if merge_key else ():
+            if not isinstance(item, dict) or merge_key not in item:
+                raise _failed(f"map: {_go_map(item)} does not contain declared merge key: {merge_key}")
     for name, values in _take_prefixed(patch, _DELETE_PREFIX).items():
         if isinstance(original.get(name), list):
             original[name] = [item for item in original[name] if item not in values]
@@ -81,10 +91,12 @@ def _merge_lists(original: list[Any], patch: list[Any], of: ValueType, order: li
     if not of.merge_key:
         merged = original + [item for item in patch if item not in original]
         return in_order(merged, order if order is not None else patch, original, "")
-    element = of.element or ANY
+    element, original = of.element or ANY, list(original)
     patch, replaces = _apply_list_directives(original, patch, of.merge_key)
     if replaces:
         return patch
+    if len({isinstance(item, dict) for item in (*original, *patch)}) > 1:
+        raise _failed(f"list element types are not identical: [{_go_map(original)} {_go_map(patch)}]")
     merged = list(original)
     for item in patch:
         place = _place_of(merged, item, of.merge_key)
@@ -110,7 +122,7 @@ def _apply_list_directives(original: list[Any], patch: list[Any], merge_key: str
                 raise _failed(f"delete patch type with no merge key defined: {merge_key}")
             original[:] = [one for one in original if one.get(merge_key) != item[merge_key]]
         else:
-            raise _failed(f"Unknown patch type found: {directive}")
+            raise _failed(f"unknown patch type: {directive} in map: {_go_map(item)}")
     return rest, replaces
 
 
@@ -168,6 +180,10 @@ def _field_type(of: ValueType, name: str) -> ValueType:
 
 
 def _go_map(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + " ".join(_go_map(item) for item in value) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
     if not isinstance(value, dict):
         return str(value)
     return "map[" + " ".join(f"{name}:{_go_map(item)}" for name, item in sorted(value.items())) + "]"

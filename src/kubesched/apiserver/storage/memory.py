@@ -26,6 +26,9 @@ from kubesched.apiserver.storage.store import (
 FIRST_REVISION = 100
 """The counter begins here, so that no small made-up version ever names an existing state."""
 
+_FORGOTTEN_AT_ONCE = 16
+"""When there is too much history, one part in so many goes: little enough that nobody notices the pause."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -133,10 +136,16 @@ class MemoryStore:
             history = self._histories[resource] = ResourceHistory(self._compacted)
         return history
 
+    def wake(self) -> None:
+        for history in self._histories.values():
+            history.tell()
+
     def compact(self, revision: int) -> None:
         """Forget the history up to the revision."""
         while self._kept and self._kept[0].revision <= revision:
-            self._kept_bytes -= len(self._kept.popleft().now.raw)
+            change = self._kept.popleft()
+            self._kept_bytes -= len(change.now.raw)
+            self._forget(change)
         self._compacted = max(self._compacted, revision)
         for history in self._histories.values():
             history.drop_through(self._compacted)
@@ -160,6 +169,9 @@ class MemoryStore:
         """A write happened; here it is durable at once."""
         self._publish((change,))
 
+    def _forget(self, change: StoredChange) -> None:
+        """A change leaves the history; what it replaced is of no use any more."""
+
     def _publish(self, changes: Sequence[StoredChange]) -> None:
         by_resource: dict[str, list[StoredChange]] = {}
         for change in changes:
@@ -170,4 +182,4 @@ class MemoryStore:
         for resource, own in by_resource.items():
             self.history(resource).publish(own)
         if len(self._kept) > self._limits.changes or self._kept_bytes > self._limits.total_bytes:
-            self.compact(self._kept[len(self._kept) // 4].revision)
+            self.compact(self._kept[len(self._kept) // _FORGOTTEN_AT_ONCE].revision)

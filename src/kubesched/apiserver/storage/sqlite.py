@@ -2,12 +2,14 @@
 
 Every write is one row of the log. All writes of a few milliseconds share one transaction, and only after its fsync
 are they acknowledged and shown to watches. Opening reads the log back: the newest row of each object is its state,
-older rows are the history that watches resume from. Compaction removes rows that are neither. Built on ``memory.py``.
+older rows are the history that watches resume from. Compaction removes rows that are neither. Built on ``memory.py``,
+which knows which rows these are.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import sqlite3
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -29,17 +31,21 @@ CREATE TABLE IF NOT EXISTS log (
   type TEXT NOT NULL,
   value BLOB NOT NULL
 );
-CREATE INDEX IF NOT EXISTS log_by_object ON log (resource, namespace, name, revision);
+DROP INDEX IF EXISTS log_by_object;
 CREATE TABLE IF NOT EXISTS numbers (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
-_INSERT = "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)"
-_FORGET_SUPERSEDED = """
-DELETE FROM log WHERE revision <= :floor AND (
-  type = 'DELETED' OR EXISTS (
-    SELECT 1 FROM log AS later WHERE later.resource = log.resource AND later.namespace = log.namespace
-    AND later.name = log.name AND later.revision > log.revision AND later.revision <= :floor))
-"""
+_PAGE_BYTES = 8192
+_GROUPS_OF_ROWS = (64, 16, 4, 1)
+"""Rows are inserted so many at a time: each statement hands Python's lock over once, however many rows it has."""
+_INSERTS = {n: "INSERT INTO log VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?)"] * n) for n in _GROUPS_OF_ROWS}
+_DELETE = "DELETE FROM log WHERE revision IN (SELECT value FROM json_each(?))"
 _SET_NUMBER = "INSERT INTO numbers VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+
+_GATHER_S = 0.003
+"""After a group of several writes the next one begins so much later: who writes all the time shares more fsyncs, and
+who writes alone never waits.
+"""
+_Waiters = list[asyncio.Future[None]]
 
 
 class SqliteStore(MemoryStore):
@@ -50,9 +56,11 @@ class SqliteStore(MemoryStore):
         self._connection = connection
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         self._waiting: list[StoredChange] = []
+        self._superseded: list[int] = []  # rows that are neither state nor history
         self._floor_to_write: int | None = None
-        self._written: asyncio.Future[None] | None = None  # of the group that is being written
-        self._following: asyncio.Future[None] | None = None  # of the group that collects
+        self._written: _Waiters | None = None  # for the group that is being written
+        self._following: _Waiters | None = None  # for the group that collects
+        self._gathering = False
         self._failure: str = ""
 
     @classmethod
@@ -60,11 +68,18 @@ class SqliteStore(MemoryStore):
         """Opens or makes the database and reads it back; ``fields`` has the selectable fields of each resource."""
         connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         path.chmod(0o600)
+        connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.executescript(_SCHEMA)
         store = cls(connection, limits)
-        store._load(fields)
+        was_collecting = gc.isenabled()
+        gc.disable()  # reading back makes no garbage with cycles, and the collector would take most of the time
+        try:
+            store._load(fields)
+        finally:
+            if was_collecting:
+                gc.enable()
         return store
 
     async def settle(self) -> None:
@@ -73,7 +88,9 @@ class SqliteStore(MemoryStore):
             raise StoreFailedError(self._failure)
         group = self._following if self._following is not None else self._written
         if group is not None:
-            await asyncio.shield(group)
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            group.append(waiter)
+            await waiter
 
     async def close(self) -> None:
         if not self._failure:
@@ -86,6 +103,12 @@ class SqliteStore(MemoryStore):
         self._floor_to_write = self._compacted
         self._collect()
 
+    def _forget(self, change: StoredChange) -> None:
+        if change.before is not None:
+            self._superseded.append(change.before.revision)
+        if change.type == "DELETED":
+            self._superseded.append(change.revision)
+
     def _record(self, change: StoredChange) -> None:
         if self._failure:
             raise StoreFailedError(self._failure)
@@ -94,21 +117,20 @@ class SqliteStore(MemoryStore):
 
     def _collect(self) -> None:
         """Makes sure that what waits is written: at once, or when the group before it is done."""
-        loop = asyncio.get_running_loop()
         if self._following is None:
-            self._following = loop.create_future()
-            self._following.add_done_callback(_forget_failure)
-            loop.call_soon(self._write_group)
+            self._following = []
+            asyncio.get_running_loop().call_soon(self._write_group)
 
     def _write_group(self) -> None:
         """Hands all that waits to the writer thread, unless that is still busy."""
-        if self._written is not None or self._following is None:
+        if self._written is not None or self._following is None or self._gathering:
             return
         changes, self._waiting = self._waiting, []
+        superseded, self._superseded = self._superseded, []
         floor, self._floor_to_write = self._floor_to_write, None
         self._written, self._following = self._following, None
         loop = asyncio.get_running_loop()
-        done = loop.run_in_executor(self._thread, self._commit, changes, floor)
+        done = loop.run_in_executor(self._thread, self._commit, changes, superseded, floor)
         done.add_done_callback(lambda result: self._group_done(changes, result))
 
     def _group_done(self, changes: list[StoredChange], result: asyncio.Future[None]) -> None:
@@ -118,33 +140,52 @@ class SqliteStore(MemoryStore):
         if error is not None:
             self._fail(error, written)
             return
+        if len(changes) > 1:
+            self._gathering = True
+            asyncio.get_running_loop().call_later(_GATHER_S, self._end_gathering)
+        else:
+            self._write_group()  # before anybody goes on, so that the writer works meanwhile
         if changes:
             self._publish(changes)
-        written.set_result(None)
+        for waiter in written:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _end_gathering(self) -> None:
+        self._gathering = False
         self._write_group()
 
-    def _fail(self, error: BaseException, written: asyncio.Future[None]) -> None:
+    def _fail(self, error: BaseException, written: _Waiters) -> None:
         """The disk refused: nobody waiting gets an acknowledgement, and nothing is answered any more."""
         self._failure = f"the store cannot write: {error}"
         following, self._following = self._following, None
-        for group in (written, following):
-            if group is not None:
-                group.set_exception(StoreFailedError(self._failure))
+        for waiter in (*written, *(following or ())):
+            if not waiter.done():
+                waiter.set_exception(StoreFailedError(self._failure))
 
-    def _commit(self, changes: list[StoredChange], floor: int | None) -> None:
+    def _commit(self, changes: list[StoredChange], superseded: list[int], floor: int | None) -> None:
         """Runs in the writer thread."""
-        rows = [(c.revision, c.resource, c.now.key.namespace, c.now.key.name, c.type, c.now.raw) for c in changes]
         self._connection.execute("BEGIN IMMEDIATE")
         try:
-            self._connection.executemany(_INSERT, rows)
+            self._insert(changes)
             if floor is not None:
-                self._connection.execute(_FORGET_SUPERSEDED, {"floor": floor})
+                self._connection.execute(_DELETE, (msgspec.json.encode(superseded).decode(),))
                 self._connection.execute(_SET_NUMBER, ("compacted", floor))
                 self._connection.execute(_SET_NUMBER, ("revision", changes[-1].revision if changes else floor))
             self._connection.execute("COMMIT")
         except BaseException:
             self._connection.execute("ROLLBACK")
             raise
+
+    def _insert(self, changes: list[StoredChange]) -> None:
+        at = 0
+        for n in _GROUPS_OF_ROWS:
+            while len(changes) - at >= n:
+                values: list[Any] = []
+                for c in changes[at : at + n]:
+                    values += (c.revision, c.resource, c.now.key.namespace, c.now.key.name, c.type, c.now.raw)
+                self._connection.execute(_INSERTS[n], values)
+                at += n
 
     def _load(self, fields: Mapping[str, FieldsOf]) -> None:
         """Rebuilds objects and history from the log."""
@@ -176,9 +217,3 @@ class SqliteStore(MemoryStore):
             table.remove(key)
         self._revision = max(self._revision, revision)
         return StoredChange(type_, resource, revision, stored, before)
-
-
-def _forget_failure(group: asyncio.Future[None]) -> None:
-    """A group that nobody waited for may fail without a complaint of asyncio's."""
-    if not group.cancelled():
-        group.exception()

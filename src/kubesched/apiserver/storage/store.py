@@ -10,8 +10,9 @@ is a CompactedError, never a gap. ``memory.py`` holds the state, ``sqlite.py`` a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
+
+import msgspec
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 FieldsOf = Callable[[dict[str, Any]], Mapping[str, str]]
@@ -40,8 +41,7 @@ class StoreFailedError(Exception):
     """The disk refused a write: nothing after it was acknowledged, and the store answers no more."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stored:
+class Stored(msgspec.Struct, frozen=True, eq=False, gc=False):
     """An object as kept: JSON without kind and apiVersion, and what selectors ask of it."""
 
     key: ObjectKey
@@ -51,8 +51,7 @@ class Stored:
     fields: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StoredChange:
+class StoredChange(msgspec.Struct, frozen=True, eq=False, gc=False):
     """One write. For a deletion ``now`` is the last state with the deletion's revision. ``lines`` caches encodings
     that watchers share.
     """
@@ -62,11 +61,15 @@ class StoredChange:
     revision: int
     now: Stored
     before: Stored | None
-    lines: dict[tuple[str, ...], bytes] = field(default_factory=dict)
+    lines: dict[tuple[str, ...], bytes] = msgspec.field(default_factory=dict)
 
 
 class History(Protocol):
-    """The changes of one resource in order; positions never move, old ones vanish."""
+    """The changes of one resource in order; positions never move, old ones vanish. ``shared`` is for encodings of what
+    there is from a position on; it is emptied whenever that changes.
+    """
+
+    shared: dict[tuple[object, ...], bytes]
 
     def position_after(self, revision: int) -> int:
         """Where to read on for somebody who has seen everything up to ``revision``. Raises CompactedError."""
@@ -75,7 +78,9 @@ class History(Protocol):
         """All changes from the position on. Raises CompactedError when some of them are gone."""
 
     async def wait_beyond(self, position: int, timeout_s: float) -> bool:
-        """Returns True as soon as there is a change at the position, False when the time is over."""
+        """Returns True when there is a change at the position, False when the time is over or somebody called
+        ``tell``.
+        """
 
 
 class Store(Protocol):
@@ -110,6 +115,9 @@ class Store(Protocol):
         """Removes; ``obj`` is the last state to tell, and gets the deletion's revision."""
 
     def history(self, resource: str) -> History: ...
+
+    def wake(self) -> None:
+        """Ends the waiting of all who wait for changes."""
 
     async def settle(self) -> None:
         """Returns when every write so far is durable. Raises StoreFailedError."""

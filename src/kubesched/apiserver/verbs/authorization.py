@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.kinds.kind import Object
 from kubesched.apiserver.verbs.request import RequestUser
@@ -19,9 +21,10 @@ from kubesched.apiserver.verbs.request import RequestUser
 RBAC = "rbac.authorization.k8s.io"
 _RESOURCES = tuple(f"{plural}.{RBAC}" for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings"))
 
+_MOST_USERS = 1024
 
-@dataclass(frozen=True, slots=True)
-class Action:
+
+class Action(msgspec.Struct, frozen=True, gc=False):
     """What somebody wants to do: on a resource, or on a plain path."""
 
     verb: str
@@ -47,8 +50,7 @@ class Grant:
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True, gc=False):
     """Allowed, and by which binding."""
 
     allowed: bool
@@ -62,6 +64,7 @@ class RbacAuthorizer:
         self._api = api
         self._grants: tuple[Grant, ...] = ()
         self._compiled_at: tuple[int, ...] = ()
+        self._of_users: dict[tuple[str, tuple[str, ...]], tuple[tuple[Grant, dict[str, Any]], ...]] = {}
 
     def decide(self, user: RequestUser, action: Action) -> Verdict:
         if "system:masters" in user.groups:
@@ -76,18 +79,30 @@ class RbacAuthorizer:
         return [rule for grant, _ in self._granted(user, namespace) for rule in grant.rules]
 
     def _granted(self, user: RequestUser, namespace: str) -> Iterator[tuple[Grant, dict[str, Any]]]:
-        for grant in self._current():
-            if grant.namespace and grant.namespace != namespace:
-                continue
-            subject = next((s for s in grant.subjects if _is_subject(s, user, grant.namespace)), None)
-            if subject is not None:
+        for grant, subject in self._all_granted(user):
+            if not grant.namespace or grant.namespace == namespace:
                 yield grant, subject
+
+    def _all_granted(self, user: RequestUser) -> tuple[tuple[Grant, dict[str, Any]], ...]:
+        """What the user has in any namespace; looked up once, until a role or binding changes."""
+        grants, who = self._current(), (user.name, user.groups)
+        found = self._of_users.get(who)
+        if found is None:
+            if len(self._of_users) >= _MOST_USERS:
+                self._of_users.clear()
+            found = self._of_users[who] = tuple(
+                (grant, subject)
+                for grant in grants
+                if (subject := next((s for s in grant.subjects if _is_subject(s, user, grant.namespace)), None))
+            )
+        return found
 
     def _current(self) -> tuple[Grant, ...]:
         store = self._api.store
         now = tuple(store.history(resource).position_after(store.revision) for resource in _RESOURCES)
         if now != self._compiled_at:
             self._grants, self._compiled_at = tuple(self._compile()), now
+            self._of_users.clear()
         return self._grants
 
     def _compile(self) -> Iterator[Grant]:

@@ -2,12 +2,16 @@
 
 Promises what a scheduler relies on: a pod that has a node, is being deleted or is gated is never bound; uid and
 version in the request must be the pod's; topology labels of the node are copied to the pod. Written in one change
-with the PodScheduled condition.
+with the PodScheduled condition. Of the stored pod only what binding looks at is decoded; the rest goes over as the
+bytes that it was.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import StatusError, bad_request, not_found
@@ -18,23 +22,57 @@ from kubesched.apiserver.verbs.request import Target, WriteOptions
 from kubesched.apiserver.verbs.update import precondition_failed
 
 _COPIED_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+_DECODED_METADATA = ("uid", "resourceVersion", "deletionTimestamp", "labels", "annotations")
+_DECODED_SPEC = ("nodeName", "schedulingGates")
+
+
+class _PodParts(msgspec.Struct, gc=False):
+    """A stored pod, its fields not decoded further than shown."""
+
+    metadata: dict[str, msgspec.Raw]
+    spec: dict[str, msgspec.Raw]
+    status: dict[str, Any] = {}
+
+
+_decode_parts = msgspec.json.Decoder(_PodParts).decode
 
 
 def bind(api: Api, target: Target, binding: Object, options: WriteOptions) -> None:
     """Binds the pod that ``target`` names."""
-    node = _node_name(binding)
     metadata = binding.get("metadata") or {}
-    if metadata.get("name") and metadata["name"] != target.name:
+    if metadata.get("name", "") != target.name:
         raise bad_request("name in URL does not match name in Binding object")
+    if metadata.get("namespace", "") not in ("", target.namespace):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    node = _node_name(binding)
     before = api.store.get("pods", writing.key_of(target))
     if before is None:
         raise not_found(target.resource, target.name)
-    pod = writing.load(target.resource, before)
+    pod = _load(before.raw)
     _check_preconditions(target, metadata, pod["metadata"])
     _check_bindable(target, pod)
     _assign(api, pod, node, metadata)
     if not options.dry_run:  # straight to the store: nothing here that the kind's rules would have to look at
-        api.store.put("pods", before.key, pod, target.resource.selectable_fields, before.revision)
+        fields = {**before.fields, "spec.nodeName": node, "status.nominatedNodeName": ""}
+        api.store.put("pods", before.key, pod, lambda _: fields, before.revision)
+
+
+def _load(raw: bytes) -> Object:
+    """The pod, ready for the checks and changes of a binding."""
+    parts = _decode_parts(raw)
+    return {
+        "metadata": _decoded(parts.metadata, _DECODED_METADATA),
+        "spec": _decoded(parts.spec, _DECODED_SPEC),
+        "status": parts.status,
+    }
+
+
+def _decoded(part: Mapping[str, msgspec.Raw], names: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = dict(part)
+    for name in names:
+        if name in found:
+            found[name] = msgspec.json.decode(found[name])
+    return found
 
 
 def _node_name(binding: Object) -> str:
@@ -80,7 +118,7 @@ def _assign(api: Api, pod: Object, node: str, given: dict[str, Any]) -> None:
     copied = _topology_of(api, node)
     if copied:
         metadata["labels"] = {**metadata.get("labels", {}), **copied}
-    pod.setdefault("status", {}).pop("nominatedNodeName", None)
+    pod["status"].pop("nominatedNodeName", None)
     _set_scheduled(pod["status"], api.now())
 
 

@@ -1,7 +1,8 @@
 """Create: a new object under the name it carries, or under a generated one.
 
-Promises the real server's order: namespace, metadata, the kind's defaults and admission, validation, then the store
-(a taken name is told last). Read ``writing.py`` for the shared steps and ``update.py`` for its sibling.
+Promises the real server's order: namespace, metadata, managed fields (a manager owns what it sent, not what admission
+adds), the kind's admission, validation, then the store (a taken name is told last). Read ``writing.py`` for the shared
+steps and ``update.py`` for its sibling.
 """
 
 from __future__ import annotations
@@ -32,13 +33,15 @@ def create(api: Api, target: Target, obj: Object, options: WriteOptions) -> Stor
     writing.refuse_terminating_namespace(api, target, metadata.get("name", ""))
     version = metadata.pop("resourceVersion", "")
     fill_metadata(api, target, metadata)
-    resource.prepare_create(obj, options.context(api))
+    writing.record_manager(obj, None, target, options, api.now())
+    context = options.context(api)
+    resource.prepare_create(obj, context)
     writing.check(resource, obj, None)
+    resource.approve(obj, None, context)
     if version:
         raise bad_request("resourceVersion should not be set on objects to be created")
     if api.store.get(resource.storage_key, ObjectKey(metadata.get("namespace", ""), metadata["name"])):
         raise already_exists(resource, metadata["name"])
-    writing.record_manager(obj, None, target, options, api.now())
     return writing.save(api, target, obj, None, options)
 
 

@@ -7,16 +7,17 @@ objects whose last finalizer goes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from kubesched.apiserver.api import Api
-from kubesched.apiserver.errors import bad_request, conflict, forbidden, not_found
-from kubesched.apiserver.kinds.kind import Object
+from kubesched.apiserver.errors import StatusError, forbidden, not_found, resource_details
+from kubesched.apiserver.kinds.kind import Object, ServedResource
 from kubesched.apiserver.storage.store import Stored
-from kubesched.apiserver.verbs import writing
+from kubesched.apiserver.verbs import definitions, writing
 from kubesched.apiserver.verbs.request import Query, Target, WriteOptions, integer, options_error, single, truth
 
 RETURNS_DELETED = frozenset(
@@ -41,6 +42,13 @@ RETURNS_DELETED = frozenset(
 )
 """Resources whose deletion is answered with the object instead of a Status."""
 
+_ORPHANING = ("jobs.batch", "replicationcontrollers")
+"""Resources whose dependents stay unless the request says otherwise."""
+
+_JOB_WARNING = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
+    "set propagationPolicy=Orphan to suppress this warning"
+)
 _UNDELETABLE_NAMESPACES = ("default", "kube-system", "kube-public")
 
 
@@ -52,6 +60,7 @@ class DeleteOptions:
     uid: str = ""
     version: str = ""
     propagation: str = ""
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +77,25 @@ def delete_options(query: Query, body: Object) -> DeleteOptions:
     propagation = body.get("propagationPolicy") or single(query, "propagationPolicy")
     preconditions = body.get("preconditions") or {}
     orphan = body.get("orphanDependents", truth(query, "orphanDependents"))
-    if not isinstance(preconditions, dict) or not isinstance(grace, int | None) or not isinstance(propagation, str):
-        raise bad_request('DeleteOptions in version "v1" cannot be handled as a DeleteOptions: wrong type of a field')
+    if any(value != "All" for value in body.get("dryRun") or []):
+        shown = json.dumps(body["dryRun"], separators=(",", ":"))
+        message = f'Unsupported value: {shown}: supported values: "All"'
+        raise options_error("DeleteOptions", [("FieldValueNotSupported", "dryRun", message)])
     if propagation and orphan is not None:
-        message = "Invalid value: orphanDependents and deletionPropagation cannot be both set"
+        message = f'Invalid value: "{propagation}": orphanDependents and deletionPropagation cannot be both set'
         raise options_error("DeleteOptions", [("FieldValueInvalid", "propagationPolicy", message)])
     if propagation not in ("", "Orphan", "Background", "Foreground"):
-        message = f'Unsupported value: "{propagation}": supported values: "Background", "Foreground", "Orphan"'
+        allowed = '"Foreground", "Background", "Orphan", "nil"'
+        message = f'Unsupported value: "{propagation}": supported values: {allowed}'
         raise options_error("DeleteOptions", [("FieldValueNotSupported", "propagationPolicy", message)])
     if orphan is not None:
         propagation = "Orphan" if orphan else "Background"
     return DeleteOptions(
-        grace, str(preconditions.get("uid") or ""), str(preconditions.get("resourceVersion") or ""), propagation
+        grace,
+        str(preconditions.get("uid") or ""),
+        str(preconditions.get("resourceVersion") or ""),
+        propagation,
+        bool(body.get("dryRun")),
     )
 
 
@@ -90,10 +106,14 @@ def delete(api: Api, target: Target, options: WriteOptions, how: DeleteOptions) 
         raise not_found(target.resource, target.name)
     if target.resource.storage_key == "namespaces" and target.name in _UNDELETABLE_NAMESPACES:
         raise forbidden(target.resource, target.name, "this namespace may not be deleted")
+    if target.resource.storage_key == "jobs.batch" and not how.propagation:
+        options.warnings.append(_JOB_WARNING)
     obj = writing.load(target.resource, before)
     _check_preconditions(target, obj["metadata"], how)
     if target.resource.storage_key == "namespaces":
         return _delete_namespace(api, target, obj, before, options)
+    if target.resource.storage_key == definitions.DEFINITIONS and not obj["metadata"].get("deletionTimestamp"):
+        return _delete_definition(api, target, obj, before, options)
     return _delete_object(api, target, obj, before, options, how)
 
 
@@ -114,13 +134,20 @@ def _check_preconditions(target: Target, metadata: dict[str, Any], how: DeleteOp
             f"the UID in the precondition ({how.uid}) does not match the UID in record ({metadata.get('uid')}). "
             "The object might have been deleted and then recreated"
         )
-        raise conflict(resource, name, why)
+        raise _precondition_conflict(resource, name, why)
     if how.version and how.version != metadata.get("resourceVersion"):
         why = (
             f"the ResourceVersion in the precondition ({how.version}) does not match the ResourceVersion in record "
             f"({metadata.get('resourceVersion')}). The object might have been modified"
         )
-        raise conflict(resource, name, why)
+        raise _precondition_conflict(resource, name, why)
+
+
+def _precondition_conflict(resource: ServedResource, name: str, why: str) -> StatusError:
+    """As any conflict, but told with the kind in the place of the resource."""
+    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    details = {**resource_details(resource, name), "kind": resource.kind}
+    return StatusError(409, "Conflict", f'Operation cannot be fulfilled on {kind} "{name}": {why}', details)
 
 
 def _delete_object(
@@ -129,6 +156,9 @@ def _delete_object(
     metadata = obj["metadata"]
     is_pod = target.resource.storage_key == "pods"
     grace_s = _pod_grace_s(obj, how) if is_pod else 0
+    pending = metadata.get("deletionGracePeriodSeconds") if metadata.get("deletionTimestamp") else None
+    if pending and (how.grace_s is None or grace_s >= pending):
+        return Deletion(before, False)  # it is on its way, and this would not hasten it
     finalizers = _finalizers(target, metadata, how)
     held = bool(finalizers) or grace_s > 0
     if not held and not is_pod:
@@ -174,7 +204,7 @@ def _finalizers(target: Target, metadata: dict[str, Any], how: DeleteOptions) ->
     """The object's finalizers with those that the propagation policy adds."""
     present = list(metadata.get("finalizers", []))
     policy = how.propagation
-    if not policy and target.resource.storage_key == "jobs.batch":
+    if not policy and target.resource.storage_key in _ORPHANING:
         policy = "Orphan"
     if not policy:
         return present
@@ -188,6 +218,18 @@ def _set_finalizers(metadata: dict[str, Any], finalizers: list[str]) -> None:
         metadata["finalizers"] = finalizers
     else:
         metadata.pop("finalizers", None)
+
+
+def _delete_definition(api: Api, target: Target, obj: Object, before: Stored, options: WriteOptions) -> Deletion:
+    """A definition goes after its objects; those that finalizers hold keep it."""
+    definitions.mark_terminating(api, obj)
+    marked = writing.save(api, target, obj, before, options)
+    if not options.dry_run:
+        served = [kind for kind in api.custom_kinds if kind.group_resource == target.name]
+        for stored in list(api.store.list(target.name)) if served else ():
+            delete(api, Target(served[0], stored.key.namespace, stored.key.name), options, DeleteOptions())
+        definitions.end(api, target.name, writing.refresh_custom_kinds)
+    return Deletion(marked, False)
 
 
 def _delete_namespace(api: Api, target: Target, obj: Object, before: Stored, options: WriteOptions) -> Deletion:

@@ -12,7 +12,7 @@ from typing import Any
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import StatusError, bad_request, not_found
 from kubesched.apiserver.kinds.kind import Object
-from kubesched.apiserver.storage.store import ObjectKey
+from kubesched.apiserver.storage.store import ObjectKey, Stored
 from kubesched.apiserver.verbs import writing
 from kubesched.apiserver.verbs.delete import Deletion, delete, delete_options
 from kubesched.apiserver.verbs.request import Target, WriteOptions
@@ -23,7 +23,7 @@ BUDGETS = "poddisruptionbudgets.policy"
 def evict(api: Api, target: Target, eviction: Object, options: WriteOptions) -> Deletion:
     """Deletes the pod that ``target`` names, if its budget allows."""
     name = (eviction.get("metadata") or {}).get("name", "")
-    if name and name != target.name:
+    if name != target.name:
         raise bad_request("name in URL does not match name in Eviction object")
     wish = eviction.get("deleteOptions") or {}
     how = delete_options({}, wish if isinstance(wish, dict) else {})
@@ -33,7 +33,28 @@ def evict(api: Api, target: Target, eviction: Object, options: WriteOptions) -> 
     pod = writing.load(target.resource, stored)
     if _is_guarded(pod):
         _spend(api, target, pod, options)
+    options.dry_run = options.dry_run or how.dry_run
+    if not options.dry_run:
+        _say_why(api, target, pod, stored)
     return delete(api, target, options, how)
+
+
+def _say_why(api: Api, target: Target, pod: Object, stored: Stored) -> None:
+    """Notes on the pod that it goes because somebody evicts it."""
+    why = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": api.now(),
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    conditions = pod.setdefault("status", {}).setdefault("conditions", [])
+    known = [one for one in conditions if one.get("type") == "DisruptionTarget"]
+    if known and known[0].get("status") == "True":
+        return
+    pod["status"]["conditions"] = [one for one in conditions if one not in known] + [why]
+    api.store.put("pods", stored.key, pod, target.resource.selectable_fields, stored.revision)
 
 
 def _is_guarded(pod: Object) -> bool:

@@ -12,8 +12,13 @@ from typing import Any
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import StatusError, bad_request, conflict, not_found
 from kubesched.apiserver.kinds.kind import DecodeError, Object, ServedResource
+from kubesched.apiserver.kinds.registry import ALL_KINDS
+from kubesched.apiserver.openapi.go_json import restore_mistake
+from kubesched.apiserver.openapi.struct_types import ValueType
 from kubesched.apiserver.patching import json_patch, merge_patch, strategic
 from kubesched.apiserver.patching.apply import apply as server_side_apply
+from kubesched.apiserver.patching.apply.managed import type_for
+from kubesched.apiserver.patching.key_order import as_written
 from kubesched.apiserver.storage.store import Stored
 from kubesched.apiserver.verbs import writing
 from kubesched.apiserver.verbs.create import create
@@ -25,6 +30,7 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+_STRING = ValueType("string")
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 
@@ -38,8 +44,8 @@ def patch(api: Api, target: Target, media_type: str, content: Any, options: Writ
         raise not_found(target.resource, target.name)
     old = _with_kind(target.resource, writing.load(target.resource, before))
     new = patched(old, media_type, content, target.resource)
-    _check_patched_identity(target, new)
     _read_patched(target.resource, new, content, media_type, options)
+    _check_patched_identity(target, new)
     return apply_update(api, target, new, before, options), False
 
 
@@ -60,14 +66,22 @@ def patched(old: Object, media_type: str, content: Any, resource: ServedResource
     if media_type == JSON_PATCH:
         new = json_patch.apply(old, content)
     elif media_type == MERGE_PATCH:
+        if content is None:
+            raise bad_request("Invalid JSON Patch")
         if not isinstance(content, dict):
             into = "Go value of type map[string]interface {}"
             raise bad_request(f"error decoding patch: json: cannot unmarshal {_go_word(content)} into {into}")
         new = merge_patch.apply(old, content)
     else:
-        new = strategic.apply(old, content, resource)
-    if not isinstance(new, dict) or not isinstance(new.get("metadata", {}), dict):
-        raise bad_request(f"the patch does not leave a {resource.kind}")
+        if not isinstance(content, dict | None):
+            raise bad_request(
+                f"json: cannot unmarshal {_go_word(content)} into Go value of type map[string]interface {{}}"
+            )
+        new = strategic.apply(old, content or {}, resource)
+    if new is None:
+        raise json_patch.rejected()
+    if not isinstance(new, dict):
+        raise _wrong_patch(json.dumps(new, separators=(",", ":")), _no_kind(new))
     return new
 
 
@@ -81,39 +95,77 @@ def _with_kind(resource: ServedResource, obj: Object) -> Object:
 
 def _check_patched_identity(target: Target, new: Object) -> None:
     """A patch cannot make it another object."""
-    resource = target.resource
-    kind, version = new.pop("kind", resource.kind), new.pop("apiVersion", resource.api_version)
-    if kind != resource.kind or version != resource.api_version:
-        raise bad_request(
-            f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})"
-            if kind == resource.kind
-            else f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
-        )
     metadata = new.setdefault("metadata", {})
-    if metadata.get("name") != target.name:
+    name = metadata.get("name")
+    if not name:
         raise bad_request(
-            f"the name of the object ({metadata.get('name')}) does not match the name on the URL ({target.name})"
+            f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
         )
-    if resource.namespaced and metadata.get("namespace") != target.namespace:
+    if name != target.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({target.name})")
+    if target.resource.namespaced and metadata.get("namespace", target.namespace) != target.namespace:
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+    if target.resource.namespaced:
+        metadata["namespace"] = target.namespace
+
+
+def _no_kind(value: object) -> str:
+    """What Go says where it looks for a kind and finds no object."""
+    target = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+    why = f"json: cannot unmarshal {_go_word(value)} into Go value of type {target}"
+    return f"couldn't get version/kind; json parse error: {why}"
+
+
+def _kind_mistake(resource: ServedResource, new: Object, media_type: str) -> str:
+    """What is wrong with kind and apiVersion after the patch; a strategic patch cannot change them."""
+    kind, version = new.pop("kind", None) or resource.kind, new.pop("apiVersion", None) or resource.api_version
+    for name, value in (("kind", kind), ("apiVersion", version)):
+        if isinstance(value, str):
+            continue
+        if media_type == STRATEGIC_PATCH:
+            return restore_mistake(value, _STRING)
+        why = f"json: cannot unmarshal {_go_word(value)} into Go struct field .{name} of type string"
+        return f"couldn't get version/kind; json parse error: {why}"
+    if media_type == STRATEGIC_PATCH or (kind, version) == (resource.kind, resource.api_version):
+        return ""
+    known = any((one.kind, one.api_version) == (kind, version) for one in ALL_KINDS)
+    if known:
+        own = resource.group.partition(".")[0] or "core"
+        return f"converting ({version.rpartition('/')[2]}.{kind}) to ({own}.{resource.kind}): unknown conversion"
+    return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
 def _read_patched(resource: ServedResource, new: Object, content: Any, media_type: str, options: WriteOptions) -> None:
     """The schema's word on the patched object; told in the words of a patch."""
-    shown = (
-        _go_map(content)
-        if media_type == STRATEGIC_PATCH
-        else json.dumps(_with_kind(resource, new), separators=(",", ":"))
-    )
+    is_strict = options.field_validation == "Strict"
+    # decoding drops what it does not know, and only the strict tell about it with the object as it was
+    head: Object = {name: new[name] for name in ("apiVersion", "kind") if name in new}
+    mistake = _kind_mistake(resource, new, media_type)
+    if mistake and resource.is_custom:
+        raise bad_request(mistake)
+    if mistake:
+        raise _wrong_patch(_shown_patch({**head, **new}, content, media_type), mistake)
+    shown = _shown_patch({**head, **new}, content, media_type) if is_strict else ""
     try:
         unknown = resource.decode(new)
     except DecodeError as error:
-        raise _wrong_patch(shown, str(error)) from None
+        why = str(error)
+        if media_type == STRATEGIC_PATCH and not resource.is_custom:
+            why = restore_mistake(new, type_for(resource)) or why
+        raise _wrong_patch(shown or _shown_patch({**head, **new}, content, media_type), why) from None
     findings = [f'unknown field "{path}"' for path in unknown]
-    if findings and options.field_validation == "Strict":
+    if findings and is_strict:
         raise _wrong_patch(shown, f"strict decoding error: {', '.join(findings)}")
     if options.field_validation == "Warn":
         options.warnings.extend(findings)
+
+
+def _shown_patch(new: Object, content: Any, media_type: str) -> str:
+    """What a message shows: a strategic patch itself, else the patched object."""
+    if media_type == STRATEGIC_PATCH:
+        return _go_map(content)
+    ordered = as_written(new, content)
+    return json.dumps(ordered, separators=(",", ":"), ensure_ascii=False)
 
 
 def _wrong_patch(shown: str, why: str) -> StatusError:
@@ -139,9 +191,10 @@ def read_apply_body(data: bytes) -> Object:
         content = load_yaml(data)
     except YamlTextError as error:
         raise bad_request(f"error decoding YAML: {error}") from None
-    if not isinstance(content, dict):
-        raise bad_request("error decoding YAML: the body is no object")
-    return content
+    if not isinstance(content, dict | None):
+        why = f"json: cannot unmarshal {_go_word(content)} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
+    return content or {}
 
 
 def _apply(
@@ -156,9 +209,12 @@ def _apply(
     if before is None and target.subresource:
         raise not_found(resource, target.name)
     new = server_side_apply(live, content, resource, options.manager, options.force, api.now(), target.subresource)
+    given = content["metadata"].get("name", target.name)
+    if given != target.name:
+        raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({target.name})")
     new.pop("kind", None)
     new.pop("apiVersion", None)
-    writing.read_as_kind(resource, new, options, [])
+    _read_applied(target, new, options)
     options.is_apply = True
     if before is None:
         new["metadata"].setdefault("name", target.name)
@@ -166,8 +222,24 @@ def _apply(
     if version and version != str(before.revision):
         why = "the object has been modified; please apply your changes to the latest version and try again"
         raise conflict(resource, target.name, why)
-    new["metadata"].pop("resourceVersion", None)
+    new["metadata"]["resourceVersion"] = str(before.revision)
     return apply_update(api, target, new, before, options), False
+
+
+def _read_applied(target: Target, new: Object, options: WriteOptions) -> None:
+    """The schema's word on the merged object."""
+    resource = target.resource
+    mistake = "" if resource.is_custom else restore_mistake(new, type_for(resource))
+    try:
+        if mistake:
+            raise DecodeError(mistake)
+        unknown = resource.decode(new)
+    except DecodeError as error:
+        kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
+        why = f"unable to convert unstructured object to {kind}: {error}"
+        raise bad_request(f"failed to convert new object (/{target.name}; {kind}) to proper version: {why}") from None
+    new["metadata"] = new.get("metadata") or {}
+    writing.report_fields([f'unknown field "{path}"' for path in unknown], options, "")
 
 
 def _group_version_kind(content: Object) -> str:
@@ -182,11 +254,5 @@ def _check_applied_identity(target: Target, content: Object) -> None:
             raise bad_request(f"invalid object type: {_group_version_kind(content)}")
         versions = f"Specified patch version: {content.get('apiVersion')}, expected: {resource.api_version}"
         raise bad_request(f"Incorrect version specified in apply patch. {versions}")
-    metadata = content.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        raise bad_request("metadata must be an object")
-    content["metadata"] = metadata
-    if metadata.get("name", target.name) != target.name:
-        raise bad_request(
-            f"the name of the object ({metadata['name']}) does not match the name on the URL ({target.name})"
-        )
+    if content.get("metadata") is None:
+        content["metadata"] = {}

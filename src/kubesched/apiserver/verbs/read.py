@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import StatusError, bad_request, expired, not_found
+from kubesched.apiserver.json_errors import go_json_error
 from kubesched.apiserver.kinds.kind import ServedResource
 from kubesched.apiserver.storage.store import CompactedError, Stored
 from kubesched.apiserver.verbs import writing
@@ -81,6 +81,8 @@ async def list_page(api: Api, target: Target, query: Query) -> ListPage:
     _check_options(query)
     chosen = selection(query, target)
     limit = max(integer(query, "limit") or 0, 0)
+    if single(query, "resourceVersion") == "0" and single(query, "resourceVersionMatch") != "Exact":
+        limit = 0  # answered from a cache that has everything at hand
     integer(query, "timeoutSeconds")
     token = single(query, "continue")
     if token:
@@ -143,13 +145,22 @@ def _token(revision: int, start: str) -> str:
 
 
 def _read_token(token: str) -> tuple[int, str]:
+    wrong = "invalid continue token: continue key is not valid"
+    illegal = re.search(r"[^A-Za-z0-9_-]", token)
+    if illegal or len(token) % 4 == 1:
+        place = illegal.start() if illegal else len(token) - 1
+        raise bad_request(f"{wrong}: illegal base64 data at input byte {place}")
+    text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
     try:
-        content = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        revision, start = content["rv"], content["start"]
-    except (binascii.Error, ValueError, KeyError, TypeError):
-        raise bad_request("continue key is not valid: illegal base64 data or unknown content") from None
-    if not isinstance(revision, int) or not isinstance(start, str) or content.get("v") != "meta.k8s.io/v1":
-        raise bad_request("continue key is not valid: server does not recognize this encoded version")
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        raise bad_request(f"{wrong}: {go_json_error(text) or 'invalid character'}") from None
+    if not isinstance(content, dict) or content.get("v") != "meta.k8s.io/v1":
+        version = content.get("v", "") if isinstance(content, dict) else ""
+        raise bad_request(f"{wrong}: server does not recognize this encoded version {version}")
+    revision, start = content.get("rv", 0), content.get("start", "")
+    if not isinstance(revision, int) or isinstance(revision, bool) or not isinstance(start, str) or not start:
+        raise bad_request(f"{wrong}: encoded start key is empty")
     return revision, start
 
 

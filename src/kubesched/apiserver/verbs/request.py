@@ -10,10 +10,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import StatusError, bad_request
 from kubesched.apiserver.kinds.kind import ServedResource, WriteContext
 
+_LONGEST_INT64 = 20
 Query = Mapping[str, list[str]]
 
 
@@ -27,8 +30,7 @@ class RequestUser:
     extra: Mapping[str, list[str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True, gc=False):
     """What is asked for; ``name`` is "" for a collection."""
 
     resource: ServedResource
@@ -70,10 +72,12 @@ def truth(query: Query, name: str) -> bool | None:
 def integer(query: Query, name: str) -> int | None:
     """A number from the query; wrong text is refused with the words of Go's parser."""
     values = query.get(name)
-    if not values or values[0] == "":
+    if not values:
         return None
-    if not re.fullmatch(r"[+-]?\d{1,19}", values[0]):
+    if not re.fullmatch(r"[+-]?[0-9]+", values[0]):
         raise bad_request(f'strconv.ParseInt: parsing "{values[0]}": invalid syntax')
+    if len(values[0]) > _LONGEST_INT64 or not -(2**63) <= int(values[0]) < 2**63:
+        raise bad_request(f'strconv.ParseInt: parsing "{values[0]}": value out of range')
     return int(values[0])
 
 
@@ -94,13 +98,17 @@ def write_options(query: Query, user: RequestUser, user_agent: str, options_kind
     causes: list[tuple[str, str, str]] = []
     dry_run = query.get("dryRun", [])
     if any(value != "All" for value in dry_run):
-        listed = "[" + " ".join(f'"{value}"' for value in dry_run) + "]"
+        listed = "[" + ",".join(f'"{value}"' for value in dry_run) + "]"
         causes.append(("FieldValueNotSupported", "dryRun", f'Unsupported value: {listed}: supported values: "All"'))
+    if options_kind == "DeleteOptions":
+        query = {name: values for name, values in query.items() if name not in ("fieldManager", "fieldValidation")}
     manager = single(query, "fieldManager")
     if len(manager.encode()) > 128:
         causes.append(("FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes"))
     elif not manager.isprintable():
-        message = f"Invalid value: {_quoted(manager)}: should only contain printable characters"
+        place, sign = next((place, sign) for place, sign in enumerate(manager) if not sign.isprintable())
+        why = f"invalid character {_code_point(sign)} (at position {place})"
+        message = f"Invalid value: {_quoted(manager)}: {why}"
         causes.append(("FieldValueInvalid", "fieldManager", message))
     validation = single(query, "fieldValidation")
     if validation not in ("", "Ignore", "Strict", "Warn"):
@@ -119,5 +127,10 @@ def write_options(query: Query, user: RequestUser, user_agent: str, options_kind
     )
 
 
+def _code_point(sign: str) -> str:
+    return f"U+{ord(sign):04X}"
+
+
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in plain) + '"'

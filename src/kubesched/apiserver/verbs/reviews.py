@@ -14,12 +14,14 @@ from typing import Any
 
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import StatusError, bad_request, not_found
-from kubesched.apiserver.kinds.kind import Object
+from kubesched.apiserver.kinds.kind import Object, ServedResource
+from kubesched.apiserver.patching.apply import record
 from kubesched.apiserver.verbs import writing
 from kubesched.apiserver.verbs.authorization import Action, RbacAuthorizer
-from kubesched.apiserver.verbs.request import RequestUser, Target
+from kubesched.apiserver.verbs.request import RequestUser, Target, WriteOptions
 from kubesched.apiserver.verbs.service_tokens import ISSUER, ServiceTokens
 
+_TOKEN_REQUEST = ServedResource("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests", "tokenrequest", True)
 _SHORTEST_TOKEN_S, _LONGEST_TOKEN_S = 600, 1 << 32
 
 
@@ -50,7 +52,7 @@ class Reviews:
     def handles(self, kind: str) -> bool:
         return kind.endswith("Review")
 
-    def token_request(self, target: Target, obj: Object) -> Object:
+    def token_request(self, target: Target, obj: Object, options: WriteOptions) -> Object:
         """A new token for the service account that ``target`` names."""
         stored = self.api.store.get("serviceaccounts", writing.key_of(target))
         if stored is None:
@@ -62,11 +64,13 @@ class Reviews:
         if not isinstance(for_s, int) or for_s < _SHORTEST_TOKEN_S or for_s > _LONGEST_TOKEN_S:
             raise _bad_duration(for_s)
         audiences = spec.get("audiences") or [ISSUER]
+        sent: Object = {"metadata": {}, "spec": {**spec, "expirationSeconds": for_s}}
+        record(sent, None, _TOKEN_REQUEST, options.manager, "token", self.api.now())
         token = self.tokens.issue(target.namespace, target.name, account["uid"], audiences, for_s)
         until = (self.api.clock() + timedelta(seconds=for_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
         shown = {name: account[name] for name in ("name", "namespace", "uid") if name in account}
         return {
-            "metadata": {**shown, "creationTimestamp": self.api.now()},
+            "metadata": {**shown, "creationTimestamp": self.api.now(), **sent["metadata"]},
             "spec": {"audiences": audiences, "expirationSeconds": for_s, "boundObjectRef": spec.get("boundObjectRef")},
             "status": {"token": token, "expirationTimestamp": until},
         }

@@ -1,6 +1,7 @@
 """The scale subresource: how many replicas a workload shall have, as a Scale object of its own.
 
-Reads it off the workload and writes only ``spec.replicas`` back, by the same way as any update.
+Reads it off the workload and writes only its replicas back, by the same way as any update. A custom resource says in
+its definition where its replicas lie.
 """
 
 from __future__ import annotations
@@ -11,24 +12,27 @@ import msgspec
 
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import StatusError, bad_request, modified, not_found
-from kubesched.apiserver.kinds.kind import Object
+from kubesched.apiserver.kinds.kind import Object, ServedResource
 from kubesched.apiserver.storage.store import ObjectKey, Stored
 from kubesched.apiserver.verbs import writing
 from kubesched.apiserver.verbs.request import Target, WriteOptions
 from kubesched.apiserver.verbs.update import apply_update
 
 KIND, API_VERSION = "Scale", "autoscaling/v1"
+_BUILT_IN_PATHS = (".spec.replicas", ".status.replicas", ".spec.selector")
 _SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
-def scale_of(workload: Object) -> Object:
+def scale_of(workload: Object, resource: ServedResource) -> Object:
     """The Scale of a workload."""
-    metadata, spec, status = workload["metadata"], workload.get("spec", {}), workload.get("status", {})
-    shown: dict[str, Any] = {"replicas": status.get("replicas", 0)}
-    selector = _selector_text(spec.get("selector"))
-    if selector:
-        shown["selector"] = selector
-    replicas = spec.get("replicas", 0)
+    metadata = workload["metadata"]
+    wanted, seen, selector_at = resource.scale_paths if resource.is_custom else _BUILT_IN_PATHS
+    shown: dict[str, Any] = {"replicas": _number_at(workload, seen)}
+    selector = _at(workload, selector_at)
+    text = selector if isinstance(selector, str) else _selector_text(selector)
+    if text:
+        shown["selector"] = text
+    replicas = _number_at(workload, wanted)
     return {
         "metadata": {name: metadata[name] for name in _SHOWN_METADATA if name in metadata},
         "spec": {"replicas": replicas} if replicas else {},
@@ -36,8 +40,30 @@ def scale_of(workload: Object) -> Object:
     }
 
 
+def _at(obj: Object, path: str) -> Any:
+    """The value under a path like ".spec.replicas"."""
+    found: Any = obj
+    for name in filter(None, path.split(".")):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if path else None
+
+
+def _number_at(obj: Object, path: str) -> int:
+    found = _at(obj, path)
+    return found if isinstance(found, int) and not isinstance(found, bool) else 0
+
+
+def _set_at(obj: Object, path: str, value: int) -> None:
+    *outer, last = filter(None, path.split("."))
+    for name in outer:
+        inner = obj.get(name)
+        obj[name] = inner if isinstance(inner, dict) else {}
+        obj = obj[name]
+    obj[last] = value
+
+
 def get_scale(api: Api, target: Target) -> Stored:
-    return _as_stored(scale_of(writing.load(target.resource, _workload(api, target))))
+    return _as_stored(scale_of(writing.load(target.resource, _workload(api, target)), target.resource))
 
 
 def update_scale(api: Api, target: Target, scale: Object, options: WriteOptions) -> Stored:
@@ -52,9 +78,9 @@ def update_scale(api: Api, target: Target, scale: Object, options: WriteOptions)
     if metadata.get("resourceVersion") and metadata["resourceVersion"] != str(before.revision):
         raise modified(target.resource, target.name)
     workload = writing.load(target.resource, before)
-    workload.setdefault("spec", {})["replicas"] = replicas
+    _set_at(workload, target.resource.scale_paths[0] or ".spec.replicas", replicas)
     stored = apply_update(api, target, workload, before, options)
-    return _as_stored(scale_of(writing.load(target.resource, stored)))
+    return _as_stored(scale_of(writing.load(target.resource, stored), target.resource))
 
 
 def _workload(api: Api, target: Target) -> Stored:

@@ -194,6 +194,8 @@ def parse_fields(text: str, resource: ServedResource) -> Matcher | None:
         matched = re.match(r"([^=!]*?)(!=|==|=)(.*)", term, re.DOTALL)
         if matched is None:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
+        if not matched[1] and not matched[3]:
+            continue
         terms.append((matched[1], matched[2] != "!=", _unescape(matched[3])))
     if not terms:
         return None
@@ -206,10 +208,15 @@ def parse_fields(text: str, resource: ServedResource) -> Matcher | None:
 
 def _split_fields(text: str) -> list[str]:
     """The terms between commas that are not escaped by a backslash."""
-    return [term for term in re.findall(r"(?:[^,\\]|\\.)+", text, re.DOTALL) if term]
+    return [term for term in re.findall(r"(?:[^,\\]|\\.|\\$)+", text, re.DOTALL) if term]
 
 
 def _unescape(value: str) -> str:
+    """A value without its backslashes, which may stand only before a backslash, a comma or an equals sign."""
+    if wrong := re.search(r"\\([^\\,=]|$)", re.sub(r"\\[\\,=]", "", value)):
+        raise bad_request(f"invalid field selector: invalid escape sequence: {wrong[0]}")
+    if bare := re.search(r"[,=]", re.sub(r"\\[\\,=]", "", value)):
+        raise bad_request(f"invalid field selector: unescaped character in value: {ord(bare[0])}")
     return re.sub(r"\\([\\,=])", r"\1", value)
 
 

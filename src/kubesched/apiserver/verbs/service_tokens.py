@@ -12,6 +12,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
@@ -32,6 +33,7 @@ class ServiceTokens:
         self._api = api
         self._key = key
         self._clock = clock
+        self._checked = lru_cache(maxsize=1024)(self._claims)  # a signature stays right; all else is asked every time
 
     def issue(self, namespace: str, name: str, uid: str, audiences: list[str], for_s: int) -> str:
         """A new token for the account."""
@@ -52,7 +54,7 @@ class ServiceTokens:
 
     def user_of(self, token: str) -> RequestUser | None:
         """The account of a valid token, None for anything else."""
-        claims = self._claims(token)
+        claims = self._checked(token)
         if claims is None or ISSUER not in claims.get("aud", []) or claims.get("exp", 0) < self._clock():
             return None
         bound = claims["kubernetes.io"]

@@ -52,13 +52,16 @@ def apply_update(api: Api, target: Target, new: Object, before: Stored, options:
     _take_over_metadata(new["metadata"], old["metadata"])
     if target.subresource == "status":
         _keep_all_but_status(new, old)
-    elif "status" in resource.subresources:
+    # before anything else changes the object: a manager owns what it sent
+    writing.record_manager(new, old, target, options, api.now())
+    if target.subresource != "status" and "status" in resource.subresources:
         _restore(new, old, "status")
-    resource.prepare_update(new, old, options.context(api, target.subresource))
+    context = options.context(api, target.subresource)
+    resource.prepare_update(new, old, context)
     if resource.tracks_generation and _wants_new_generation(new, old, resource.is_custom):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-    writing.check(resource, new, old)
-    writing.record_manager(new, old, target, options, api.now())
+    writing.check(resource, new, old, target.subresource)
+    resource.approve(new, old, context)
     if is_finished(new["metadata"], old["metadata"]):
         return writing.remove(api, target, new, before, options)
     return writing.save(api, target, new, before, options)
@@ -78,7 +81,7 @@ def _check_version(target: Target, new: dict[str, Any], before: Stored) -> None:
     if not isinstance(version, str) or (version and not re.fullmatch(r"\d{1,19}", version)):
         raise bad_request(f'strconv.ParseUint: parsing "{version}": invalid syntax')
     if version in ("", "0"):
-        if not resource.unconditional_update and not target.subresource:
+        if not resource.unconditional_update and target.subresource in ("", "status"):
             raise _version_required(target)
     elif int(version) != before.revision:
         raise modified(resource, name)

@@ -8,7 +8,7 @@ sends what ``batches`` yields.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -85,8 +85,10 @@ def _check_options(initial: bool | None, match: str) -> None:
         raise options_error("ListOptions", causes)
 
 
-async def batches(api: Api, request: WatchRequest, encoding: EventEncoding) -> AsyncGenerator[bytes, None]:
-    """Lines to send, many at a time; ends with the timeout or an ERROR line."""
+async def batches(
+    api: Api, request: WatchRequest, encoding: EventEncoding, stopping: asyncio.Event
+) -> AsyncGenerator[bytes, None]:
+    """Lines to send, many at a time; ends with the timeout, an ERROR line or the server."""
     store = api.store
     deadline = asyncio.get_running_loop().time() + request.timeout_s
     starts_now = request.sends_initial or request.is_from_now
@@ -103,31 +105,37 @@ async def batches(api: Api, request: WatchRequest, encoding: EventEncoding) -> A
         yield b"".join(_framed("ADDED", encoding.encode(stored)) for stored in chunk)
     if request.ends_initial:
         yield _bookmark(request, revision, encoding, {INITIAL_EVENTS_END: "true"})
-    async for lines in _live(api, request, encoding, revision, position, deadline):
+    async for lines in _live(api, request, encoding, revision, position, deadline, stopping):
         yield lines
 
 
 async def _live(
-    api: Api, request: WatchRequest, encoding: EventEncoding, revision: int, position: int, deadline: float
+    api: Api,
+    request: WatchRequest,
+    encoding: EventEncoding,
+    revision: int,
+    position: int,
+    deadline: float,
+    stopping: asyncio.Event,
 ) -> AsyncGenerator[bytes, None]:
     """What comes after the revision; ``position`` is where to look for it in the history."""
-    history = api.store.history(request.target.resource.storage_key)
-    clock = asyncio.get_running_loop().time
+    store, clock = api.store, asyncio.get_running_loop().time
+    history = store.history(request.target.resource.storage_key)
     next_bookmark = clock() + BOOKMARK_EVERY_S
-    while (left := deadline - clock()) > 0:
+    while (left := deadline - clock()) > 0 and not stopping.is_set():
         if not await history.wait_beyond(position, min(left, max(next_bookmark - clock(), 0.0))):
             if clock() >= next_bookmark:
                 next_bookmark = clock() + BOOKMARK_EVERY_S
-                if request.bookmarks and api.store.published >= revision:
-                    yield _bookmark(request, api.store.published, encoding, None)
+                if request.bookmarks and store.published >= revision:
+                    yield _bookmark(request, store.published, encoding, None)
             continue
         try:
             changes = history.read(position)
         except CompactedError as error:
             yield error_line(expired(f"too old resource version: {revision} ({error.oldest})"))
             return
+        lines = _lines(changes, revision, history.shared, position, request, encoding)
         position += len(changes)
-        lines = b"".join(_line(change, request, encoding) for change in changes if change.revision > revision)
         revision = max(revision, changes[-1].revision)
         if lines:
             yield lines
@@ -138,6 +146,25 @@ def _selected(api: Api, request: WatchRequest) -> list[Stored]:
     target = request.target
     objects = api.store.list(target.resource.storage_key, target.namespace)
     return [stored for stored in objects if request.chosen.matches(stored)]
+
+
+def _lines(
+    changes: Sequence[StoredChange],
+    revision: int,
+    shared: dict[tuple[object, ...], bytes],
+    position: int,
+    request: WatchRequest,
+    encoding: EventEncoding,
+) -> bytes:
+    """All that is newer than the revision; who watches everything in the same form gets the same bytes."""
+    is_shared = request.chosen.is_everything and bool(encoding.variant) and changes[0].revision > revision
+    key = (position, request.target.namespace, encoding.variant)
+    lines = shared.get(key) if is_shared else None
+    if lines is None:
+        lines = b"".join([_line(change, request, encoding) for change in changes if change.revision > revision])
+        if is_shared:
+            shared[key] = lines
+    return lines
 
 
 def _line(change: StoredChange, request: WatchRequest, encoding: EventEncoding) -> bytes:

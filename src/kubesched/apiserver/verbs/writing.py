@@ -15,9 +15,8 @@ from kubesched.apiserver.kinds import custom
 from kubesched.apiserver.kinds.kind import DecodeError, Object, ServedResource
 from kubesched.apiserver.patching.apply import record
 from kubesched.apiserver.storage.store import ObjectKey, Stored
+from kubesched.apiserver.verbs import definitions
 from kubesched.apiserver.verbs.request import Target, WriteOptions
-
-CUSTOM_RESOURCE_DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 def key_of(target: Target) -> ObjectKey:
@@ -64,9 +63,9 @@ def _wrong_metadata(value: object, resource: ServedResource) -> str:
     return f"json: cannot unmarshal {word} into Go struct field {resource.kind}.metadata of type v1.ObjectMeta"
 
 
-def check(resource: ServedResource, new: Object, old: Object | None) -> None:
+def check(resource: ServedResource, new: Object, old: Object | None, subresource: str = "") -> None:
     """Refuses what the kind's validation finds wrong."""
-    errors = resource.validate(new, old)
+    errors = resource.validate_through.get(subresource, resource.validate)(new, old)
     if errors:
         raise invalid(resource, new["metadata"].get("name", ""), errors)
 
@@ -89,7 +88,9 @@ def save(api: Api, target: Target, obj: Object, before: Stored | None, options: 
         return _as_if_stored(key, stored_form, before)
     fields = storage_resource(api, resource).selectable_fields
     stored = api.store.put(resource.storage_key, key, stored_form, fields, before.revision if before else 0)
-    if resource.storage_key == CUSTOM_RESOURCE_DEFINITIONS:
+    if resource.storage_key == definitions.DEFINITIONS:
+        if before is None:
+            definitions.establish(api, resource, stored)
         refresh_custom_kinds(api)
     return stored
 
@@ -128,8 +129,10 @@ def remove(api: Api, target: Target, obj: Object, before: Stored, options: Write
         return _as_if_stored(before.key, stored_form, before)
     fields = storage_resource(api, resource).selectable_fields
     stored = api.store.delete(resource.storage_key, before.key, stored_form, fields)
-    if resource.storage_key == CUSTOM_RESOURCE_DEFINITIONS:
+    if resource.storage_key == definitions.DEFINITIONS:
         refresh_custom_kinds(api)
+    elif resource.is_custom:
+        definitions.end(api, resource.group_resource, refresh_custom_kinds)
     return stored
 
 
@@ -165,8 +168,8 @@ def _as_if_stored(key: ObjectKey, obj: Object, before: Stored | None) -> Stored:
 
 def refresh_custom_kinds(api: Api) -> None:
     """Serves the kinds of the CustomResourceDefinitions as they are now."""
-    definitions = api.list(CUSTOM_RESOURCE_DEFINITIONS)
-    api.serve_custom(kind for definition in definitions for kind in custom.served_resources(definition))
+    present = api.list(definitions.DEFINITIONS)
+    api.serve_custom(kind for definition in present for kind in custom.served_resources(definition))
 
 
 def refuse_terminating_namespace(api: Api, target: Target, name: str) -> None:

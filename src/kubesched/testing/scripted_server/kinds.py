@@ -37,6 +37,7 @@ _NAMESPACED = {
     ("apps", "v1"): {
         "replicasets": "ReplicaSet",
         "statefulsets": "StatefulSet",
+        "controllerrevisions": "ControllerRevision",
         "deployments": "Deployment",
         "daemonsets": "DaemonSet",
     },

@@ -12,20 +12,20 @@ from kubesched.apiserver.http.protobuf.messages import decode_message, text
 from kubesched.apiserver.http.protobuf.wire import ProtobufError, fields_of
 from kubesched.apiserver.openapi.struct_types import ValueType, struct_type, type_of_kind
 
-__all__ = ["ProtobufError", "decode_envelope"]
+__all__ = ["MAGIC", "ProtobufError", "decode_envelope"]
 
-_MAGIC = b"k8s\x00"
+MAGIC = b"k8s\x00"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 
 
 def decode_envelope(data: bytes) -> dict[str, Any]:
     """The object that was sent."""
-    if not data.startswith(_MAGIC):
+    if not data.startswith(MAGIC):
         raise ProtobufError(
             "provided data does not appear to be a protobuf message, expected prefix "
-            f"[{' '.join(str(byte) for byte in _MAGIC)}]"
+            f"[{' '.join(str(byte) for byte in MAGIC)}]"
         )
-    outer = dict(fields_of(data[len(_MAGIC) :]))
+    outer = dict(fields_of(data[len(MAGIC) :]))
     named, message = outer.get(1, b""), outer.get(2, b"")
     if isinstance(named, int) or isinstance(message, int):
         raise ProtobufError("proto: wrong wireType = 0")

@@ -16,7 +16,7 @@ import msgspec
 
 from kubesched.apiserver.http.protobuf.wire import ProtobufError, fields_of, signed
 from kubesched.apiserver.openapi import schema_table
-from kubesched.apiserver.openapi.struct_types import FieldType, ValueType, struct_fields, struct_type
+from kubesched.apiserver.openapi.struct_types import FieldType, ValueType, struct_fields
 
 _DEEPEST = 64
 
@@ -29,8 +29,9 @@ class _NumberedField(NamedTuple):
 
 
 @lru_cache(maxsize=2048)
-def _numbered(schema: str) -> dict[int, _NumberedField]:
-    known = struct_fields(schema)
+def _numbered(schema: str, outer: str) -> dict[int, _NumberedField]:
+    """``outer`` is the struct whose object gets the fields: the schema table has no entry for an inlined struct."""
+    known = struct_fields(outer)
     found: dict[int, _NumberedField] = {}
     for entry in schema_table.layout(schema):
         if entry.is_inline:
@@ -42,16 +43,20 @@ def _numbered(schema: str) -> dict[int, _NumberedField]:
 
 def decode_message(data: bytes, of: ValueType, depth: int = 0) -> dict[str, Any]:
     """The object of a struct type."""
+    return _decoded(data, of.schema, of.schema, depth)
+
+
+def _decoded(data: bytes, schema: str, outer: str, depth: int) -> dict[str, Any]:
     if depth > _DEEPEST:
         raise ProtobufError("proto: message nested too deep")
     obj: dict[str, Any] = {}
-    numbered = _numbered(of.schema)
+    numbered = _numbered(schema, outer)
     for number, value in fields_of(data):
         entry = numbered.get(number)
         if entry is None:
             continue
         if entry.field is None:
-            obj.update(decode_message(_bytes(value), struct_type(entry.inlined), depth))
+            obj.update(_decoded(_bytes(value), entry.inlined, outer, depth + 1))
         else:
             _put(obj, entry.field, value, depth)
     return obj

@@ -16,29 +16,39 @@ class ProtobufError(ValueError):
 
 def fields_of(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Number and value of every field: an integer for varints, the bytes for all else."""
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
+    at, end = 0, len(data)
+    while at < end:
+        key = data[at]
+        if key < 0x80:
+            at += 1
+        else:
+            key, at = _varint(data, at)
         number, form = key >> 3, key & 7
         if number == 0:
             raise ProtobufError("proto: illegal tag 0")
-        if form == _VARINT:
+        if form == _BYTES:
+            if at < end and data[at] < 0x80:
+                length = data[at]
+                at += 1
+            else:
+                length, at = _varint(data, at)
+        elif form == _VARINT:
             value, at = _varint(data, at)
             yield number, value
             continue
-        if form == _BYTES:
-            length, at = _varint(data, at)
         elif form in (_FIXED64, _FIXED32):
             length = 8 if form == _FIXED64 else 4
         else:
             raise ProtobufError(f"proto: wrong wireType = {form}")
-        if at + length > len(data):
+        if at + length > end:
             raise ProtobufError("unexpected EOF")
         yield number, data[at : at + length]
         at += length
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
+    if at < len(data) and data[at] < 0x80:
+        return data[at], at + 1
     value = shift = 0
     while at < len(data):
         byte = data[at]

@@ -23,6 +23,16 @@ def admit_new(pod: Object, ctx: WriteContext) -> None:
     _set_priority(pod, ctx)
     add_default_tolerations(pod["spec"])
     _apply_runtime_class(pod, ctx)
+
+
+def approve_new(pod: Object, ctx: WriteContext) -> None:
+    """What is refused only after the pod is known to be valid."""
+    spec = pod["spec"]
+    if "overhead" in spec:
+        runtime = ctx.lookup.get(_RUNTIME_CLASSES, "", spec.get("runtimeClassName", "")) or {}
+        if "podFixed" not in runtime.get("overhead", {}):
+            raise _refused(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+    ranges = list(ctx.lookup.list("limitranges", pod["metadata"].get("namespace", "")))
     if violation := limits.first_violation(pod, ranges):
         raise _refused(pod, violation)
 
@@ -83,8 +93,6 @@ def _apply_runtime_class(pod: Object, ctx: WriteContext) -> None:
     if name and runtime is None:
         raise _refused(pod, f'pod rejected: RuntimeClass "{name}" not found')
     overhead = (runtime or {}).get("overhead", {}).get("podFixed")
-    if overhead is None and "overhead" in spec:
-        raise _refused(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
     if overhead is not None:
         if spec.get("overhead", overhead) != overhead:
             raise _refused(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")

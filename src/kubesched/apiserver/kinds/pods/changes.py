@@ -105,8 +105,6 @@ def _without_allowed_changes(spec: Object, before: Object) -> tuple[Object, list
             _put_back(container, old_container, "image")
     for name in ("activeDeadlineSeconds", "schedulingGates", "tolerations"):
         _put_back(rest, before, name)
-    if _only_adds_ephemeral(rest.get("ephemeralContainers", []), before.get("ephemeralContainers", [])):
-        _put_back(rest, before, "ephemeralContainers")
     if before.get("terminationGracePeriodSeconds", 0) < 0 and rest.get("terminationGracePeriodSeconds") == 1:
         _put_back(rest, before, "terminationGracePeriodSeconds")
     if not before.get("schedulingGates"):
@@ -121,11 +119,6 @@ def _without_allowed_changes(spec: Object, before: Object) -> tuple[Object, list
         found += _node_affinity_errors(new_affinity, old_affinity)
         _put_node_affinity_back(rest, before)
     return rest, found
-
-
-def _only_adds_ephemeral(new: Sequence[Object], old: Sequence[Object]) -> bool:
-    """Their subresource may add some; that it was used is not known here."""
-    return len(new) > len(old) and all(container in new for container in old)
 
 
 def _put_back(rest: Object, before: Object, name: str) -> None:
@@ -213,16 +206,24 @@ def _claim_status_errors(statuses: Sequence[Object], claims: Sequence[Object]) -
 
 
 def _address_errors(addresses: Sequence[Object], before: Sequence[Object]) -> list[InvalidField]:
+    path = "status.podIPs"
     found: list[InvalidField] = []
-    versions = []
+    versions: list[int] = []
+    wrong: list[str] = []
     for position, one in enumerate(addresses):
+        ip = one.get("ip", "")
         try:
-            versions.append(ipaddress.ip_address(one.get("ip", "")).version)
+            versions.append(ipaddress.ip_address(ip).version)
         except ValueError:
+            wrong.append(f"invalid IP[{position}]: {ip}")
             if one not in before:
                 why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-                found.append(errors.invalid(errors.index("status.podIPs", position), one.get("ip", ""), why))
-    if not found and len(set(versions)) != len(versions):
+                found.append(errors.invalid(errors.index(path, position), ip, why))
+    if len(addresses) < 2:
+        return found
+    if wrong:
+        found.append(errors.internal(path, f"failed to check for dual stack with error:{wrong[0]}"))
+    if wrong or len(addresses) > 2 or len(set(versions)) < 2:
         shown = [{"IP": one.get("ip", "")} for one in addresses]
-        found.append(errors.invalid("status.podIPs", shown, "may specify no more than one IP for each IP family"))
+        found.append(errors.invalid(path, shown, "may specify no more than one IP for each IP family"))
     return found

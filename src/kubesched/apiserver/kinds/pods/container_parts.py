@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object
 from kubesched.apiserver.kinds.name_syntax import dns_subdomain_mistakes, port_name_mistakes, port_number_mistakes
+from kubesched.apiserver.kinds.pods import files
 
+_PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 
@@ -74,9 +76,14 @@ def _value_from_errors(variable: Object, path: str) -> list[InvalidField]:
     source = variable["valueFrom"]
     given = [name for name in _ENV_SOURCES if name in source]
     found: list[InvalidField] = []
+    if "fieldRef" in source:
+        found += files.variable_field_errors(source["fieldRef"], f"{path}.fieldRef")
+    if "resourceFieldRef" in source:
+        at = f"{path}.resourceFieldRef"
+        found += files.amount_reference_errors(source["resourceFieldRef"], at, in_volume=False)
     for name in ("configMapKeyRef", "secretKeyRef"):
         if name in source:
-            found += _reference_errors(source[name], f"{path}.{name}")
+            found += files.key_reference_errors(source[name], f"{path}.{name}")
     if not given:
         listed = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
         found.append(errors.invalid(path, "", f"must specify one of: {listed}"))
@@ -87,24 +94,18 @@ def _value_from_errors(variable: Object, path: str) -> list[InvalidField]:
     return found
 
 
-def _reference_errors(reference: Object, path: str) -> list[InvalidField]:
-    found: list[InvalidField] = []
-    name = reference.get("name", "")
-    if not name:
-        found.append(errors.required(f"{path}.name"))
-    else:
-        found += errors.all_invalid(f"{path}.name", name, dns_subdomain_mistakes(name))
-    if "key" in reference and not reference["key"]:
-        found.append(errors.required(f"{path}.key"))
-    return found
-
-
 def env_from_errors(sources: Sequence[Object], path: str) -> list[InvalidField]:
     found: list[InvalidField] = []
     for position, source in enumerate(sources):
         at = errors.index(path, position)
         given = [name for name in ("configMapRef", "secretRef") if name in source]
-        found += [errors.required(f"{at}.{name}.name") for name in given if not source[name].get("name")]
+        if prefix := source.get("prefix", ""):
+            found += errors.all_invalid(f"{at}.prefix", prefix, _variable_name_mistakes(prefix))
+        for name in given:
+            wanted = source[name].get("name", "")
+            mistakes = dns_subdomain_mistakes(wanted) if wanted else []
+            found += errors.all_invalid(f"{at}.{name}.name", wanted, mistakes)
+            found += [] if wanted else [errors.required(f"{at}.{name}.name")]
         if not given:
             found.append(errors.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
         elif len(given) > 1:
@@ -132,6 +133,9 @@ def mount_errors(container: Object, volumes: frozenset[str], path: str) -> list[
             found.append(errors.invalid(f"{at}.name", name, "must not already exist in volumeDevices"))
         if where in devices.values():
             found.append(errors.invalid(f"{at}.mountPath", where, "must not already exist as a path in volumeDevices"))
+        propagation = mount.get("mountPropagation")
+        if propagation is not None and propagation not in _PROPAGATIONS:
+            found.append(errors.unsupported(f"{path}.volumeMounts.mountPropagation", propagation, _PROPAGATIONS))
         if mount.get("subPathExpr") and mount.get("subPath"):
             why = "subPathExpr and subPath are mutually exclusive"
             found.append(errors.invalid(f"{at}.subPathExpr", mount["subPathExpr"], why))

@@ -16,6 +16,7 @@ from kubesched.apiserver.kinds.kind import InvalidField, Object
 from kubesched.apiserver.kinds.name_syntax import dns_label_mistakes
 from kubesched.apiserver.kinds.pods import container_parts as parts
 from kubesched.apiserver.kinds.pods.probes import hook_errors, probe_errors
+from kubesched.apiserver.kinds.pods.security import container_security_errors, resize_policy_errors
 
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -31,6 +32,7 @@ class PodParts:
 
     volumes: frozenset[str]
     claims: frozenset[str]
+    restarts: str = ""  # its restart policy
 
 
 def container_list_errors(containers: Sequence[Object], path: str, pod: PodParts) -> list[InvalidField]:
@@ -126,7 +128,9 @@ def _shared_errors(container: Object, path: str, pod: PodParts) -> list[InvalidF
         at = f"{path}.imagePullPolicy"
         found.append(errors.unsupported(at, container["imagePullPolicy"], _PULL_POLICIES))
     rule = amounts.container_resource_name_errors
-    return found + amounts.requirement_errors(container.get("resources", {}), rule, f"{path}.resources", pod.claims)
+    found += amounts.requirement_errors(container.get("resources", {}), rule, f"{path}.resources", pod.claims)
+    found += resize_policy_errors(container.get("resizePolicy", []), f"{path}.resizePolicy", pod.restarts)
+    return found + container_security_errors(container.get("securityContext"), f"{path}.securityContext")
 
 
 def _handler_errors(container: Object, path: str) -> list[InvalidField]:

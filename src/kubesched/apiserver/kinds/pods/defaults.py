@@ -7,21 +7,26 @@ templates too. Priority, tolerations and the like are set later, by ``admission.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from kubesched.apiserver.kinds.amounts import is_huge_page, round_up_to_milli
 from kubesched.apiserver.kinds.kind import Object
 from kubesched.apiserver.kinds.pods.totals import container_totals
+from kubesched.apiserver.openapi.decoding import put_in_order
 
+_CONTAINER = "io.k8s.api.core.v1.Container"
+_CONTAINER_SCHEMAS = {
+    "initContainers": _CONTAINER,
+    "containers": _CONTAINER,
+    "ephemeralContainers": "io.k8s.api.core.v1.EphemeralContainer",
+}
+POD_SPEC = "io.k8s.api.core.v1.PodSpec"
+_PATH_PART = r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*"
+_REPOSITORY = rf"{_PATH_PART}(/{_PATH_PART})*"
+_DOMAIN_PART = r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
+_DOMAIN = rf"{_DOMAIN_PART}(\.{_DOMAIN_PART})*(:[0-9]+)?"
 _DEFAULT_MODE = 0o644
 _SECONDS_PER_HOUR = 3600
-
-
-def containers_of(spec: Object) -> Iterator[Object]:
-    """Containers of all three sorts."""
-    for sort in ("initContainers", "containers", "ephemeralContainers"):
-        yield from spec.get(sort) or []
 
 
 def set_pod_defaults(pod: Object) -> None:
@@ -50,14 +55,25 @@ def set_pod_spec_defaults(spec: Object) -> None:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     for volume in spec.get("volumes", []):
         _set_volume_defaults(volume)
-    for container in containers_of(spec):
-        _set_container_defaults(container)
+    for sort, schema in _CONTAINER_SCHEMAS.items():
+        for container in spec.get(sort) or []:
+            _set_container_defaults(container)
+            put_in_order(container, schema)
     round_up_to_milli(spec.get("overhead", {}))
 
 
 def set_template_defaults(template: Object) -> None:
     """The pod template within a workload."""
     set_pod_spec_defaults(template["spec"])
+    put_in_order(template["spec"], POD_SPEC)
+
+
+def _is_repository(name: str) -> bool:
+    first, slash, rest = name.partition("/")
+    has_domain = slash and ("." in first or ":" in first or first == "localhost" or first != first.lower())
+    if has_domain and not re.fullmatch(_DOMAIN, first):
+        return False
+    return bool(re.fullmatch(_REPOSITORY, rest if has_domain else name))
 
 
 def image_tag(image: str) -> str:
@@ -66,9 +82,7 @@ def image_tag(image: str) -> str:
     path, colon, tag = name.rpartition(":")
     if not colon or "/" in tag:
         path, tag = name, ""
-    if not re.fullmatch(r"[a-z0-9._:\-]+(/[a-z0-9._\-]+)*", path) and not re.fullmatch(
-        r"[A-Za-z0-9.\-:]+(/[a-z0-9._\-]+)+", path
-    ):
+    if not _is_repository(path) or re.fullmatch("[0-9a-f]{64}", image):
         return ""
     return tag or ("" if at else "latest")
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object
 from kubesched.apiserver.kinds.name_syntax import port_name_mistakes, port_number_mistakes
 
+_HEADER = (
+    "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', "
+    "regex used for validation is '[-A-Za-z0-9]+')"
+)
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _SECONDS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 
@@ -46,6 +51,12 @@ def _action_errors(sort: str, action: Object, path: str) -> list[InvalidField]:
     if sort == "sleep":
         return []
     found = port_or_name_errors(action.get("port", 0), f"{path}.port")
+    if sort == "httpGet":
+        found += [
+            errors.invalid(f"{path}.httpHeaders", header.get("name", ""), _HEADER)
+            for header in (action.get("httpHeaders") or [])
+            if not re.fullmatch("[-A-Za-z0-9]+", header.get("name", ""))
+        ]
     if sort == "httpGet" and action.get("scheme") not in ("HTTP", "HTTPS"):
         found.append(errors.unsupported(f"{path}.scheme", action.get("scheme", ""), ("HTTP", "HTTPS")))
     return found

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from kubesched.apiserver.kinds import field_errors as errors
-from kubesched.apiserver.kinds import metadata
 from kubesched.apiserver.kinds.kind import InvalidField, Object, WriteContext, metadata_fields
-from kubesched.apiserver.kinds.name_syntax import dns_subdomain_mistakes
-from kubesched.apiserver.kinds.pods import strategy, warnings
+from kubesched.apiserver.kinds.pods import admission, strategy, warnings
 from kubesched.apiserver.kinds.pods.changes import change_errors, status_errors
 from kubesched.apiserver.kinds.pods.columns import COLUMNS
 from kubesched.apiserver.kinds.pods.containers import image_space_errors
 from kubesched.apiserver.kinds.pods.defaults import set_pod_defaults
+from kubesched.apiserver.kinds.pods.partial_changes import ephemeral_errors, resize_errors
 from kubesched.apiserver.kinds.pods.spec import pod_spec_errors
 from kubesched.apiserver.kinds.serving import KindRules
 
@@ -30,8 +29,6 @@ def _agree_on_addresses(status: Object) -> None:
 
 
 def _validate(pod: Object, old: Object | None) -> list[InvalidField]:
-    if old is not None and pod["spec"] == old["spec"] and pod.get("status") != old.get("status"):
-        return status_errors(pod, old)
     found = pod_spec_errors(pod["spec"], pod["metadata"].get("name", ""), "spec", is_pod=True)
     found += _token_errors(pod["spec"])
     for sort in ("containers", "initContainers"):
@@ -39,12 +36,10 @@ def _validate(pod: Object, old: Object | None) -> list[InvalidField]:
     return found + (_creation_errors(pod["spec"]) if old is None else change_errors(pod, old))
 
 
-def _prepare_create(pod: Object, ctx: WriteContext) -> None:
-    strategy.prepare_create(pod, ctx)
-    found = warnings.for_new_pod(pod)
-    # warnings are for what is accepted; looking twice costs only those who are warned
-    if found and not metadata.validate_new(pod["metadata"], True, dns_subdomain_mistakes) + _validate(pod, None):
-        ctx.warnings += found
+def _approve(pod: Object, old: Object | None, ctx: WriteContext) -> None:
+    if old is None:
+        admission.approve_new(pod, ctx)
+        ctx.warnings += warnings.for_new_pod(pod)
 
 
 def _token_errors(spec: Object) -> list[InvalidField]:
@@ -87,10 +82,13 @@ def _selectable(pod: Object) -> dict[str, str]:
 
 
 POD = KindRules(
+    metadata_again="both",
     set_defaults=_set_defaults,
-    prepare_create=_prepare_create,
+    prepare_create=strategy.prepare_create,
+    approve=_approve,
     prepare_update=strategy.prepare_update,
     validate=_validate,
+    validate_through={"status": status_errors, "resize": resize_errors, "ephemeralcontainers": ephemeral_errors},
     columns=COLUMNS,
     selectable_fields=_selectable,
 )

@@ -12,8 +12,14 @@ from kubesched.apiserver.kinds import amounts
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object
 from kubesched.apiserver.kinds.metadata import label_errors
-from kubesched.apiserver.kinds.name_syntax import dns_label_mistakes, dns_subdomain_mistakes
+from kubesched.apiserver.kinds.name_syntax import (
+    address_errors,
+    dns_label_mistakes,
+    dns_subdomain_mistakes,
+    underscored_subdomain_mistakes,
+)
 from kubesched.apiserver.kinds.pods import containers, placement
+from kubesched.apiserver.kinds.pods.security import pod_security_errors
 from kubesched.apiserver.kinds.pods.tolerations import toleration_errors
 from kubesched.apiserver.kinds.pods.totals import container_totals
 from kubesched.apiserver.kinds.pods.volumes import volume_errors
@@ -23,19 +29,22 @@ from kubesched.model.label_syntax import label_key_mistakes
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+_SYSTEMS = ("linux", "windows")
+_MOST_SERVERS = 3
+_MOST_SEARCHES = 32
 _MOST_SECONDS = 2**31 - 1
 
 
 def pod_spec_errors(spec: Object, pod_name: str, path: str, is_pod: bool) -> list[InvalidField]:
-    volumes, found = volume_errors(spec.get("volumes", []), pod_name, f"{path}.volumes")
-    claims = spec.get("resourceClaims", [])
+    volumes, found = volume_errors((spec.get("volumes") or []), pod_name, f"{path}.volumes")
+    claims = spec.get("resourceClaims") or []
     found += _claim_errors(claims, f"{path}.resourceClaims")
     claim_names = frozenset(claim.get("name", "") for claim in claims)
-    parts = containers.PodParts(volumes, claim_names)
-    regular, init = spec.get("containers") or [], spec.get("initContainers", [])
+    parts = containers.PodParts(volumes, claim_names, spec.get("restartPolicy", ""))
+    regular, init = spec.get("containers") or [], (spec.get("initContainers") or [])
     found += containers.container_list_errors(regular, f"{path}.containers", parts)
     found += containers.init_container_errors(init, regular, f"{path}.initContainers", parts)
-    ephemeral = spec.get("ephemeralContainers", [])
+    ephemeral = spec.get("ephemeralContainers") or []
     found += containers.ephemeral_errors(ephemeral, [*regular, *init], f"{path}.ephemeralContainers", parts)
     if "resources" in spec:
         found += _pod_resource_errors(spec, f"{path}.resources")
@@ -43,13 +52,14 @@ def pod_spec_errors(spec: Object, pod_name: str, path: str, is_pod: bool) -> lis
         found += _host_network_errors(regular, f"{path}.containers", is_pod)
     found += _policy_errors(spec, path)
     found += label_errors(spec.get("nodeSelector", {}), f"{path}.nodeSelector")
+    found += pod_security_errors(spec, f"{path}.securityContext")
     found += placement.affinity_errors(spec.get("affinity", {}), f"{path}.affinity")
     found += _dns_errors(spec, path)
-    for position, gate in enumerate(spec.get("readinessGates", [])):
+    for position, gate in enumerate(spec.get("readinessGates") or []):
         at, condition = errors.index(f"{path}.readinessGates", position), gate.get("conditionType", "")
         found += errors.all_invalid(f"{at}.conditionType", condition, label_key_mistakes(condition))
-    found += placement.gate_errors(spec.get("schedulingGates", []), f"{path}.schedulingGates")
-    found += placement.spread_errors(spec.get("topologySpreadConstraints", []), f"{path}.topologySpreadConstraints")
+    found += placement.gate_errors((spec.get("schedulingGates") or []), f"{path}.schedulingGates")
+    found += placement.spread_errors((spec.get("topologySpreadConstraints") or []), f"{path}.topologySpreadConstraints")
     return found + _name_and_rest_errors(spec, path)
 
 
@@ -65,7 +75,8 @@ def _name_and_rest_errors(spec: Object, path: str) -> list[InvalidField]:
     for name in ("hostname", "subdomain"):
         if spec.get(name):
             found += errors.all_invalid(f"{path}.{name}", spec[name], dns_label_mistakes(spec[name]))
-    found += toleration_errors(spec.get("tolerations", []), f"{path}.tolerations")
+    found += toleration_errors((spec.get("tolerations") or []), f"{path}.tolerations")
+    found += _alias_errors((spec.get("hostAliases") or []), f"{path}.hostAliases")
     for name in ("priorityClassName", "runtimeClassName"):
         if spec.get(name):
             found += errors.all_invalid(f"{path}.{name}", spec[name], dns_subdomain_mistakes(spec[name]))
@@ -74,6 +85,8 @@ def _name_and_rest_errors(spec: Object, path: str) -> list[InvalidField]:
         found.append(errors.unsupported(f"{path}.preemptionPolicy", policy, _PREEMPTION_POLICIES))
     rule = amounts.container_resource_name_errors
     found += amounts.requirement_errors({"limits": spec.get("overhead", {})}, rule, f"{path}.overhead", frozenset())
+    if "os" in spec:
+        found += _system_errors(spec["os"].get("name", ""), f"{path}.os")
     group = spec.get("schedulingGroup")
     if group is not None:
         found += _scheduling_group_errors(group, f"{path}.schedulingGroup")
@@ -90,13 +103,53 @@ def _policy_errors(spec: Object, path: str) -> list[InvalidField]:
 
 def _dns_errors(spec: Object, path: str) -> list[InvalidField]:
     if spec["dnsPolicy"] != "None":
-        return []
+        return _dns_config_errors(spec.get("dnsConfig", {}), f"{path}.dnsConfig")
     if "dnsConfig" not in spec:
         return [errors.required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None")]
     if not spec["dnsConfig"].get("nameservers"):
         why = "must provide at least one DNS nameserver when `dnsPolicy` is None"
         return [errors.required(f"{path}.dnsConfig.nameservers", why)]
-    return []
+    return _dns_config_errors(spec["dnsConfig"], f"{path}.dnsConfig")
+
+
+def _dns_config_errors(config: Object, path: str) -> list[InvalidField]:
+    servers, searches = (config.get("nameservers") or []), (config.get("searches") or [])
+    found: list[InvalidField] = []
+    if len(servers) > _MOST_SERVERS:
+        why = f"must not have more than {_MOST_SERVERS} nameservers"
+        found.append(errors.invalid(f"{path}.nameservers", servers, why))
+    for position, server in enumerate(servers):
+        found += address_errors(server, errors.index(f"{path}.nameservers", position))
+    if len(searches) > _MOST_SEARCHES:
+        found.append(
+            errors.invalid(f"{path}.searches", searches, f"must not have more than {_MOST_SEARCHES} search paths")
+        )
+    for position, search in enumerate(searches):
+        if search != ".":
+            bare = search.removesuffix(".")
+            mistakes = underscored_subdomain_mistakes(bare)
+            found += errors.all_invalid(errors.index(f"{path}.searches", position), bare, mistakes)
+    return found + [
+        errors.required(errors.index(f"{path}.options", position), "must not be empty")
+        for position, option in enumerate(config.get("options") or [])
+        if not option.get("name")
+    ]
+
+
+def _alias_errors(aliases: Sequence[Object], path: str) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    for position, alias in enumerate(aliases):
+        at = errors.index(path, position)
+        found += address_errors(alias.get("ip", ""), f"{at}.ip")
+        for place, name in enumerate(alias.get("hostnames") or []):
+            found += errors.all_invalid(errors.index(f"{at}.hostnames", place), name, dns_subdomain_mistakes(name))
+    return found
+
+
+def _system_errors(name: str, path: str) -> list[InvalidField]:
+    if not name:
+        return [errors.required(f"{path}.name")]
+    return [] if name in _SYSTEMS else [errors.unsupported(path, name, _SYSTEMS)]
 
 
 def _claim_errors(claims: Sequence[Object], path: str) -> list[InvalidField]:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from kubesched.apiserver.kinds.kind import Object, WriteContext
 from kubesched.apiserver.kinds.pods import admission
+from kubesched.apiserver.kinds.pods.defaults import POD_SPEC
+from kubesched.apiserver.kinds.pods.partial_changes import keep_all_but_ephemeral, keep_all_but_resources
 from kubesched.apiserver.kinds.pods.totals import qos_class
+from kubesched.apiserver.openapi.decoding import put_in_order
 
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
@@ -28,26 +31,18 @@ def prepare_create(pod: Object, ctx: WriteContext) -> None:
     pod["status"]["qosClass"] = qos_class(pod)
     _narrow_affinity(pod)
     _narrow_spread(pod)
+    put_in_order(pod["spec"], POD_SPEC)
 
 
 def prepare_update(pod: Object, old: Object, ctx: WriteContext) -> None:
     if ctx.subresource == "status":
         _keep_what_status_may_not_change(pod, old)
     elif ctx.subresource == "ephemeralcontainers":
-        _keep_all_but_ephemeral(pod, old)
+        keep_all_but_ephemeral(pod, old)
+    elif ctx.subresource == "resize":
+        keep_all_but_resources(pod, old)
     elif ctx.subresource == "":
         admission.admit_changed(pod, old)
-
-
-def _keep_all_but_ephemeral(pod: Object, old: Object) -> None:
-    added = pod["spec"].get("ephemeralContainers")
-    pod["spec"] = dict(old["spec"])
-    if added is not None:
-        pod["spec"]["ephemeralContainers"] = added
-    for name in ("labels", "annotations", "ownerReferences", "finalizers"):
-        pod["metadata"].pop(name, None)
-        if name in old["metadata"]:
-            pod["metadata"][name] = old["metadata"][name]
 
 
 def _keep_what_status_may_not_change(pod: Object, old: Object) -> None:

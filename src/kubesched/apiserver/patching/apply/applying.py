@@ -16,7 +16,7 @@ from kubesched.apiserver.kinds.kind import Object, ServedResource
 from kubesched.apiserver.openapi.struct_types import ValueType
 from kubesched.apiserver.patching.apply.comparing import compare, fields_of
 from kubesched.apiserver.patching.apply.configuration import check_configuration
-from kubesched.apiserver.patching.apply.field_sets import EMPTY, FieldSet, print_path, without_below
+from kubesched.apiserver.patching.apply.field_sets import EMPTY, FieldSet, in_order, print_path, without_below
 from kubesched.apiserver.patching.apply.managed import (
     Managed,
     Owner,
@@ -43,7 +43,8 @@ def apply(
     subresource: str = "",
 ) -> Object:
     """The new object with its managedFields; ``live`` is None when the object does not exist yet."""
-    if applied.get("metadata", {}).get("managedFields") is not None:
+    metadata = applied.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     kind_type = type_for(resource)
     applied = {name: value for name, value in applied.items() if name not in ("kind", "apiVersion")}
@@ -119,7 +120,7 @@ def _forgiven(live: Object | None, manager: str, kind_type: ValueType) -> FieldS
 
 def _refuse_conflicts(managed: Managed, owner: Owner, changed: FieldSet, forgiven: FieldSet) -> None:
     conflicts = {
-        other: sorted(fields & changed, key=print_path)
+        other: in_order(fields & changed)
         for other, fields in managed.fields.items()
         if other != owner and fields & changed
     }

@@ -6,19 +6,13 @@ leaves. ``managed.py`` and ``applying.py`` use both.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.apiserver.openapi.struct_types import OPAQUE, ValueType
 from kubesched.apiserver.patching.apply.field_sets import FieldSet, Path, without_below
 from kubesched.apiserver.patching.apply.typed_lists import is_granular, named_children
-
-
-class _Absent:
-    """In the place of a value that is not there; null is a value."""
-
-
-_ABSENT = _Absent()
 
 
 @dataclass(slots=True)
@@ -50,26 +44,43 @@ def _compare(old: Any, new: Any, of: ValueType, path: Path, found: Comparison) -
     before = _parts(old, of)
     after = _parts(new, of)
     for element, (value, value_type) in after.items():
-        previous = before[element][0] if element in before else _ABSENT
-        if previous is not value:
+        if element not in before:
+            _collect_all(value, value_type, (*path, element), found.added)
+            continue
+        previous = before[element][0]
+        if previous != value:
             _compare(previous, value, value_type, (*path, element), found)
     for element, (value, value_type) in before.items():
         if element not in after:
-            _compare(value, _ABSENT, value_type, (*path, element), found)
-    if path:
-        if old is _ABSENT:
-            found.added.add(path)
-        elif new is _ABSENT:
-            found.removed.add(path)
+            _collect_all(value, value_type, (*path, element), found.removed)
 
 
 def _goes_deeper(old: Any, new: Any, of: ValueType) -> bool:
-    filled = [value for value in (old, new) if not _is_blank(value)]
-    return bool(filled) and all(is_granular(value, of) for value in filled)
+    if _is_blank(old):
+        return not _is_blank(new) and is_granular(new, of)
+    return is_granular(old, of) and (_is_blank(new) or is_granular(new, of))
+
+
+def _collect_all(value: Any, of: ValueType, path: Path, into: set[Path]) -> None:
+    """A value that was not there before, or is not any more: it counts itself, and all its parts."""
+    into.add(path)
+    if not value or not is_granular(value, of):
+        return
+    # names within an object cannot repeat, so only lists need their parts by name
+    parts = named_children(value, of) if isinstance(value, dict) else _named_parts(value, of)
+    for element, part, part_type in parts:
+        if isinstance(part, dict | list):
+            _collect_all(part, part_type, (*path, element), into)
+        else:
+            into.add((*path, element))
+
+
+def _named_parts(value: Any, of: ValueType) -> Iterator[tuple[str, Any, ValueType]]:
+    return ((element, part, part_type) for element, (part, part_type) in _parts(value, of).items())
 
 
 def _is_blank(value: Any) -> bool:
-    return value is _ABSENT or value is None or value == {} or value == []
+    return value is None or value == {} or value == []
 
 
 def _parts(value: Any, of: ValueType) -> dict[str, tuple[Any, ValueType]]:
@@ -83,11 +94,7 @@ def _parts(value: Any, of: ValueType) -> dict[str, tuple[Any, ValueType]]:
 
 
 def _compare_leaf(old: Any, new: Any, path: Path, found: Comparison) -> None:
-    if old is _ABSENT:
-        found.added.add(path)
-    elif new is _ABSENT:
-        found.removed.add(path)
-    elif old != new:
+    if old != new:
         found.modified.add(path)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.apiserver.errors import StatusError
+from kubesched.apiserver.kinds.field_errors import go_quote
 from kubesched.apiserver.kinds.kind import Object, ServedResource
 from kubesched.apiserver.openapi.struct_types import ValueType
 from kubesched.apiserver.patching.apply.field_sets import print_path
@@ -25,13 +26,6 @@ _FORMS: dict[str, tuple[type[Any], ...]] = {
     "struct": (dict,),
     "map": (dict,),
     "list": (list,),
-}
-_WORDS = {
-    "struct": "map",
-    "map": "map",
-    "list": "list",
-    "integer": "numeric (int or float)",
-    "number": "numeric (int or float)",
 }
 
 
@@ -51,19 +45,22 @@ def check_configuration(applied: Object, kind_type: ValueType, resource: ServedR
 
 
 def _check(value: Any, of: ValueType, path: str, mistakes: list[str]) -> None:
-    if value is None or of.form in ("any", "quantity", "int-or-string"):
+    if value is None or of.form == "any":
+        return
+    if of.form in ("quantity", "int-or-string"):
+        if isinstance(value, dict | list):
+            mistakes.append(f"{path}: expected any scalar, got &{{{_printed(value)}}}")
         return
     wanted = _FORMS[of.form]
     if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
-        word = _WORDS.get(of.form, of.form if of.form != "micro-time" and of.form != "time" else "string")
-        mistakes.append(f"{path}: expected {word}, got {_go_value(value)}")
+        mistakes.append(f"{path}: expected {_expectation(value, of.form)}")
     elif of.form == "struct":
         for name, part in value.items():
             known = of.fields.get(name)
             if known is None:
                 mistakes.append(f"{path}.{name}: field not declared in schema")
-            else:
-                _check(part, known.type, f"{path}.{name}", mistakes)
+                return  # the real server looks no further in this object
+            _check(part, known.type, f"{path}.{name}", mistakes)
     elif of.form == "map" and of.element is not None:
         for name, part in value.items():
             _check(part, of.element, f"{path}.{name}", mistakes)
@@ -79,6 +76,11 @@ def _check_list(items: list[Any], of: ValueType, path: str, mistakes: list[str])
             _check(item, element, f"{path}[{position}]", mistakes)
         return
     seen: set[str] = set()
+    strays = [place for place, item in enumerate(items) if of.list_type == "map" and not isinstance(item, dict)]
+    if strays:
+        why = "associative list with keys may not have non-map elements"
+        mistakes += [f"{path}: element {place}: {why}" for place in strays]
+        return
     for name, item in named_items(items, of):
         printed = print_path((name,))
         if name in seen:
@@ -87,8 +89,38 @@ def _check_list(items: list[Any], of: ValueType, path: str, mistakes: list[str])
         _check(item, element, f"{path}{printed}", mistakes)
 
 
-def _go_value(value: Any) -> str:
-    shown = (
-        str(value).lower() if isinstance(value, bool) else repr(value) if not isinstance(value, str) else f'"{value}"'
-    )
-    return f"&value.valueUnstructured{{Value:{shown}}}"
+def _expectation(value: Any, form: str) -> str:
+    """Each sort of type has its own way to show what it got."""
+    if form in ("integer", "number"):
+        return f"numeric (int or float), got {_go_type(value)}"
+    if form in ("struct", "map", "list", "boolean"):
+        return f"{'map' if form == 'struct' else form}, got &{{{_printed(value)}}}"
+    return f"string, got &value.valueUnstructured{{Value:{_quoted(value)}}}"
+
+
+def _go_type(value: Any) -> str:
+    words = {str: "string", bool: "bool", int: "int64", float: "float64", list: "[]interface {}"}
+    return words.get(type(value), "map[string]interface {}")
+
+
+def _printed(value: Any) -> str:
+    """A value as Go prints it plainly."""
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{name}:{_printed(value[name])}" for name in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(_printed(item) for item in value) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "<nil>" if value is None else str(value)
+
+
+def _quoted(value: Any) -> str:
+    """A value as Go would write it in source."""
+    if isinstance(value, dict):
+        inner = ", ".join(f"{_quoted(name)}:{_quoted(value[name])}" for name in sorted(value))
+        return f"map[string]interface {{}}{{{inner}}}"
+    if isinstance(value, list):
+        return "[]interface {}{" + ", ".join(_quoted(item) for item in value) + "}"
+    if isinstance(value, str):
+        return go_quote(value)
+    return "interface {}(nil)" if value is None else _printed(value)

@@ -8,7 +8,10 @@ keys, ``v:"x"`` the item of a set, ``i:0`` a position. A set holds the paths tha
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 Path = tuple[str, ...]
 FieldSet = frozenset[Path]
@@ -18,8 +21,14 @@ EMPTY: FieldSet = frozenset()
 
 def read_fields(fields: dict[str, Any]) -> FieldSet:
     """From FieldsV1."""
+    return _read_text(msgspec.json.encode(fields))
+
+
+@lru_cache(maxsize=2048)
+def _read_text(fields: bytes) -> FieldSet:
+    """Objects of one sort have the same owners of the same fields: most were read before."""
     found: set[Path] = set()
-    _read_into(fields, (), found)
+    _read_into(msgspec.json.decode(fields), (), found)
     return frozenset(found)
 
 
@@ -35,13 +44,19 @@ def _read_into(fields: dict[str, Any], path: Path, found: set[Path]) -> None:
 
 def write_fields(paths: FieldSet) -> dict[str, Any]:
     """As FieldsV1, elements sorted; "." marks what is owned and has owned fields below it."""
+    fields: dict[str, Any] = msgspec.json.decode(_written_text(paths))
+    return fields
+
+
+@lru_cache(maxsize=2048)
+def _written_text(paths: FieldSet) -> bytes:
     tree: dict[str, Any] = {}
     for path in paths:
         node = tree
         for element in path:
             node = node.setdefault(element, {})
         node["."] = {}
-    return _rendered(tree)
+    return msgspec.json.encode(_rendered(tree))
 
 
 def _rendered(node: dict[str, Any]) -> dict[str, Any]:
@@ -57,10 +72,22 @@ def _rank(element: str) -> tuple[int, str]:
     return _RANKS.get(element[0], 9), element
 
 
+def in_order(paths: FieldSet) -> list[Path]:
+    """As the real server lists them: at every level first what ends there, then what goes deeper."""
+
+    def key(path: Path) -> list[tuple[int, tuple[int, str]]]:
+        last = len(path) - 1
+        return [(int(at < last), _rank(element)) for at, element in enumerate(path)]
+
+    return sorted(paths, key=key)
+
+
 def without_below(paths: FieldSet, roots: tuple[Path, ...]) -> FieldSet:
     """The set without the roots and all that lies below them."""
     if not roots:
         return paths
+    if all(len(root) == 1 for root in roots):
+        return frozenset([path for path in paths if path[:1] not in roots])
     return frozenset(path for path in paths if not any(path[: len(root)] == root for root in roots))
 
 
@@ -75,7 +102,7 @@ def key_element(item: dict[str, Any], keys: tuple[str, ...], defaults: dict[str,
         value = item.get(name, defaults.get(name))
         if value is not None:
             chosen[name] = value
-    return "k:" + json.dumps(chosen, separators=(",", ":"), ensure_ascii=False)
+    return "k:" + msgspec.json.encode(chosen).decode()
 
 
 def value_element(item: Any) -> str:

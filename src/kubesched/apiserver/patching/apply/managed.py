@@ -110,7 +110,7 @@ def _fold_ancient(managed: Managed) -> None:
 
 
 def type_for(resource: ServedResource) -> ValueType:
-    return type_of_kind(resource.group, resource.version, resource.kind) or ANY
+    return type_of_kind(resource.group, resource.version, resource.kind) or resource.custom_type or ANY
 
 
 def fields_out_of_reach(resource: ServedResource, subresource: str) -> tuple[Path, ...]:
@@ -159,7 +159,8 @@ def _give(managed: Managed, owner: Owner, comparison: Comparison, resource: Serv
     if taken:
         managed.fields[owner] = managed.fields.get(owner, EMPTY) | taken
         managed.versions[owner] = resource.api_version
-        managed.times[owner] = now
+        if owner.subresource != "scale":  # the real server loses the time on the way from the Scale to the workload
+            managed.times[owner] = now
 
 
 def take_over(managed: Managed, comparison: Comparison, except_for: Owner | None = None) -> None:

@@ -1,7 +1,7 @@
 """Putting an applied configuration into the live object, and taking out what its manager no longer wants.
 
 Objects and keyed lists merge item by item; sets unite; everything else is replaced. Items of lists come in the
-applied order, live ones that were not applied keep their place as well as they can.
+applied order, live ones that were not applied as early as they can.
 """
 
 from __future__ import annotations
@@ -31,19 +31,38 @@ def merge(live: Any, applied: Any, of: ValueType) -> Any:
 
 def _merge_lists(live: list[Any], applied: list[Any], of: ValueType) -> list[Any]:
     before = dict(named_items(live, of))
-    wanted = list(named_items(applied, of))
-    wanted_names = {name for name, _ in wanted}
+    wanted = dict(named_items(applied, of))
     element = of.element or ANY
-    remaining = list(before)
-    merged: list[Any] = []
-    for name, item in wanted:
-        # live items that stand before the next applied one stay before it
-        if name in remaining:
-            place = remaining.index(name)
-            merged += [before[other] for other in remaining[:place] if other not in wanted_names]
-            remaining = remaining[place + 1 :]
-        merged.append(merge(before[name], item, element) if name in before else copy.deepcopy(item))
-    return merged + [before[other] for other in remaining if other not in wanted_names]
+    return [
+        before[name]
+        if name not in wanted
+        else merge(before[name], wanted[name], element)
+        if name in before
+        else copy.deepcopy(wanted[name])
+        for name in _order(list(before), list(wanted))
+    ]
+
+
+def _order(live: list[str], applied: list[str]) -> list[str]:
+    """Applied items in their order; live ones that were not applied as soon as their turn comes."""
+    shared = [name for name in applied if name in live]
+    done: dict[str, None] = {}
+    at = n_applied = 0
+    while at < len(live) or n_applied < len(applied):
+        awaited = next((name for name in shared if name not in done), None)
+        if at < len(live):
+            name = live[at]
+            if name not in applied:
+                done[name] = None
+                at += 1
+                continue
+            if name in done or (n_applied < len(applied) and name != applied[n_applied] and name != awaited):
+                at += 1
+                continue
+        if n_applied < len(applied):
+            done[applied[n_applied]] = None
+            n_applied += 1
+    return list(done)
 
 
 def prune(merged: Any, no_longer_applied: FieldSet, still_owned: FieldSet, of: ValueType) -> Any:

@@ -6,6 +6,7 @@ Values without a schema (custom resources) are walked as apply does then: object
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from kubesched.apiserver.openapi.struct_types import ANY, ValueType
@@ -28,6 +29,7 @@ def child_type(of: ValueType, name: str) -> ValueType:
     return of.element or ANY
 
 
+@lru_cache(maxsize=4096)
 def key_defaults(of: ValueType) -> dict[str, Any]:
     """Defaults of the keys of a list's items (a port's protocol)."""
     element = of.element
@@ -35,7 +37,7 @@ def key_defaults(of: ValueType) -> dict[str, Any]:
         return {}
     fields = element.fields
     found = {name: fields[name].default for name in of.map_keys if name in fields}
-    return {name: value for name, value in found.items() if value not in (None, "", 0)}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def named_items(items: list[Any], of: ValueType) -> Iterator[tuple[str, Any]]:
@@ -50,9 +52,15 @@ def named_items(items: list[Any], of: ValueType) -> Iterator[tuple[str, Any]]:
 
 def named_children(value: Any, of: ValueType) -> Iterator[tuple[str, Any, ValueType]]:
     """The parts of a granular value: path element, part, its type."""
-    if isinstance(value, dict):
+    if isinstance(value, dict) and of.form == "struct":
+        fields = of.fields
         for name, part in value.items():
-            yield f"f:{name}", part, child_type(of, name)
+            known = fields.get(name)
+            yield f"f:{name}", part, ANY if known is None else known.type
+    elif isinstance(value, dict):
+        element_type = of.element or ANY
+        for name, part in value.items():
+            yield f"f:{name}", part, element_type
     else:
         for element, item in named_items(value, of):
             yield element, item, of.element or ANY

@@ -1,0 +1,133 @@
+"""What is wrong with files that volumes are made of, and with references to keys, fields and amounts of the pod.
+
+``volumes.py`` uses it for configMap, secret, downwardAPI and projected volumes, ``container_parts.py`` for
+environment variables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from kubesched.apiserver.kinds import field_errors as errors
+from kubesched.apiserver.kinds.kind import InvalidField, Object
+from kubesched.apiserver.kinds.name_syntax import dns_subdomain_mistakes
+from kubesched.model.label_syntax import label_key_mistakes
+
+_MODE = "must be a number between 0 and 0777 (octal), both inclusive"
+_KEY = "[-._a-zA-Z0-9]+"
+_LONGEST_KEY = 253
+_RESOURCES = tuple(
+    f"{sort}.{name}" for sort in ("limits", "requests") for name in ("cpu", "ephemeral-storage", "memory")
+)
+_SUBSCRIPTED = ("metadata.annotations", "metadata.labels")
+_IN_FILES = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
+_IN_VARIABLES = (
+    *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"),
+    *("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"),
+)
+_KNOWN = frozenset((*_IN_FILES, *_IN_VARIABLES, "spec.schedulerName", "spec.restartPolicy", "status.phase"))
+
+
+def mode_errors(mode: int | None, path: str) -> list[InvalidField]:
+    return [] if mode is None or 0 <= mode <= 0o777 else [errors.invalid(path, mode, _MODE)]
+
+
+def item_errors(items: Sequence[Object], path: str) -> list[InvalidField]:
+    """Keys of a config map or secret and the paths that they get."""
+    found: list[InvalidField] = []
+    for position, item in enumerate(items):
+        at = errors.index(path, position)
+        found += [errors.required(f"{at}.{name}") for name in ("key", "path") if not item.get(name)]
+        found += local_path_errors(item.get("path", ""), f"{at}.path")
+        found += mode_errors(item.get("mode"), f"{at}.mode")
+    return found
+
+
+def local_path_errors(where: str, path: str) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    if where.startswith("/"):
+        found.append(errors.invalid(path, where, "must be a relative path"))
+    if ".." in where.split("/"):
+        found.append(errors.invalid(path, where, "must not contain '..'"))
+    if where.startswith("..") and not where.startswith("../") and where != "..":
+        found.append(errors.invalid(path, where, "must not start with '..'"))
+    return found
+
+
+def downward_errors(files: Sequence[Object], path: str) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    for file in files:
+        if not file.get("path"):
+            found.append(errors.required(f"{path}.path"))
+        found += local_path_errors(file.get("path", ""), f"{path}.path")
+        if "fieldRef" in file:
+            found += field_errors_of(file["fieldRef"], f"{path}.fieldRef", _IN_FILES)
+            if "resourceFieldRef" in file:
+                why = "fieldRef and resourceFieldRef can not be specified simultaneously"
+                found.append(errors.invalid(path, "resource", why))
+        elif "resourceFieldRef" in file:
+            found += amount_reference_errors(file["resourceFieldRef"], f"{path}.resourceFieldRef", in_volume=True)
+        else:
+            found.append(errors.required(path, "one of fieldRef and resourceFieldRef is required"))
+        found += mode_errors(file.get("mode"), f"{path}.mode")
+    return found
+
+
+def variable_field_errors(reference: Object, path: str) -> list[InvalidField]:
+    return field_errors_of(reference, path, _IN_VARIABLES)
+
+
+def field_errors_of(reference: Object, path: str, allowed: Sequence[str]) -> list[InvalidField]:
+    """A reference to a field of the pod itself."""
+    field = reference.get("fieldPath", "")
+    if not reference.get("apiVersion"):
+        return [errors.required(f"{path}.apiVersion")]
+    if not field:
+        return [errors.required(f"{path}.fieldPath")]
+    subscript = re.fullmatch(r"([^\[]+)\['(.*)'\]", field)
+    if subscript:
+        if subscript[1] not in _SUBSCRIPTED:
+            return [errors.invalid(f"{path}.fieldPath", field, "does not support subscript")]
+        return errors.all_invalid(path, subscript[2], label_key_mistakes(subscript[2].lower()))
+    if field not in _KNOWN:
+        why = f"error converting fieldPath: field label not supported: {field}"
+        return [errors.invalid(f"{path}.fieldPath", field, why)]
+    return [] if field in allowed else [errors.unsupported(f"{path}.fieldPath", field, sorted(allowed))]
+
+
+def amount_reference_errors(reference: Object, path: str, in_volume: bool) -> list[InvalidField]:
+    """A reference to a limit or request of a container."""
+    name = reference.get("resource", "")
+    if in_volume and not reference.get("containerName"):
+        return [errors.required(f"{path}.containerName")]
+    if not name:
+        return [errors.required(f"{path}.resource")]
+    if name not in _RESOURCES and not name.startswith(("limits.hugepages-", "requests.hugepages-")):
+        return [errors.unsupported(f"{path}.resource", name, _RESOURCES)]
+    return []
+
+
+def key_reference_errors(reference: Object, path: str) -> list[InvalidField]:
+    """A reference to a key of a config map or secret."""
+    name, key = reference.get("name", ""), reference.get("key", "")
+    found = errors.all_invalid(f"{path}.name", name, dns_subdomain_mistakes(name))
+    if not key:
+        return [*found, errors.required(f"{path}.key")]
+    return found + errors.all_invalid(f"{path}.key", key, key_mistakes(key))
+
+
+def key_mistakes(key: str) -> list[str]:
+    found: list[str] = []
+    if len(key) > _LONGEST_KEY:
+        found.append(f"must be no more than {_LONGEST_KEY} bytes")
+    if not re.fullmatch(_KEY, key):
+        examples = "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is"
+        found.append(
+            f"a valid config key must consist of alphanumeric characters, '-', '_' or '.' {examples} '{_KEY}')"
+        )
+    if key == "." or key == "..":
+        found.append(f"must not be '{key}'")
+    elif key.startswith(".."):
+        found.append("must not start with '..'")
+    return found

@@ -1,0 +1,69 @@
+"""The directory in which a server keeps its cluster: made if missing, one server at a time, and only of a form we know.
+
+What is wrong with it is a `DataDirectoryError` that names it. Read ``sqlite.py`` for what lies in it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from pathlib import Path
+from typing import IO
+
+FORMAT = "1"
+"""Changes when a server could not read what an older one wrote."""
+
+_FORMAT_FILE = "format"
+_LOCK_FILE = "lock"
+
+
+class DataDirectoryError(OSError):
+    """The directory cannot be used; says why in one line."""
+
+
+class DataDirectory:
+    """Held until ``close``."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises DataDirectoryError."""
+        self.path = path
+        self._lock: IO[str] | None = None
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._take()
+            self._check_format()
+        except FileExistsError:
+            raise DataDirectoryError(f"{path}: not a directory") from None
+        except DataDirectoryError:
+            self.close()
+            raise
+        except (OSError, UnicodeDecodeError) as problem:
+            self.close()
+            raise DataDirectoryError(f"{path}: {getattr(problem, 'strerror', None) or problem}") from None
+
+    @property
+    def objects(self) -> Path:
+        return self.path / "objects.sqlite"
+
+    def close(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _take(self) -> None:
+        """The lock goes with the process: one that is killed leaves nothing behind."""
+        self._lock = (self.path / _LOCK_FILE).open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataDirectoryError(f"{self.path}: another API server is using it") from None
+
+    def _check_format(self) -> None:
+        file = self.path / _FORMAT_FILE
+        found = file.read_text().strip() if file.exists() else ""
+        if not found:  # also when a server was killed between making the file and writing it
+            file.write_text(f"{FORMAT}\n")
+        elif found != FORMAT:
+            raise DataDirectoryError(
+                f"{self.path}: written by another version of kubesched (format {found[:20]}, this one reads {FORMAT});"
+                " give another directory, or use that version"
+            )

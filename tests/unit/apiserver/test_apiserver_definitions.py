@@ -1,0 +1,133 @@
+"""Custom resources: their definitions' life, their scale, and writes that must not be taken for others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver_serving import PODS, TestClient, pod, serve
+
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_WIDGETS = "/apis/g.io/v1/namespaces/default/widgets"
+_LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+_APPLY = "application/apply-patch+yaml"
+_MERGE = "application/merge-patch+json"
+
+
+def _definition() -> dict[str, Any]:
+    parts = {
+        "type": "array",
+        "items": {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}},
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+    }
+    spec = {"type": "object", "properties": {"size": {"type": "integer"}, "parts": parts}}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+        "subresources": {"scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.n"}},
+    }
+    names = {"plural": "widgets", "kind": "Widget"}
+    return {
+        "metadata": {"name": "widgets.g.io"},
+        "spec": {"group": "g.io", "names": names, "scope": "Namespaced", "versions": [version]},
+    }
+
+
+def _widget(name: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "g.io/v1", "kind": "Widget", "metadata": {"name": name}, "spec": spec}
+
+
+def test_a_definition_is_accepted_after_its_creation() -> None:
+    async def body(client: TestClient) -> None:
+        made = await client.ask("POST", _DEFINITIONS, _definition())
+        assert made.body["status"]["conditions"] is None
+        seen = await client.ask("GET", f"{_DEFINITIONS}/widgets.g.io")
+        assert [one["type"] for one in seen.body["status"]["conditions"]] == ["NamesAccepted", "Established"]
+        assert [one["manager"] for one in seen.body["metadata"]["managedFields"]][-1] == "kube-apiserver"
+
+    serve(body)
+
+
+def test_a_definition_goes_after_its_objects() -> None:
+    async def body(client: TestClient) -> None:
+        await client.ask("POST", _DEFINITIONS, _definition())
+        held = _widget("held", size=1)
+        held["metadata"]["finalizers"] = ["a/b"]
+        await client.ask("POST", _WIDGETS, held)
+        await client.ask("POST", _WIDGETS, _widget("free", size=1))
+        gone = await client.ask("DELETE", f"{_DEFINITIONS}/widgets.g.io")
+        assert gone.body["status"]["conditions"][-1]["type"] == "Terminating"
+        left = await client.ask("GET", _WIDGETS)
+        assert [one["metadata"]["name"] for one in left.body["items"]] == ["held"]
+        await client.ask("PATCH", f"{_WIDGETS}/held", {"metadata": {"finalizers": None}}, Content_Type=_MERGE)
+        assert (await client.ask("GET", f"{_DEFINITIONS}/widgets.g.io")).status == 404
+        assert (await client.ask("GET", _WIDGETS)).status == 404
+
+    serve(body)
+
+
+def test_a_custom_resource_is_scaled_where_its_definition_says() -> None:
+    async def body(client: TestClient) -> None:
+        await client.ask("POST", _DEFINITIONS, _definition())
+        await client.ask("POST", _WIDGETS, _widget("w", size=2))
+        assert (await client.ask("GET", f"{_WIDGETS}/w/scale")).body["spec"] == {"replicas": 2}
+        await client.ask("PATCH", f"{_WIDGETS}/w/scale", {"spec": {"replicas": 5}}, Content_Type=_MERGE)
+        assert (await client.ask("GET", f"{_WIDGETS}/w")).body["spec"] == {"size": 5}
+        wrong = await client.ask("POST", _WIDGETS, _widget("x", size="many"))
+        assert ".spec.size accessor error: many is of the type string, expected int64" in wrong.message
+
+    serve(body)
+
+
+def test_appliers_of_a_custom_resource_own_items_of_its_lists() -> None:
+    async def body(client: TestClient) -> None:
+        await client.ask("POST", _DEFINITIONS, _definition())
+        for manager, item in (("one", {"name": "a", "n": 1}), ("two", {"name": "b", "n": 2})):
+            where = f"{_WIDGETS}/w?fieldManager={manager}"
+            answer = await client.ask("PATCH", where, _widget("w", parts=[item]), Content_Type=_APPLY)
+        assert answer.body["spec"]["parts"] == [{"name": "a", "n": 1}, {"name": "b", "n": 2}]
+
+    serve(body)
+
+
+def test_an_apply_needs_no_version_where_an_update_does() -> None:
+    async def body(client: TestClient) -> None:
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}}
+        await client.ask("POST", _LEASES, lease)
+        assert (await client.ask("PUT", f"{_LEASES}/l", lease)).status == 422
+        wanted = {**lease, "spec": {"holderIdentity": "me"}}
+        applied = await client.ask("PATCH", f"{_LEASES}/l?fieldManager=m", wanted, Content_Type=_APPLY)
+        assert (applied.status, applied.body["spec"]) == (200, {"holderIdentity": "me"})
+
+    serve(body)
+
+
+def test_a_dry_run_asked_for_in_the_body_deletes_nothing() -> None:
+    async def body(client: TestClient) -> None:
+        await client.ask("POST", PODS, pod("a"))
+        assert (await client.ask("DELETE", f"{PODS}/a", {"dryRun": ["All"]})).status == 200
+        assert (await client.ask("GET", f"{PODS}/a")).status == 200
+        assert (await client.ask("DELETE", f"{PODS}/a", {"dryRun": ["odd"]})).status == 422
+
+    serve(body)
+
+
+def test_the_old_watch_paths_only_watch() -> None:
+    async def body(client: TestClient) -> None:
+        await client.ask("POST", PODS, pod("a"))
+        assert (await client.ask("DELETE", "/api/v1/watch/namespaces/default/pods/a")).status == 405
+        assert (await client.ask("GET", f"{PODS}/a")).status == 200
+
+    serve(body)
+
+
+def test_a_manager_owns_what_it_sent_and_not_what_the_server_added() -> None:
+    async def body(client: TestClient) -> None:
+        made = await client.ask("POST", f"{PODS}?fieldManager=m", pod("a"))
+        owned = made.body["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]
+        assert "f:containers" in owned
+        assert not {"f:tolerations", "f:priority", "f:preemptionPolicy"} & owned.keys()
+
+    serve(body)
