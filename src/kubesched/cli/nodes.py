@@ -109,7 +109,7 @@ def documents_of_files(filenames: tuple[str, ...]) -> list[dict[str, Any]]:
 async def _play(target: ServerTarget, bodies: list[dict[str, Any]], settings: FleetSettings) -> int:
     from kubesched.client.errors import AnswerLost, ApiError, Unreachable
     from kubesched.client.rest import RestClient
-    from kubesched.kubelets.fleet import KubeletFleet
+    from kubesched.kubelets.fleet import KubeletFleet, NodeRefusedError
 
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -120,6 +120,9 @@ async def _play(target: ServerTarget, bodies: list[dict[str, Any]], settings: Fl
         n_nodes = await fleet.start(bodies)
         click.echo(f"{n_nodes} pretend nodes in {target.url}; Ctrl-C stops their kubelets", err=True)
         await stopped.wait()
+    except NodeRefusedError as mistake:
+        say_error(str(mistake))
+        return ERROR_EXIT
     except (ApiError, Unreachable, AnswerLost) as failure:
         say_error(" ".join(str(failure).split()))
         return 1

@@ -23,6 +23,8 @@ import click
 
 from kubesched.cli.nodes import delay_options, documents_of_files, shape_options
 from kubesched.cli.output import ERROR_EXIT, say_error
+from kubesched.cli.plugin_reloading import reload_plugins
+from kubesched.cli.scheduler_choice import plugin_option
 
 if TYPE_CHECKING:
     from kubesched.kubelets.node_bodies import NodeShape
@@ -34,9 +36,16 @@ DEFAULT_PORT = 6443
 
 
 @click.command("up")
-@click.option("--nodes", "n_nodes", type=click.IntRange(0), help=f"Pretend nodes to make.  [default: {DEFAULT_NODES}]")
+@click.option(
+    "--nodes",
+    "n_nodes",
+    type=click.IntRange(0),
+    help=f"Pretend nodes to make.  [default: {DEFAULT_NODES} in a new cluster]",
+)
 @click.option("-f", "--filename", "filenames", multiple=True, metavar="FILE", help="Objects to put in; - is stdin.")
 @click.option("--config", metavar="FILE", help="KubeSchedulerConfiguration of the scheduler.")
+@plugin_option
+@click.option("--reload", "is_reloading", is_flag=True, help="Read the files of plugins again whenever they change.")
 @click.option("--data", metavar="DIR", help="Where the cluster is kept.  [default: ~/.local/state/kubesched]")
 @click.option("--in-memory", is_flag=True, help="Keep nothing: the cluster ends with this command.")
 @click.option("--port", type=click.IntRange(0, 65535), help=f"0 takes a free port.  [default: {DEFAULT_PORT}]")
@@ -49,6 +58,8 @@ def up(
     n_nodes: int | None,
     filenames: tuple[str, ...],
     config: str | None,
+    plugin_files: tuple[str, ...],
+    is_reloading: bool,
     data: str | None,
     in_memory: bool,
     port: int | None,
@@ -71,6 +82,8 @@ def up(
 
     if once and (data is not None or not filenames):
         raise click.UsageError("--once needs -f, and keeps nothing: leave out --data")
+    if once and is_reloading:
+        raise click.UsageError("--once ends by itself: leave out --reload")
     if in_memory and data is not None:
         raise click.UsageError("give either --data or --in-memory")
     delays = Delays(min(start_delay, 0.05), min(stop_delay, 0.05)) if once else Delays(start_delay, stop_delay)
@@ -79,9 +92,9 @@ def up(
         chosen_port = port if port is not None else (0 if once else DEFAULT_PORT)
         settings = _settings(directory, in_memory or once, chosen_port, is_passing=once)
         settings = _with_content(settings, shape, n_nodes, filenames, config)
-        settings = replace(settings, delays=delays)
+        settings = replace(settings, delays=delays, plugin_files=plugin_files)
         with _quiet_logs():
-            code = asyncio.run(_run_once(settings, timeout) if once else _run(settings, merge_kubeconfig))
+            code = asyncio.run(_run_once(settings, timeout) if once else _run(settings, merge_kubeconfig, is_reloading))
     if code:
         sys.exit(code)
 
@@ -100,21 +113,28 @@ def _with_content(
     from kubesched.playground.manifests import split_nodes
 
     nodes, objects = split_nodes(documents_of_files(filenames))
-    if n_nodes is None:
-        n_nodes = 0 if nodes else DEFAULT_NODES
-    made = [*nodes, *shape.bodies(n_nodes)]
-    return replace(settings, nodes=made, objects=objects, scheduler_config=None if config is None else Path(config))
+    made = [*nodes, *shape.bodies(n_nodes or 0)]
+    usual = list(shape.bodies(DEFAULT_NODES)) if n_nodes is None and not nodes else []
+    chosen = None if config is None else Path(config)
+    return replace(settings, nodes=made, first_nodes=usual, objects=objects, scheduler_config=chosen)
 
 
 @contextmanager
 def _directory(data: str | None, is_passing: bool) -> Iterator[Path]:
+    from kubesched.cli.files import InputError
+
     if is_passing:
         with tempfile.TemporaryDirectory(prefix="kubesched-") as folder:
             yield Path(folder)
         return
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     path = Path(data) if data is not None else state / "kubesched"
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise InputError(f"--data {path}: not a directory") from None
+    except OSError as problem:
+        raise InputError(f"--data {path}: {problem.strerror or problem}") from None
     yield path.absolute()
 
 
@@ -123,6 +143,7 @@ def _mistakes_in_one_line() -> Iterator[None]:
     from kubesched.app.serving.errors import ServingError
     from kubesched.cli.files import InputError
     from kubesched.config import ConfigError
+    from kubesched.kubelets.fleet import NodeRefusedError
     from kubesched.model.quantity import QuantityError
     from kubesched.playground.kubeconfigs import KubeconfigMistake
     from kubesched.playground.manifests import ManifestMistake
@@ -134,6 +155,7 @@ def _mistakes_in_one_line() -> Iterator[None]:
         InputError,
         KubeconfigMistake,
         ManifestMistake,
+        NodeRefusedError,
         QuantityError,
         ServingError,
         OSError,
@@ -163,7 +185,7 @@ def _quiet_logs() -> Iterator[None]:
         ours.setLevel(level)
 
 
-async def _run(settings: PlaygroundSettings, merge_kubeconfig: bool) -> int:
+async def _run(settings: PlaygroundSettings, merge_kubeconfig: bool, is_reloading: bool) -> int:
     from kubesched.playground.kubeconfigs import merge_into, usual_path
     from kubesched.playground.playground import Playground
 
@@ -175,7 +197,10 @@ async def _run(settings: PlaygroundSettings, merge_kubeconfig: bool) -> int:
             merge_into(usual_path(dict(os.environ)), settings.kubeconfig)
         page = await playground.start_page()
         _tell(playground, settings, page.url)
+        reloading = asyncio.create_task(reload_plugins(playground)) if is_reloading else None
         await playground.run_until(stopped)
+        if reloading is not None:
+            reloading.cancel()
         click.echo("stopping", err=True)
     return 0
 

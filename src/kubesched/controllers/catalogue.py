@@ -16,6 +16,7 @@ from kubesched.controllers.node_lifecycle import NodeLifecycleController
 from kubesched.controllers.pod_claim_controller import PodClaimController
 from kubesched.controllers.taint_eviction import OrphanedPodController, TaintEvictionController
 from kubesched.controllers.volume_controllers import ClaimBinder, VolumeBinder
+from kubesched.controllers.volume_protection import ClaimProtection, VolumeProtection
 from kubesched.controllers.workload import WorkloadController
 from kubesched.controllers.workload_kinds import DaemonSetRules, JobRules, ReplicaRules, StatefulSetRules
 from kubesched.model.apps import ReplicaSet, StatefulSet
@@ -35,6 +36,8 @@ def all_controllers(context: ControllerContext, discovered: DiscoveredKinds) -> 
         PodClaimController(context),
         ClaimBinder(context),
         VolumeBinder(context),
+        ClaimProtection(context),
+        VolumeProtection(context),
         BudgetController(context),
         NodeLifecycleController(context),
         TaintEvictionController(context),

@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kubesched.client.event_recorder import NORMAL, Speaker, Tell
 from kubesched.controllers.cluster_view import ClusterView
+from kubesched.controllers.kinds import home_of, kind_name
 from kubesched.controllers.plan_writer import PlanWriter
 from kubesched.expansion.names import SAFE_LETTERS
 from kubesched.model.meta import KubeObject
+from kubesched.model.storage import ObjectReference
 
 
 class RandomNames:
@@ -27,6 +30,10 @@ class RandomNames:
         return secrets.token_hex(16)
 
 
+def say_nothing(_who: Speaker, _about: ObjectReference, _reason: str, _note: str, _type: str) -> None:
+    """For controllers that nobody listens to."""
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerContext:
     """What all controllers share."""
@@ -36,6 +43,23 @@ class ControllerContext:
     now_s: Callable[[], float] = time.time
     """Seconds since the epoch."""
     names: RandomNames = field(default_factory=RandomNames)
+    tell: Tell = say_nothing
+
+    def event(self, component: str, item: KubeObject, reason: str, note: str, type_: str = NORMAL) -> None:
+        """For `kubectl describe` of this object."""
+        self.tell(Speaker(component), reference_to(item), reason, note, type_)
+
+
+def reference_to(item: KubeObject) -> ObjectReference:
+    metadata = item.metadata
+    return ObjectReference(
+        kind=kind_name(type(item)),
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        api_version=home_of(type(item)).api_version,
+        resource_version=metadata.resource_version,
+    )
 
 
 class Controller(Protocol):

@@ -8,9 +8,10 @@ from functools import partial
 
 from kubesched.controllers.controller import ControllerContext
 from kubesched.controllers.documents import Body
+from kubesched.controllers.plan_notes import JobNotes
 from kubesched.controllers.whole_bodies import job_body
 from kubesched.controllers.workload import write_status
-from kubesched.expansion.actions import Plan, UpdateObject
+from kubesched.expansion.actions import DeleteObject, Plan, UpdateObject
 from kubesched.expansion.cron_jobs import sync_cron_job
 from kubesched.expansion.cron_schedule import CronError
 from kubesched.model.meta import KubeObject, controller_of
@@ -48,7 +49,8 @@ class CronJobController:
         except CronError as mistake:
             _log.warning("A cron job has no schedule", extra={"fields": {"cronjob": key, "err": str(mistake)}})
             return None
-        await self._context.writer.carry_out(_without_status(plan), partial(self._body, owner))
+        notes = JobNotes(self._context, owner)
+        await self._context.writer.carry_out(_without_status(plan), partial(self._body, owner), notes)
         await self._tell_status(owner, plan)
         await self._tidy_up(owner)
         return None if plan.again_at_s is None else max(0.0, plan.again_at_s - now_s)
@@ -73,11 +75,10 @@ class CronJobController:
         spec = self._view.whole(owner).spec
         jobs = sorted(self._view.owned(owner.metadata.uid, Job), key=lambda job: job.metadata.creation_timestamp or "")
         for ending, (field, usual) in _KEPT.items():
-            ended = [
-                job for job in jobs if any(c.type == ending and c.status == "True" for c in job.status.conditions or ())
-            ]
+            ended = [job for job in jobs if _has_ended(job, ending)]
             for job in ended[: max(0, len(ended) - spec.get(field, usual))]:
                 await self._context.writer.delete(job)
+                JobNotes(self._context, owner).done(DeleteObject(job), job)
 
 
 def _has_ended(job: Job, ending: str) -> bool:

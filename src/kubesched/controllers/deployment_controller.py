@@ -14,6 +14,7 @@ from functools import partial
 from kubesched.controllers.adoption import claims_of, settle_claims
 from kubesched.controllers.controller import ControllerContext
 from kubesched.controllers.documents import Body
+from kubesched.controllers.plan_notes import ScalingNotes
 from kubesched.controllers.status.rollout_status import deployment_status, stalls_in_s
 from kubesched.controllers.whole_bodies import replica_set_body
 from kubesched.controllers.workload import selector_of, write_status
@@ -57,7 +58,8 @@ class DeploymentController:
             await settle_claims(self._context, deployment, claims_of(deployment, selector, candidates))
         sets = self._sets(deployment)
         plan = sync_deployment(deployment, sets, self._pods(sets))
-        await self._context.writer.carry_out(plan, partial(self._body, deployment))
+        notes = ScalingNotes(self._context, deployment)
+        await self._context.writer.carry_out(plan, partial(self._body, deployment), notes)
         await self._number(deployment)
         await self._tidy_up(deployment)
         return await self._tell_status(key)

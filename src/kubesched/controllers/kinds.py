@@ -27,6 +27,12 @@ class ServiceAccount(KubeObject, frozen=True):
     """Only that it exists."""
 
 
+class ControllerRevision(KubeObject, frozen=True):
+    """A template that a set has had; what it looked like is not kept here."""
+
+    revision: int = 0
+
+
 class NamespacePhase(KubeObject, frozen=True):
     """A namespace, and what stands in the way of its end."""
 
@@ -47,6 +53,7 @@ _TYPED = (
     Resource(core.Pod, "", "v1", "pods", True),
     Resource(core.Node, "", "v1", "nodes", False),
     Resource(NamespacePhase, "", "v1", "namespaces", False),
+    Resource(ControllerRevision, "apps", "v1", "controllerrevisions", True),
     Resource(ServiceAccount, "", "v1", "serviceaccounts", True),
     Resource(policy.PodDisruptionBudget, "policy", "v1", "poddisruptionbudgets", True),
     Resource(storage.PersistentVolume, "", "v1", "persistentvolumes", False),

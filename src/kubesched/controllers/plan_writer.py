@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,7 +22,8 @@ from kubesched.controllers.cluster_view import ClusterView
 from kubesched.controllers.documents import TYPED, Body
 from kubesched.controllers.kinds import home_of, kind_name
 from kubesched.controllers.whole_bodies import merge_patch, other_body, plain
-from kubesched.expansion.actions import CreateObject, DeleteObject, Plan, UpdateObject
+from kubesched.expansion.actions import Action, CreateObject, DeleteObject, Plan, UpdateObject
+from kubesched.model.core import Pod
 from kubesched.model.meta import KubeObject
 
 AT_ONCE = 24
@@ -32,20 +34,51 @@ BodyOf = Callable[[KubeObject], Body | None]
 """What is sent for a planned object; None: what the model has."""
 
 
+class PlanListener:
+    """Told what became of each action of a plan. This one does not care."""
+
+    def done(self, action: Action, before: KubeObject | None) -> None:
+        """`before` is what was known of an object that is changed."""
+
+    def failed(self, action: Action, error: ApiError) -> None:
+        """It is raised, too."""
+
+
+NOBODY = PlanListener()
+
+
 class PlanWriter:
     def __init__(self, api: Requester, view: ClusterView) -> None:
         self.api = api
         self._view = view
 
-    async def carry_out(self, plan: Plan, body_of: BodyOf = lambda item: None) -> None:
+    async def carry_out(self, plan: Plan, body_of: BodyOf = lambda item: None, listener: PlanListener = NOBODY) -> None:
         """In order: what is made, what is changed, what is deleted. The first failure of each is raised at its end."""
-        creates = [action.item for action in plan.actions if isinstance(action, CreateObject)]
-        updates = [action.item for action in plan.actions if isinstance(action, UpdateObject)]
-        deletes = [action.item for action in plan.actions if isinstance(action, DeleteObject)]
-        await _side_by_side([lambda item=item: self.create(item, body_of(item)) for item in creates])  # type: ignore[misc]
-        for item in updates:
-            await self.update(item)
-        await _side_by_side([lambda item=item: self.delete(item) for item in deletes])  # type: ignore[misc]
+        creates = [action for action in plan.actions if isinstance(action, CreateObject)]
+        pods = [action for action in creates if isinstance(action.item, Pod)]
+        others = [action for action in creates if not isinstance(action.item, Pod)]
+        updates = [action for action in plan.actions if isinstance(action, UpdateObject)]
+        deletes = [action for action in plan.actions if isinstance(action, DeleteObject)]
+        for some in (others, pods):  # nobody is to see a pod whose claims do not exist
+            await _side_by_side([partial(self._carry_out, action, body_of, listener) for action in some])
+        for action in updates:
+            await self._carry_out(action, body_of, listener)
+        await _side_by_side([partial(self._carry_out, action, body_of, listener) for action in deletes])
+
+    async def _carry_out(self, action: Action, body_of: BodyOf, listener: PlanListener) -> None:
+        item = action.item
+        before = self._view.by_uid(item.metadata.uid)
+        try:
+            if isinstance(action, CreateObject):
+                await self.create(item, body_of(item))
+            elif isinstance(action, UpdateObject):
+                await self.update(item)
+            else:
+                await self.delete(item)
+        except ApiError as error:
+            listener.failed(action, error)
+            raise
+        listener.done(action, before)
 
     async def create(self, item: KubeObject, body: Body | None = None) -> None:
         home = home_of(type(item))

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from kubesched.client.errors import AnswerLost, ApiError, Unreachable
+from kubesched.client.event_recorder import EventTeller
 from kubesched.client.list_watch import Informers, InformerSettings, Pace
 from kubesched.client.rest import RestClient
 from kubesched.controllers.cluster_view import ClusterView
@@ -30,6 +31,9 @@ from kubesched.model.meta import KubeObject
 WORKERS = 4
 """How many objects a controller looks at side by side."""
 
+EVENT_WRITERS = 2
+"""Few, so that events do not get in the way of what they tell of."""
+
 PAUSE_S = 0.03
 """Changes of pods come in swarms: their owner is looked at once for all that come in this time."""
 _PAUSE_PER_POD_S = 0.0002
@@ -43,7 +47,8 @@ _log = logging.getLogger("kubesched.controllers")
 class ControllerRunner:
     def __init__(self, client: RestClient, make: MakeControllers, pace: Pace | None = None) -> None:
         self.view = ClusterView()
-        self.context = ControllerContext(self.view, PlanWriter(client, self.view))
+        self._events = EventTeller(client, n_writers=EVENT_WRITERS)
+        self.context = ControllerContext(self.view, PlanWriter(client, self.view), tell=self._events.tell)
         self._informers = Informers(client, WATCHED, InformerSettings(narrowings=NARROWINGS), pace)
         self._client = client
         self._pace = pace
@@ -66,6 +71,7 @@ class ControllerRunner:
                 work = self._work(controller, self._queues[controller.name])
                 self._tasks.append(asyncio.create_task(work, name=f"{controller.name} controller {number}"))
         self._tasks.append(asyncio.create_task(self._watch_other_kinds(), name="watch of other kinds"))
+        self._tasks.append(asyncio.create_task(self._events.run(), name="events of controllers"))
 
     async def stop(self) -> None:
         for queue in self._queues.values():

@@ -62,6 +62,8 @@ class TaintEvictionController:
         return None
 
     async def _evict(self, pod: Pod) -> None:
+        note = f"Marking for deletion Pod {pod.key}"
+        self._context.event("taint-eviction-controller", pod, "TaintManagerEviction", note)
         condition = {
             "type": "DisruptionTarget",
             "status": "True",

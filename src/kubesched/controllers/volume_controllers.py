@@ -11,12 +11,19 @@ from collections.abc import Iterable
 from kubesched.controllers.controller import ControllerContext
 from kubesched.controllers.documents import Body
 from kubesched.controllers.whole_bodies import volume_body
-from kubesched.expansion.actions import Action, Plan, UpdateObject
+from kubesched.expansion.actions import Action, CreateObject, Plan, UpdateObject
 from kubesched.expansion.volume_claims import StorageState, sync_claim, sync_volume
 from kubesched.model.core import Node
 from kubesched.model.meta import KubeObject
 from kubesched.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.model.volume_claims import is_fully_bound
+from kubesched.model.volume_claims import (
+    SELECTED_NODE_ANNOTATION,
+    WAIT_FOR_FIRST_CONSUMER,
+    class_of_claim,
+    class_of_volume,
+    is_fully_bound,
+    waits_for_first_consumer,
+)
 
 
 class ClaimBinder:
@@ -30,10 +37,25 @@ class ClaimBinder:
         item = before if after is None else after
         if isinstance(item, PersistentVolumeClaim):
             return () if after is None else (item.key,)
-        if isinstance(item, PersistentVolume | StorageClass):
-            claims = self._view.of(PersistentVolumeClaim).values()
-            return [claim.key for claim in claims if not is_fully_bound(claim)]
+        if isinstance(after, PersistentVolume):
+            named = after.spec.claim_ref
+            if named is not None:
+                return (f"{named.namespace}/{named.name}",)
+            return [claim.key for claim in self._unbound() if self._might_take(claim, after)]
+        if isinstance(after, StorageClass) and before is None:
+            return [claim.key for claim in self._unbound() if class_of_claim(claim) == after.name]
         return ()
+
+    def _unbound(self) -> list[PersistentVolumeClaim]:
+        return [claim for claim in self._view.of(PersistentVolumeClaim).values() if not is_fully_bound(claim)]
+
+    def _might_take(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+        """A claim that waits for its consumer takes none by itself: the scheduler names one."""
+        if claim.spec.volume_name:
+            return claim.spec.volume_name == volume.name
+        storage_class = self._view.find(StorageClass, class_of_claim(claim))
+        is_delayed = storage_class is not None and waits_for_first_consumer(storage_class)
+        return not is_delayed and class_of_claim(claim) == class_of_volume(volume)
 
     async def reconcile(self, key: str) -> float | None:
         claim = self._view.find(PersistentVolumeClaim, key)
@@ -51,7 +73,21 @@ class ClaimBinder:
         for action in plan.actions:
             if isinstance(action, UpdateObject):
                 await self._update(action.item, claim)
+        self._tell(claim, plan)
         return None
+
+    def _tell(self, claim: PersistentVolumeClaim, plan: Plan) -> None:
+        known = self._view.find(StorageClass, class_of_claim(claim))
+        if known is None or is_fully_bound(claim):
+            return
+        for action in plan.actions:
+            if isinstance(action, CreateObject):
+                note = f"Successfully provisioned volume {action.item.name}"
+                self._context.event(known.provisioner, claim, "ProvisioningSucceeded", note)
+        is_waiting = not plan.actions and waits_for_first_consumer(known)
+        if is_waiting and SELECTED_NODE_ANNOTATION not in (claim.metadata.annotations or {}):
+            note = "waiting for first consumer to be created before binding"
+            self._context.event("persistentvolume-controller", claim, WAIT_FOR_FIRST_CONSUMER, note)
 
     async def _update(self, item: KubeObject, claim: PersistentVolumeClaim) -> None:
         """A volume that was made just now is known by its name; the claim's status tells what it got."""

@@ -6,6 +6,7 @@ changed theirs. Pure functions, dictionaries in and out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
@@ -18,6 +19,9 @@ from kubesched.model.core import Pod, PodTemplateSpec
 from kubesched.model.meta import KubeObject, ObjectMeta
 from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.model.workloads import Job
+
+_NOT_IN_DRIVERS = re.compile(r"[^a-z0-9.-]")
+_LONGEST_DRIVER = 63
 
 
 def plain(item: msgspec.Struct) -> Body:
@@ -73,7 +77,9 @@ def claim_body(planned: PersistentVolumeClaim, stateful_set_spec: Body | None, s
 
 def volume_body(planned: PersistentVolume) -> Body:
     spec = {**plain(planned.spec), "persistentVolumeReclaimPolicy": "Delete"}
-    if planned.spec.csi is None:
+    if planned.spec.csi is not None:
+        spec["csi"]["driver"] = driver_name(planned.spec.csi.driver)
+    else:
         spec["hostPath"] = {"path": f"/var/lib/pretend-volumes/{planned.name}"}
     return {
         "apiVersion": "v1",
@@ -81,6 +87,11 @@ def volume_body(planned: PersistentVolume) -> Body:
         "metadata": metadata_body(planned.metadata),
         "spec": spec,
     }
+
+
+def driver_name(provisioner: str) -> str:
+    """Provisioners have a slash in their names more often than not, and drivers never."""
+    return _NOT_IN_DRIVERS.sub(".", provisioner.lower())[:_LONGEST_DRIVER].strip(".-")
 
 
 def other_body(planned: KubeObject, api_version: str, kind: str) -> Body:

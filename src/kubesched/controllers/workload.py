@@ -16,6 +16,7 @@ from typing import Generic, Protocol, TypeVar
 from kubesched.controllers.adoption import Claims, claims_of, settle_claims
 from kubesched.controllers.controller import ControllerContext
 from kubesched.controllers.documents import Body
+from kubesched.controllers.plan_notes import PodNotes
 from kubesched.controllers.whole_bodies import merge_patch
 from kubesched.expansion.actions import Plan, UpdateObject
 from kubesched.model import selectors
@@ -33,6 +34,10 @@ class WorkloadRules(Protocol[R]):
     """What is special about a kind. Pure, but for what it remembers."""
 
     def plan(self, owner: R) -> Plan: ...
+
+    async def keep_history(self, owner: R) -> None:
+        """Of templates, where that is the controller's task."""
+        ...
 
     def status(self, owner: R, plan: Plan) -> Body:
         """As it is after the plan; fields that are None are not to be there."""
@@ -85,12 +90,16 @@ class WorkloadController(Generic[W]):
         selector = selector_of(owner)
         if selector is not None:
             await settle_claims(self._context, owner, self._claims(owner, selector))
+        await self._rules.keep_history(owner)
         plan = self._rules.plan(owner)
         body_of = partial(self._rules.body_of, owner)
-        await self._context.writer.carry_out(_without(plan, owner), body_of)
+        notes = PodNotes(self._context, f"{self.name}-controller", owner)
+        await self._context.writer.carry_out(_without(plan, owner), body_of, notes)
         now = view.find(self._kind, key)
         if now is not None:
-            await write_status(self._context, now, self._rules.status(now, plan))
+            status = self._rules.status(now, plan)
+            notes.tell_end(view.whole(now).status, status)
+            await write_status(self._context, now, status)
         return None if plan.again_at_s is None else max(0.0, plan.again_at_s - self._context.now_s())
 
 

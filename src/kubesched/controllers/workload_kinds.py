@@ -6,9 +6,11 @@ What they decide is in `kubesched.expansion`, the same as in a simulation.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Generic, TypeVar
 
 from kubesched.controllers.controller import ControllerContext
 from kubesched.controllers.documents import Body
+from kubesched.controllers.revision_history import keep_revision
 from kubesched.controllers.status.daemon_counts import daemon_set_status
 from kubesched.controllers.status.job_counts import job_status
 from kubesched.controllers.status.replica_counts import replica_set_status, stateful_set_status
@@ -27,10 +29,11 @@ from kubesched.model.meta import KubeObject
 from kubesched.model.storage import PersistentVolumeClaim
 from kubesched.model.workloads import DaemonSet, Job
 
+W = TypeVar("W", bound=KubeObject)
 PodMaker = ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job
 
 
-class _PodMaking:
+class _PodMaking(Generic[W]):
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
         self._view = context.view
@@ -45,8 +48,11 @@ class _PodMaking:
     def also_concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
         return ()
 
+    async def keep_history(self, owner: W) -> None:
+        """Those that have one say so."""
 
-class ReplicaRules(_PodMaking):
+
+class ReplicaRules(_PodMaking[ReplicaSet | ReplicationController]):
     """Of replica sets and replication controllers."""
 
     def plan(self, owner: ReplicaSet | ReplicationController) -> Plan:
@@ -67,10 +73,13 @@ class LiveRevisions(Revisions):
         return own == self.current(owner, template)
 
 
-class StatefulSetRules(_PodMaking):
+class StatefulSetRules(_PodMaking[StatefulSet]):
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self._revisions = LiveRevisions()
+
+    async def keep_history(self, owner: StatefulSet) -> None:
+        await keep_revision(self._context, owner, self._revisions.current(owner, owner.spec.template))
 
     def plan(self, owner: StatefulSet) -> Plan:
         return sync_stateful_set(owner, self._pods(owner), self._view.of(PersistentVolumeClaim), self._revisions)
@@ -92,10 +101,13 @@ class StatefulSetRules(_PodMaking):
         return body
 
 
-class DaemonSetRules(_PodMaking):
+class DaemonSetRules(_PodMaking[DaemonSet]):
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self._revisions = LiveRevisions()
+
+    async def keep_history(self, owner: DaemonSet) -> None:
+        await keep_revision(self._context, owner, self._revisions.current(owner, owner.spec.template))
 
     def plan(self, owner: DaemonSet) -> Plan:
         nodes = list(self._view.of(Node).values())
@@ -116,7 +128,7 @@ class DaemonSetRules(_PodMaking):
         return list(self._view.of(DaemonSet))
 
 
-class JobRules(_PodMaking):
+class JobRules(_PodMaking[Job]):
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self._failures = JobFailures()

@@ -22,11 +22,14 @@ from functools import partial
 import msgspec
 
 from kubesched.client.errors import ApiError
+from kubesched.client.event_recorder import EventTeller
 from kubesched.client.list_watch import Informers, InformerSettings, Pace
 from kubesched.client.list_watch.requests import Narrowing
 from kubesched.client.patch_types import STRATEGIC_PATCH
 from kubesched.client.resources import Resource
 from kubesched.client.rest import RestClient
+from kubesched.expansion.pod_states import POD_RUNNING
+from kubesched.kubelets.kubelet_notes import KubeletNotes
 from kubesched.kubelets.lease_renewals import LeaseRenewals
 from kubesched.kubelets.node_bodies import conditions_now, registered
 from kubesched.kubelets.pod_statuses import Body, ended_status, host_ip, ready_again_status, running_status
@@ -43,6 +46,9 @@ _RESOURCES = (Resource(Pod, "", "v1", "pods", True), Resource(Node, "", "v1", "n
 _BOUND_PODS = Narrowing(field_selector="spec.nodeName!=")
 _REGISTERED_AT_ONCE = 32
 
+MOST_EVENTS_WAITING = 600
+"""Events beyond that are dropped, as kubelets drop theirs: many pods that start at once must not wait for them."""
+
 
 @dataclass(frozen=True, slots=True)
 class FleetSettings:
@@ -50,6 +56,10 @@ class FleetSettings:
 
     delays: Delays = field(default_factory=Delays)
     adopts_all: bool = False
+
+
+class NodeRefusedError(ValueError):
+    """The server does not take a node: names it."""
 
 
 class KubeletFleet:
@@ -75,6 +85,8 @@ class KubeletFleet:
         """What is planned for a pod, by its uid."""
         self._seen: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
+        self._events = EventTeller(client, now_s, most_queued=MOST_EVENTS_WAITING, n_writers=1)
+        self._notes = KubeletNotes(self._events.tell)
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
@@ -89,6 +101,7 @@ class KubeletFleet:
         self._sender.start()
         self._informers.start()
         self._tasks.append(asyncio.create_task(self._leases.run(), name="lease renewals"))
+        self._tasks.append(asyncio.create_task(self._events.run(), name="events of kubelets"))
         await self._informers.wait_for_sync("kubelets")
         return len(self._ours)
 
@@ -101,7 +114,7 @@ class KubeletFleet:
         await self._sender.stop()
 
     async def register(self, bodies: Iterable[Body]) -> None:
-        """Nodes that are there already stay as they are. Raises ApiError."""
+        """Nodes that are there already stay as they are. Raises NodeRefusedError."""
         waiting = list(bodies)
         self._ours |= {body["metadata"]["name"] for body in waiting}
         self._leases.expect(len(self._ours))
@@ -117,7 +130,7 @@ class KubeletFleet:
             await self._leases.create(node.name, node.metadata.uid)
         except ApiError as error:
             if not error.is_already_exists:
-                raise
+                raise NodeRefusedError(f"Node {body['metadata']['name']}: {error.message}") from None
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
@@ -136,7 +149,9 @@ class KubeletFleet:
         if node.name in self._stopped or node.name not in self._seen:
             self._stopped.discard(node.name)
             self._seen.add(node.name)
+            self._notes.started(node)
             self._take_up_pods(node.name)
+        self._notes.looked_at(node)
         if not _is_ready(node):
             name, status = node.name, {"conditions": conditions_now(self._now_s())}
             self._sender.send(f"node {name}", lambda: self._post_status(name, status))
@@ -146,6 +161,7 @@ class KubeletFleet:
         self._stopped.discard(node.name)
         self._seen.discard(node.name)
         self._leases.drop(node.name)
+        self._notes.forget(node.name)
 
     def _take_up_pods(self, name: str) -> None:
         for pod in self._informers.of(Pod).lister.by_index("node", name):
@@ -170,6 +186,8 @@ class KubeletFleet:
             return
         step, for_s = found
         self._planned[uid] = step
+        if step is PodStep.STOP and pod.status.phase == POD_RUNNING:
+            self._notes.stopping(pod)
         self._wheel.after(for_s, partial(self._step, pod.key, uid, step))
 
     def _drop_pod(self, pod: KubeObject) -> None:
@@ -203,6 +221,8 @@ class KubeletFleet:
         await self._client.request(
             "PATCH", f"{path}/status", body=msgspec.json.encode(patch), content_type=STRATEGIC_PATCH
         )
+        if step is PodStep.START:
+            self._notes.running(pod)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,14 +32,16 @@ class NodeShape:
 
     def checked(self) -> NodeShape:
         """Itself. Raises QuantityError for amounts that are none."""
-        quantity.parse(self.cpu)
-        quantity.parse(self.memory)
+        for option, amount in (("--cpu", self.cpu), ("--memory", self.memory)):
+            try:
+                quantity.parse(amount)
+            except quantity.QuantityError as mistake:
+                raise quantity.QuantityError(f"{option} {amount}: {mistake}") from None
         return self
 
     def bodies(self, count: int) -> Iterator[Body]:
-        width = len(str(max(0, count - 1)))
         for number in range(count):
-            name = f"{self.prefix}{number:0{width}d}"
+            name = f"{self.prefix}{number}"
             labels = {"topology.kubernetes.io/zone": f"zone-{number % self.zones}"} if self.zones else {}
             capacity = {"cpu": self.cpu, "memory": self.memory, "pods": str(self.pods), "ephemeral-storage": "100Gi"}
             yield {"metadata": {"name": name, "labels": labels}, "status": {"capacity": capacity}}

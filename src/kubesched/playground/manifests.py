@@ -26,16 +26,38 @@ class ManifestMistake(ValueError):  # noqa: N818  the user's, told in one line
     """A file cannot be put into the server: names the file and the object."""
 
 
+class ReadObject(Body):
+    """An object, and the file that it was read from."""
+
+    def __init__(self, content: Body, source: str) -> None:
+        super().__init__(content)
+        self.source = source
+
+
+def _name_of(document: Body) -> str:
+    metadata = document["metadata"]
+    where = f"{document.source}: " if isinstance(document, ReadObject) else ""
+    return f"{where}{document['kind']} {metadata.get('name', metadata.get('generateName'))}"
+
+
 def read_documents(text: bytes, source: str) -> list[Body]:
     """All objects of a YAML or JSON text; lists are taken apart."""
     try:
         documents = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
     except yaml.YAMLError as problem:
-        raise ManifestMistake(f"{source}: {' '.join(str(problem).split())}") from None
+        raise ManifestMistake(f"{source}: {_what_is_wrong(problem)}") from None
     found: list[Body] = []
     for document in documents:
-        found.extend(_items(document, source))
+        found.extend(ReadObject(item, source) for item in _items(document, source))
     return found
+
+
+def _what_is_wrong(problem: yaml.YAMLError) -> str:
+    if isinstance(problem, yaml.MarkedYAMLError) and problem.problem_mark is not None:
+        mark = problem.problem_mark
+        context = f" {problem.context}" if problem.context else ""
+        return f"line {mark.line + 1}, column {mark.column + 1}: {problem.problem}{context}"
+    return " ".join(str(problem).split())
 
 
 def _items(document: object, source: str) -> Iterator[Body]:
@@ -66,14 +88,13 @@ async def put_in(client: RestClient, discovered: DiscoveredKinds, documents: Ite
     """Creates them, or changes those that exist; how many there were. Raises ManifestMistake."""
     n = 0
     for document in sorted(documents, key=_rank):
-        await _put(client, discovered, _as_new(document), namespace)
+        await _put(client, discovered, _as_new(document), _name_of(document), namespace)
         n += 1
     return n
 
 
-async def _put(client: RestClient, discovered: DiscoveredKinds, document: Body, namespace: str) -> None:
+async def _put(client: RestClient, discovered: DiscoveredKinds, document: Body, what: str, namespace: str) -> None:
     metadata = document["metadata"]
-    what = f"{document['kind']} {metadata.get('name', metadata.get('generateName'))}"
     kind = await discovered.find(document["apiVersion"], document["kind"])
     if kind is None:
         raise ManifestMistake(f"{what}: the server has no {document['kind']} in {document['apiVersion']}")

@@ -28,6 +28,7 @@ from kubesched.controllers.discovered import DiscoveredKinds
 from kubesched.controllers.runner import ControllerRunner
 from kubesched.kubelets.fleet import FleetSettings, KubeletFleet
 from kubesched.kubelets.pod_steps import Delays
+from kubesched.model.core import Node
 from kubesched.playground.manifests import Body, put_in, split_nodes
 from kubesched.playground.server_process import ServerProcess
 from kubesched.playground.web import make_page
@@ -48,8 +49,12 @@ class PlaygroundSettings:
     server: ServerSettings
     kubeconfig: Path
     nodes: Sequence[Body] = ()
+    first_nodes: Sequence[Body] = ()
+    """Made if the cluster has no node at all: not again after somebody deleted one."""
     objects: Sequence[Body] = ()
     scheduler_config: Path | None = None
+    plugin_files: Sequence[str] = ()
+    """Python files with plugins that the scheduler runs beside the others."""
     delays: Delays = field(default_factory=Delays)
     has_server_process: bool = True
     """Whether the API server runs in a process of its own."""
@@ -86,7 +91,8 @@ class Playground:
         await self._start_controllers()
         fleet = KubeletFleet(self._client_of_part(), FleetSettings(settings.delays, adopts_all=True))
         self._stack.push_async_callback(fleet.stop)
-        self.n_nodes = await fleet.start(settings.nodes)
+        first = () if self.controllers.view.of(Node) else settings.first_nodes
+        self.n_nodes = await fleet.start([*settings.nodes, *first])
         await self.put_in(settings.objects)
         await self._start_scheduler()
 
@@ -133,8 +139,13 @@ class Playground:
         await page.start()
         return page
 
+    @property
+    def plugin_paths(self) -> list[Path]:
+        """The files that the scheduler's plugins from outside are read from."""
+        return self._options.plugins.paths()
+
     async def _start_scheduler(self) -> None:
-        self._options = scheduler_options(self._settings.scheduler_config)
+        self._options = scheduler_options(self._settings.scheduler_config, self._settings.plugin_files)
         self.scheduler = LiveScheduler(self._options, self._target())
         running = asyncio.create_task(self.scheduler.run(), name=SCHEDULER)
         self._ending.append(running)
@@ -162,12 +173,14 @@ class Playground:
         return load_target(self._settings.kubeconfig)
 
 
-def scheduler_options(config: Path | None) -> RunOptions:
+def scheduler_options(config: Path | None, plugin_files: Sequence[str] = ()) -> RunOptions:
     """Alone in its cluster, so it needs no election; without a configuration of its own it may write as fast as it can.
     Raises ConfigError."""
     given: dict[str, object] = {"secure-port": 0}
     if config is not None:
         given["config"] = str(config)
+    if plugin_files:
+        given["plugin"] = tuple(plugin_files)
     options = read_options(given)
     effective = options.configuration
     election = replace_struct(effective.leader_election, leader_elect=False)

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from kubesched.apiserver.server import ApiServer, ServerSettings
+from kubesched.apiserver.storage.data_directory import DataDirectoryError
 
 SERVING = "serving on "
 
@@ -31,6 +32,9 @@ def main(argument: str) -> int:
     data = None if order.data is None else Path(order.data)
     try:
         asyncio.run(_serve(ServerSettings(data, order.bind_address, order.port), Path(order.kubeconfig)))
+    except DataDirectoryError as problem:
+        sys.stderr.write(f"{problem}\n")
+        return 1
     except OSError as problem:
         sys.stderr.write(f"cannot serve on {order.bind_address}:{order.port}: {problem.strerror or problem}\n")
         return 1

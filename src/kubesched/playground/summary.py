@@ -37,8 +37,12 @@ class Outcome:
 
     def lines(self) -> list[str]:
         n_all = self.n_placed + self.n_pending
-        found = [f"{self.n_placed} of {n_all} pods scheduled, on {len(self.by_node)} nodes"]
+        found = [f"{self.n_placed} of {n_all} pods scheduled, on {_counted(len(self.by_node), 'node')}"]
         for reason, keys in self.pending.items():
             more = f" and {len(keys) - _NAMES_SHOWN} more" if len(keys) > _NAMES_SHOWN else ""
             found.append(f"pending: {', '.join(keys[:_NAMES_SHOWN])}{more}: {reason}")
         return found
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

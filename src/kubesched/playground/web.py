@@ -23,7 +23,9 @@ def make_page(
         nodes=lambda: view.of(Node).values(),
         pods=lambda: view.of(Pod).values(),
         queue=lambda: queue_report(scheduler.loop.queue, scheduler.shell.now_s()),
-        explain=LiveExplainer(scheduler.loop.cluster, options.configuration, emulation=options.emulation),
+        explain=LiveExplainer(
+            scheduler.loop.cluster, lambda: scheduler.assembled, options.emulation, is_for_placed_too=True
+        ),
         recorded=PodHistory(client),
     )
     return WebPage(WebSettings(port=0), sources)

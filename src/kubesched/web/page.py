@@ -4,7 +4,7 @@
     /api/login                         POST {"key": ...}: the key becomes a cookie
     /api/state                         nodes, pods and queue as they are now
     /api/stream                        the same, then every change, as server-sent events
-    /api/explain/NAMESPACE/POD         why the pod waits
+    /api/explain/NAMESPACE/POD         why the pod waits, or is where it is
     /api/timeline/NAMESPACE/POD        what has happened to it
 
 `url` has the key behind a `#`, where it does not reach logs; any other client sends it as a bearer token.

@@ -16,10 +16,44 @@ _CONDITIONS = {"PodScheduled": "Bound", "Ready": "Ready", "DisruptionTarget": "D
 """Conditions that tell something when they are true, and what."""
 
 
+_ORDER = (
+    "Created",
+    "Scheduled",
+    "Bound",
+    "Accepted by the kubelet",
+    "Pulled",
+    "Started",
+    "Running",
+    "Ready",
+    "Killing",
+    "Ended",
+    "Deleted",
+)
+"""Of what happened in the same second; fields have no finer times."""
+
+_TOLD_BY_EVENT = {"Bound": "Scheduled", "Running": "Started"}
+"""What a field tells is left out where an event says the same with more words."""
+
+
 def timeline(recorded: RecordedPod) -> list[Entry]:
-    entries = [] if recorded.pod is None else _of_pod(recorded.pod)
-    entries.extend(entry for event in recorded.events if (entry := _of_event(event)) is not None)
-    return sorted(entries, key=lambda entry: entry["at"])
+    events = [event for event in recorded.events if _is_about(event, recorded.pod)]
+    told = [entry for event in events if (entry := _of_event(event)) is not None]
+    reasons = {entry["what"] for entry in told}
+    fields = [] if recorded.pod is None else _of_pod(recorded.pod)
+    entries = [*(entry for entry in fields if _TOLD_BY_EVENT.get(entry["what"]) not in reasons), *told]
+    return sorted(entries, key=lambda entry: (int(entry["at"]), _rank(entry), entry["at"]))
+
+
+def _is_about(event: JsonObject, pod: JsonObject | None) -> bool:
+    """And not about an earlier pod of the same name."""
+    uid = (event.get("involvedObject") or {}).get("uid")
+    return pod is None or not uid or uid == (pod.get("metadata") or {}).get("uid")
+
+
+def _rank(entry: Entry) -> int:
+    if entry["what"] == "Created" and entry["message"]:  # a container, not the pod
+        return _ORDER.index("Pulled")
+    return _ORDER.index(entry["what"]) if entry["what"] in _ORDER else 0
 
 
 def _of_pod(pod: JsonObject) -> list[Entry]:

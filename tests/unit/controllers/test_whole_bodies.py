@@ -9,7 +9,14 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.controllers.documents import FINGERPRINT_NOTE
-from kubesched.controllers.whole_bodies import claim_body, merge_patch, metadata_body, pod_body, replica_set_body
+from kubesched.controllers.whole_bodies import (
+    claim_body,
+    driver_name,
+    merge_patch,
+    metadata_body,
+    pod_body,
+    replica_set_body,
+)
 from kubesched.expansion.daemon_nodes import tied_to_node
 from kubesched.expansion.deployments import sync_deployment
 from kubesched.expansion.templates import pod_from_template
@@ -102,3 +109,17 @@ def test_the_fingerprint_of_a_template_is_never_written() -> None:
 )
 def test_a_merge_patch_has_what_changed(before: dict[str, Any], after: dict[str, Any], patch: dict[str, Any]) -> None:
     assert merge_patch(before, after) == patch
+
+
+@pytest.mark.parametrize(
+    ("provisioner", "driver"),
+    [
+        pytest.param("ebs.csi.aws.com", "ebs.csi.aws.com", id="a driver already"),
+        pytest.param("pretend.example/disk", "pretend.example.disk", id="with a slash"),
+        pytest.param(
+            "Example_Com/" + "x" * 80, "example.com." + "x" * 51, id="long, and with letters that drivers lack"
+        ),
+    ],
+)
+def test_any_provisioner_makes_a_driver(provisioner: str, driver: str) -> None:
+    assert driver_name(provisioner) == driver

@@ -34,7 +34,7 @@ def test_lists_are_taken_apart_and_nothing_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        pytest.param(b"a: [", "f: while parsing", id="no YAML"),
+        pytest.param(b"a: [", "f: line 2, column 1: did not find expected node content", id="no YAML"),
         pytest.param(b"just text", "f: a document is no Kubernetes object: it needs apiVersion and kind", id="a text"),
         pytest.param(
             b"kind: Pod", "f: a document is no Kubernetes object: it needs apiVersion and kind", id="no version"

@@ -44,7 +44,7 @@ def test_a_deployment_is_made_scheduled_and_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cpu", "code", "told"),
     [
-        pytest.param("1", 0, "1 of 1 pods scheduled, on 1 nodes", id="a pod that fits"),
+        pytest.param("1", 0, "1 of 1 pods scheduled, on 1 node", id="a pod that fits"),
         pytest.param("100", 1, "0 of 1 pods scheduled, on 0 nodes", id="a pod that does not fit"),
     ],
 )

@@ -1,6 +1,6 @@
 """The page in a real browser: Debian's `chromium`, where it is installed.
 
-Skipped with a notice where it is not: `apt-get install chromium`.
+Skipped with a notice where it is not.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from headless_browser import CHROMIUM, OpenPage, open_page
+from headless_browser import NOTICE, OpenPage, has_browser, open_page
 from shown_cluster import ShownCluster, node, pod, serving
 
 from kubesched.web.sources import RecordedPod
 
-NOTICE = "the web page is not tested in a browser: there is no chromium on this machine (apt-get install chromium)"
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=NOTICE)
+pytestmark = pytest.mark.skipif(not has_browser(), reason=NOTICE)
 
 Story = Callable[[ShownCluster, OpenPage], Awaitable[Any]]
 

@@ -45,6 +45,21 @@ def test_what_happened_is_told_in_order() -> None:
     ]
 
 
+def test_events_take_the_place_of_fields_that_say_the_same() -> None:
+    pod = {**POD, "metadata": {**POD["metadata"], "uid": "1"}}
+    events = [
+        {"reason": reason, "message": "said", "lastTimestamp": at, "involvedObject": {"uid": uid}}
+        for reason, at, uid in (
+            ("Started", "2026-01-01T00:00:12Z", "1"),
+            ("Pulled", "2026-01-01T00:00:12Z", "1"),
+            ("Scheduled", "2026-01-01T00:00:09Z", "1"),
+            ("Killing", "2026-01-01T00:00:01Z", "an earlier pod"),
+        )
+    ]
+    told = [entry["what"] for entry in timeline(RecordedPod(pod, events))]
+    assert told == ["Created", "Scheduled", "Accepted by the kubelet", "Pulled", "Started"]
+
+
 def test_an_event_that_occurred_again_says_how_often_and_since_when() -> None:
     (entry,) = timeline(RecordedPod(None, [FAILED]))
     assert entry["isWarning"]

@@ -1,6 +1,7 @@
 """Events for `kubectl describe`: taken at once, told apart from repetitions, written in the background.
 
 `EventRecorder.record` takes an `EventToRecord`; `choose_form` asks the server which kind of Event it serves.
+`EventTeller` is for controllers and kubelets, which write events in the older way.
 
 Next: `recorder`, then `series` and `forms`.
 """
@@ -8,6 +9,7 @@ Next: `recorder`, then `series` and `forms`.
 from kubesched.client.event_recorder.forms import CoreV1Form, EventForm, EventsV1Form, choose_form
 from kubesched.client.event_recorder.record import NORMAL, WARNING, EventToRecord, pod_reference
 from kubesched.client.event_recorder.recorder import EventRecorder
+from kubesched.client.event_recorder.teller import EventTeller, Speaker, Tell
 
 __all__ = [
     "NORMAL",
@@ -15,8 +17,11 @@ __all__ = [
     "CoreV1Form",
     "EventForm",
     "EventRecorder",
+    "EventTeller",
     "EventToRecord",
     "EventsV1Form",
+    "Speaker",
+    "Tell",
     "choose_form",
     "pod_reference",
 ]

@@ -63,6 +63,7 @@ class _EventsV1Body(KubeStruct, frozen=True):
 
 class _EventSource(KubeStruct, frozen=True):
     component: str
+    host: str = ""
 
 
 class _CoreV1Body(KubeStruct, frozen=True):
@@ -78,6 +79,7 @@ class _CoreV1Body(KubeStruct, frozen=True):
     count: int
     type: str
     reporting_component: str
+    reporting_instance: str = ""
 
 
 class _CountPatch(KubeStruct, frozen=True):
@@ -134,12 +136,13 @@ class CoreV1Form:
                 involved_object=record.regarding,
                 reason=record.reason,
                 message=shorten(record.note),
-                source=_EventSource(record.reporting_controller),
+                source=_EventSource(record.reporting_controller, record.reporting_host),
                 first_timestamp=print_instant(event.first_s),
                 last_timestamp=print_instant(event.last_s),
                 count=event.count,
                 type=record.type,
                 reporting_component=record.reporting_controller,
+                reporting_instance=record.reporting_host,
             )
         )
 

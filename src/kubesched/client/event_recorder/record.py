@@ -27,6 +27,8 @@ class EventToRecord:
     note: str
     reporting_controller: str
     related: ObjectReference | None = None
+    reporting_host: str = ""
+    """Where it is said, for kubelets: core v1 only."""
 
     @property
     def namespace(self) -> str:

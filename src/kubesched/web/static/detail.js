@@ -131,6 +131,10 @@ export class Detail {
 
   async explain() {
     const key = this.selection.name;
+    if (["succeeded", "failed"].includes(this.store.pods.get(key)?.state)) {
+      this.explanation.replaceChildren(make("p", { class: "note" }, "It has ended: there is nothing left to decide."));
+      return;
+    }
     if (!this.explanation.hasChildNodes()) this.explanation.replaceChildren(make("p", { class: "note" }, "asking the scheduler …"));
     const shown = await ask(`/api/explain/${key}`).then(({ explanation }) => make("pre", { class: "explanation", tabindex: "0" }, explanation),
       (problem) => make("p", { class: "note" }, problem.message));

@@ -3,6 +3,7 @@
 import { make, refill } from "./dom.js";
 import { cpu, inOrder, memory, part, percent } from "./format.js";
 
+const MOST_ROOMY = 24;
 const MOST_LARGE = 90;
 const MOST_MEDIUM = 320;
 const MOST_DOTS = 44;
@@ -36,7 +37,8 @@ export class Nodes {
   layOut() {
     const names = [...this.store.nodes.keys()].sort(inOrder);
     for (const name of [...this.tiles.keys()]) if (!this.store.nodes.has(name)) this.tiles.delete(name);
-    this.density = names.length <= MOST_LARGE ? "large" : names.length <= MOST_MEDIUM ? "medium" : "small";
+    this.density = names.length <= MOST_ROOMY ? "large roomy"
+      : names.length <= MOST_LARGE ? "large" : names.length <= MOST_MEDIUM ? "medium" : "small";
     this.root.parentElement.className = this.density;
     this.byZone = new Map();
     for (const name of names) {
@@ -68,8 +70,9 @@ export class Nodes {
       const dots = make("div", { class: "dots", "aria-hidden": "true" });
       const drawn = make("div", { class: "bars", "aria-hidden": "true" },
         make("div", { class: "bar" }, bars[0]), make("div", { class: "bar memory" }, bars[1]));
-      const item = make("li", { class: "tile", data: { node: name } }, open, mark, drawn, dots);
-      this.tiles.set(name, { item, open, mark, bars, dots });
+      const sums = make("div", { class: "sums", "aria-hidden": "true" });
+      const item = make("li", { class: "tile", data: { node: name } }, open, mark, drawn, sums, dots);
+      this.tiles.set(name, { item, open, mark, bars, sums, dots });
     }
     return this.tiles.get(name);
   }
@@ -77,7 +80,7 @@ export class Nodes {
   drawTile(name) {
     const node = this.store.nodes.get(name);
     const used = this.store.usage(name);
-    const { item, open, mark, bars, dots } = this.tiles.get(name);
+    const { item, open, mark, bars, sums, dots } = this.tiles.get(name);
     const state = node.notReady ? "not ready" : node.unschedulable ? "cordoned" : node.taints ? "tainted" : "";
     mark.textContent = state;
     item.classList.toggle("not-ready", Boolean(node.notReady));
@@ -87,9 +90,10 @@ export class Nodes {
     const told = `${name}${state && `, ${state}`}: cpu ${cpu(used.cpu)} of ${cpu(node.cpu)} (${percent(used.cpu, node.cpu)}), ` +
       `memory ${memory(used.memory)} of ${memory(node.memory)} (${percent(used.memory, node.memory)}), ` +
       `${used.pods} of ${node.pods} pods`;
+    sums.textContent = `cpu ${percent(used.cpu, node.cpu)} · memory ${percent(used.memory, node.memory)}`;
     open.setAttribute("aria-label", told);
     item.title = told;
-    if (this.density === "large") this.drawDots(name, dots);
+    if (this.density.startsWith("large")) this.drawDots(name, dots);
   }
 
   drawDots(name, dots) {

@@ -1,0 +1,71 @@
+"""The templates that a stateful set or daemon set has had, kept as ControllerRevisions, numbered in the order of use.
+
+`kubectl rollout history` and `undo` go by them. A template that comes back gets the highest number again. Old ones go
+when there are more than `revisionHistoryLimit`; those that pods were made from stay.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+from kubesched.client.errors import ApiError
+from kubesched.controllers.controller import ControllerContext
+from kubesched.controllers.documents import Body
+from kubesched.controllers.kinds import ControllerRevision, home_of, kind_name
+from kubesched.controllers.whole_bodies import plain
+from kubesched.expansion.revisions import REVISION_HASH_LABEL
+from kubesched.expansion.templates import owner_reference
+from kubesched.model.core import Pod
+from kubesched.model.meta import KubeObject
+
+DEFAULT_HISTORY = 10
+_HASH_LABEL = "controller.kubernetes.io/hash"
+
+
+async def keep_revision(context: ControllerContext, owner: KubeObject, hash_: str) -> None:
+    """The template that it has now, as the newest."""
+    known = sorted(context.view.owned(owner.metadata.uid, ControllerRevision), key=lambda one: one.revision)
+    name = f"{owner.name}-{hash_}"
+    current = next((one for one in known if one.name == name), None)
+    highest = known[-1].revision if known else 0
+    if current is None:
+        await _create(context, owner, name, hash_, highest + 1)
+    elif current is not known[-1]:
+        await context.writer.patch(current, {"revision": highest + 1})
+    await _tidy_up(context, owner, [one for one in known if one.name != name])
+
+
+async def _create(context: ControllerContext, owner: KubeObject, name: str, hash_: str, revision: int) -> None:
+    template = deepcopy(context.view.whole(owner).spec.get("template") or {})
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    reference = {**plain(owner_reference(owner)), "blockOwnerDeletion": True}
+    metadata = {
+        "name": name,
+        "namespace": owner.namespace,
+        "labels": {**labels, _HASH_LABEL: hash_, REVISION_HASH_LABEL: hash_},
+        "ownerReferences": [reference],
+    }
+    body: Body = {
+        "apiVersion": home_of(ControllerRevision).api_version,
+        "kind": kind_name(ControllerRevision),
+        "metadata": metadata,
+        "data": {"spec": {"template": {**template, "$patch": "replace"}}},
+        "revision": revision,
+    }
+    made = ControllerRevision(metadata=owner.metadata, revision=revision)
+    try:
+        await context.writer.create(made, body)
+    except ApiError as error:
+        if not error.is_already_exists:  # of ours, and not seen yet: the next look finds it
+            raise
+
+
+async def _tidy_up(context: ControllerContext, owner: KubeObject, old: list[ControllerRevision]) -> None:
+    limit = context.view.whole(owner).spec.get("revisionHistoryLimit", DEFAULT_HISTORY)
+    hashes = {
+        pod.labels.get(REVISION_HASH_LABEL, "").rpartition("-")[2]
+        for pod in context.view.owned(owner.metadata.uid, Pod)
+    }
+    unused = [one for one in old if one.name.rpartition("-")[2] not in hashes]
+    for one in unused[: max(0, len(unused) - limit)]:
+        await context.writer.delete(one)

@@ -1,0 +1,82 @@
+"""Claims and volumes that are deleted while somebody uses them: they stay until nobody does.
+
+The API server gives each a finalizer when it is made; these controllers take it off. A claim is in use while a pod that
+has a node names it, a volume while it is bound to a claim that exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubesched.controllers.controller import ControllerContext
+from kubesched.model.core import Pod
+from kubesched.model.meta import KubeObject
+from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.model.volume_claims import claims_of
+
+CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
+VOLUME_FINALIZER = "kubernetes.io/pv-protection"
+
+
+class ClaimProtection:
+    name = "pvc-protection"
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._view = context.view
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        if isinstance(after, PersistentVolumeClaim):
+            return (after.key,) if is_held(after, CLAIM_FINALIZER) else ()
+        if isinstance(before, Pod) and after is None:
+            return [use.key for use in claims_of(before)]
+        return ()
+
+    async def reconcile(self, key: str) -> float | None:
+        claim = self._view.find(PersistentVolumeClaim, key)
+        if claim is not None and is_held(claim, CLAIM_FINALIZER) and not self._is_used(claim):
+            await let_go(self._context, claim, CLAIM_FINALIZER)
+        return None
+
+    def _is_used(self, claim: PersistentVolumeClaim) -> bool:
+        pods = self._view.in_namespace(Pod, claim.namespace)
+        return any(pod.spec.node_name and any(use.key == claim.key for use in claims_of(pod)) for pod in pods)
+
+
+class VolumeProtection:
+    name = "pv-protection"
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._view = context.view
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        if isinstance(after, PersistentVolume):
+            return (after.key,) if is_held(after, VOLUME_FINALIZER) else ()
+        if isinstance(before, PersistentVolumeClaim) and after is None and before.spec.volume_name:
+            return (before.spec.volume_name,)
+        return ()
+
+    async def reconcile(self, key: str) -> float | None:
+        volume = self._view.find(PersistentVolume, key)
+        if volume is not None and is_held(volume, VOLUME_FINALIZER) and not self._is_used(volume):
+            await let_go(self._context, volume, VOLUME_FINALIZER)
+        return None
+
+    def _is_used(self, volume: PersistentVolume) -> bool:
+        named = volume.spec.claim_ref
+        if named is None or volume.status.phase != "Bound":
+            return False
+        claim = self._view.find(PersistentVolumeClaim, f"{named.namespace}/{named.name}")
+        return claim is not None and named.uid in ("", claim.metadata.uid)
+
+
+def is_held(item: KubeObject, finalizer: str) -> bool:
+    """Deleted, and kept by this."""
+    return item.metadata.deletion_timestamp is not None and finalizer in (item.metadata.finalizers or ())
+
+
+async def let_go(context: ControllerContext, item: KubeObject, finalizer: str) -> None:
+    kept = [known for known in item.metadata.finalizers or () if known != finalizer]
+    patch = {"metadata": {"finalizers": kept, "resourceVersion": item.metadata.resource_version}}
+    await context.writer.patch(item, patch)
