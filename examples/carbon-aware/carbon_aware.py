@@ -12,9 +12,9 @@ import logging
 import threading
 import time
 import urllib.request
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from http.client import HTTPException
 from pathlib import Path
 
@@ -92,19 +92,29 @@ class FreshTable:
 
     def keep_fresh(self, every_s: float) -> None:
         self.refresh()
-        threading.Thread(target=self._run, args=(every_s,), daemon=True, name="carbon_aware").start()
-
-    def _run(self, every_s: float) -> None:
-        pause = threading.Event()
-        while not pause.wait(every_s):
-            self.refresh()
+        own = weakref.ref(self)
+        threading.Thread(target=_refresh_while_used, args=(own, every_s), daemon=True, name="carbon_aware").start()
 
 
-@cache
+def _refresh_while_used(table: weakref.ref[FreshTable], every_s: float) -> None:
+    while True:
+        time.sleep(every_s)
+        used = table()
+        if used is None:
+            return  # nobody looks any more: the plugin was replaced, or its scheduler is gone
+        used.refresh()
+        del used
+
+
+_TABLES: weakref.WeakValueDictionary[CarbonAwareArgs, FreshTable] = weakref.WeakValueDictionary()
+
+
 def grams_of(args: CarbonAwareArgs) -> FreshTable:
-    """One thread for all profiles that read the same."""
-    table = FreshTable(lambda: read_grams(args), args.max_age_s)
-    table.keep_fresh(args.refresh_s)
+    """One thread for all profiles that read the same. It ends with the last of them."""
+    table = _TABLES.get(args)
+    if table is None:
+        table = _TABLES[args] = FreshTable(lambda: read_grams(args), args.max_age_s)
+        table.keep_fresh(args.refresh_s)
     return table
 
 

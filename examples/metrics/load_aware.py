@@ -13,9 +13,9 @@ import threading
 import time
 import urllib.parse
 import urllib.request
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from http.client import HTTPException
 
 import numpy as np
@@ -93,21 +93,31 @@ class FreshValues:
         return True
 
     def keep_fresh(self, every_s: float) -> None:
-        """Once now, so that the first decision knows something; then in the background, for as long as we run."""
+        """Once now, so that the first decision knows something; then in the background, as long as somebody looks."""
         self.refresh()
-        threading.Thread(target=self._run, args=(every_s,), daemon=True, name="load_aware").start()
-
-    def _run(self, every_s: float) -> None:
-        pause = threading.Event()
-        while not pause.wait(every_s):
-            self.refresh()
+        own = weakref.ref(self)
+        threading.Thread(target=_refresh_while_used, args=(own, every_s), daemon=True, name="load_aware").start()
 
 
-@cache
+def _refresh_while_used(values: weakref.ref[FreshValues], every_s: float) -> None:
+    while True:
+        time.sleep(every_s)
+        used = values()
+        if used is None:
+            return  # nobody looks any more: the plugin was replaced, or its scheduler is gone
+        used.refresh()
+        del used
+
+
+_LOADS: weakref.WeakValueDictionary[LoadAwareArgs, FreshValues] = weakref.WeakValueDictionary()
+
+
 def loads_of(args: LoadAwareArgs) -> FreshValues:
-    """One thread for all profiles that ask the same."""
-    values = FreshValues(lambda: fetch_loads(args), args.max_age_s)
-    values.keep_fresh(args.refresh_s)
+    """One thread for all profiles that ask the same. It ends with the last of them."""
+    values = _LOADS.get(args)
+    if values is None:
+        values = _LOADS[args] = FreshValues(lambda: fetch_loads(args), args.max_age_s)
+        values.keep_fresh(args.refresh_s)
     return values
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,13 @@ from kubesched.testing import make
 CARBON_AWARE = plugin_of("carbon-aware")
 MODULE = module_of(CARBON_AWARE)
 GRAMS = str(EXAMPLES / "carbon-aware" / "grams.json")
+
+
+@pytest.fixture(autouse=True)
+def _threads_end_with_the_test() -> Iterator[None]:
+    """They do when their plugins are collected."""
+    yield
+    gc.collect()
 
 
 def decide(source: str, objects: list[dict[str, Any]] | None = None, pod: str = "batch/report", **args: Any) -> Any:
@@ -61,3 +71,15 @@ def test_a_table_that_cannot_be_read_any_more_counts_until_it_is_too_old(tmp_pat
     assert (table.refresh(), table.current) == (False, {"a": 1.0})
     now[0] = 61.0
     assert (table.refresh(), table.current) == (False, {})
+
+
+def test_the_background_thread_ends_when_nobody_looks_any_more(tmp_path: Path) -> None:
+    source = tmp_path / "grams.json"
+    source.write_text("{}")
+    before = set(threading.enumerate())
+    grams = MODULE.grams_of(MODULE.CarbonAwareArgs(source=str(source), refresh_s=0.01))
+    assert MODULE.grams_of(MODULE.CarbonAwareArgs(source=str(source), refresh_s=0.01)) is grams
+    (thread,) = (thread for thread in set(threading.enumerate()) - before if thread.name == "carbon_aware")
+    del grams
+    thread.join(20)
+    assert not thread.is_alive()

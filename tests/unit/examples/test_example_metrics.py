@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +16,13 @@ from kubesched.config import ConfigError
 
 LOAD_AWARE = plugin_of("metrics")
 MODULE = module_of(LOAD_AWARE)
+
+
+@pytest.fixture(autouse=True)
+def _threads_end_with_the_test() -> Iterator[None]:
+    """They do when their plugins are collected."""
+    yield
+    gc.collect()
 
 
 def vector(**loads: object) -> bytes:
@@ -98,3 +108,14 @@ def test_profiles_that_ask_the_same_share_one_thread() -> None:
 def test_mistakes_in_the_arguments_are_told(args: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         kubesched.explain(objects_of("metrics"), "shop/web", config_with("LoadAware", args), plugins=[LOAD_AWARE])
+
+
+def test_the_background_thread_ends_when_nobody_looks_any_more() -> None:
+    with local_server(vector(busy=0.5)) as (url, _):
+        before = set(threading.enumerate())
+        loads = MODULE.loads_of(MODULE.LoadAwareArgs(url=url, refresh_s=0.01))
+        assert MODULE.loads_of(MODULE.LoadAwareArgs(url=url, refresh_s=0.01)) is loads
+        (thread,) = (thread for thread in set(threading.enumerate()) - before if thread.name == "load_aware")
+        del loads
+        thread.join(20)
+        assert not thread.is_alive()

@@ -98,14 +98,19 @@ class OpenPage:
         await self.call("Input.dispatchMouseEvent", type=kind, x=at[0], y=at[1], button="left", clickCount=1)
 
     async def middle_of(self, selector: str) -> tuple[float, float]:
-        """Once it is there; scrolled to where it is seen."""
-        left, top = await self.wait_for(
-            f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
-            " e.scrollIntoView({block: 'nearest'});"
-            " const box = e.getBoundingClientRect();"
-            " return [box.left + box.width / 2, box.top + box.height / 2]; })()"
-        )
-        return left, top
+        """Once it is there, scrolled to where it is seen, and stays where it is for a moment."""
+        before = None
+        while True:
+            left, top = await self.wait_for(
+                f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
+                " e.scrollIntoView({block: 'nearest'});"
+                " const box = e.getBoundingClientRect();"
+                " return [box.left + box.width / 2, box.top + box.height / 2]; })()"
+            )
+            if before == (left, top):
+                return left, top
+            before = left, top
+            await self.evaluate("new Promise((resolve) => setTimeout(resolve, 100))")
 
     async def screenshot(self, path: Path) -> None:
         answer = await self.call("Page.captureScreenshot", format="png")
