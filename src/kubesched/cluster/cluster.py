@@ -192,9 +192,7 @@ class Cluster:
             self._add_pod(info)
             return
         self._pods[info.key] = info
-        if self.table.pods.find(info.uid) is not None:
-            self.table.pods.replace(info)
-        else:
+        if not self.table.pods.replace(info):
             self._orphans[info.spec.node_name][info.key] = info
 
     def _drop_pod(self, key: PodKey) -> None:

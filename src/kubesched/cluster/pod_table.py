@@ -156,11 +156,14 @@ class PodColumns:
             self._leave_group(uid, info.shape.affinity_class)
         return row
 
-    def replace(self, info: PodInfo) -> None:
-        """A newer state of a pod that counts as before."""
-        slot = self._slots[info.uid]
+    def replace(self, info: PodInfo) -> bool:
+        """A newer state of a pod that counts as before; False if it is not here."""
+        slot = self._slots.get(info.uid)
+        if slot is None:
+            return False
         self._by_slot[slot] = info
         self._by_row[self._row.cells[slot]][self._place_on_row[info.uid]] = info
+        return True
 
     def restore_order(self, row: int, pods: list[PodInfo]) -> None:
         """The pods of a row in the order they had before some were taken away and brought back."""

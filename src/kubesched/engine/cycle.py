@@ -65,6 +65,8 @@ class Decision:
     error: str = ""
     """A plugin broke, and this is what it said."""
     n_feasible: int = 0
+    has_stakes: bool = True
+    """Plugins may have something to reserve, or to do before the pod is bound."""
 
     @property
     def best(self) -> tuple[str, ...]:
@@ -263,6 +265,7 @@ class Scheduler:
         self.n_decided_by_class += 1
         decision.cycle = known.cycle.fork() if asked is known else asked.cycle
         decision.n_feasible = n_found
+        decision.has_stakes = known.has_stakes
         if n_found > 1:
             totals = asked.totals(rows)
             rows = rows.compress(totals == totals.item(totals.argmax()))
@@ -294,6 +297,7 @@ class Scheduler:
         self.n_decided_by_class += 1
         decision.cycle = known.cycle.fork()
         decision.n_feasible = 1
+        decision.has_stakes = known.has_stakes
         decision.node_name = decision.pod.pin
         decision.best_rows = np.array([row])
         return True

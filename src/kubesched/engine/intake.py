@@ -16,7 +16,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.model.core import Node, Pod
 from kubesched.model.meta import KubeObject, PodKey
 from kubesched.queue import SchedulingQueue
-from kubesched.queue.changes import events_of, pod_events
+from kubesched.queue.changes import events_of
 
 
 class Waiters(Protocol):
@@ -106,8 +106,7 @@ class Intake:
         if old is not None and not old.spec.node_name:
             old = None  # for those that wait, a pod that got its node is new
         self.handled = _ASSIGNED_ADD if old is None else _ASSIGNED_UPDATE
-        for event in pod_events(old, pod):
-            self._queue.move_all(event, old, pod, now_s)
+        self._queue.on_assigned_pod(old, pod, now_s)
 
     def _put_pending(self, old: Pod | None, pod: Pod, key: PodKey, now_s: float) -> None:
         self.handled = _UNSCHEDULED_ADD if old is None else _UNSCHEDULED_UPDATE

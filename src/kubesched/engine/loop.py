@@ -230,14 +230,14 @@ class SchedulingLoop:
         waiting: WaitingPod | None = None
         preparing: Sequence[PreBind] = ()
         try:
-            status = run_reserve(profile, cycle, assumed, node_name)
-            if status is OK:
+            status = run_reserve(profile, cycle, assumed, node_name) if decision.has_stakes else OK
+            if status is OK and profile.permit:
                 permit = run_permit(profile, cycle, assumed, node_name, now_s)
                 if isinstance(permit, WaitingPod):
                     waiting = permit
                 else:
                     status = permit
-            if status is OK:
+            if status is OK and decision.has_stakes:
                 preparing = plugins_that_prepare(profile, cycle, assumed, node_name)
         except PluginError as bug:
             status = Status.error(bug.message).by(bug.plugin)

@@ -63,15 +63,9 @@ class WaitingPod:
         return Status.unschedulable(f"rejected due to timeout after waiting {waited_s:g}s at plugin {late}").by(late)
 
 
+@timed_stage("Permit")
 def run_permit(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str, now_s: float) -> Status | WaitingPod:
     """OK, a rejection, or the pod as one that waits."""
-    return _run_permit_plugins(profile, cycle, pod, node_name, now_s) if profile.permit else OK
-
-
-@timed_stage("Permit")
-def _run_permit_plugins(
-    profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str, now_s: float
-) -> Status | WaitingPod:
     deadlines: dict[str, float] = {}
     for plugin in profile.permit:
         with guarded(plugin.name, 'running Permit plugin "{}"'):

@@ -177,6 +177,16 @@ class PostBind(Plugin, Protocol):
 
 
 @runtime_checkable
+class HasStakeInSomePods(Plugin, Protocol):
+    """A plugin of reserve or preBind that knows which pods it has nothing to do for."""
+
+    def has_stake_in(self, pod: PodInfo) -> bool:
+        """Asked of one pod for all alike, and again when an object that it follows changed. False: `reserve` would keep
+        nothing, and `pre_bind` has nothing to do."""
+        ...
+
+
+@runtime_checkable
 class EmitsEffects(Plugin, Protocol):
     """A plugin that asks for something outside of a binding cycle: after PostFilter, or when it gives back."""
 

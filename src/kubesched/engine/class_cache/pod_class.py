@@ -57,6 +57,8 @@ class PodClass:
     steps: ClassSteps
     """Of the scores, those that need no normalising, but for the ones that look at the whole cluster."""
     level_scores: Sequence[LevelScore]
+    has_stakes: bool
+    """Whether plugins have something to reserve, or to do before the pod is bound."""
     followers: Sequence[FollowsPods]
     """The plugins that mind pods that come and go."""
     places: Places

@@ -17,7 +17,7 @@ from kubesched.engine.score import run_pre_score
 from kubesched.engine.steps import ScoreStep
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import FollowsPods, MindsSomePods, Scope
+from kubesched.framework.stages import FollowsPods, HasStakeInSomePods, MindsSomePods, Scope
 from kubesched.framework.verdicts import BoolArray
 
 Number = TypeVar("Number", bound=np.generic)
@@ -77,6 +77,7 @@ def _assemble(
         cycle=cycle,
         steps=steps,
         level_scores=level,
+        has_stakes=_has_stakes(profile, pod),
         followers=[plugin for plugin in profile.followers.values() if _minds_pods(plugin, cycle, pod)],
         places=cluster.table.journal.places,
         fits_by_node=_column(fits_by_node, capacity),
@@ -95,6 +96,14 @@ def _can_be_asked_alone(profile: Profile, pod: PodInfo) -> bool:
     preparing = {plugin.name for plugin in profile.pre_filter} | {plugin.name for plugin in profile.pre_score}
     return all(step.name not in preparing or step.scope_for(pod) is not None for step in profile.filter) and all(
         step.name not in preparing or step.scope_for(pod) is not None for step in profile.score
+    )
+
+
+def _has_stakes(profile: Profile, pod: PodInfo) -> bool:
+    """Whether plugins have something to reserve for pods alike, or to do before they are bound."""
+    return any(
+        not isinstance(plugin, HasStakeInSomePods) or plugin.has_stake_in(pod)
+        for plugin in (*profile.reserve, *profile.pre_bind)
     )
 
 

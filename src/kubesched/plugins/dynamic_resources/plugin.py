@@ -51,10 +51,12 @@ class DynamicResources:
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         return RequeueHints(self._find_claim).events()
 
+    def has_stake_in(self, pod: PodInfo) -> bool:
+        return preparing.may_need_devices(pod, self._handle.objects.device_classes)
+
     def filter_scope_for(self, pod: PodInfo) -> Scope:
         """A pod that needs no devices is never refused, and all nodes are alike to it."""
-        needs_devices = preparing.may_need_devices(pod, self._handle.objects.device_classes)
-        return self.filter_scope if needs_devices else Scope.NODE
+        return self.filter_scope if self.has_stake_in(pod) else Scope.NODE
 
     score_scope_for = filter_scope_for
 

@@ -96,6 +96,9 @@ class VolumeBinding:
     def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
         return np.zeros(len(nodes), dtype=np.int64)
 
+    def has_stake_in(self, pod: PodInfo) -> bool:
+        return any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.spec.volumes or ())
+
     def reserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
         state = cycle.get(VolumesOfPod)
         row = None if state.findings is None else self._handle.nodes.row_of(node_name)
