@@ -1,5 +1,6 @@
 """What exists on a server from its first start: namespaces, priority classes, the roles that users of a cluster expect,
-and the config map by which components know who signs clients' certificates.
+the service that stands for the server itself, and the config map by which components know who signs clients'
+certificates.
 
 Only what is missing is written, so that a restart changes nothing. Read ``server.py`` for who calls this.
 """
@@ -10,6 +11,7 @@ from typing import Any
 
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.kinds.kind import Object
+from kubesched.apiserver.kinds.services import FIRST_ADDRESS
 from kubesched.apiserver.patching.apply import record
 from kubesched.apiserver.storage.store import ObjectKey
 
@@ -129,7 +131,25 @@ def ensure(api: Api, client_ca_pem: bytes) -> None:
         listed = [{"kind": kind, "apiGroup": _RBAC, "name": subject} for kind, subject in subjects]
         reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role}
         _put(api, f"clusterrolebindings.{_RBAC}", role, _RBAC_METADATA, {"subjects": listed, "roleRef": reference})
+    _ensure_own_service(api)
     _ensure_client_ca(api, client_ca_pem)
+
+
+def _ensure_own_service(api: Api) -> None:
+    """`kubectl get services` shows it on every cluster. Nothing runs here that could ask its address."""
+    spec: Object = {
+        "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}],
+        "clusterIP": FIRST_ADDRESS,
+        "clusterIPs": [FIRST_ADDRESS],
+        "type": "ClusterIP",
+        "sessionAffinity": "None",
+        "ipFamilies": ["IPv4"],
+        "ipFamilyPolicy": "SingleStack",
+        "internalTrafficPolicy": "Cluster",
+    }
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    body: Object = {"spec": spec, "status": {"loadBalancer": {}}}
+    _put(api, "services", "kubernetes", {"labels": labels}, body, "default")
 
 
 def _ensure_client_ca(api: Api, client_ca_pem: bytes) -> None:

@@ -19,6 +19,8 @@ _SLICE = "io.k8s.api.discovery.v1.EndpointSlice"
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _NETWORK = ipaddress.ip_network("10.0.0.0/24")
+FIRST_ADDRESS = str(_NETWORK[1])
+"""That of the service which stands for the API server."""
 _FIRST_FREE = 10
 _NODE_PORTS = range(30000, 32768)
 _ENDPOINTS_WARNING = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
