@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.live import GivenCluster, ServerChoice, live_option, read_files, read_live, server_options
-from kubesched.cli.output import ERROR_EXIT, line_width, print_record, say_error, say_warning
+from kubesched.cli.output import ERROR_EXIT, explanation_format, line_width, print_record, say_error, say_warning
 from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
 
 if TYPE_CHECKING:
@@ -35,14 +35,7 @@ if TYPE_CHECKING:
 @server_options
 @live_option
 @scheduler_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "wide", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="wide shows every node with all that speaks against it.",
-)
+@explanation_format
 def explain(
     pod: str,
     filenames: tuple[str, ...],

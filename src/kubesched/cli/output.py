@@ -13,6 +13,15 @@ ERROR_EXIT = 2
 WIDTH_OF_A_PIPE = 100
 """How wide tables are where nobody looks at them directly."""
 
+explanation_format = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "wide", "json", "yaml"]),
+    default="text",
+    show_default=True,
+    help="wide shows every node with all that speaks against it.",
+)
+
 
 def say_error(text: str) -> None:
     """One line for each line of the text."""

@@ -15,7 +15,7 @@ import click
 from kubesched.cli.explain import explain_and_print
 from kubesched.cli.live import ServerChoice, read_live, server_options
 from kubesched.cli.main import OneLineCommand
-from kubesched.cli.output import ERROR_EXIT, print_record, say_error, say_warning
+from kubesched.cli.output import ERROR_EXIT, explanation_format, print_record, say_error, say_warning
 from kubesched.cli.scheduler_choice import SchedulerChoice, plugin_option
 
 if TYPE_CHECKING:
@@ -33,14 +33,7 @@ _POD_WORDS = ("pod", "pods", "po")
 @server_options
 @click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration; - for standard input.")
 @plugin_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "wide", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="wide shows every node with all that speaks against it.",
-)
+@explanation_format
 def why(
     pod: str | None,
     namespace: str | None,
