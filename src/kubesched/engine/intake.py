@@ -26,7 +26,7 @@ class Waiters(Protocol):
 
     def pod_deleted(self, uid: str, now_s: float) -> None: ...
 
-    def pod_leaves(self, key: PodKey) -> None: ...
+    def pod_leaves(self, key: PodKey, now_s: float) -> None: ...
 
     def object_changed(self, item: KubeObject, now_s: float) -> None: ...
 
@@ -98,15 +98,18 @@ class Intake:
 
     def _put_assigned(self, old: Pod | None, pod: Pod, key: PodKey, now_s: float) -> None:
         waiting = self._cluster.pending.get(key)
-        self._cluster.put_pod(pod, key)
-        if pod.metadata.deletion_timestamp is not None:
-            self._waiters.pod_leaves(key)
-        if waiting is not None:
-            self._queue.delete(waiting)
         if old is not None and not old.spec.node_name:
             old = None  # for those that wait, a pod that got its node is new
+        assumed = self._cluster.placed.get(key) if old is None else None
+        self._cluster.put_pod(pod, key)
+        if pod.metadata.deletion_timestamp is not None:
+            self._waiters.pod_leaves(key, now_s)
+        if waiting is not None:
+            self._queue.delete(waiting)
         self.handled = _ASSIGNED_ADD if old is None else _ASSIGNED_UPDATE
         self._queue.on_assigned_pod(old, pod, now_s)
+        if assumed is not None and assumed.pod.metadata.labels != pod.metadata.labels:
+            self._queue.on_assigned_pod(assumed.pod, pod, now_s)  # it changed on its way, and counted as it was
 
     def _put_pending(self, old: Pod | None, pod: Pod, key: PodKey, now_s: float) -> None:
         self.handled = _UNSCHEDULED_ADD if old is None else _UNSCHEDULED_UPDATE
@@ -115,7 +118,7 @@ class Intake:
         assumed = self._cluster.is_assumed(key)
         self._cluster.put_pod(pod, key)
         if pod.is_terminating or (old is not None and old.spec.node_name):
-            self._waiters.pod_leaves(key)
+            self._waiters.pod_leaves(key, now_s)
         if assumed:
             self._queue.update_in_flight(old, self._cluster.pending[key])
             if pod.is_terminating and not (old is not None and old.is_terminating):
@@ -141,7 +144,7 @@ class Intake:
             self._assumed_pod_leaves(old, now_s)
         waiting = self._cluster.pending.get(key)
         self._cluster.remove(pod)
-        self._waiters.pod_leaves(key)
+        self._waiters.pod_leaves(key, now_s)
         if waiting is not None:
             self._queue.delete(waiting)
         if old.spec.node_name:

@@ -313,7 +313,7 @@ class SchedulingLoop:
         )
         self._send_requests(binding.scheduler)
         forgotten = self.cluster.forget(assumed)
-        self.preemptions.pod_leaves(assumed.key)
+        self.preemptions.pod_leaves(assumed.key, now_s)
         message = status.message
         profile_name, is_error = assumed.spec.scheduler_name, not status.is_rejected
         self.metrics.failed(profile_name, is_error=is_error, started_s=binding.started_s)
@@ -377,8 +377,8 @@ class SchedulingLoop:
         self.preemptions.forget(uid)
         self._waits.pod_deleted(uid, now_s)
 
-    def pod_leaves(self, key: PodKey) -> None:
-        self.preemptions.pod_leaves(key)
+    def pod_leaves(self, key: PodKey, now_s: float) -> None:
+        self.preemptions.pod_leaves(key, now_s)
 
     def object_changed(self, item: KubeObject, now_s: float) -> None:
         if isinstance(item, PersistentVolume | PersistentVolumeClaim | ResourceClaim):

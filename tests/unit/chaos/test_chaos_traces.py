@@ -89,6 +89,22 @@ node n0
 """
 """The last node goes, and another comes: what was known of pods alike knows no rows."""
 
+A_VICTIM_IS_RELABELLED_ON_ITS_WAY = """
+options seed=0 strict=1 permit=1 extender=0
+node n0
+deliver
+pod p8 port=80
+pod p6 app=db
+relabel p6
+deliver pods default/p6
+pod p3 port=80 apart=db priority=10
+schedule
+deliver
+schedule
+"""
+"""A pod changed its labels while it was being bound, so that it was in nobody's way any more; the pod that had to evict
+it was not told, neither of that nor, since the labels were others by then, of its leaving."""
+
 
 @pytest.mark.parametrize(
     "text",
@@ -97,6 +113,7 @@ node n0
         pytest.param(A_VOLUME_NEVER_COMES, id="a volume never comes"),
         pytest.param(A_NOMINATION_IS_TAKEN_BACK_UNWRITTEN, id="a nomination is taken back unwritten"),
         pytest.param(A_CLASS_WITHOUT_NODES, id="a class without nodes"),
+        pytest.param(A_VICTIM_IS_RELABELLED_ON_ITS_WAY, id="a victim is relabelled on its way"),
     ],
 )
 def test_a_trace_that_once_failed_passes(text: str) -> None:

@@ -85,15 +85,17 @@ class PreemptionExecutor:
             self._started_s[preemptor.uid] = self._metrics.preemption_started(len(preemption.victims))
             self._evict(preemptor, victims[:-1], victims[-1], preemption.node_name)
 
-    def pod_leaves(self, key: PodKey) -> None:
+    def pod_leaves(self, key: PodKey, now_s: float) -> None:
         """A pod, perhaps a victim, is gone, not where it was, or about to go."""
         waiting = self._awaited_by.get(key)
         if waiting is None:
             return
-        for preemptor in waiting:
-            self._call_if_free(preemptor)
-        if key not in self._placed and key not in self._cluster.pending:
+        free = [preemptor.key for preemptor in waiting if not self.is_preempting(preemptor.uid)]
+        if key in self._placed or key in self._cluster.pending:
+            self._call(free)
+        else:
             del self._awaited_by[key]
+            self._reconsider(free, now_s)  # what wanted to move them meanwhile may not come again
 
     def _call_if_free(self, preemptor: PodInfo) -> None:
         if not self.is_preempting(preemptor.uid):
