@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from written_objects import change_mistakes, create, mistakes, pod
+from written_objects import FakeLookup, change_mistakes, create, mistakes, pod, resource_of
 
 from kubesched.apiserver.kinds.kind import Object
 from kubesched.apiserver.kinds.registry import ALL_KINDS, find
@@ -181,3 +181,12 @@ def test_storage_and_devices_that_are_wrong(kind: tuple[str, str, str], body: Ob
     assert resource is not None
     told = mistakes(resource, {"metadata": {"name": "x"}, **body})
     assert [text.partition(": ")[0] for text in told] == expected
+
+
+def test_every_service_has_an_address_of_its_own_also_the_three_hundredth() -> None:
+    services = resource_of("v1", "services")
+    others = FakeLookup({"services": []})
+    for number in range(300):
+        made, _ = create(services, {"metadata": {"name": f"s{number}"}, "spec": {"ports": [{"port": 80}]}}, others)
+        others.objects["services"].append(made | {"metadata": {"name": f"s{number}", "uid": f"u{number}"}})
+    assert len({made["spec"]["clusterIP"] for made in others.objects["services"]}) == 300

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from itertools import islice
 from typing import Any
 
 from kubesched.apiserver.kinds import field_errors as errors
@@ -18,7 +19,7 @@ _SPEC = "io.k8s.api.core.v1.ServiceSpec"
 _SLICE = "io.k8s.api.discovery.v1.EndpointSlice"
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
-_NETWORK = ipaddress.ip_network("10.0.0.0/24")
+_NETWORK = ipaddress.ip_network("10.0.0.0/12")
 FIRST_ADDRESS = str(_NETWORK[1])
 """That of the service which stands for the API server."""
 _FIRST_FREE = 10
@@ -77,10 +78,8 @@ def _prepare(service: Object, old: Object | None, ctx: WriteContext) -> None:
 
 
 def _free_address(taken: set[Any]) -> str:
-    for host in list(_NETWORK.hosts())[_FIRST_FREE:]:
-        if str(host) not in taken:
-            return str(host)
-    return str(_NETWORK.broadcast_address)
+    hosts = map(str, islice(_NETWORK.hosts(), _FIRST_FREE, None))
+    return next(host for host in hosts if host not in taken)
 
 
 def _keep_node_ports(spec: Object, before: Object) -> None:
