@@ -93,6 +93,8 @@ class BindingJournal:
     writes: Counter[str] = field(default_factory=Counter)
     """By copy, all that changes something but events and leases."""
     cut_off: set[str] = field(default_factory=set)
+    cut_off_after: dict[str, int] = field(default_factory=dict)
+    """By copy, how many bindings it gets through: whoever wants to interrupt it may be slower than it binds."""
     cut_off_leases: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -107,6 +109,8 @@ class BindingJournal:
         if request.path.endswith("/binding"):
             name = request.path.split("/")[-2]
             self.sent.append((name, copy))
+            if sum(sender == copy for _, sender in self.sent) == self.cut_off_after.get(copy):
+                self.cut_off.add(copy)
             pod = self.server.get("Pod", name, "default")
             if pod is not None and pod["spec"].get("nodeName"):
                 self.needless.append(name)
