@@ -17,3 +17,9 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     links = _LINK.findall(page.read_text())
     missing = [link for link in links if not (page.parent / link).exists()]
     assert missing == []
+
+
+def test_the_map_of_the_source_has_every_package() -> None:
+    page = (ROOT / "docs" / "contributing" / "map.md").read_text()
+    packages = {path.parent.name for path in (ROOT / "src" / "kubesched").glob("*/__init__.py")}
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == packages

@@ -44,12 +44,6 @@ def print_record(record: dict[str, Any], form: str) -> None:
     if form == "json":
         click.echo(json.dumps(record, indent=2, ensure_ascii=False))
         return
-    import yaml
+    from kubesched.model.plain_yaml import plain_yaml
 
-    class Plain(yaml.CSafeDumper):
-        """Writes every value out: no anchors for what occurs twice."""
-
-        def ignore_aliases(self, data: Any) -> bool:
-            return True
-
-    click.echo(yaml.dump(record, Dumper=Plain, sort_keys=False, allow_unicode=True, width=1000), nl=False)
+    click.echo(plain_yaml(record), nl=False)

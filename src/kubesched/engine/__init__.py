@@ -1,6 +1,7 @@
-"""One pod's way to a node. `cycle` tells the story; beside it stands one file per stage.
+"""One pod's way to a node. `cycle` tells of the decision, beside it stands one file per stage; `loop` tells of the whole
+way, from the queue to the bound pod.
 
-`profile` has the plugins of a scheduler name in their order, `diagnosis` and `fit_error` what was found wrong with each
-node, `preemption` makes room by evicting pods of lower priority. Nothing here does input or output, reads a clock or
-draws a number of its own.
+`profile` has the plugins of a scheduler name in their order, `diagnosis` what was found wrong with each node,
+`class_cache` what is known of pods alike, `preemption` makes room by evicting pods of lower priority. Nothing here does
+input or output, reads a clock or draws a number of its own.
 """

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.apiserver.errors import bad_request, unsupported_media_type
+from kubesched.apiserver.go_text import json_kind
 from kubesched.apiserver.http.negotiation import JSON, MEDIA_TYPES, PROTOBUF, YAML
 from kubesched.apiserver.http.protobuf.envelope import ProtobufError, decode_envelope
 from kubesched.apiserver.json_text import read_json
@@ -63,20 +64,16 @@ def _parse(data: bytes, media_type: str) -> Any:
 def _as_body(obj: Any, json_text: bytes, kind: str, data: bytes) -> Body:
     if not isinstance(obj, dict):
         if obj is not None:
-            why = f"json: cannot unmarshal {_go_word(obj)} into Go value of type {_TYPE_META}"
+            why = f"json: cannot unmarshal {json_kind(obj)} into Go value of type {_TYPE_META}"
             raise _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", data)
         obj = {}
     found_kind, version = obj.pop("kind", None) or "", obj.pop("apiVersion", None) or ""
     for name, value in (("Kind", found_kind), ("APIVersion", version)):
         if not isinstance(value, str):
             json_name = name[:1].lower() + name[1:] if name == "Kind" else "apiVersion"
-            why = f"json: cannot unmarshal {_go_word(value)} into Go struct field .{json_name} of type string"
+            why = f"json: cannot unmarshal {json_kind(value)} into Go struct field .{json_name} of type string"
             raise _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", data)
     return Body(obj, found_kind, version, duplicate_fields(json_text) if json_text else [])
-
-
-def _go_word(value: object) -> str:
-    return {list: "array", str: "string", bool: "bool", dict: "object"}.get(type(value), "number")
 
 
 def _unrecognized(kind: str, why: str, data: bytes) -> Exception:

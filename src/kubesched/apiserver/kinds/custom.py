@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kubesched.apiserver.go_text import printed, type_name
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds import metadata
 from kubesched.apiserver.kinds.ages import since
@@ -105,22 +106,13 @@ def _scale_errors(obj: Object, paths: tuple[str, str, str]) -> list[InvalidField
         if value is None:
             continue
         if not isinstance(value, int) or isinstance(value, bool):
-            why = f"{path} accessor error: {_go_text(value)} is of the type {_go_type(value)}, expected int64"
+            why = f"{path} accessor error: {printed(value)} is of the type {type_name(value)}, expected int64"
             found.append(errors.invalid(path, 0, why))
         elif value < 0:
             found.append(errors.invalid(path, value, "should be a non-negative integer"))
         elif value > _MOST_REPLICAS:
             found.append(errors.invalid(path, value, f"should be less than or equal to {_MOST_REPLICAS}"))
     return found
-
-
-def _go_text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _go_type(value: Any) -> str:
-    words = {str: "string", bool: "bool", float: "float64", list: "[]interface {}"}
-    return words.get(type(value), "map[string]interface {}")
 
 
 def _validation(

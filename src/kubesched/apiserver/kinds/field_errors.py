@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from kubesched.apiserver.go_text import quoted
 from kubesched.apiserver.kinds.kind import InvalidField
 
 
@@ -77,13 +78,8 @@ def immutable(path: str, value: Any) -> InvalidField:
 def show(value: Any) -> str:
     """A value within a message: texts quoted, all else as JSON."""
     if isinstance(value, str):
-        return go_quote(value)
+        return quoted(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-def go_quote(text: str) -> str:
-    """Go's %q for what occurs in objects: JSON's form without its escape of DEL and with \\x for control characters."""
-    return json.dumps(text, ensure_ascii=False)
 
 
 def _with_detail(text: str, detail: str) -> str:

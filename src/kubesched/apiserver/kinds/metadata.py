@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.apiserver.go_text import quoted
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object
 from kubesched.apiserver.kinds.name_syntax import NameRule, dns_label_mistakes, with_prefix_allowed
@@ -136,6 +137,6 @@ def _finalizers_while_deleting(meta: Object, old: Object) -> list[InvalidField]:
     added = [name for name in meta.get("finalizers", []) if name not in old.get("finalizers", [])]
     if not added:
         return []
-    listed = ", ".join(errors.go_quote(name) for name in added)
+    listed = ", ".join(quoted(name) for name in added)
     why = "no new finalizers can be added if the object is being deleted, found new finalizers []string{%s}"
     return [errors.forbidden("metadata.finalizers", why % listed)]

@@ -47,6 +47,13 @@ class ValueType:
             return self.own_fields
         return struct_fields(self.schema) if self.schema else {}
 
+    def child(self, name: str) -> ValueType:
+        """The type of a field, or of what a map or list holds."""
+        if self.form == "struct":
+            known = self.fields.get(name)
+            return known.type if known is not None else ANY
+        return self.element or ANY
+
     @property
     def struct_name(self) -> str:
         """The Go name of a struct: "Container"."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.apiserver.errors import StatusError, bad_request, unsupported_media_type
+from kubesched.apiserver.go_text import printed
 from kubesched.apiserver.kinds.kind import Object, ServedResource
 from kubesched.apiserver.openapi.struct_types import ANY, ValueType, type_of_kind
 from kubesched.apiserver.patching.list_order import in_order
@@ -46,7 +47,7 @@ def apply_by_type(document: Object, patch: Any, kind_type: ValueType) -> Object:
 
 def _merge_objects(original: dict[str, Any], patch: dict[str, Any], of: ValueType) -> dict[str, Any]:
     if _PATCH in patch:
-        shown = _go_map(patch)
+        shown = printed(patch)
         directive = patch.pop(_PATCH)
         if directive == "replace":
             return patch
@@ -58,18 +59,18 @@ def _merge_objects(original: dict[str, Any], patch: dict[str, Any], of: ValueTyp
     _retain_keys(original, patch)
     orders = _take_prefixed(patch, _ORDER_PREFIX)
     for name, order in orders.items():
-        merge_key = _field_type(of, name).merge_key
+        merge_key = of.child(name).merge_key
         for item in order if merge_key else ():
             if not isinstance(item, dict) or merge_key not in item:
-                raise _failed(f"map: {_go_map(item)} does not contain declared merge key: {merge_key}")
+                raise _failed(f"map: {printed(item)} does not contain declared merge key: {merge_key}")
     for name, values in _take_prefixed(patch, _DELETE_PREFIX).items():
         if isinstance(original.get(name), list):
             original[name] = [item for item in original[name] if item not in values]
     for name, value in patch.items():
-        _merge_field(original, name, value, _field_type(of, name), orders.get(name))
+        _merge_field(original, name, value, of.child(name), orders.get(name))
     for name, order in orders.items():
         if name not in patch and isinstance(original.get(name), list):
-            field_type = _field_type(of, name)
+            field_type = of.child(name)
             original[name] = in_order(original[name], order, original[name], field_type.merge_key)
     return original
 
@@ -96,7 +97,7 @@ def _merge_lists(original: list[Any], patch: list[Any], of: ValueType, order: li
     if replaces:
         return patch
     if len({isinstance(item, dict) for item in (*original, *patch)}) > 1:
-        raise _failed(f"list element types are not identical: [{_go_map(original)} {_go_map(patch)}]")
+        raise _failed(f"list element types are not identical: [{printed(original)} {printed(patch)}]")
     merged = list(original)
     for item in patch:
         place = _place_of(merged, item, of.merge_key)
@@ -122,13 +123,13 @@ def _apply_list_directives(original: list[Any], patch: list[Any], merge_key: str
                 raise _failed(f"delete patch type with no merge key defined: {merge_key}")
             original[:] = [one for one in original if one.get(merge_key) != item[merge_key]]
         else:
-            raise _failed(f"unknown patch type: {directive} in map: {_go_map(item)}")
+            raise _failed(f"unknown patch type: {directive} in map: {printed(item)}")
     return rest, replaces
 
 
 def _place_of(items: list[Any], wanted: Any, merge_key: str) -> int | None:
     if not isinstance(wanted, dict) or merge_key not in wanted:
-        raise _failed(f"map: {_go_map(wanted)} does not contain declared merge key: {merge_key}")
+        raise _failed(f"map: {printed(wanted)} does not contain declared merge key: {merge_key}")
     for place, item in enumerate(items):
         if isinstance(item, dict) and item.get(merge_key) == wanted[merge_key]:
             return place
@@ -170,23 +171,6 @@ def _without_directives(value: Any) -> Any:
             if not (isinstance(item, dict) and item.get(_PATCH) in ("delete", "replace"))
         ]
     return value
-
-
-def _field_type(of: ValueType, name: str) -> ValueType:
-    if of.form == "struct":
-        known = of.fields.get(name)
-        return known.type if known is not None else ANY
-    return of.element or ANY
-
-
-def _go_map(value: Any) -> str:
-    if isinstance(value, list):
-        return "[" + " ".join(_go_map(item) for item in value) + "]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, dict):
-        return str(value)
-    return "map[" + " ".join(f"{name}:{_go_map(item)}" for name, item in sorted(value.items())) + "]"
 
 
 def _failed(message: str) -> StatusError:

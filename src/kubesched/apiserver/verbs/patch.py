@@ -11,6 +11,7 @@ from typing import Any
 
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import StatusError, bad_request, conflict, not_found
+from kubesched.apiserver.go_text import json_kind, printed
 from kubesched.apiserver.kinds.kind import DecodeError, Object, ServedResource
 from kubesched.apiserver.kinds.registry import ALL_KINDS
 from kubesched.apiserver.openapi.go_json import restore_mistake
@@ -70,12 +71,12 @@ def patched(old: Object, media_type: str, content: Any, resource: ServedResource
             raise bad_request("Invalid JSON Patch")
         if not isinstance(content, dict):
             into = "Go value of type map[string]interface {}"
-            raise bad_request(f"error decoding patch: json: cannot unmarshal {_go_word(content)} into {into}")
+            raise bad_request(f"error decoding patch: json: cannot unmarshal {json_kind(content)} into {into}")
         new = merge_patch.apply(old, content)
     else:
         if not isinstance(content, dict | None):
             raise bad_request(
-                f"json: cannot unmarshal {_go_word(content)} into Go value of type map[string]interface {{}}"
+                f"json: cannot unmarshal {json_kind(content)} into Go value of type map[string]interface {{}}"
             )
         new = strategic.apply(old, content or {}, resource)
     if new is None:
@@ -83,10 +84,6 @@ def patched(old: Object, media_type: str, content: Any, resource: ServedResource
     if not isinstance(new, dict):
         raise _wrong_patch(json.dumps(new, separators=(",", ":")), _no_kind(new))
     return new
-
-
-def _go_word(value: object) -> str:
-    return {list: "array", str: "string", bool: "bool", type(None): "null"}.get(type(value), "number")
 
 
 def _with_kind(resource: ServedResource, obj: Object) -> Object:
@@ -112,7 +109,7 @@ def _check_patched_identity(target: Target, new: Object) -> None:
 def _no_kind(value: object) -> str:
     """What Go says where it looks for a kind and finds no object."""
     target = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-    why = f"json: cannot unmarshal {_go_word(value)} into Go value of type {target}"
+    why = f"json: cannot unmarshal {json_kind(value)} into Go value of type {target}"
     return f"couldn't get version/kind; json parse error: {why}"
 
 
@@ -124,7 +121,7 @@ def _kind_mistake(resource: ServedResource, new: Object, media_type: str) -> str
             continue
         if media_type == STRATEGIC_PATCH:
             return restore_mistake(value, _STRING)
-        why = f"json: cannot unmarshal {_go_word(value)} into Go struct field .{name} of type string"
+        why = f"json: cannot unmarshal {json_kind(value)} into Go struct field .{name} of type string"
         return f"couldn't get version/kind; json parse error: {why}"
     if media_type == STRATEGIC_PATCH or (kind, version) == (resource.kind, resource.api_version):
         return ""
@@ -163,7 +160,7 @@ def _read_patched(resource: ServedResource, new: Object, content: Any, media_typ
 def _shown_patch(new: Object, content: Any, media_type: str) -> str:
     """What a message shows: a strategic patch itself, else the patched object."""
     if media_type == STRATEGIC_PATCH:
-        return _go_map(content)
+        return printed(content)
     ordered = as_written(new, content)
     return json.dumps(ordered, separators=(",", ":"), ensure_ascii=False)
 
@@ -174,17 +171,6 @@ def _wrong_patch(shown: str, why: str) -> StatusError:
     return StatusError(422, "Invalid", f' "" is invalid: patch: {message}', {"causes": [cause]})
 
 
-def _go_map(value: Any) -> str:
-    """A value as Go prints maps and slices."""
-    if isinstance(value, dict):
-        return "map[" + " ".join(f"{name}:{_go_map(value[name])}" for name in sorted(value)) + "]"
-    if isinstance(value, list):
-        return "[" + " ".join(_go_map(item) for item in value) + "]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "<nil>" if value is None else str(value)
-
-
 def read_apply_body(data: bytes) -> Object:
     """The YAML (or JSON) of an apply."""
     try:
@@ -192,7 +178,7 @@ def read_apply_body(data: bytes) -> Object:
     except YamlTextError as error:
         raise bad_request(f"error decoding YAML: {error}") from None
     if not isinstance(content, dict | None):
-        why = f"json: cannot unmarshal {_go_word(content)} into Go value of type map[string]interface {{}}"
+        why = f"json: cannot unmarshal {json_kind(content)} into Go value of type map[string]interface {{}}"
         raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
     return content or {}
 

@@ -15,13 +15,13 @@ from operator import is_
 from typing import Any
 
 import msgspec
-import yaml
 from msgspec.structs import replace
 
 from kubesched.app.cluster_reader.kinds import API_VERSIONS
 from kubesched.model.core import Container, PodCondition
 from kubesched.model.csi_migration import MIGRATED_PLUGINS_ANNOTATION
 from kubesched.model.meta import KubeObject, ObjectMeta
+from kubesched.model.plain_yaml import plain_yaml
 from kubesched.model.resource import (
     EXTENDED_RESOURCE_CLAIM_ANNOTATION,
     AllocatedDeviceStatus,
@@ -78,15 +78,7 @@ def as_json(saved: dict[str, Any]) -> bytes:
 
 
 def as_yaml(saved: dict[str, Any]) -> bytes:
-    text: str = yaml.dump(saved, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=1000)
-    return text.encode()
-
-
-class _Plain(yaml.CSafeDumper):
-    """Writes every value out: no anchors for what occurs twice."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
+    return plain_yaml(saved).encode()
 
 
 def _reduced(value: Any) -> Any:

@@ -54,7 +54,9 @@ class EventRecorder:
         clocks: RecorderClocks | None = None,
         most_queued: int = MOST_QUEUED,
         n_writers: int = N_WRITERS,
+        passes_over: Callable[[ApiError], bool] = lambda _: False,
     ) -> None:
+        """`passes_over` tells which refusals are not worth a word."""
         self.n_written = 0
         self.n_dropped = 0
         self.n_refused = 0
@@ -62,6 +64,7 @@ class EventRecorder:
         self._form = form
         self._clocks = clocks or RecorderClocks()
         self._n_writers = n_writers
+        self._passes_over = passes_over
         self._book = SeriesBook()
         self._queue: asyncio.Queue[KnownEvent] = asyncio.Queue(most_queued)
 
@@ -138,6 +141,8 @@ class EventRecorder:
             await self._write(event)
         except ApiError as error:
             self.n_refused += 1
+            if self._passes_over(error):
+                return False
             fields = {**_about(event), "err": str(error)}
             _log.error("Server rejected event (will not retry!)", extra={"fields": fields})
             return False

@@ -9,8 +9,9 @@ Next: `recorder`, which writes them.
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -52,8 +53,9 @@ class EventTeller:
         most_queued: int = MOST_QUEUED,
         n_writers: int = N_WRITERS,
     ) -> None:
-        form = CoreV1Form()
-        self._recorder = EventRecorder(_Forgiving(requests), form, most_queued=most_queued, n_writers=n_writers)
+        self._recorder = EventRecorder(
+            requests, CoreV1Form(), most_queued=most_queued, n_writers=n_writers, passes_over=_is_about_to_go
+        )
         self._combining = AlikeEvents(now_s)
 
     def tell(self, speaker: Speaker, regarding: ObjectReference, reason: str, note: str, type_: str = NORMAL) -> None:
@@ -92,43 +94,12 @@ class AlikeEvents:
             group = self._groups[key] = _Group(now_s, set(), regarding)
         if record.note in group.notes or len(group.notes) < MOST_ALIKE - 1:
             group.notes.add(record.note)
-            return _with(record, replace(regarding, resource_version=""), record.note)
+            return dataclasses.replace(record, regarding=replace(regarding, resource_version=""))
         version = group.regarding.resource_version or "0"
-        return _with(record, replace(regarding, resource_version=version), COMBINED + record.note)
+        about = replace(regarding, resource_version=version)
+        return dataclasses.replace(record, regarding=about, note=COMBINED + record.note)
 
 
-def _with(record: EventToRecord, regarding: ObjectReference, note: str) -> EventToRecord:
-    return EventToRecord(
-        regarding,
-        record.type,
-        record.reason,
-        record.action,
-        note,
-        record.reporting_controller,
-        reporting_host=record.reporting_host,
-    )
-
-
-class _Forgiving:
-    """Passes requests on; an event about something in a namespace that ends is not worth a word."""
-
-    def __init__(self, requests: Requester) -> None:
-        self._requests = requests
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Mapping[str, str] | None = None,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-        timeout_s: float | None = None,
-        gzip: bool = False,
-    ) -> bytes:
-        try:
-            return await self._requests.request(method, path, body=body, content_type=content_type)
-        except ApiError as error:
-            if method == "POST" and (error.is_forbidden or error.is_not_found):
-                return b""
-            raise
+def _is_about_to_go(error: ApiError) -> bool:
+    """The namespace ends, or has ended."""
+    return error.is_forbidden or error.is_not_found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.apiserver.errors import StatusError
-from kubesched.apiserver.kinds.field_errors import go_quote
+from kubesched.apiserver.go_text import in_source, printed, type_name
 from kubesched.apiserver.kinds.kind import Object, ServedResource
 from kubesched.apiserver.openapi.struct_types import ValueType
 from kubesched.apiserver.patching.apply.field_sets import print_path
@@ -49,7 +49,7 @@ def _check(value: Any, of: ValueType, path: str, mistakes: list[str]) -> None:
         return
     if of.form in ("quantity", "int-or-string"):
         if isinstance(value, dict | list):
-            mistakes.append(f"{path}: expected any scalar, got &{{{_printed(value)}}}")
+            mistakes.append(f"{path}: expected any scalar, got &{{{printed(value)}}}")
         return
     wanted = _FORMS[of.form]
     if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
@@ -92,35 +92,7 @@ def _check_list(items: list[Any], of: ValueType, path: str, mistakes: list[str])
 def _expectation(value: Any, form: str) -> str:
     """Each sort of type has its own way to show what it got."""
     if form in ("integer", "number"):
-        return f"numeric (int or float), got {_go_type(value)}"
+        return f"numeric (int or float), got {type_name(value)}"
     if form in ("struct", "map", "list", "boolean"):
-        return f"{'map' if form == 'struct' else form}, got &{{{_printed(value)}}}"
-    return f"string, got &value.valueUnstructured{{Value:{_quoted(value)}}}"
-
-
-def _go_type(value: Any) -> str:
-    words = {str: "string", bool: "bool", int: "int64", float: "float64", list: "[]interface {}"}
-    return words.get(type(value), "map[string]interface {}")
-
-
-def _printed(value: Any) -> str:
-    """A value as Go prints it plainly."""
-    if isinstance(value, dict):
-        return "map[" + " ".join(f"{name}:{_printed(value[name])}" for name in sorted(value)) + "]"
-    if isinstance(value, list):
-        return "[" + " ".join(_printed(item) for item in value) + "]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "<nil>" if value is None else str(value)
-
-
-def _quoted(value: Any) -> str:
-    """A value as Go would write it in source."""
-    if isinstance(value, dict):
-        inner = ", ".join(f"{_quoted(name)}:{_quoted(value[name])}" for name in sorted(value))
-        return f"map[string]interface {{}}{{{inner}}}"
-    if isinstance(value, list):
-        return "[]interface {}{" + ", ".join(_quoted(item) for item in value) + "}"
-    if isinstance(value, str):
-        return go_quote(value)
-    return "interface {}(nil)" if value is None else _printed(value)
+        return f"{'map' if form == 'struct' else form}, got &{{{printed(value)}}}"
+    return f"string, got &value.valueUnstructured{{Value:{in_source(value)}}}"

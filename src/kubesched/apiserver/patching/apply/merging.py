@@ -11,7 +11,7 @@ from typing import Any
 
 from kubesched.apiserver.openapi.struct_types import ANY, ValueType
 from kubesched.apiserver.patching.apply.field_sets import FieldSet, Path, with_ancestors
-from kubesched.apiserver.patching.apply.typed_lists import child_type, is_granular, named_items
+from kubesched.apiserver.patching.apply.typed_lists import is_granular, named_items
 
 
 def merge(live: Any, applied: Any, of: ValueType) -> Any:
@@ -21,7 +21,7 @@ def merge(live: Any, applied: Any, of: ValueType) -> Any:
     if isinstance(applied, dict) and isinstance(live, dict):
         merged = dict(live)
         for name, value in applied.items():
-            part_type = child_type(of, name)
+            part_type = of.child(name)
             merged[name] = merge(live[name], value, part_type) if name in live else copy.deepcopy(value)
         return merged
     if isinstance(applied, list) and isinstance(live, list):
@@ -77,7 +77,7 @@ def _without(value: Any, doomed: FieldSet, path: Path, of: ValueType) -> Any:
         for name, part in value.items():
             inner = (*path, f"f:{name}")
             if inner not in doomed:
-                kept[name] = _without(part, doomed, inner, child_type(of, name))
+                kept[name] = _without(part, doomed, inner, of.child(name))
         return kept
     if isinstance(value, list) and is_granular(value, of):
         return [

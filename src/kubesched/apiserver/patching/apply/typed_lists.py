@@ -22,13 +22,6 @@ def is_granular(value: Any, of: ValueType) -> bool:
     return False
 
 
-def child_type(of: ValueType, name: str) -> ValueType:
-    if of.form == "struct":
-        known = of.fields.get(name)
-        return known.type if known is not None else ANY
-    return of.element or ANY
-
-
 @lru_cache(maxsize=4096)
 def key_defaults(of: ValueType) -> dict[str, Any]:
     """Defaults of the keys of a list's items (a port's protocol)."""
