@@ -14,6 +14,7 @@ from kubesched.controllers.garbage_collector import GarbageCollector
 from kubesched.controllers.namespace_controllers import NamespaceController, ServiceAccountController
 from kubesched.controllers.node_lifecycle import NodeLifecycleController
 from kubesched.controllers.pod_claim_controller import PodClaimController
+from kubesched.controllers.root_ca_publisher import RootCaPublisher
 from kubesched.controllers.taint_eviction import OrphanedPodController, TaintEvictionController
 from kubesched.controllers.volume_controllers import ClaimBinder, VolumeBinder
 from kubesched.controllers.volume_protection import ClaimProtection, VolumeProtection
@@ -24,8 +25,11 @@ from kubesched.model.core import ReplicationController
 from kubesched.model.workloads import DaemonSet, Job
 
 
-def all_controllers(context: ControllerContext, discovered: DiscoveredKinds) -> list[Controller]:
+def all_controllers(context: ControllerContext, discovered: DiscoveredKinds, root_ca_pem: str = "") -> list[Controller]:
+    """`root_ca_pem` is published in every namespace; without one, nothing is."""
+    publishers = [RootCaPublisher(context, root_ca_pem)] if root_ca_pem else []
     return [
+        *publishers,
         DeploymentController(context),
         WorkloadController(context, "replicaset", ReplicaSet, ReplicaRules(context)),
         WorkloadController(context, "replication", ReplicationController, ReplicaRules(context)),

@@ -27,6 +27,12 @@ class ServiceAccount(KubeObject, frozen=True):
     """Only that it exists."""
 
 
+class ConfigMap(KubeObject, frozen=True):
+    """What is published in namespaces."""
+
+    data: dict[str, str] | None = None
+
+
 class ControllerRevision(KubeObject, frozen=True):
     """A template that a set has had; what it looked like is not kept here."""
 
@@ -55,6 +61,7 @@ _TYPED = (
     Resource(NamespacePhase, "", "v1", "namespaces", False),
     Resource(ControllerRevision, "apps", "v1", "controllerrevisions", True),
     Resource(ServiceAccount, "", "v1", "serviceaccounts", True),
+    Resource(ConfigMap, "", "v1", "configmaps", True),
     Resource(policy.PodDisruptionBudget, "policy", "v1", "poddisruptionbudgets", True),
     Resource(storage.PersistentVolume, "", "v1", "persistentvolumes", False),
     Resource(storage.PersistentVolumeClaim, "", "v1", "persistentvolumeclaims", True),

@@ -1,4 +1,7 @@
-"""Namespaces: emptied when they are deleted, and given a service account when they come."""
+"""Namespaces: emptied when they are deleted, and given a service account when they come.
+
+Next: `root_ca_publisher` for what else each of them has.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ The file on its own is written by the API server.
 
 from __future__ import annotations
 
+import base64
 import os
 import secrets
 from pathlib import Path
@@ -48,6 +49,12 @@ def merge_into(path: Path, added: Path) -> None:
     with os.fdopen(descriptor, "w") as file:
         yaml.safe_dump(content, file, sort_keys=False)
     beside.replace(path)
+
+
+def certificate_authority(path: Path) -> str:
+    """Who signs for the server that a playground's own kubeconfig names; nobody if it is not served by TLS."""
+    (entry,) = yaml.safe_load(path.read_text())["clusters"]
+    return base64.b64decode(entry["cluster"].get("certificate-authority-data", "")).decode()
 
 
 def usual_path(environment: dict[str, str]) -> Path:

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace as replace_struct
@@ -29,6 +30,7 @@ from kubesched.controllers.runner import ControllerRunner
 from kubesched.kubelets.fleet import FleetSettings, KubeletFleet
 from kubesched.kubelets.pod_steps import Delays
 from kubesched.model.core import Node
+from kubesched.playground.kubeconfigs import certificate_authority
 from kubesched.playground.manifests import Body, put_in, split_nodes
 from kubesched.playground.server_process import ServerProcess
 from kubesched.playground.web import make_page
@@ -128,7 +130,10 @@ class Playground:
         await put_in(self.client, self.discovered, [*nodes, *others], namespace)
 
     async def _start_controllers(self) -> None:
-        self.controllers = ControllerRunner(self._client_of_part(), all_controllers)
+        self.controllers = ControllerRunner(
+            self._client_of_part(),
+            partial(all_controllers, root_ca_pem=certificate_authority(self._settings.kubeconfig)),
+        )
         self._stack.push_async_callback(self.controllers.stop)
         await self.controllers.start()
 

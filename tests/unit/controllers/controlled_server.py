@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from kubesched.client.rest import RestClient
@@ -14,13 +15,14 @@ from kubesched.controllers.runner import ControllerRunner
 from kubesched.testing.scripted_server import ScriptedServer
 
 Stored = dict[str, Any]
+ROOT_CA = "-----BEGIN CERTIFICATE-----"
 
 
 @asynccontextmanager
 async def controlled_server() -> AsyncIterator[ScriptedServer]:
     async with ScriptedServer() as server:
         client = RestClient(ServerTarget(url=server.url), qps=0)
-        runner = ControllerRunner(client, all_controllers)
+        runner = ControllerRunner(client, partial(all_controllers, root_ca_pem=ROOT_CA))
         try:
             await runner.start()
             yield server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from controlled_server import make_end, make_ready, on_server, pods, status_of
+from controlled_server import ROOT_CA, make_end, make_ready, on_server, pods, status_of
 
 from kubesched.testing import make
 from kubesched.testing.scripted_server import ScriptedServer
@@ -159,6 +159,25 @@ def test_every_namespace_has_a_service_account() -> None:
         await until(lambda: server.get("serviceaccounts", "default", "team"))
         server.delete("serviceaccounts", "default", "team")
         await until(lambda: server.get("serviceaccounts", "default", "team"))
+
+    on_server(scenario)
+
+
+def test_every_namespace_has_the_servers_certificate_authority() -> None:
+    name = "kube-root-ca.crt"
+
+    async def scenario(server: ScriptedServer) -> None:
+        def published() -> dict[str, Any] | None:
+            found = server.get("configmaps", name, "team")
+            return found if found and found["data"] == {"ca.crt": ROOT_CA} else None
+
+        server.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+        await until(published)
+        server.delete("configmaps", name, "team")
+        await until(published)
+        edited = {**(published() or {}), "kind": "ConfigMap", "data": {"ca.crt": "another", "more": "text"}}
+        server.put(edited)
+        await until(published)
 
     on_server(scenario)
 
