@@ -42,6 +42,9 @@ class PodNotes(PlanListener):
             note = f"{verb} Pod {action.item.name} in StatefulSet {self._owner.name} failed error: {error.message}"
         self._tell(f"Failed{verb}", note, WARNING)
 
+    def held_back(self, why: str) -> None:
+        self._tell("FailedCreate", f"Error creating: {why}", WARNING)
+
     def tell_end(self, before: Body, after: Body) -> None:
         """Of a job, when its status is about to say so."""
         if not isinstance(self._owner, Job):

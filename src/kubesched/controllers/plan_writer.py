@@ -59,8 +59,9 @@ class PlanWriter:
         others = [action for action in creates if not isinstance(action.item, Pod)]
         updates = [action for action in plan.actions if isinstance(action, UpdateObject)]
         deletes = [action for action in plan.actions if isinstance(action, DeleteObject)]
-        for some in (others, pods):  # nobody is to see a pod whose claims do not exist
-            await _side_by_side([partial(self._carry_out, action, body_of, listener) for action in some])
+        await _side_by_side([partial(self._carry_out, action, body_of, listener) for action in others])
+        # nobody is to see a pod whose claims do not exist; and when the first is refused, so are the others
+        await _side_by_side([partial(self._carry_out, action, body_of, listener) for action in pods], first=1)
         for action in updates:
             await self._carry_out(action, body_of, listener)
         await _side_by_side([partial(self._carry_out, action, body_of, listener) for action in deletes])
@@ -144,9 +145,12 @@ def _has_grace(metadata: Body) -> bool:
     return bool(metadata.get("deletionGracePeriodSeconds"))
 
 
-async def _side_by_side(calls: Sequence[Callable[[], Any]]) -> None:
-    for start in range(0, len(calls), AT_ONCE):
-        results = await asyncio.gather(*(call() for call in calls[start : start + AT_ONCE]), return_exceptions=True)
+async def _side_by_side(calls: Sequence[Callable[[], Any]], first: int = AT_ONCE) -> None:
+    """`first` of them, then twice as many each time, up to a limit; until one fails."""
+    start, size = 0, first
+    while start < len(calls):
+        results = await asyncio.gather(*(call() for call in calls[start : start + size]), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
+        start, size = start + size, min(2 * size, AT_ONCE)

@@ -94,12 +94,16 @@ class WorkloadController(Generic[W]):
         plan = self._rules.plan(owner)
         body_of = partial(self._rules.body_of, owner)
         notes = PodNotes(self._context, f"{self.name}-controller", owner)
+        if plan.held_back:
+            notes.held_back(plan.held_back)
         await self._context.writer.carry_out(_without(plan, owner), body_of, notes)
         now = view.find(self._kind, key)
         if now is not None:
             status = self._rules.status(now, plan)
             notes.tell_end(view.whole(now).status, status)
             await write_status(self._context, now, status)
+        if plan.is_cut:
+            return 0.0
         return None if plan.again_at_s is None else max(0.0, plan.again_at_s - self._context.now_s())
 
 

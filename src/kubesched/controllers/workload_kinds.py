@@ -16,6 +16,7 @@ from kubesched.controllers.status.job_counts import job_status
 from kubesched.controllers.status.replica_counts import replica_set_status, stateful_set_status
 from kubesched.controllers.whole_bodies import claim_body, pod_body
 from kubesched.expansion.actions import Plan, UpdateObject
+from kubesched.expansion.bursts import PACED
 from kubesched.expansion.daemon_sets import sync_daemon_set
 from kubesched.expansion.job_failures import JobFailures
 from kubesched.expansion.jobs import sync_job
@@ -56,7 +57,7 @@ class ReplicaRules(_PodMaking[ReplicaSet | ReplicationController]):
     """Of replica sets and replication controllers."""
 
     def plan(self, owner: ReplicaSet | ReplicationController) -> Plan:
-        return sync_replicas(owner, self._pods(owner), self._context.names)
+        return sync_replicas(owner, self._pods(owner), self._context.names, PACED)
 
     def status(self, owner: ReplicaSet | ReplicationController, plan: Plan) -> Body:
         return replica_set_status(owner, self._pods(owner))
@@ -82,7 +83,8 @@ class StatefulSetRules(_PodMaking[StatefulSet]):
         await keep_revision(self._context, owner, self._revisions.current(owner, owner.spec.template))
 
     def plan(self, owner: StatefulSet) -> Plan:
-        return sync_stateful_set(owner, self._pods(owner), self._view.of(PersistentVolumeClaim), self._revisions)
+        claims = self._view.of(PersistentVolumeClaim)
+        return sync_stateful_set(owner, self._pods(owner), claims, self._revisions, PACED)
 
     def status(self, owner: StatefulSet, plan: Plan) -> Body:
         revision = f"{owner.name}-{self._revisions.current(owner, owner.spec.template)}"
@@ -134,7 +136,7 @@ class JobRules(_PodMaking[Job]):
         self._failures = JobFailures()
 
     def plan(self, owner: Job) -> Plan:
-        return sync_job(owner, self._pods(owner), self._context.names, self._failures, self._context.now_s())
+        return sync_job(owner, self._pods(owner), self._context.names, self._failures, self._context.now_s(), PACED)
 
     def status(self, owner: Job, plan: Plan) -> Body:
         updates = [action.item for action in plan.actions if isinstance(action, UpdateObject)]

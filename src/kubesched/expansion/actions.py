@@ -35,6 +35,10 @@ class Plan:
 
     actions: list[Action] = field(default_factory=list)
     again_at_s: float | None = None
+    is_cut: bool = False
+    """There is more to do than one look may: look again when others had their turn."""
+    held_back: str = ""
+    """Why pods that are missing are not made now."""
 
     def create(self, item: KubeObject) -> None:
         self.actions.append(CreateObject(item))

@@ -9,10 +9,12 @@ Next: `job_pods` for how the pods look, `job_failures` for how long to wait.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from msgspec.structs import replace
 
 from kubesched.expansion.actions import Plan
+from kubesched.expansion.bursts import UNPACED, Bursts
 from kubesched.expansion.job_failures import JobFailures
 from kubesched.expansion.job_pods import (
     INDEXED,
@@ -32,7 +34,14 @@ from kubesched.model.workloads import Job, JobCondition, JobStatus
 DEFAULT_BACKOFF_LIMIT = 6
 
 
-def sync_job(job: Job, pods: Sequence[Pod], names: NameSource, failures: JobFailures, now_s: float) -> Plan:
+def sync_job(
+    job: Job,
+    pods: Sequence[Pod],
+    names: NameSource,
+    failures: JobFailures,
+    now_s: float,
+    bursts: Bursts = UNPACED,
+) -> Plan:
     """`pods` are those of the job that are not yet counted."""
     plan = Plan()
     if job.is_finished:
@@ -47,7 +56,7 @@ def sync_job(job: Job, pods: Sequence[Pod], names: NameSource, failures: JobFail
     else:
         if status.start_time is None:
             status = replace(status, start_time=print_instant(now_s))
-        _adjust(plan, job, status, active, names, failures, now_s)
+        _adjust(plan, job, status, active, names, failures, now_s, bursts)
         if job.spec.active_deadline_seconds is not None and status.start_time is not None:
             plan.look_again(parse_instant(status.start_time) + job.spec.active_deadline_seconds)
     if status != job.status:
@@ -105,6 +114,7 @@ def _adjust(
     names: NameSource,
     failures: JobFailures,
     now_s: float,
+    bursts: Bursts,
 ) -> None:
     """More pods, or fewer, so that as many run as may."""
     parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
@@ -122,7 +132,7 @@ def _adjust(
     if ready_at_s > now_s:
         plan.look_again(ready_at_s)
         return
-    indexes = _free_indexes(job, status, active, completions, n_missing)
+    indexes = _free_indexes(job, status, active, completions, bursts.cut(plan, n_missing, active))
     for index in indexes:
         plan.create(make_job_pod(job, index, names))
 
@@ -134,8 +144,7 @@ def _free_indexes(
     if job.spec.completion_mode != INDEXED or completions is None:
         return [None] * n
     taken = parse_indexes(status.completed_indexes) | {completion_index(pod) for pod in active}
-    free: list[int | None] = [index for index in range(completions) if index not in taken]
-    return free[:n]
+    return list(islice((index for index in range(completions) if index not in taken), n))
 
 
 def _delete_all(plan: Plan, pods: Sequence[Pod]) -> None:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from kubesched.expansion.actions import Plan
+from kubesched.expansion.bursts import UNPACED, Bursts
 from kubesched.expansion.names import NameSource
 from kubesched.expansion.pod_states import is_active, is_ready
 from kubesched.expansion.templates import EMPTY_TEMPLATE, pod_from_template
@@ -23,12 +24,14 @@ DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 _PHASE_RANKS = {"Pending": 0, "": 0, "Unknown": 1, "Running": 2}
 
 
-def sync_replicas(owner: ReplicaSet | ReplicationController, pods: Sequence[Pod], names: NameSource) -> Plan:
+def sync_replicas(
+    owner: ReplicaSet | ReplicationController, pods: Sequence[Pod], names: NameSource, bursts: Bursts = UNPACED
+) -> Plan:
     """`pods` are those that belong to the owner, in whatever state."""
     plan = Plan()
     active = [pod for pod in pods if is_active(pod)]
     n_missing = n_wanted(owner) - len(active)
-    for _ in range(n_missing):
+    for _ in range(bursts.cut(plan, n_missing, active)):
         template = owner.spec.template or EMPTY_TEMPLATE
         plan.create(pod_from_template(template, owner, names.name(f"{owner.name}-")))
     for pod in least_valuable(active, -n_missing):

@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from msgspec.structs import replace
 
 from kubesched.expansion.actions import Plan
+from kubesched.expansion.bursts import UNPACED, Bursts
 from kubesched.expansion.pod_states import is_healthy
 from kubesched.expansion.replicas import n_wanted
 from kubesched.expansion.revisions import REVISION_HASH_LABEL, Revisions
@@ -27,16 +28,25 @@ PARALLEL = "Parallel"
 
 
 def sync_stateful_set(
-    owner: StatefulSet, pods: Sequence[Pod], claim_keys: Container[str], revisions: Revisions
+    owner: StatefulSet,
+    pods: Sequence[Pod],
+    claim_keys: Container[str],
+    revisions: Revisions,
+    bursts: Bursts = UNPACED,
 ) -> Plan:
     """`pods` are those of the set; `claim_keys` are the claims that exist."""
     plan = Plan()
     by_ordinal = {ordinal: pod for pod in pods if (ordinal := _ordinal(owner, pod)) is not None}
     wanted = _ordinals(owner)
     in_order = owner.spec.pod_management_policy != PARALLEL
+    n_missing = len(wanted) - sum(1 for ordinal in by_ordinal if ordinal in wanted)
+    n_allowed = bursts.cut(plan, min(n_missing, 1) if in_order else n_missing, pods)
     for ordinal in wanted:
         pod = by_ordinal.get(ordinal)
         if pod is None:
+            if n_allowed == 0:
+                return plan
+            n_allowed -= 1
             _create(plan, owner, ordinal, claim_keys, revisions)
         elif pod.is_terminal and not pod.is_terminating:
             plan.delete(pod)

@@ -30,6 +30,28 @@ def test_a_deployment_becomes_pods_with_all_of_its_template() -> None:
     on_server(scenario)
 
 
+def test_billions_of_replicas_do_not_stop_the_others() -> None:
+    async def scenario(server: ScriptedServer) -> None:
+        for number in range(5):
+            server.put(workload("Deployment", f"huge-{number}", replicas=2_000_000_000))
+        await until(lambda: len(pods(server)) > 5)
+        server.put(workload("Deployment", "small", replicas=3))
+        await until(lambda: sum(pod["metadata"]["name"].startswith("small-") for pod in pods(server)) == 3)
+
+    on_server(scenario)
+
+
+def test_a_refused_pod_is_tried_alone_before_its_siblings() -> None:
+    async def scenario(server: ScriptedServer) -> None:
+        server.fail_next("POST", "/namespaces/default/pods", status=403)
+        server.put(workload("ReplicaSet", "web", replicas=20))
+        await until(lambda: bool(server.asked("POST", "/namespaces/default/pods")))
+        await until(lambda: len(pods(server)) == 20)
+        assert len(server.asked("POST", "/namespaces/default/pods")) == 21
+
+    on_server(scenario)
+
+
 def test_a_rollout_keeps_within_its_limits_and_is_numbered() -> None:
     async def scenario(server: ScriptedServer) -> None:
         rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
