@@ -89,3 +89,40 @@ def test_kubectl_cordons_taints_and_scales(tmp_path: Path) -> None:
         assert replicas == "3"
 
     asyncio.run(_with_kubectl(tmp_path, body))
+
+
+_LIST = """
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: ConfigMap
+  metadata: {name: c}
+  data: {a: b}
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata: {name: d}
+  spec:
+    selector: {matchLabels: {a: b}}
+    template:
+      metadata: {labels: {a: b}}
+      spec: {containers: [{name: c, image: x}]}
+"""
+
+
+def test_kubectl_creates_applies_and_takes_back_a_list(tmp_path: Path) -> None:
+    async def body(kubectl: Kubectl) -> None:
+        created = "configmap/c created\ndeployment.apps/d created\n"
+        assert await kubectl("create", "-f", "-", stdin=_LIST) == created
+        assert 'deployment.apps "d" deleted' in await kubectl("delete", "-f", "-", stdin=_LIST)
+        assert await kubectl("apply", "-f", "-", stdin=_LIST) == created
+        written = await kubectl("get", "configmaps,deployments", "-o", "yaml")
+        assert "kind: List" in written
+        changed = written.replace("image: x", "image: other")
+        applied = await kubectl("apply", "-f", "-", stdin=changed)
+        assert applied == "configmap/c configured\ndeployment.apps/d configured\n"
+        assert await kubectl("diff", "-f", "-", stdin=changed) == ""
+        refused = await kubectl("apply", "-f", "-", stdin=_LIST.replace("data: {a: b}", "dat: {a: b}"))
+        assert 'unknown field "dat"' in refused
+
+    asyncio.run(_with_kubectl(tmp_path, body))

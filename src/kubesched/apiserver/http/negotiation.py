@@ -45,7 +45,7 @@ def choose(accept: str, transforms: tuple[str, ...] = _TRANSFORMS, is_collection
     if not accept.strip():
         return Wanted()
     known = False
-    for media_type, parameters in _clauses(accept):
+    for media_type, parameters in accepted(accept):
         if media_type == "*/*":
             media_type = JSON
         if media_type not in MEDIA_TYPES:
@@ -72,7 +72,7 @@ def _as_wanted(media_type: str, parameters: dict[str, str], transforms: tuple[st
     return Wanted(media_type, transform, version)
 
 
-def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
+def accepted(accept: str) -> list[tuple[str, dict[str, str]]]:
     """Media types with their parameters, by falling quality."""
     found: list[tuple[float, int, str, dict[str, str]]] = []
     for at, clause in enumerate(accept.split(",")):

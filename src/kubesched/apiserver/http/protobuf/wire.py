@@ -1,10 +1,12 @@
 """The wire format of protobuf: a message as its numbered fields, nothing known of their meaning.
 
-``fields_of`` never reads beyond the data and refuses what is cut off. ``messages.py`` gives the fields their names.
+``fields_of`` never reads beyond the data and refuses what is cut off; the functions after it write fields.
+``messages.py`` gives the fields their names.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -66,3 +68,31 @@ def signed(value: int) -> int:
     """A varint as the signed 64-bit integer it stands for."""
     value &= (1 << 64) - 1
     return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def varint(value: int) -> bytes:
+    """An integer as it is sent; negative ones take all ten bytes."""
+    if 0 <= value < 0x80:
+        return bytes((value,))
+    value &= (1 << 64) - 1
+    made = bytearray()
+    while value > 0x7F:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    made.append(value)
+    return bytes(made)
+
+
+def integer_field(number: int, value: int) -> bytes:
+    """A field that holds an integer or a truth."""
+    return varint(number << 3 | _VARINT) + varint(value)
+
+
+def double_field(number: int, value: float) -> bytes:
+    """A field that holds a number with fractions."""
+    return varint(number << 3 | _FIXED64) + struct.pack("<d", value)
+
+
+def bytes_field(number: int, value: bytes) -> bytes:
+    """A field that holds a text, bytes or a message."""
+    return varint(number << 3 | _BYTES) + varint(len(value)) + value
