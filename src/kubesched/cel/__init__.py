@@ -1,7 +1,8 @@
-"""The Common Expression Language, as device selectors of dynamic resource allocation use it.
+"""The Common Expression Language, as Kubernetes uses it.
 
-`compile` turns a selector's text into a Program, `Program.evaluate` answers for a DeviceView. Faults of the text raise
-CelCompileError, an expression without a value for a device raises CelEvaluationError.
+`compile` turns the text of a device selector into a Program, `Program.evaluate` answers for a DeviceView.
+`compile_expression` does the same for any other variables. Faults of the text raise CelCompileError, an expression
+without a value raises CelEvaluationError.
 
 Next: README.md says what is supported; `program` is the way through the package.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from kubesched.cel.device import AttributeValue, DeviceView, VersionText
 from kubesched.cel.errors import CelCompileError, CelError, CelEvaluationError
+from kubesched.cel.expressions import Expression, StructFields, compile_expression
 from kubesched.cel.program import Program, compile
 
 __all__ = [
@@ -18,7 +20,10 @@ __all__ = [
     "CelError",
     "CelEvaluationError",
     "DeviceView",
+    "Expression",
     "Program",
+    "StructFields",
     "VersionText",
     "compile",
+    "compile_expression",
 ]

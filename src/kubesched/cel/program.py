@@ -25,7 +25,7 @@ from kubesched.cel.syntax.source import SourceText
 from kubesched.cel.values.naming import type_name
 
 _CACHE_SIZE = 4096
-_TOO_DEEP = "expression recursion limit exceeded: 250"
+TOO_DEEP = "expression recursion limit exceeded: 250"
 _NOT_A_BOOL = {
     "int": "unsupported type conversion from 'int' to bool",
     "uint": "unsupported type conversion from 'uint' to bool",
@@ -57,7 +57,7 @@ class Program:
         except CelAbort as abort:
             raise CelEvaluationError(str(abort)) from None
         except RecursionError:
-            raise CelEvaluationError(_TOO_DEEP) from None
+            raise CelEvaluationError(TOO_DEEP) from None
         if result is True or result is False:
             return result
         raise _not_a_bool(result)
@@ -79,7 +79,7 @@ def compile(expression: str, *, list_type_attributes: bool = False) -> Program:
         compiler = Compiler(is_metered)
         step = compiler.compile(tree)
     except RecursionError:
-        raise CelCompileError(f"compilation failed: ERROR: <input>:-1:0: {_TOO_DEEP}") from None
+        raise CelCompileError(f"compilation failed: ERROR: <input>:-1:0: {TOO_DEEP}") from None
     unset = (UNSET,) * (compiler.n_slots - FIRST_LOCAL_SLOT)
     return Program(expression, list_type_attributes, is_metered, step.run, unset)
 
@@ -87,7 +87,7 @@ def compile(expression: str, *, list_type_attributes: bool = False) -> Program:
 def check(source: SourceText, list_type_attributes: bool) -> Expr:
     """The typed tree of a selector; raises CelCompileError if it is none."""
     tree = parse(source)
-    fields = environment.device_fields(list_type_attributes)
+    fields = environment.DeviceFields(list_type_attributes)
     checker = Checker(source, environment.VARIABLES, environment.TYPE_NAMES, fields, environment.FUNCTIONS)
     output = checker.check(tree)
     source.raise_issues()

@@ -9,6 +9,7 @@ Next: `validators` look at literals, then `compiling.compiler` makes closures.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from kubesched.cel.checking import kinds
 from kubesched.cel.checking.declarations import CelFunction, CelOverload, type_params
@@ -58,6 +59,16 @@ _LITERAL_TYPES: dict[type, CelType] = {
 }
 
 
+class FieldTypes(Protocol):
+    """The fields of struct types, by the type's name and the field's."""
+
+    def is_constructible(self, type_name: str) -> bool:
+        """Whether an expression may build a value of this type, `Type{field: value}`."""
+
+    def field_type(self, type_name: str, field: str) -> CelType | None:
+        """The type of a field, None if the struct has no such field. Raises KeyError for a struct without fields."""
+
+
 class Checker:
     """Checks one expression against an environment: its variables, named types, struct fields and functions."""
 
@@ -66,7 +77,7 @@ class Checker:
         source: SourceText,
         variables: Mapping[str, CelType],
         type_names: Mapping[str, CelType],
-        fields: Mapping[str, CelType],
+        fields: FieldTypes,
         functions: Mapping[str, CelFunction],
     ) -> None:
         self._source = source
@@ -140,11 +151,24 @@ class Checker:
         self._source.report(offset, f"undeclared reference to '{name}' (in container '')")
 
     def _check_struct(self, node: StructExpr) -> CelType:
-        if self._lookup(node.type_name) is None:
-            self._undeclared(node.offset, node.type_name)
-        else:
-            self._source.report(node.offset, f"'{node.type_name}' is not a message type")
-        return ERROR
+        if not self._fields.is_constructible(node.type_name):
+            if self._lookup(node.type_name) is None:
+                self._undeclared(node.offset, node.type_name)
+            else:
+                self._source.report(node.offset, f"'{node.type_name}' is not a message type")
+            return ERROR
+        for name, entry in node.fields:
+            value_type = self._check(entry.value)
+            if entry.is_optional:
+                value_type = self._inside_optional(entry.value)
+            wanted = self._fields.field_type(node.type_name, name)
+            if wanted is None:
+                self._source.report(entry.key.offset, f"undefined field '{name}'")
+            elif not self._substitution.assign((value_type,), (wanted,)):
+                shown, found = written(wanted), written(value_type)
+                message = f"expected type of field '{name}' is '{shown}' but provided type is '{found}'"
+                self._source.report(entry.key.offset, message)
+        return CelType(TypeKind.STRUCT, node.type_name)
 
     def _check_select(self, node: SelectExpr) -> CelType:
         qualified = None if node.presence else qualified_name(node)
@@ -162,14 +186,15 @@ class Checker:
     def _field_type(self, offset: int, operand_type: CelType, field: str) -> CelType:
         if operand_type.kind is TypeKind.MAP:
             return operand_type.params[1]
-        if operand_type == kinds.DEVICE:
-            if field in self._fields:
-                return self._fields[field]
-            self._source.report(offset, f"undefined field '{field}'")
-            return ERROR
         if operand_type.kind is TypeKind.STRUCT:
-            self._source.report(offset, f"unexpected failed resolution of '{operand_type.name}'")
-            return ERROR
+            try:
+                found = self._fields.field_type(operand_type.name, field)
+            except KeyError:
+                self._source.report(offset, f"unexpected failed resolution of '{operand_type.name}'")
+                return ERROR
+            if found is None:
+                self._source.report(offset, f"undefined field '{field}'")
+            return found or ERROR
         if operand_type.kind is TypeKind.TYPE_PARAM:
             self._substitution.assign((DYN,), (operand_type,))
         elif not operand_type.is_dynamic and operand_type.kind is not TypeKind.ERROR:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from kubesched.cel.compiling.steps import CelStep, Evaluate, Frame
 from kubesched.cel.errors import CelEvaluationError
-from kubesched.cel.values.containers import encode_key, map_of
+from kubesched.cel.values.containers import StructValue, encode_key, map_of
 from kubesched.cel.values.go_text import plain
 from kubesched.cel.values.scalars import CelOptional
 
@@ -53,6 +53,27 @@ def build_map(entries: list[tuple[CelStep, CelStep, bool]]) -> Evaluate:
                     continue
                 value = value.value
             built.update(map_of([(key, value)]))
+        return built
+
+    return build
+
+
+def build_struct(type_name: str, fields: list[tuple[str, CelStep, bool]]) -> Evaluate:
+    """A struct from the names and steps of its fields, and whether each is optional."""
+    runs = [(name, step.run, is_optional) for name, step, is_optional in fields]
+
+    def build(frame: Frame) -> StructValue:
+        built = StructValue(type_name)
+        for name, run, is_optional in runs:
+            value = run(frame)
+            if is_optional:
+                if type(value) is not CelOptional:
+                    reason = f"cannot initialize optional entry '{name}' from non-optional value {plain(value)}"
+                    raise CelEvaluationError(reason)
+                if not value.has_value:
+                    continue
+                value = value.value
+            built[name] = value
         return built
 
     return build

@@ -9,12 +9,12 @@ Next: `program` runs the closure.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kubesched.cel.compiling import access, calls, comprehensions, logic, metering, operators
 from kubesched.cel.compiling.access import Qualifier
-from kubesched.cel.compiling.aggregates import build_list, build_map
+from kubesched.cel.compiling.aggregates import build_list, build_map, build_struct
 from kubesched.cel.compiling.comprehensions import Iteration
 from kubesched.cel.compiling.optionals import first_present, optional_map, present_or
 from kubesched.cel.compiling.steps import (
@@ -41,6 +41,7 @@ from kubesched.cel.syntax.nodes import (
     MapExpr,
     NameExpr,
     SelectExpr,
+    StructExpr,
 )
 from kubesched.cel.values.scalars import TypeValue
 
@@ -51,10 +52,11 @@ _PATTERN_FUNCTIONS = frozenset({"matches", "find", "findAll"})
 class Compiler:
     """Compiles one expression; `n_slots` is then the length that frames must have."""
 
-    def __init__(self, is_metered: bool) -> None:
+    def __init__(self, is_metered: bool, variables: Sequence[str] = ()) -> None:
+        """`variables` are in the first local slots of a frame, in this order."""
         self._is_metered = is_metered
-        self._locals: dict[str, CelStep] = {}
-        self.n_slots = FIRST_LOCAL_SLOT
+        self._locals = {name: _variable(FIRST_LOCAL_SLOT + place) for place, name in enumerate(variables)}
+        self.n_slots = FIRST_LOCAL_SLOT + len(variables)
 
     def compile(self, node: Expr) -> CelStep:
         return replace(self._compile(node), type=node.type)
@@ -73,6 +75,8 @@ class Compiler:
                 return self._list(node)
             case MapExpr():
                 return self._map(node)
+            case StructExpr():
+                return self._struct(node)
             case _:
                 assert isinstance(node, MacroExpr), node
                 return self._macro(node)
@@ -271,6 +275,11 @@ class Compiler:
         pairs = [(self.compile(entry.key), self.compile(entry.value), entry.is_optional) for entry in node.entries]
         run = build_map(pairs)
         return self._aggregate(run, node, [part for pair in pairs for part in pair[:2]], metering.MAP_COST)
+
+    def _struct(self, node: StructExpr) -> CelStep:
+        steps = [(name, self.compile(entry.value), entry.is_optional) for name, entry in node.fields]
+        run = build_struct(node.type_name, steps)
+        return CelStep(self._charged(run, metering.STRUCT_COST), node.type)
 
     def _aggregate(self, run: Evaluate, node: Expr, parts: list[CelStep], cost: int) -> CelStep:
         if all(part.is_literal for part in parts):

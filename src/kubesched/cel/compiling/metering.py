@@ -21,6 +21,7 @@ from kubesched.cel.values.scalars import CelOptional
 
 LIST_COST = 10
 MAP_COST = 30
+STRUCT_COST = 40
 
 ROUND_COSTS = {
     MacroKind.ALL: 3,
@@ -44,14 +45,15 @@ Price = Callable[[tuple[object, ...]], int]
 class CostMeter:
     """Counts the cost of one evaluation and ends it when it is too much."""
 
-    __slots__ = ("spent",)
+    __slots__ = ("limit", "spent")
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = MAX_COST) -> None:
+        self.limit = limit
         self.spent = 0
 
     def charge(self, cost: int) -> None:
         self.spent += cost
-        if self.spent > MAX_COST:
+        if self.spent > self.limit:
             raise CelAbort(COST_EXCEEDED)
 
 

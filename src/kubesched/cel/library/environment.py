@@ -64,12 +64,22 @@ FUNCTIONS: Mapping[str, CelFunction] = merge(
 )
 
 
-def device_fields(list_type_attributes: bool) -> Mapping[str, CelType]:
-    """The fields of `device` and their types."""
-    attribute = kinds.DYN if list_type_attributes else kinds.ANY
-    return {
-        "driver": kinds.STRING,
-        "allowMultipleAllocations": kinds.BOOL,
-        "attributes": kinds.map_of(kinds.STRING, kinds.map_of(kinds.STRING, attribute)),
-        "capacity": kinds.map_of(kinds.STRING, kinds.map_of(kinds.STRING, kinds.QUANTITY)),
-    }
+class DeviceFields:
+    """The fields of `device` and their types; nothing else has any, and no struct can be built."""
+
+    def __init__(self, list_type_attributes: bool) -> None:
+        attribute = kinds.DYN if list_type_attributes else kinds.ANY
+        self._types = {
+            "driver": kinds.STRING,
+            "allowMultipleAllocations": kinds.BOOL,
+            "attributes": kinds.map_of(kinds.STRING, kinds.map_of(kinds.STRING, attribute)),
+            "capacity": kinds.map_of(kinds.STRING, kinds.map_of(kinds.STRING, kinds.QUANTITY)),
+        }
+
+    def is_constructible(self, type_name: str) -> bool:
+        return False
+
+    def field_type(self, type_name: str, field: str) -> CelType | None:
+        if type_name != kinds.DEVICE.name:
+            raise KeyError(type_name)
+        return self._types.get(field)

@@ -107,9 +107,10 @@ class MapExpr(Expr):
 
 @dataclass(slots=True, eq=False)
 class StructExpr(Expr):
-    """`Name{field: value}`. Parsed only to be refused by name: selectors have no messages to build."""
+    """`Name{field: value}`: each field by name with its entry, whose key is where a wrong name is reported."""
 
     type_name: str
+    fields: list[tuple[str, MapEntry]]
 
 
 @dataclass(slots=True, eq=False)
@@ -166,6 +167,8 @@ def children(node: Expr) -> list[Expr]:
             return node.elements
         case MapExpr():
             return [part for entry in node.entries for part in (entry.key, entry.value)]
+        case StructExpr():
+            return [entry.value for _, entry in node.fields]
         case FoldExpr():
             return [node.iterated, node.initial, node.condition, node.step, node.result]
         case MacroExpr():

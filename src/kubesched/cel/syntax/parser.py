@@ -291,16 +291,17 @@ class _Parser:
         while self._accept("."):
             names.append(self._advance().text)
         opening = self._advance()
+        fields: list[tuple[str, MapEntry]] = []
         while self._token.kind != "}":
-            self._accept("?")
-            if not self._accept(lexer.ESC_IDENTIFIER):
-                self._expect(lexer.IDENTIFIER, lexer.ESC_IDENTIFIER)
-            self._expect(":")
-            self._expression()
+            is_optional = self._accept("?") is not None
+            name = self._accept(lexer.ESC_IDENTIFIER) or self._expect(lexer.IDENTIFIER, lexer.ESC_IDENTIFIER)
+            colon = self._expect(":")
+            key = LiteralExpr(colon.offset, name.text.strip("`"))
+            fields.append((name.text.strip("`"), MapEntry(key, self._expression(), is_optional)))
             if not self._accept(","):
                 break
         self._expect("}", ",")
-        return StructExpr(opening.offset, ".".join(names))
+        return StructExpr(opening.offset, ".".join(names), fields)
 
     def _list(self, offset: int) -> Expr:
         elements: list[Expr] = []

@@ -8,7 +8,7 @@ Next: `compiling.access` builds chains of lookups from these.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 
 from kubesched.cel.errors import CelEvaluationError, no_such_overload
@@ -38,6 +38,38 @@ class DomainMap(dict[str, dict[str, object]]):
 
     def __missing__(self, domain: object) -> dict[str, object]:
         return {}
+
+
+class StructValue(dict[str, object]):
+    """A value built with `Type{field: value}`, which knows its type."""
+
+    __slots__ = ("type_name",)
+
+    def __init__(self, type_name: str) -> None:
+        super().__init__()
+        self.type_name = type_name
+
+
+class LazyMap(dict[str, object]):
+    """A map whose values are computed when they are first asked for; it cannot be iterated in an expression."""
+
+    __slots__ = ("_compute",)
+
+    def __init__(self, compute: Mapping[str, Callable[[], object]]) -> None:
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, key: str) -> object:
+        if key not in self._compute:
+            raise KeyError(key)
+        value = self[key] = self._compute[key]()
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._compute
+
+    def get(self, key: str, default: object = None) -> object:
+        return self[key] if key in self._compute else default
 
 
 def encode_key(key: object) -> object:
