@@ -79,6 +79,12 @@ load: setup
 test-cluster: setup
 	$(BIN)/python -m kubesched.testing.live_scenarios --kubeconfig $(KUBECONFIG) $(SCENARIOS)
 
+# Kubernetes' own e2e suite on a fresh playground: `make conformance E2E_TEST=~/e2e.test SUITES="scheduling auth"`.
+SUITES ?=
+.PHONY: conformance
+conformance: setup
+	$(BIN)/python tools/conformance.py --e2e-test "$(E2E_TEST)" $(SUITES)
+
 # Looks for new cases that break a property.
 .PHONY: fuzz
 fuzz: setup
