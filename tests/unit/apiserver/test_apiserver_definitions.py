@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from apiserver_serving import PODS, TestClient, pod, serve
+
+from kubesched.apiserver.kinds.custom_schema import definition_pattern_errors, schema_errors
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _WIDGETS = "/apis/g.io/v1/namespaces/default/widgets"
@@ -131,3 +134,81 @@ def test_a_manager_owns_what_it_sent_and_not_what_the_server_added() -> None:
         assert not {"f:tolerations", "f:priority", "f:preemptionPolicy"} & owned.keys()
 
     serve(body)
+
+
+def _with_pattern(pattern: str) -> dict[str, Any]:
+    definition = _definition()
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["label"] = {"type": "string", "pattern": pattern}
+    return definition
+
+
+def test_a_pattern_that_is_none_is_refused_with_its_definition() -> None:
+    async def body(client: TestClient) -> None:
+        refused = await client.ask("POST", _DEFINITIONS, _with_pattern("(a"))
+        assert refused.status == 422
+        [cause] = refused.body["details"]["causes"]
+        assert cause["field"] == "spec.validation.openAPIV3Schema.properties[spec].properties[label].pattern"
+        assert cause["message"] == (
+            'Invalid value: "(a": must be a valid regular expression, but isn\'t: '
+            "error parsing regexp: missing closing ): `(a`"
+        )
+        await client.ask("POST", _DEFINITIONS, _definition())
+        seen = await client.ask("GET", f"{_DEFINITIONS}/widgets.g.io")
+        seen.body["spec"]["versions"] = _with_pattern("[b-a]")["spec"]["versions"]
+        changed = await client.ask("PUT", f"{_DEFINITIONS}/widgets.g.io", seen.body)
+        assert changed.status == 422
+
+    serve(body)
+
+
+def test_a_pattern_of_versions_that_differ_is_named_by_its_version() -> None:
+    definition = _with_pattern("*")
+    version = copy.deepcopy(_definition()["spec"]["versions"][0])
+    definition["spec"]["versions"].append(version | {"name": "v2", "storage": False})
+    [error] = definition_pattern_errors(definition["spec"]["versions"])
+    assert error.field == "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[label].pattern"
+
+
+def test_patterns_are_found_in_every_part_of_a_schema() -> None:
+    broken = {"pattern": "("}
+    schema = {
+        "properties": {"a": broken},
+        "items": broken,
+        "additionalProperties": broken,
+        "not": broken,
+        "anyOf": [{}, broken],
+        "allOf": [broken],
+        "oneOf": [{"items": broken}],
+    }
+    found = definition_pattern_errors([{"schema": {"openAPIV3Schema": schema}}])
+    prefix = "spec.validation.openAPIV3Schema."
+    assert [error.field.removeprefix(prefix).removesuffix(".pattern") for error in found] == [
+        "items",
+        "additionalProperties",
+        "not",
+        "properties[a]",
+        "anyOf[1]",
+        "allOf[0]",
+        "oneOf[0].items",
+    ]
+
+
+def test_a_pattern_made_to_backtrack_costs_no_time() -> None:
+    async def body(client: TestClient) -> None:
+        await client.ask("POST", _DEFINITIONS, _with_pattern("^(a+)+$"))
+        good = await client.ask("POST", _WIDGETS, _widget("good", label="a" * 50_000))
+        assert good.status == 201
+        bad = await client.ask("POST", _WIDGETS, _widget("bad", label="a" * 50_000 + "!"))
+        assert bad.status == 422
+        assert "spec.label in body should match '^(a+)+$'" in bad.body["message"]
+
+    serve(body)
+
+
+def test_a_text_that_takes_too_much_work_does_not_match() -> None:
+    schema = {"type": "string", "pattern": "(a|b)*a(a|b){500}c"}
+    [error] = schema_errors("ab" * 100_000, schema, "spec.name")
+    assert error.message.endswith("c', but pattern takes too much work on this text")
+    [stored] = schema_errors("x", {"type": "string", "pattern": "("}, "spec.name")
+    assert stored.message.endswith("'(, but pattern is invalid: error parsing regexp: missing closing ): `(`'")

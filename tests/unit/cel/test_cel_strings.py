@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kubesched import cel
-from kubesched.cel.library.re2 import compile_pattern
-from kubesched.cel.library.re2_classes import PatternError
+from kubesched.cel.compiling.metering import CostMeter
+from kubesched.cel.errors import CelAbort
+from kubesched.cel.library import regexes
 
 DEVICE = cel.DeviceView.of("gpu.example.com")
 
@@ -141,38 +142,61 @@ def test_patterns_match_as_in_re2(expression: str) -> None:
     assert cel.compile(expression).evaluate(DEVICE) is True
 
 
-@pytest.mark.parametrize(
-    ("pattern", "message"),
-    [
-        pytest.param("(a", "missing closing ): `(a`", id="group left open"),
-        pytest.param("a)", "unexpected ): `a)`", id="group never opened"),
-        pytest.param("[a", "missing closing ]: `[a`", id="class left open"),
-        pytest.param("[b-a]", "invalid character class range: `b-a`", id="range backwards"),
-        pytest.param("[[:foo:]]", "invalid character class range: `[:foo:]`", id="class unknown"),
-        pytest.param("*a", "missing argument to repetition operator: `*`", id="repetition of nothing"),
-        pytest.param("a**", "invalid nested repetition operator: `**`", id="repetition of a repetition"),
-        pytest.param("a{1001}", "invalid repeat count: `{1001}`", id="count too large"),
-        pytest.param("a{2,1}", "invalid repeat count: `{2,1}`", id="counts backwards"),
-        pytest.param("(?=a)", "invalid or unsupported Perl syntax: `(?=`", id="lookahead"),
-        pytest.param("(?<!a)", "invalid or unsupported Perl syntax: `(?<`", id="lookbehind"),
-        pytest.param("(?P=a)", "invalid named capture: `(?P=a)`", id="backreference by name"),
-        pytest.param(r"(a)\1", r"invalid escape sequence: `\1`", id="backreference by number"),
-        pytest.param(r"\y", r"invalid escape sequence: `\y`", id="escape unknown"),
-        pytest.param("a\\", "trailing backslash at end of expression", id="escape of nothing"),
-        pytest.param("(?P<n>a)(?P<n>b)", "duplicate capture group name: `n`", id="name twice"),
-        pytest.param("((a{100}){10}){2}", "invalid repeat count: `{2}`", id="counts that multiply to too much"),
-        pytest.param("(abcdefghijklmnopqrstuvwxyz|b){1000}", "expression too large", id="too large for our machine"),
-    ],
-)
-def test_what_re2_has_not_is_refused(pattern: str, message: str) -> None:
-    with pytest.raises(PatternError) as refused:
-        compile_pattern(pattern)
-    assert str(refused.value) == f"error parsing regexp: {message}"
-
-
 def test_a_pattern_that_is_no_literal_fails_when_it_is_used() -> None:
     program = cel.compile("'a'.find(device.driver.substring(0, 1) + '(') == ''")
     with pytest.raises(
         cel.CelEvaluationError, match=r"^Illegal regex: error parsing regexp: missing closing \): `g\(`$"
     ):
         program.evaluate(DEVICE)
+
+
+def _nested(loops: int, inner: str) -> str:
+    """`inner` under as many loops over ten numbers."""
+    for depth in range(loops):
+        inner = f"[0,1,2,3,4,5,6,7,8,9].all(x{depth}, {inner})"
+    return inner
+
+
+HOSTILE = '!"aaaa".matches("((a{0,30}){0,30})b")'
+
+
+def test_a_pattern_costs_what_its_program_takes() -> None:
+    assert cel.compile(_nested(3, HOSTILE)).evaluate(DEVICE) is True
+    with pytest.raises(cel.CelEvaluationError, match=r"^operation cancelled: actual cost limit exceeded$"):
+        cel.compile(_nested(5, HOSTILE)).evaluate(DEVICE)
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_metered"),
+    [
+        pytest.param('"aaaa".matches("a{0,30}b")', False, id="small"),
+        pytest.param('"aaaa".matches("((a{0,30}){0,30})b")', True, id="large"),
+        pytest.param("device.driver.matches(device.driver)", True, id="not known yet"),
+        pytest.param("device.driver.findAll('a{1000}', 2) == []", True, id="large, in findAll"),
+    ],
+)
+def test_programs_with_large_patterns_are_metered(expression: str, is_metered: bool) -> None:
+    assert cel.compile(expression).is_metered is is_metered
+
+
+def test_compiling_a_large_pattern_costs_once_an_evaluation() -> None:
+    several = " && ".join(f'!"a".matches("{letter}{{1000}}")' for letter in "bcdef")
+    meter = CostMeter()
+    for _ in range(3):
+        for letter in "bcdef":
+            meter.meet_pattern(f"{letter}{{1000}}")
+    assert meter.spent == 5 * 1000
+    assert cel.compile(several).evaluate(DEVICE) is True
+
+
+def test_the_patterns_of_an_expression_are_bounded_together() -> None:
+    many = " && ".join(f'!"a".matches("(abcdefgh{number}){{1000}}")' for number in range(10))
+    with pytest.raises(cel.CelCompileError, match=r"program instantiation failed: .*expression too large"):
+        cel.compile(many)
+
+
+def test_a_search_that_takes_too_much_work_ends_the_evaluation() -> None:
+    with pytest.raises(CelAbort, match=r"^operation cancelled: actual cost limit exceeded$"):
+        regexes.matches("ab" * 200_000, "(a|b)*a(a|b){500}c")
+    with pytest.raises(CelAbort, match=r"^operation cancelled: actual cost limit exceeded$"):
+        regexes.find_all("ab" * 200_000, "(a|b)*a(a|b){500}c")

@@ -13,7 +13,7 @@ from kubesched.apiserver.go_text import printed, type_name
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds import metadata
 from kubesched.apiserver.kinds.ages import since
-from kubesched.apiserver.kinds.custom_schema import schema_errors, shape
+from kubesched.apiserver.kinds.custom_schema import definition_pattern_errors, schema_errors, shape
 from kubesched.apiserver.kinds.custom_types import custom_type
 from kubesched.apiserver.kinds.kind import DecodeError, InvalidField, Object, ServedResource, TableColumn, WriteContext
 from kubesched.apiserver.kinds.name_syntax import dns_subdomain_mistakes
@@ -192,6 +192,7 @@ def _validate_definition(obj: Object, old: Object | None) -> list[InvalidField]:
         if "openAPIV3Schema" not in version.get("schema", {}):
             at = errors.index("spec.versions", position)
             found.append(errors.required(f"{at}.schema.openAPIV3Schema"))
+    found += definition_pattern_errors(versions)
     found += [errors.required(f"spec.names.{n}") for n in ("plural", "kind") if not spec["names"].get(n)]
     if old is not None:
         found += [

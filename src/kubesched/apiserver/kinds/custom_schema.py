@@ -7,11 +7,12 @@ enumerations and bounds. Rules in CEL, ``allOf``, ``anyOf``, ``oneOf`` and ``not
 from __future__ import annotations
 
 import copy
-import re
+from collections.abc import Iterator
 from typing import Any
 
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object
+from kubesched.patterns import PatternError, PatternWorkError, compile_pattern
 
 _KEEP = "x-kubernetes-preserve-unknown-fields"
 _AT_ROOT = ("apiVersion", "kind", "metadata")
@@ -107,14 +108,59 @@ def _bound_errors(value: Any, schema: Object, path: str) -> list[InvalidField]:
             found.append(_beyond(path, value, f"at least {schema['minLength']} chars long"))
         if len(value) > schema.get("maxLength", len(value)):
             found.append(errors.too_long(path, schema["maxLength"]))
-        if "pattern" in schema and not re.search(schema["pattern"], value):
-            found.append(errors.invalid(path, value, f"{path} in body should match '{schema['pattern']}'"))
+        if schema.get("pattern"):
+            found += _pattern_errors(value, schema["pattern"], path)
     if isinstance(value, list):
         if len(value) < schema.get("minItems", 0):
             found.append(_beyond(path, len(value), f"have at least {schema['minItems']} items"))
         if len(value) > schema.get("maxItems", len(value)):
             found.append(errors.too_many(path, len(value), schema["maxItems"]))
     return found
+
+
+def _pattern_errors(value: str, pattern: str, path: str) -> list[InvalidField]:
+    try:
+        if compile_pattern(pattern).is_found_in(value):
+            return []
+        wanted = f"'{pattern}'"
+    except PatternError as error:
+        wanted = f"'{pattern}, but pattern is invalid: {error}'"
+    except PatternWorkError as error:
+        wanted = f"'{pattern}', but {error}"
+    return [errors.invalid(path, value, f"{path} in body should match {wanted}")]
+
+
+def definition_pattern_errors(versions: list[Object]) -> list[InvalidField]:
+    """Patterns in the schemas of a definition's versions that are none.
+
+    Where all versions have the same schema, the real server names it by the place that it has in older API versions.
+    """
+    schemas = [(version.get("schema") or {}).get("openAPIV3Schema") for version in versions]
+    if schemas and all(schema == schemas[0] for schema in schemas):
+        return list(_broken_patterns(schemas[0], "spec.validation.openAPIV3Schema"))
+    return [
+        error
+        for position, schema in enumerate(schemas)
+        for error in _broken_patterns(schema, f"{errors.index('spec.versions', position)}.schema.openAPIV3Schema")
+    ]
+
+
+def _broken_patterns(schema: Any, path: str) -> Iterator[InvalidField]:
+    if not isinstance(schema, dict):
+        return
+    for name in ("items", "additionalProperties", "not"):
+        yield from _broken_patterns(schema.get(name), f"{path}.{name}")
+    for name, part in sorted((schema.get("properties") or {}).items()):
+        yield from _broken_patterns(part, f"{path}.properties[{name}]")
+    for name in ("anyOf", "allOf", "oneOf"):
+        for position, part in enumerate(schema.get(name) or ()):
+            yield from _broken_patterns(part, errors.index(f"{path}.{name}", position))
+    if schema.get("pattern"):
+        try:
+            compile_pattern(schema["pattern"])
+        except PatternError as error:
+            why = f"must be a valid regular expression, but isn't: {error}"
+            yield errors.invalid(f"{path}.pattern", schema["pattern"], why)
 
 
 def _beyond(path: str, value: Any, bound: str) -> InvalidField:

@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from kubesched.cel.checking.kinds import DYN, CelType, TypeKind, unwrap_optional, written
 from kubesched.cel.errors import CelEvaluationError
-from kubesched.cel.library import conversions, re2
-from kubesched.cel.library.re2_classes import PatternError
+from kubesched.cel.library import conversions
 from kubesched.cel.library.string_format import COMPLAINTS, FormatError, expand
 from kubesched.cel.syntax.nodes import CallExpr, Expr, ListExpr, LiteralExpr, MapExpr, walk
 from kubesched.cel.syntax.source import SourceText
+from kubesched.patterns import PatternError, compile_pattern
 
 _NUMBERS = frozenset({TypeKind.INT, TypeKind.UINT})
 _PRINTABLE = _NUMBERS | {
@@ -80,7 +80,7 @@ def _is_timestamp(value: object) -> bool:
 def _is_pattern(value: object) -> bool:
     """cel-go looks at the first argument, which of matches(text, pattern) is the text."""
     try:
-        return type(value) is str and re2.compile_pattern(value) is not None
+        return type(value) is str and compile_pattern(value) is not None
     except PatternError:
         return False
 

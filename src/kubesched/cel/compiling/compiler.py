@@ -27,10 +27,8 @@ from kubesched.cel.compiling.steps import (
     constant,
 )
 from kubesched.cel.errors import CelCompileError, CelError, CelEvaluationError
-from kubesched.cel.library import re2
 from kubesched.cel.library.conversions import CONVERSIONS
 from kubesched.cel.library.environment import DEVICE_VARIABLE
-from kubesched.cel.library.re2_classes import PatternError
 from kubesched.cel.syntax.nodes import (
     CallExpr,
     Expr,
@@ -44,9 +42,11 @@ from kubesched.cel.syntax.nodes import (
     StructExpr,
 )
 from kubesched.cel.values.scalars import TypeValue
+from kubesched.patterns import PatternError, compile_pattern
 
 _INDEXES = {"_[_]": False, "_[?_]": True, "_?._": True}
-_PATTERN_FUNCTIONS = frozenset({"matches", "find", "findAll"})
+_MAX_PATTERN_INSTRUCTIONS = 50_000
+"""How large all literal patterns of an expression may be together."""
 
 
 class Compiler:
@@ -57,6 +57,7 @@ class Compiler:
         self._is_metered = is_metered
         self._locals = {name: _variable(FIRST_LOCAL_SLOT + place) for place, name in enumerate(variables)}
         self.n_slots = FIRST_LOCAL_SLOT + len(variables)
+        self._n_pattern_instructions = 0
 
     def compile(self, node: Expr) -> CelStep:
         return replace(self._compile(node), type=node.type)
@@ -178,13 +179,15 @@ class Compiler:
     def _try_pattern(self, node: CallExpr, arguments: list[CelStep]) -> None:
         """A literal pattern is compiled before the first device is seen."""
         if (
-            node.function not in _PATTERN_FUNCTIONS
+            node.function not in metering.PATTERN_FUNCTIONS
             or not arguments[1].is_literal
             or type(arguments[1].value) is not str
         ):
             return
         try:
-            re2.compile_pattern(arguments[1].value)
+            self._n_pattern_instructions += compile_pattern(arguments[1].value).n_instructions
+            if self._n_pattern_instructions > _MAX_PATTERN_INSTRUCTIONS:
+                raise PatternError("expression too large", arguments[1].value)
         except PatternError as error:
             raise CelCompileError(f"program instantiation failed: {error}") from None
 
@@ -195,10 +198,13 @@ class Compiler:
         price = metering.price_of(node)
         runs = [argument.run for argument in arguments]
         name = node.function
+        has_pattern = name in metering.PATTERN_FUNCTIONS
 
         def run(frame: Frame) -> object:
             values = tuple([argument(frame) for argument in runs])
             meter = frame[METER_SLOT]
+            if has_pattern:
+                meter.meet_pattern(values[1])
             meter.charge(price(values))
             result = apply(*values)
             meter.charge(metering.price_of_result(name, result))

@@ -1,5 +1,8 @@
 """What an evaluation costs, in the units of cel-go with the prices of Kubernetes.
 
+Only patterns with counted repetitions can cost more than in cel-go, which prices a pattern by the length of its text:
+`((a{0,30}){0,30})b` is eighteen characters and a program of two thousand instructions.
+
 An expression may cost a million. Few expressions can come near that, and only those are metered; for the others
 `needs_metering` says no, and they run without counting.
 
@@ -14,10 +17,11 @@ from collections.abc import Callable
 from kubesched.cel.errors import COST_EXCEEDED, MAX_COST, CelAbort
 from kubesched.cel.library.addresses import CidrValue, IpValue
 from kubesched.cel.library.named_formats import NamedFormat
-from kubesched.cel.syntax.nodes import CallExpr, Expr, MacroExpr, MacroKind, children, walk
+from kubesched.cel.syntax.nodes import CallExpr, Expr, LiteralExpr, MacroExpr, MacroKind, children, walk
 from kubesched.cel.values.containers import entries
 from kubesched.cel.values.opaque import OpaqueValue
 from kubesched.cel.values.scalars import CelOptional
+from kubesched.patterns import Pattern, PatternError, compile_pattern
 
 LIST_COST = 10
 MAP_COST = 30
@@ -35,7 +39,15 @@ ROUND_COSTS = {
 
 RESULT_COSTS = {MacroKind.EXISTS_ONE: 2}
 
+PATTERN_FUNCTIONS = frozenset({"matches", "find", "findAll"})
+
 _UNMETERED_LENGTH = 1000
+_SMALL_PATTERN = 200
+"""Instructions up to which a pattern's price is cel-go's, in the main, and compiling it counts for nothing."""
+
+_WORK_PER_UNIT = 100
+"""How many characters times instructions a pattern gets through in the time of a cost unit."""
+
 _LOCAL_VARIABLES = frozenset({MacroKind.BIND, MacroKind.OPTIONAL_MAP, MacroKind.OPTIONAL_FLAT_MAP})
 _GROWING = frozenset({"replace", "join", "format", "lists.range"})
 
@@ -45,16 +57,30 @@ Price = Callable[[tuple[object, ...]], int]
 class CostMeter:
     """Counts the cost of one evaluation and ends it when it is too much."""
 
-    __slots__ = ("limit", "spent")
+    __slots__ = ("_patterns", "limit", "spent")
 
     def __init__(self, limit: int = MAX_COST) -> None:
         self.limit = limit
         self.spent = 0
+        self._patterns: dict[str, Pattern] = {}
+        """Large patterns met so far: kept, so that none is compiled twice in an evaluation."""
 
     def charge(self, cost: int) -> None:
         self.spent += cost
         if self.spent > self.limit:
             raise CelAbort(COST_EXCEEDED)
+
+    def meet_pattern(self, text: object) -> None:
+        """A large pattern costs what it takes to compile it, once."""
+        if not isinstance(text, str) or text in self._patterns:
+            return
+        try:
+            pattern = compile_pattern(text)
+        except PatternError:
+            return  # the call itself says so
+        if pattern.n_instructions > _SMALL_PATTERN:
+            self._patterns[text] = pattern
+            self.charge(pattern.n_instructions)
 
 
 def needs_metering(tree: Expr, expression: str) -> bool:
@@ -66,9 +92,29 @@ def needs_metering(tree: Expr, expression: str) -> bool:
     if len(expression) > _UNMETERED_LENGTH or _has_nested_loop(tree, in_loop=False):
         return True
     nodes = [node for node, _ in walk(tree)]
+    if any(_has_large_pattern(node) for node in nodes):
+        return True
     called = {node.resolved.name for node in nodes if isinstance(node, CallExpr) and node.resolved is not None}
     has_locals = any(isinstance(node, MacroExpr) and node.kind in _LOCAL_VARIABLES for node in nodes)
     return not _GROWING.isdisjoint(called) or (has_locals and "_+_" in called)
+
+
+def _has_large_pattern(node: Expr) -> bool:
+    """Whether a pattern is, or could become, one that costs more than its length tells."""
+    if not isinstance(node, CallExpr) or node.function not in PATTERN_FUNCTIONS:
+        return False
+    pattern = node.operands[1]
+    if not isinstance(pattern, LiteralExpr) or not isinstance(pattern.value, str):
+        return True
+    return _pattern_size(pattern.value) > _SMALL_PATTERN
+
+
+def _pattern_size(pattern: str) -> int:
+    """Its instructions; none if it is no pattern, which the call itself will say."""
+    try:
+        return compile_pattern(pattern).n_instructions
+    except PatternError:
+        return 0
 
 
 def _has_nested_loop(node: Expr, in_loop: bool) -> bool:
@@ -127,7 +173,11 @@ def _comparison(arguments: tuple[object, ...]) -> int:
 
 
 def _pattern(arguments: tuple[object, ...]) -> int:
-    return _traversal(1 + size_of(arguments[0])) * math.ceil(size_of(arguments[1]) * 0.25)
+    """cel-go's price, unless the program of the pattern takes more."""
+    price = _traversal(1 + size_of(arguments[0])) * math.ceil(size_of(arguments[1]) * 0.25)
+    if not isinstance(arguments[1], str):
+        return price
+    return max(price, _pattern_size(arguments[1]) * (size_of(arguments[0]) + 1) // _WORK_PER_UNIT)
 
 
 def _validation(arguments: tuple[object, ...]) -> int:

@@ -1,21 +1,19 @@
 """matches(), find() and findAll(), with patterns of RE2's syntax.
 
-Next: `re2` compiles the patterns.
+Next: the package `patterns` reads and runs them.
 """
 
 from __future__ import annotations
 
 from kubesched.cel.checking.declarations import CelFunction, function, overload
-from kubesched.cel.errors import CelEvaluationError, no_such_overload
-from kubesched.cel.library import re2
-from kubesched.cel.library.re2 import Re2Pattern
-from kubesched.cel.library.re2_classes import PatternError
+from kubesched.cel.errors import COST_EXCEEDED, CelAbort, CelEvaluationError, no_such_overload
 from kubesched.cel.values.scalars import CelDuration, CelTimestamp
+from kubesched.patterns import Pattern, PatternError, PatternWorkError, compile_pattern
 
 
-def _compiled(pattern: str, prefix: str = "") -> Re2Pattern:
+def _compiled(pattern: str, prefix: str = "") -> Pattern:
     try:
-        return re2.compile_pattern(pattern)
+        return compile_pattern(pattern)
     except PatternError as error:
         raise CelEvaluationError(f"{prefix}{error}") from None
 
@@ -28,31 +26,24 @@ def matches(text: object, pattern: object) -> bool:
         raise CelEvaluationError("no such overload: matches")
     if type(pattern) is not str:
         raise no_such_overload()
-    return _compiled(pattern).is_found_in(text)
+    try:
+        return _compiled(pattern).is_found_in(text)
+    except PatternWorkError:
+        raise CelAbort(COST_EXCEEDED) from None
 
 
 def find(text: str, pattern: str) -> str:
     """The first match, or an empty string."""
-    span = _compiled(pattern, "Illegal regex: ").find_span(text)
-    return text[slice(*span)] if span is not None else ""
+    found = find_all(text, pattern, 1)
+    return found[0] if found else ""
 
 
 def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     """All matches that do not overlap, at most `limit`; an empty one right after another match does not count."""
-    compiled = _compiled(pattern, "Illegal regex: ")
-    found: list[str] = []
-    position, previous_end = 0, -1
-    while position <= len(text) and len(found) != limit:
-        span = compiled.find_span(text, position)
-        if span is None:
-            break
-        start, end = span
-        is_counted = end > position or start != previous_end
-        position = end if end > position else position + 1
-        previous_end = end
-        if is_counted:
-            found.append(text[start:end])
-    return found
+    try:
+        return _compiled(pattern, "Illegal regex: ").find_all(text, limit)
+    except PatternWorkError:
+        raise CelAbort(COST_EXCEEDED) from None
 
 
 FUNCTIONS: tuple[CelFunction, ...] = (
