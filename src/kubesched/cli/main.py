@@ -24,12 +24,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "config": ("kubesched.cli.config:config", "Show, complete and check KubeSchedulerConfiguration files."),
     "explain": ("kubesched.cli.explain:explain", "Explain where a pending pod would go, or why nowhere."),
     "extender": ("kubesched.cli.extender:extender", "Serve Python plugins to a stock kube-scheduler."),
-    "nodes": ("kubesched.cli.nodes:nodes", "Run pretend nodes in a cluster."),
+    "nodes": ("kubesched.cli.nodes:nodes", "Run hollow nodes in a cluster."),
     "plugin": ("kubesched.cli.plugin:plugin", "Begin a plugin of your own, and try it out."),
     "run": ("kubesched.cli.run:run", "Schedule a cluster, in the place of kube-scheduler or beside it."),
     "simulate": ("kubesched.cli.simulate:simulate", "Simulate workloads on a cluster, in virtual time."),
     "snapshot": ("kubesched.cli.snapshot:snapshot", "Save a live cluster in a file, for explain and simulate."),
-    "up": ("kubesched.cli.up:up", "Start a cluster with pretend nodes on this machine."),
+    "up": ("kubesched.cli.up:up", "Start a cluster with hollow nodes on this machine."),
 }
 """Where each subcommand is, and what it does in a line."""
 

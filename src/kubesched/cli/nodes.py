@@ -1,4 +1,4 @@
-"""`kubesched nodes`: pretend nodes for any API server, with kubelets that say that pods run.
+"""`kubesched nodes`: hollow nodes for any API server, with kubelets that say that pods run.
 
 Next: `kubesched.kubelets.fleet`.
 """
@@ -64,7 +64,7 @@ def nodes(
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
-    """Run pretend nodes in a cluster: they register, stay alive, and say that their pods run.
+    """Run hollow nodes in a cluster: they register, stay alive, and say that their pods run.
 
     Pods run for as long as their annotation kubesched.dev/duration says, or until they are deleted. The nodes stay
     registered when this ends; their leases then run out.
@@ -118,7 +118,7 @@ async def _play(target: ServerTarget, bodies: list[dict[str, Any]], settings: Fl
     fleet = KubeletFleet(client, settings)
     try:
         n_nodes = await fleet.start(bodies)
-        click.echo(f"{n_nodes} pretend nodes in {target.url}; Ctrl-C stops their kubelets", err=True)
+        click.echo(f"{n_nodes} hollow nodes in {target.url}; Ctrl-C stops their kubelets", err=True)
         await stopped.wait()
     except NodeRefusedError as mistake:
         say_error(str(mistake))

@@ -40,7 +40,7 @@ DEFAULT_PORT = 6443
     "--nodes",
     "n_nodes",
     type=click.IntRange(0),
-    help=f"Pretend nodes to make.  [default: {DEFAULT_NODES} in a new cluster]",
+    help=f"Hollow nodes to make.  [default: {DEFAULT_NODES} in a new cluster]",
 )
 @click.option("-f", "--filename", "filenames", multiple=True, metavar="FILE", help="Objects to put in; - is stdin.")
 @click.option("--config", metavar="FILE", help="KubeSchedulerConfiguration of the scheduler.")
@@ -73,7 +73,7 @@ def up(
     start_delay: float,
     stop_delay: float,
 ) -> None:
-    """Start a cluster: API server, controllers, pretend nodes and the scheduler. kubectl works against it.
+    """Start a cluster: API server, controllers, hollow nodes and the scheduler. kubectl works against it.
 
     With --once it is gone afterwards, and the exit code says whether all pods found a place.
     """
@@ -210,7 +210,7 @@ def _tell(playground: Playground, settings: PlaygroundSettings, page_url: str) -
     rows = (
         ("API server", f"{playground.url} ({kept})"),
         ("controllers", ", ".join(playground.controllers.names)),
-        ("kubelets", f"{playground.n_nodes} pretend nodes; any node that you create gets one"),
+        ("kubelets", f"{playground.n_nodes} hollow nodes; any node that you create gets one"),
         ("scheduler", ", ".join(playground.scheduler.loop.schedulers)),
         ("web page", page_url),
     )

@@ -1,7 +1,7 @@
-"""Pretend kubelets: thousands of nodes in one process, for any API server.
+"""Hollow nodes: thousands of kubelets in one process, for any API server.
 
     registration ──▶ nodes and leases        lease_renewals ──▶ signs of life, spread over time
-    informers ──▶ fleet ──▶ timer_wheel ──▶ pod_steps (what is next for this pod?) ──▶ status patches, deletions
+    informers ──▶ fleet ──▶ pod_plays ──▶ pod_play (what is this pod now?) ──▶ status patches, deletions
 
 Begin with `fleet`. Nothing runs anywhere: pods are said to run.
 """

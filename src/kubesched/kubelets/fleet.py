@@ -1,4 +1,4 @@
-"""The kubelets of many nodes: registers them, keeps them alive, and plays out the life of the pods bound to them.
+"""Many hollow nodes: registers them, keeps them alive, and plays out the life of the pods bound to them.
 
     fleet = KubeletFleet(client, FleetSettings(adopts_all=True))
     await fleet.start(node_bodies)
@@ -8,7 +8,7 @@
 A node with the annotation `kubesched.dev/kubelet: stopped` is left alone until it is taken off: its lease runs out, its
 pods stay as they are. A node that is deleted is forgotten.
 
-Next: `pod_steps` for what happens to pods, `sending` for how it is written.
+Next: `pod_play` for what happens to pods, `sending` for how it is written.
 """
 
 from __future__ import annotations
@@ -28,23 +28,26 @@ from kubesched.client.list_watch.requests import Narrowing
 from kubesched.client.patch_types import STRATEGIC_PATCH
 from kubesched.client.resources import Resource
 from kubesched.client.rest import RestClient
-from kubesched.expansion.pod_states import POD_RUNNING
+from kubesched.kubelets.hollow_pods import HollowPod
 from kubesched.kubelets.kubelet_notes import KubeletNotes
 from kubesched.kubelets.lease_renewals import LeaseRenewals
 from kubesched.kubelets.node_bodies import conditions_now, registered
-from kubesched.kubelets.pod_statuses import Body, ended_status, host_ip, ready_again_status, running_status
-from kubesched.kubelets.pod_steps import Delays, PodStep, next_step
+from kubesched.kubelets.node_upkeep import allocatable_patch, full_name, images_body
+from kubesched.kubelets.pod_plays import PodPlays
+from kubesched.kubelets.pod_statuses import Body
+from kubesched.kubelets.pod_steps import Delays
 from kubesched.kubelets.sending import Sender
 from kubesched.kubelets.timer_wheel import TimerWheel
-from kubesched.model.core import Node, Pod
+from kubesched.model.core import Node
 from kubesched.model.meta import KubeObject
 
 KUBELET_SWITCH = "kubesched.dev/kubelet"
 STOPPED = "stopped"
 
-_RESOURCES = (Resource(Pod, "", "v1", "pods", True), Resource(Node, "", "v1", "nodes", False))
+_RESOURCES = (Resource(HollowPod, "", "v1", "pods", True), Resource(Node, "", "v1", "nodes", False))
 _BOUND_PODS = Narrowing(field_selector="spec.nodeName!=")
 _REGISTERED_AT_ONCE = 32
+_IMAGES_TOLD_AFTER_S = 10.0
 
 MOST_EVENTS_WAITING = 600
 """Events beyond that are dropped, as kubelets drop theirs: many pods that start at once must not wait for them."""
@@ -77,16 +80,21 @@ class KubeletFleet:
         self._wheel = TimerWheel()
         self._sender = Sender(self._wheel)
         self._leases = LeaseRenewals(client, now_s)
-        self._informers = Informers(client, _RESOURCES, InformerSettings(narrowings={Pod: _BOUND_PODS}), pace)
-        self._informers.of(Pod).lister.add_index("node", lambda pod: (pod.spec.node_name,))
+        self._informers = Informers(client, _RESOURCES, InformerSettings(narrowings={HollowPod: _BOUND_PODS}), pace)
+        self._informers.of(HollowPod).lister.add_index("node", lambda pod: (pod.spec.node_name,))
         self._ours: set[str] = set()
         self._stopped: set[str] = set()
-        self._planned: dict[str, PodStep] = {}
-        """What is planned for a pod, by its uid."""
         self._seen: set[str] = set()
+        self._images: dict[str, dict[str, None]] = {}
+        """Names of images by node, in the order in which they came."""
+        self._untold: set[str] = set()
+        """Nodes that will tell of new images in a while."""
         self._tasks: list[asyncio.Task[None]] = []
         self._events = EventTeller(client, now_s, most_queued=MOST_EVENTS_WAITING, n_writers=1)
         self._notes = KubeletNotes(self._events.tell)
+        self._plays = PodPlays(
+            client, self._settings.delays, self._wheel, self._sender, self._notes, now_s, self._is_played, self._pulled
+        )
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
@@ -95,7 +103,7 @@ class KubeletFleet:
         await self.register(bodies)
         for kind, handler in (
             (Node, _Handler(self._put_node, self._drop_node)),
-            (Pod, _Handler(self._put_pod, self._drop_pod)),
+            (HollowPod, _Handler(self._put_pod, self._drop_pod)),
         ):
             self._informers.of(kind).add_handler(handler)
         self._sender.start()
@@ -149,80 +157,62 @@ class KubeletFleet:
         if node.name in self._stopped or node.name not in self._seen:
             self._stopped.discard(node.name)
             self._seen.add(node.name)
+            self._images[node.name] = {name: None for image in node.status.images or () for name in image.names or ()}
             self._notes.started(node)
-            self._take_up_pods(node.name)
+            for pod in self._informers.of(HollowPod).lister.by_index("node", node.name):
+                self._put_pod(pod)
         self._notes.looked_at(node)
-        if not _is_ready(node):
-            name, status = node.name, {"conditions": conditions_now(self._now_s())}
-            self._sender.send(f"node {name}", lambda: self._post_status(name, status))
+        status: Body = {} if _is_ready(node) else {"conditions": conditions_now(self._now_s())}
+        resources = allocatable_patch(node)
+        if resources:
+            status["allocatable"] = resources
+        if status:
+            self._post_status(node.name, status)
 
     def _drop_node(self, node: KubeObject) -> None:
         self._ours.discard(node.name)
         self._stopped.discard(node.name)
         self._seen.discard(node.name)
+        self._images.pop(node.name, None)
         self._leases.drop(node.name)
         self._notes.forget(node.name)
 
-    def _take_up_pods(self, name: str) -> None:
-        for pod in self._informers.of(Pod).lister.by_index("node", name):
-            self._planned.pop(pod.metadata.uid, None)
-            self._put_pod(pod)
+    def _pulled(self, node_name: str, images: Iterable[str]) -> None:
+        """Containers with these images were started: the node says so a little later, once for many."""
+        known = self._images.get(node_name)
+        new = [name for name in map(full_name, images) if name and known is not None and name not in known]
+        if known is None or not new:
+            return
+        known.update(dict.fromkeys(new))
+        if node_name not in self._untold:
+            self._untold.add(node_name)
+            self._wheel.after(_IMAGES_TOLD_AFTER_S, partial(self._tell_images, node_name))
 
-    async def _post_status(self, name: str, status: Body) -> None:
+    def _tell_images(self, node_name: str) -> None:
+        self._untold.discard(node_name)
+        known = self._images.get(node_name)
+        if known is not None and self._is_played(node_name):
+            self._post_status(node_name, {"images": images_body(list(known))})
+
+    def _post_status(self, name: str, status: Body) -> None:
         body = msgspec.json.encode({"status": status})
-        await self._client.request("PATCH", f"/api/v1/nodes/{name}/status", body=body, content_type=STRATEGIC_PATCH)
+
+        async def post() -> None:
+            await self._client.request("PATCH", f"/api/v1/nodes/{name}/status", body=body, content_type=STRATEGIC_PATCH)
+
+        self._sender.send(f"node {name}", post)
 
     # -- pods ----------------------------------------------------------------------------------------------------------
 
-    def _plays(self, node_name: str) -> bool:
+    def _is_played(self, node_name: str) -> bool:
         return node_name in self._ours and node_name not in self._stopped
 
     def _put_pod(self, pod: KubeObject) -> None:
-        if not isinstance(pod, Pod) or not self._plays(pod.spec.node_name):
-            return
-        found = next_step(pod, self._settings.delays, self._now_s())
-        uid = pod.metadata.uid
-        if found is None or self._planned.get(uid) is found[0]:
-            return
-        step, for_s = found
-        self._planned[uid] = step
-        if step is PodStep.STOP and pod.status.phase == POD_RUNNING:
-            self._notes.stopping(pod)
-        self._wheel.after(for_s, partial(self._step, pod.key, uid, step))
+        if isinstance(pod, HollowPod) and self._is_played(pod.spec.node_name):
+            self._plays.put(pod)
 
     def _drop_pod(self, pod: KubeObject) -> None:
-        self._planned.pop(pod.metadata.uid, None)
-
-    def _step(self, key: str, uid: str, step: PodStep) -> None:
-        """The step, if the pod is still there by then and nothing else was planned, and its kubelet works."""
-        pod = self._informers.of(Pod).lister.get_by_key(key)
-        if pod is None or pod.metadata.uid != uid or self._planned.get(uid) is not step:
-            return
-        if not self._plays(pod.spec.node_name):
-            self._planned.pop(uid, None)
-            return
-        if step is PodStep.READY:
-            self._planned.pop(uid, None)  # what was done may have to be done again
-        self._sender.send(f"pod {key}", partial(self._carry_out, pod, step))
-
-    async def _carry_out(self, pod: Pod, step: PodStep) -> None:
-        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
-        if step is PodStep.STOP:
-            options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.metadata.uid}}
-            await self._client.request("DELETE", path, body=msgspec.json.encode(options))
-            return
-        if step is PodStep.START:
-            status = running_status(pod, host_ip(pod.spec.node_name), self._now_s())
-        elif step is PodStep.READY:
-            status = ready_again_status(self._now_s())
-        else:
-            status = ended_status(pod, self._now_s())
-        patch = {"metadata": {"uid": pod.metadata.uid}, "status": status}
-        await self._client.request(
-            "PATCH", f"{path}/status", body=msgspec.json.encode(patch), content_type=STRATEGIC_PATCH
-        )
-        if step is PodStep.START:
-            self._notes.running(pod)
+        self._plays.drop(pod)
 
 
 @dataclass(frozen=True, slots=True)

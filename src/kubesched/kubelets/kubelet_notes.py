@@ -5,7 +5,10 @@ Next: `fleet`, which knows when.
 
 from __future__ import annotations
 
-from kubesched.client.event_recorder import NORMAL, Speaker, Tell, pod_reference
+from kubesched.client.event_recorder import NORMAL, WARNING, Speaker, Tell, pod_reference
+from kubesched.kubelets.container_states import CRASH_LOOP
+from kubesched.kubelets.hollow_pods import HollowContainer, HollowPod
+from kubesched.kubelets.pod_play import Turn
 from kubesched.model.core import Node, Pod
 from kubesched.model.storage import ObjectReference
 
@@ -16,15 +19,24 @@ class KubeletNotes:
         self._is_cordoned: dict[str, bool] = {}
         """By node, as it was seen last."""
 
-    def running(self, pod: Pod) -> None:
-        """Its containers have been started just now."""
-        for field, containers in (("initContainers", pod.spec.init_containers), ("containers", pod.spec.containers)):
-            for container in containers or ():
-                path = f"spec.{field}{{{container.name}}}"
-                image = f'Container image "{container.image}" already present on machine'
-                self._of_pod(pod, path, "Pulled", image)
-                self._of_pod(pod, path, "Created", "Container created")
-                self._of_pod(pod, path, "Started", "Container started")
+    def played(self, pod: HollowPod, turn: Turn) -> None:
+        """What has happened to its containers just now."""
+        for container in turn.started:
+            path = _field_path(pod, container)
+            image = f'Container image "{container.image}" already present on machine'
+            self._of_pod(pod, path, "Pulled", image)
+            self._of_pod(pod, path, "Created", "Container created")
+            self._of_pod(pod, path, "Started", "Container started")
+        for container, status in turn.backed_off:
+            waiting = None if status.state is None else status.state.waiting
+            path = _field_path(pod, container)
+            if waiting is not None and waiting.reason == CRASH_LOOP:
+                where = f"{pod.name}_{pod.namespace}({pod.metadata.uid})"
+                note = f"Back-off restarting failed container {container.name} in pod {where}"
+                self._of_pod(pod, path, "BackOff", note, WARNING)
+            elif waiting is not None:
+                self._of_pod(pod, path, "Pulling", f'Pulling image "{container.image}"')
+                self._of_pod(pod, path, "Failed", waiting.message[:1].upper() + waiting.message[1:], WARNING)
 
     def stopping(self, pod: Pod) -> None:
         for container in pod.spec.containers:
@@ -46,12 +58,20 @@ class KubeletNotes:
     def forget(self, node_name: str) -> None:
         self._is_cordoned.pop(node_name, None)
 
-    def _of_pod(self, pod: Pod, field_path: str, reason: str, note: str) -> None:
+    def _of_pod(self, pod: Pod, field_path: str, reason: str, note: str, type_: str = NORMAL) -> None:
         known = pod_reference(pod.namespace, pod.name, pod.metadata.uid)
         about = ObjectReference(known.kind, known.namespace, known.name, known.uid, "v1", field_path=field_path)
-        self._tell(Speaker("kubelet", pod.spec.node_name), about, reason, note, NORMAL)
+        self._tell(Speaker("kubelet", pod.spec.node_name), about, reason, note, type_)
 
     def _of_node(self, node: Node, reason: str, note: str) -> None:
         """A kubelet knows its node by name only: that is its uid in events."""
         about = ObjectReference(kind="Node", name=node.name, uid=node.name)
         self._tell(Speaker("kubelet", node.name), about, reason, note, NORMAL)
+
+
+def _field_path(pod: HollowPod, container: HollowContainer) -> str:
+    if container in (pod.spec.init_containers or ()):
+        return f"spec.initContainers{{{container.name}}}"
+    if container in (pod.spec.ephemeral_containers or ()):
+        return f"spec.ephemeralContainers{{{container.name}}}"
+    return f"spec.containers{{{container.name}}}"

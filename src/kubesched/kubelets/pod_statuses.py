@@ -2,66 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
 
-from kubesched.expansion.pod_runs import AnnotationError, fails
 from kubesched.expansion.pod_states import POD_FAILED, POD_RUNNING, POD_SUCCEEDED
-from kubesched.model.core import Container, Pod
+from kubesched.kubelets.hollow_pods import HollowPod
+from kubesched.kubelets.pod_play import PodReport, Statuses
+from kubesched.model.reported_pods import ContainerState, ReportedContainerStatus
 from kubesched.model.times import print_instant
 
 Body = dict[str, Any]
 
-_WHILE_RUNNING = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
+_ENDED = {POD_SUCCEEDED: "PodCompleted", POD_FAILED: "PodFailed"}
 
 
-def running_status(pod: Pod, host_ip: str, now_s: float) -> Body:
-    moment = print_instant(now_s)
-    state = {"running": {"startedAt": moment}}
-    ip = host_ip if pod.spec.host_network else pod_ip(pod.metadata.uid)
+def status_body(pod: HollowPod, report: PodReport, now_s: float) -> Body:
+    """All that a kubelet says."""
+    host = host_ip(pod.spec.node_name)
     status: Body = {
-        "phase": POD_RUNNING,
-        "conditions": _conditions(
-            {"PodReadyToStartContainers": "", "Initialized": "", "Ready": "", "ContainersReady": ""}, moment
-        ),
-        "hostIP": host_ip,
-        "hostIPs": [{"ip": host_ip}],
-        "podIP": ip,
-        "podIPs": [{"ip": ip}],
-        "startTime": moment,
-        "containerStatuses": _containers(pod.spec.containers, state, is_ready=True),
+        "phase": report.phase,
+        "conditions": conditions(pod, report, now_s),
+        "hostIP": host,
+        "hostIPs": [{"ip": host}],
+        "startTime": print_instant(report.started_s),
+        "containerStatuses": [_container(one, bool(one.state and one.state.running)) for one in report.containers],
     }
-    if pod.spec.init_containers:
-        status["initContainerStatuses"] = _init_containers(pod.spec.init_containers, moment)
+    if report.is_initialized or report.init:
+        ip = host if pod.spec.host_network else pod_ip(pod.metadata.uid)
+        status |= {"podIP": ip, "podIPs": [{"ip": ip}]}
+    if report.init:
+        status["initContainerStatuses"] = [_container(one, _has_started(one)) for one in report.init]
+    if report.ephemeral:
+        status["ephemeralContainerStatuses"] = [_container(one, False) for one in report.ephemeral]
+    if report.reason:
+        status |= {"reason": report.reason, "message": report.message}
     return status
 
 
-def ready_again_status(now_s: float) -> Body:
-    """After somebody took the node for lost."""
-    return {"conditions": _conditions({"Ready": ""}, print_instant(now_s))}
+def says_the_same(pod: HollowPod, report: PodReport, made: Sequence[Body]) -> bool:
+    """Whether all of it was reported before; `made` are the conditions of the report."""
+    known = pod.status
+    if known.phase != report.phase or known.reason != report.reason:
+        return False
+    for kind, status, reason in ((one["type"], one["status"], one.get("reason") or "") for one in made):
+        if not any(c.type == kind and c.status == status and c.reason == reason for c in known.conditions or ()):
+            return False
+    runs_without_more = known.container_statuses is None and known.phase == POD_RUNNING
+    return (
+        (runs_without_more or _same(known.container_statuses, report.containers))
+        and (runs_without_more or _same(known.init_container_statuses, report.init))
+        and _same(known.ephemeral_container_statuses, report.ephemeral)
+    )
 
 
-def ended_status(pod: Pod, now_s: float) -> Body:
-    """As its annotation says: well, or in failure."""
-    try:
-        has_failed = fails(pod.metadata)
-    except AnnotationError:
-        has_failed = False
+def _same(known: Statuses | None, reported: Statuses) -> bool:
+    return [_essence(one) for one in known or ()] == [_essence(one) for one in reported]
+
+
+def _essence(status: ReportedContainerStatus) -> tuple[object, ...]:
+    last = None if status.last_state == ContainerState() else status.last_state
+    return status.name, status.image, status.ready, status.restart_count, status.state, last
+
+
+def conditions(pod: HollowPod, report: PodReport, now_s: float) -> list[Body]:
+    """Those of a kubelet; the time of the last transition stays where the status does."""
     moment = print_instant(now_s)
-    started = pod.status.start_time or moment
-    terminated = {
-        "exitCode": 1 if has_failed else 0,
-        "reason": "Error" if has_failed else "Completed",
-        "startedAt": started,
-        "finishedAt": moment,
-    }
-    reason = "PodFailed" if has_failed else "PodCompleted"
-    return {
-        "phase": POD_FAILED if has_failed else POD_SUCCEEDED,
-        "conditions": _conditions({"Ready": reason, "ContainersReady": reason}, moment, status="False"),
-        "containerStatuses": _containers(pod.spec.containers, {"terminated": terminated}, is_ready=False),
-    }
+    before = {known.type: known for known in pod.status.conditions or ()}
+    made: list[Body] = []
+    for kind, is_true, reason, message in _verdicts(pod, report):
+        status = "True" if is_true else "False"
+        known = before.get(kind)
+        kept = known is not None and known.status == status and known.last_transition_time
+        condition: Body = {"type": kind, "status": status, "lastTransitionTime": kept or moment}
+        condition |= {"reason": reason or None, "message": message or None}  # None takes away what was there before
+        made.append(condition if known is not None else {k: v for k, v in condition.items() if v is not None})
+    return made
+
+
+def _verdicts(pod: HollowPod, report: PodReport) -> Iterable[tuple[str, bool, str, str]]:
+    ended = _ENDED.get(report.phase, "")
+    yield "PodReadyToStartContainers", not ended, "", ""
+    unready = [one.name for one in report.containers if not one.ready]
+    unready += [one.name for one in report.init if one.state and one.state.running and not one.ready]
+    if report.is_initialized:
+        yield "Initialized", True, ended if report.phase == POD_SUCCEEDED else "", ""
+    else:
+        waiting = ", ".join(one.name for one in report.init if not one.ready).replace(", ", " ")
+        yield "Initialized", False, "ContainersNotInitialized", f"containers with incomplete status: [{waiting}]"
+    if ended:
+        yield "Ready", False, ended, ""
+        yield "ContainersReady", False, ended, ""
+        return
+    message = f"containers with unready status: [{' '.join(unready)}]" if unready else ""
+    reason = "ContainersNotReady" if unready else ""
+    closed = "" if unready else _closed_gates(pod)
+    yield "Ready", not unready and not closed, "ReadinessGatesNotReady" if closed else reason, closed or message
+    yield "ContainersReady", not unready, reason, message
+
+
+def _closed_gates(pod: HollowPod) -> str:
+    """What the readiness gates lack, in a kubelet's words."""
+    known = {condition.type: condition.status for condition in pod.status.conditions or ()}
+    lacking = []
+    for gate in pod.spec.readiness_gates or ():
+        kind = gate.condition_type
+        if kind not in known:
+            lacking.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
+        elif known[kind] != "True":
+            lacking.append(f'the status of pod readiness gate "{kind}" is not "True", but {known[kind]}')
+    return ", ".join(lacking)
 
 
 def pod_ip(uid: str) -> str:
@@ -75,34 +125,33 @@ def host_ip(node_name: str) -> str:
     return f"172.16.{drawn[0]}.{drawn[1] % 254 + 1}"
 
 
-def _conditions(reasons: dict[str, str], moment: str, status: str = "True") -> list[Body]:
-    made: list[Body] = []
-    for kind, reason in reasons.items():
-        condition = {"type": kind, "status": status, "lastTransitionTime": moment}
-        made.append({**condition, "reason": reason} if reason else condition)
-    return made
+def _container(status: ReportedContainerStatus, has_started: bool) -> Body:
+    return {
+        "name": status.name,
+        "image": status.image,
+        "imageID": "",
+        "ready": status.ready,
+        "started": has_started,
+        "restartCount": status.restart_count,
+        "state": _state(status.state),
+        "lastState": _state(status.last_state),
+    }
 
 
-def _containers(containers: Iterable[Container], state: Body, *, is_ready: bool) -> list[Body]:
-    return [
-        {
-            "name": container.name,
-            "image": container.image,
-            "imageID": "",
-            "ready": is_ready,
-            "started": is_ready,
-            "restartCount": 0,
-            "state": state,
-        }
-        for container in containers
-    ]
+def _has_started(status: ReportedContainerStatus) -> bool:
+    return status.state is not None and (status.state.running is not None or status.ready)
 
 
-def _init_containers(containers: Iterable[Container], moment: str) -> list[Body]:
-    done = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": moment, "finishedAt": moment}}
-    running = {"running": {"startedAt": moment}}
-    found: list[Body] = []
-    for container in containers:
-        is_sidecar = container.restart_policy == "Always"
-        found += _containers((container,), running if is_sidecar else done, is_ready=True)
-    return found
+def _state(state: ContainerState | None) -> Body:
+    if state is None:
+        return {}
+    if state.waiting is not None:
+        waiting = {"reason": state.waiting.reason}
+        return {"waiting": waiting | ({"message": state.waiting.message} if state.waiting.message else {})}
+    if state.running is not None:
+        return {"running": {"startedAt": state.running.started_at}}
+    if state.terminated is not None:
+        done = state.terminated
+        times = {"startedAt": done.started_at, "finishedAt": done.finished_at}
+        return {"terminated": {"exitCode": done.exit_code, "reason": done.reason, **times}}
+    return {}

@@ -1,26 +1,21 @@
-"""What a kubelet does next with a pod, and when: pure rules.
+"""When a kubelet takes a pod up, and when a deleted one has stopped: pure rules.
 
-bound ──start──▶ Running ──end──▶ Succeeded or Failed        deleted ──stop──▶ gone
+bound ──start──▶ played (see `pod_play`) ──▶ over        deleted ──hooks, grace──▶ stopped ──▶ gone
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
-from kubesched.expansion.pod_runs import AnnotationError, duration_s
-from kubesched.expansion.pod_states import POD_RUNNING, is_ready
-from kubesched.model.core import Pod
-from kubesched.model.times import InstantError, parse_instant
+from kubesched.expansion.pod_states import POD_RUNNING
+from kubesched.kubelets.container_runs import pre_stop_s
+from kubesched.kubelets.hollow_pods import HollowPod
 
 DEFAULT_GRACE_S = 30
-
-
-class PodStep(Enum):
-    START = "start"
-    READY = "ready"
-    END = "end"
-    STOP = "stop"
+TERMINATED = 143
+"""The exit code of a container that was asked to stop, and did."""
+KILLED = 137
+"""Of one that had to be killed when its grace was over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,33 +26,21 @@ class Delays:
     stop_s: float = 1.0
 
 
-def next_step(pod: Pod, delays: Delays, now_s: float) -> tuple[PodStep, float] | None:
-    """And in how many seconds; None when there is nothing to do. `now_s` is since the epoch."""
-    if pod.is_terminating:
+def has_begun(pod: HollowPod) -> bool:
+    """Its kubelet has taken it up before."""
+    return pod.status.phase == POD_RUNNING or bool(pod.status.start_time)
+
+
+def stops_in_s(pod: HollowPod, delays: Delays) -> tuple[float, int]:
+    """How long a deleted pod takes, and the exit code of its containers: hooks run first, and grace ends all."""
+    grace = pod.metadata.deletion_grace_period_seconds
+    if grace is None:
         grace = pod.spec.termination_grace_period_seconds
-        return PodStep.STOP, min(delays.stop_s, DEFAULT_GRACE_S if grace is None else grace)
-    if pod.is_terminal:
-        return None
-    if pod.status.phase != POD_RUNNING:
-        return PodStep.START, delays.start_s
-    if not is_ready(pod):
-        return PodStep.READY, 0.0
-    for_s = _duration_s(pod)
-    if for_s is None:
-        return None
-    return PodStep.END, max(0.0, _started_s(pod, now_s) + for_s - now_s)
-
-
-def _duration_s(pod: Pod) -> float | None:
-    """A duration that cannot be read counts as none: the pod runs on."""
-    try:
-        return duration_s(pod.metadata)
-    except AnnotationError:
-        return None
-
-
-def _started_s(pod: Pod, now_s: float) -> float:
-    try:
-        return parse_instant(pod.status.start_time) if pod.status.start_time else now_s
-    except InstantError:
-        return now_s
+    if grace is None:
+        grace = DEFAULT_GRACE_S
+    if pod.is_terminal or not has_begun(pod):
+        return min(delays.stop_s, grace), TERMINATED
+    hooks_s = pre_stop_s(pod)
+    if hooks_s is None or hooks_s + delays.stop_s > grace:
+        return float(grace), KILLED
+    return hooks_s + delays.stop_s, TERMINATED

@@ -1,12 +1,15 @@
-"""Pretend kubelets on a server: nodes come alive, and pods live and end on them."""
+"""Hollow nodes on a server: nodes come alive, and pods live and end on them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from kubesched.client.rest import RestClient
 from kubesched.client.target import ServerTarget
+from kubesched.kubelets import fleet as fleet_module
 from kubesched.kubelets.fleet import FleetSettings, KubeletFleet
 from kubesched.kubelets.node_bodies import NodeShape, registered
 from kubesched.kubelets.pod_steps import Delays
@@ -90,6 +93,51 @@ def test_a_deleted_pod_is_gone_when_it_has_stopped() -> None:
     _play(scenario)
 
 
+def test_a_deleted_pod_that_is_held_says_how_it_ended() -> None:
+    async def scenario(server: ScriptedServer, fleet: KubeletFleet) -> None:
+        await fleet.start(NodeShape().bodies(1))
+        server.put(_bound("p", "node-0"))
+        await until(lambda: _phase(server, "p") == "Running")
+        pod = server.get("pods", "p", "default")
+        assert pod is not None
+        pod["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}
+        server.put({**pod, "kind": "Pod", "metadata": {**pod["metadata"], "finalizers": ["a.com/held"]}})
+        await until(lambda: bool(server.asked("DELETE", "/pods/p")))
+        statuses = [request.body for request in server.asked("PATCH", "/pods/p/status")]
+        assert b'"exitCode":143' in statuses[-1]
+
+    _play(scenario)
+
+
+def test_extended_resources_become_allocatable_and_stay_so() -> None:
+    async def scenario(server: ScriptedServer, fleet: KubeletFleet) -> None:
+        await fleet.start(NodeShape().bodies(1))
+        node = server.get("nodes", "node-0")
+        assert node is not None
+        status = {**node["status"], "capacity": {**node["status"]["capacity"], "a.com/fake": "3"}}
+        server.put({**node, "kind": "Node", "status": status})
+        await until(lambda: _allocatable(server).get("a.com/fake") == "3")
+        unready = {**status, "allocatable": _allocatable(server), "conditions": [{"type": "Ready", "status": "False"}]}
+        server.put({**node, "kind": "Node", "status": unready})
+        await until(lambda: _is_ready(server, "node-0"))
+        assert _allocatable(server)["a.com/fake"] == "3"
+
+    _play(scenario)
+
+
+def test_a_node_lists_the_images_of_its_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_module, "_IMAGES_TOLD_AFTER_S", 0.0)
+
+    async def scenario(server: ScriptedServer, fleet: KubeletFleet) -> None:
+        await fleet.start(NodeShape().bodies(1))
+        pod = _bound("p", "node-0")
+        pod["spec"]["containers"][0]["image"] = "nginx"
+        server.put(pod)
+        await until(lambda: _images(server) == ["nginx:latest"])
+
+    _play(scenario)
+
+
 def test_a_stopped_kubelet_does_nothing_until_it_is_started_again() -> None:
     async def scenario(server: ScriptedServer, fleet: KubeletFleet) -> None:
         body = make.node("a")
@@ -127,6 +175,16 @@ def test_a_node_of_a_dump_is_registered_without_what_its_server_wrote() -> None:
     }
     assert body["status"]["capacity"] == {"cpu": "2"}
     assert given["metadata"]["uid"] == "u"
+
+
+def _allocatable(server: ScriptedServer) -> dict[str, str]:
+    found: dict[str, str] = (server.get("nodes", "node-0") or {})["status"].get("allocatable") or {}
+    return found
+
+
+def _images(server: ScriptedServer) -> list[str]:
+    listed = (server.get("nodes", "node-0") or {})["status"].get("images") or ()
+    return [name for image in listed for name in image["names"]]
 
 
 def _ready_of(server: ScriptedServer, name: str) -> str:

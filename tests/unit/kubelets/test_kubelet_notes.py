@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kubesched.client.event_recorder import Speaker
+from kubesched.kubelets.container_runs import RunBook
+from kubesched.kubelets.hollow_pods import HollowContainer, HollowMeta, HollowPod, HollowPodSpec
 from kubesched.kubelets.kubelet_notes import KubeletNotes
-from kubesched.model.core import Container, Node, NodeSpec, Pod, PodSpec
+from kubesched.kubelets.pod_play import play
+from kubesched.model.core import Node, NodeSpec
 from kubesched.model.meta import ObjectMeta
 from kubesched.model.storage import ObjectReference
 
@@ -15,23 +20,24 @@ class _Heard:
         self.notes = KubeletNotes(self._tell)
 
     def _tell(self, who: Speaker, about: ObjectReference, reason: str, note: str, type_: str) -> None:
-        assert (who.component, type_) == ("kubelet", "Normal")
+        assert who.component == "kubelet"
+        assert type_ == ("Warning" if reason in ("BackOff", "Failed") else "Normal")
         self.said.append((who.host, about.field_path, reason, note))
 
 
-POD = Pod(
-    metadata=ObjectMeta(name="p", namespace="shop", uid="1"),
-    spec=PodSpec(
+POD = HollowPod(
+    metadata=HollowMeta(name="p", namespace="shop", uid="1"),
+    spec=HollowPodSpec(
         node_name="n",
-        containers=(Container(name="web", image="nginx"),),
-        init_containers=(Container(name="first", image="busybox"),),
+        containers=(HollowContainer(name="web", image="nginx"),),
+        init_containers=(HollowContainer(name="first", image="busybox"),),
     ),
 )
 
 
 def test_each_container_is_pulled_created_and_started() -> None:
     heard = _Heard()
-    heard.notes.running(POD)
+    heard.notes.played(POD, play(POD, RunBook(), 0.0))
     first, web = "spec.initContainers{first}", "spec.containers{web}"
     assert heard.said == [
         ("n", first, "Pulled", 'Container image "busybox" already present on machine'),
@@ -40,6 +46,19 @@ def test_each_container_is_pulled_created_and_started() -> None:
         ("n", web, "Pulled", 'Container image "nginx" already present on machine'),
         ("n", web, "Created", "Container created"),
         ("n", web, "Started", "Container started"),
+    ]
+
+
+def test_a_container_that_cannot_start_is_told() -> None:
+    crashing = HollowContainer(name="web", image="nginx", command=("false",))
+    absent = HollowContainer(name="other", image="nginx:nonexistent")
+    pod = replace(POD, spec=HollowPodSpec(node_name="n", containers=(crashing, absent)))
+    heard = _Heard()
+    heard.notes.played(pod, play(pod, RunBook(), 0.0))
+    assert [said[2:] for said in heard.said if said[2] not in ("Pulled", "Created", "Started")] == [
+        ("BackOff", "Back-off restarting failed container web in pod p_shop(1)"),
+        ("Pulling", 'Pulling image "nginx:nonexistent"'),
+        ("Failed", 'Failed to pull image "nginx:nonexistent": not found'),
     ]
 
 

@@ -1,72 +1,81 @@
-"""What a kubelet does next with a pod, and the status that it reports."""
+"""When a deleted pod has stopped, and what a node keeps right in its own status."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from msgspec.structs import replace
 
-from kubesched.kubelets.pod_statuses import ended_status, pod_ip, running_status
-from kubesched.kubelets.pod_steps import Delays, PodStep, next_step
-from kubesched.model.core import Container, Pod, PodCondition, PodSpec, PodStatus
-from kubesched.model.meta import ObjectMeta
+from kubesched.kubelets.hollow_pods import (
+    ExecAction,
+    HollowContainer,
+    HollowMeta,
+    HollowPod,
+    HollowPodSpec,
+    Lifecycle,
+    LifecycleHandler,
+    SleepAction,
+)
+from kubesched.kubelets.node_upkeep import allocatable_patch, full_name, images_body
+from kubesched.kubelets.pod_steps import Delays, stops_in_s
+from kubesched.model.core import Node, NodeStatus
+from kubesched.model.reported_pods import ReportedPodStatus
 
-NOW_S = 1_800_000_000.0
-STARTED = "2027-01-15T07:59:50Z"
 DELAYS = Delays(start_s=2.0, stop_s=3.0)
 
 
-def _pod(phase: str = "Pending", *, going: bool = False, grace: int | None = None, **annotations: str) -> Pod:
-    notes = {f"kubesched.dev/{key}": value for key, value in annotations.items()}
-    metadata = ObjectMeta(
-        name="p", uid="u", annotations=notes or None, deletion_timestamp="2027-01-15T08:00:30Z" if going else None
-    )
-    containers = (Container(name="c", image="i"),)
-    status = PodStatus(phase, start_time=STARTED if phase == "Running" else None)
-    return Pod(metadata, PodSpec(containers, termination_grace_period_seconds=grace), status)
+def _going(phase: str = "Running", grace: int | None = 30, hook: LifecycleHandler | None = None) -> HollowPod:
+    metadata = HollowMeta(name="p", deletion_timestamp="2027-01-15T08:00:30Z", deletion_grace_period_seconds=grace)
+    container = HollowContainer(name="c", lifecycle=Lifecycle(pre_stop=hook))
+    return HollowPod(metadata, HollowPodSpec((container,)), ReportedPodStatus(phase))
 
 
-UNREADY = replace(_pod("Running"), status=PodStatus("Running", (PodCondition("Ready", "False"),)))
+def _sleep(seconds: int) -> LifecycleHandler:
+    return LifecycleHandler(sleep=SleepAction(seconds))
 
 
-@pytest.mark.parametrize(
-    ("pod", "step"),
-    [
-        pytest.param(_pod(), (PodStep.START, 2.0), id="bound"),
-        pytest.param(_pod("Running"), None, id="runs on"),
-        pytest.param(_pod("Running", duration="30s"), (PodStep.END, 20.0), id="runs for a while more"),
-        pytest.param(_pod("Running", duration="5s"), (PodStep.END, 0.0), id="has run long enough"),
-        pytest.param(_pod("Running", duration="soon"), None, id="a duration that is none"),
-        pytest.param(UNREADY, (PodStep.READY, 0.0), id="was taken for lost"),
-        pytest.param(_pod("Succeeded"), None, id="has ended"),
-        pytest.param(_pod("Running", going=True), (PodStep.STOP, 3.0), id="deleted"),
-        pytest.param(_pod("Running", going=True, grace=1), (PodStep.STOP, 1.0), id="deleted with little grace"),
-        pytest.param(_pod("Succeeded", going=True), (PodStep.STOP, 3.0), id="deleted after its end"),
-    ],
-)
-def test_the_next_step_follows_from_the_pod(pod: Pod, step: tuple[PodStep, float] | None) -> None:
-    assert next_step(pod, DELAYS, NOW_S) == step
-
-
-def test_a_running_pod_is_ready_and_has_an_address() -> None:
-    status = running_status(_pod(), "172.16.0.1", NOW_S)
-    assert {known["type"]: known["status"] for known in status["conditions"]}["Ready"] == "True"
-    assert (status["podIP"], status["hostIP"], status["startTime"]) == (
-        pod_ip("u"),
-        "172.16.0.1",
-        "2027-01-15T08:00:00Z",
-    )
-    assert status["containerStatuses"][0]["state"] == {"running": {"startedAt": "2027-01-15T08:00:00Z"}}
+def _exec(*command: str) -> LifecycleHandler:
+    return LifecycleHandler(exec=ExecAction(command))
 
 
 @pytest.mark.parametrize(
-    ("result", "phase", "exit_code"),
+    ("pod", "expected"),
     [
-        pytest.param("Succeeded", "Succeeded", 0, id="well"),
-        pytest.param("Failed", "Failed", 1, id="in failure"),
-        pytest.param("Odd", "Succeeded", 0, id="a result that is none"),
+        pytest.param(_going(), (3.0, 143), id="asked to stop"),
+        pytest.param(_going(grace=None), (3.0, 143), id="with the usual grace"),
+        pytest.param(_going(grace=1), (1.0, 137), id="killed, for it is slow"),
+        pytest.param(_going(hook=_sleep(15)), (18.0, 143), id="after its hook"),
+        pytest.param(_going(hook=_sleep(60)), (30.0, 137), id="killed in its hook"),
+        pytest.param(_going(hook=_exec("sh", "-c", "sleep 15")), (18.0, 143), id="a hook that says how long it takes"),
+        pytest.param(_going(hook=_exec("nginx", "-s", "quit")), (3.0, 143), id="a hook of which nobody knows"),
+        pytest.param(_going(hook=_exec("sleep", "infinity")), (30.0, 137), id="a hook without an end"),
+        pytest.param(_going("Succeeded", hook=_sleep(15)), (3.0, 143), id="over already"),
+        pytest.param(_going("Pending", hook=_sleep(15)), (3.0, 143), id="never begun"),
     ],
 )
-def test_a_pod_ends_as_its_annotation_says(result: str, phase: str, exit_code: int) -> None:
-    status = ended_status(_pod("Running", result=result), NOW_S)
-    assert status["phase"] == phase
-    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == exit_code
+def test_a_deleted_pod_takes_its_hooks_and_its_grace(pod: HollowPod, expected: tuple[float, int]) -> None:
+    assert stops_in_s(pod, DELAYS) == expected
+
+
+@pytest.mark.parametrize(
+    ("capacity", "allocatable", "patch"),
+    [
+        pytest.param({"cpu": "8"}, {"cpu": "7"}, {}, id="of the machine itself, nothing"),
+        pytest.param({"a.com/fake": "3"}, {}, {"a.com/fake": "3"}, id="new"),
+        pytest.param({"a.com/fake": "5"}, {"a.com/fake": "3"}, {"a.com/fake": "5"}, id="changed"),
+        pytest.param({"a.com/fake": "5"}, {"a.com/fake": "5"}, {}, id="right already"),
+        pytest.param({}, {"a.com/fake": "5", "cpu": "1"}, {"a.com/fake": None}, id="taken away"),
+    ],
+)
+def test_extended_resources_of_the_capacity_are_allocatable(
+    capacity: dict[str, Any], allocatable: dict[str, Any], patch: dict[str, Any]
+) -> None:
+    node = Node(status=NodeStatus(capacity=capacity, allocatable=allocatable))
+    assert allocatable_patch(node) == patch
+
+
+def test_images_have_tags_and_the_newest_fifty_are_listed() -> None:
+    names = [full_name(image) for image in ("nginx", "a.io:5000/b", "a.io/b:1", "a@sha256:0")]
+    assert names == ["nginx:latest", "a.io:5000/b:latest", "a.io/b:1", "a@sha256:0"]
+    listed = images_body([f"i:{number}" for number in range(60)])
+    assert (len(listed), listed[-1]["names"]) == (50, ["i:59"])

@@ -54,6 +54,7 @@ KEPT_ANNOTATIONS = frozenset(
         "deployment.kubernetes.io/revision",
         "kubernetes.io/config.mirror",
         "kubesched.dev/duration",
+        "kubesched.dev/exit-code",
         "kubesched.dev/result",
         "pv.kubernetes.io/provisioned-by",
         "resource.kubernetes.io/pod-claim-name",
