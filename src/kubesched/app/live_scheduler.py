@@ -99,7 +99,7 @@ class LiveScheduler:
             emulation=options.emulation,
         )
         self.informers = Informers(self._client, pace=pace)
-        self._extenders = ExtenderCalls(config.extenders)
+        self._extenders = ExtenderCalls(config.extenders, self._lease_left_s)
         self._elector, self._election_client = self._make_elector(target, options.leader_election)
         self._recorder = EventRecorder(self._event_client, EventsV1Form(socket.gethostname()))
         self._election_recorder = EventRecorder(self._client, CoreV1Form(), n_writers=1)
@@ -114,7 +114,7 @@ class LiveScheduler:
             lambda record: self._recorder.record(record),
             find_pod,
         )
-        self.shell = LiveShell(self.loop, self._writer)
+        self.shell = LiveShell(self.loop, self._writer, may_write=lambda: self._lease_left_s() > 0)
         self.server: SecureServer | None = None
         self._is_shutting_down = False
         self._stopping = asyncio.Event()
@@ -208,7 +208,7 @@ class LiveScheduler:
     async def _start_leading(self) -> None:
         if self._options.configuration.delay_cache_until_active:
             await self._unless_stopped(self._sync())
-        if not self._is_shutting_down and (self._elector is None or self._elector.may_write()):
+        if not self._is_shutting_down:
             self.shell.lead()
             self.is_scheduling.set()
 
@@ -267,6 +267,7 @@ class LiveScheduler:
         profiles = list(self.loop.schedulers)
         callbacks = LeaderCallbacks(
             on_started_leading=self._started_leading,
+            on_renewed=lambda: self.shell.renewed(),
             on_stopped_leading=lambda: self.shell.stop(),
             record_event=lambda record: self._election_recorder.record(record),
             writes_answered=lambda: self._writer.settled(),

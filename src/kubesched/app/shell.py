@@ -27,15 +27,28 @@ class Writes(Protocol):
 
     def send(self, effects: Sequence[Effect], answer: Callable[[int, object], None]) -> None: ...
 
+    def resume(self) -> None:
+        """We may write again."""
+        ...
+
 
 class LiveShell:
     """An informer's handler. It follows the cluster from the start, and schedules once it is told to."""
 
-    def __init__(self, loop: SchedulingLoop, writes: Writes, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        loop: SchedulingLoop,
+        writes: Writes,
+        clock: Callable[[], float] = time.monotonic,
+        may_write: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`may_write`: whether the lease is surely ours at this moment. While it is not, no pod is tried."""
         self.loop = loop
         self._writes = writes
         self._clock = clock
+        self._may_write = may_write
         self._is_leading = False
+        self._is_suspended = False
         self._turn: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -57,6 +70,14 @@ class LiveShell:
         """There may be something to schedule, for a reason that no object tells."""
         if self._is_leading and self._turn is None:
             self._ask_for_turn()
+
+    def renewed(self) -> None:
+        """The lease is surely ours, still or again: what waited for that goes on."""
+        self._writes.resume()
+        if self._is_suspended:
+            self._is_suspended = False
+            _log.info("The lease is held again: scheduling goes on")
+            self.wake()
 
     def stop(self) -> None:
         """Nothing is scheduled and nothing sent any more."""
@@ -94,7 +115,7 @@ class LiveShell:
 
     def _take_turn(self) -> None:
         self._turn = None
-        if not self._is_leading:
+        if not self._is_leading or not self._holds_lease():
             return
         has_more = self._schedule_slice()
         self._send_effects()
@@ -102,6 +123,16 @@ class LiveShell:
             self._ask_for_turn()
         else:
             self._wait_for_deadline()
+
+    def _holds_lease(self) -> bool:
+        """After a pause of this process, or of the API server, the lease may have run out: what is decided now could
+        not be written. Either it is renewed, and `renewed` called, or it is lost, and `stop`."""
+        if self._may_write():
+            return True
+        if not self._is_suspended:
+            self._is_suspended = True
+            _log.warning("The lease is not surely held any more: nothing is scheduled until it is renewed")
+        return False
 
     def _schedule_slice(self) -> bool:
         """Whether there may be more to schedule."""

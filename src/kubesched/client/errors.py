@@ -2,7 +2,7 @@
 
 `ApiError`: the server answered, and its answer is no. `Unreachable`: the request surely did not reach the server, so
 it may be repeated. `AnswerLost`: it may have reached the server, so a write may or may not have happened.
-`Withheld`: it was not sent, for it would have come too late.
+`NotSent`: it was not sent, for it would have come too late.
 `ClientConfigError`: we do not know which server to talk to, or how to log in. No text here ever holds a secret.
 
 Next: `status_answer` (a server's refusal becomes an `ApiError`), `connection_advice` (what to do when a server cannot
@@ -84,7 +84,7 @@ class AnswerLost(Exception):  # noqa: N818 - as above: what was lost is the answ
     """The request may have reached the server but no whole answer came (timeout, reset)."""
 
 
-class Withheld(Exception):  # noqa: N818 - nothing went wrong: the request was not sent, on purpose
+class NotSent(Exception):  # noqa: N818 - nothing went wrong: the request was not sent, on purpose
     """The caller's time was over before the request could be sent (see `left_s` of `RestClient.request`)."""
 
 

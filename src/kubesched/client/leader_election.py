@@ -30,6 +30,8 @@ _log = logging.getLogger("kubesched.client.leader_election")
 _NEVER_S = -math.inf
 _RENEW_STEP_S = 2e-6  # the Lease knows microseconds
 _LEAST_PAUSE_S = 1e-3
+_PAUSED_S = 1.0
+"""A try is cut off at its deadline: who notices so much later that it has passed was paused."""
 
 
 def identity_of_this_process() -> str:
@@ -50,6 +52,8 @@ class LeaderCallbacks:
     """Who is told what. None of them may block."""
 
     on_started_leading: Callable[[], object] = _ignore
+    on_renewed: Callable[[], object] = _ignore
+    """The lease is ours for another while, also if it had run out before."""
     on_stopped_leading: Callable[[], object] = _ignore
     """The lease is lost or given up, writes are refused already. Only called after `on_started_leading`."""
     on_new_leader: Callable[[str], object] = _ignore
@@ -135,20 +139,29 @@ class LeaderElector:
     async def _renew_until_lost(self) -> None:
         while await self._renew():
             self._tell("Successfully renewed lease", v=5)
+            self._callbacks.on_renewed()
             await self._clocks.sleep(self.timing.retry_period_s)
         self._tell("Failed to renew lease")
 
     async def _renew(self) -> bool:
-        """Tries until it succeeds, the deadline has passed, or the lease is seen in other hands."""
+        """Tries until it succeeds, the deadline has passed, or the lease is seen in other hands.
+
+        Time in which this process did not run (a suspended machine, a stopped process) does not count: it was not
+        trying. Whether it may write meanwhile is another matter, and counted without mercy.
+        """
         now_s = self._clocks.now_s
         deadline_s = now_s() + self.timing.renew_deadline_s
         while (left_s := deadline_s - now_s()) > _LEAST_PAUSE_S:
-            next_try_s = min(now_s() + self.timing.retry_period_s, deadline_s)
+            started_s = now_s()
             if await self._try_within(left_s):
                 return True
             if self.leader and not self.is_leader:
                 return False
-            await self._clocks.sleep(max(_LEAST_PAUSE_S, next_try_s - now_s()))
+            if now_s() <= deadline_s + _PAUSED_S:
+                next_try_s = min(started_s + self.timing.retry_period_s, deadline_s)
+                await self._clocks.sleep(max(_LEAST_PAUSE_S, next_try_s - now_s()))
+            if now_s() > deadline_s + _PAUSED_S:
+                deadline_s = now_s() + self.timing.renew_deadline_s
         return False
 
     async def _try_within(self, limit_s: float) -> bool:

@@ -20,7 +20,7 @@ from importlib import metadata
 from urllib.parse import quote, urlencode
 
 from kubesched.client.aiohttp_transport import AiohttpTransport
-from kubesched.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable, Withheld
+from kubesched.client.errors import AnswerLost, ApiError, ClientConfigError, NotSent, Unreachable
 from kubesched.client.http1.transport import Http1Transport
 from kubesched.client.line_splitter import LineSplitter
 from kubesched.client.rate_limit import RateLimiter, Sleep
@@ -83,7 +83,7 @@ class RestClient:
         """The answer's body. Raises `ApiError`, `Unreachable`, `AnswerLost`, and `ClientConfigError` from logging in.
 
         `timeout_s` is for one attempt, without the waiting for a free connection and for the rate limit. `left_s` is
-        asked right before each attempt for how long it may take; with no time left nothing is sent, and `Withheld`
+        asked right before each attempt for how long it may take; with no time left nothing is sent, and `NotSent`
         raised.
         """
         where = _with_query(path, params)
@@ -96,7 +96,7 @@ class RestClient:
                     await self._limiter.wait()
                     limit_s = timeout_s or self._timeout_s
                     if left_s is not None and (limit_s := min(limit_s, left_s())) <= 0:
-                        raise Withheld
+                        raise NotSent
                     answer = await self._exchange(method, where, headers_for, body, limit_s)
                 self.n_answers[str(answer.status), method] += 1
                 if answer.status < 300:

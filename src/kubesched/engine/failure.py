@@ -44,18 +44,29 @@ class FailureHandler:
         now_s: float,
     ) -> None:
         """`plugins` rejected the pod; `mode` and `node_name` say what becomes of its nomination."""
-        info = queued.info
-        latest = self._cluster.pending.get(info.key)
-        if latest is None or latest.uid != info.uid:
-            self._queue.done(info.uid)  # deleted, bound by somebody else, or another pod of that name by now
+        if not self._is_still_pending(queued):
             return
-        queued.info = info = latest
+        info = queued.info
         queued.unschedulable_plugins = plugins
         queued.pending_plugins = frozenset()
         self._queue.add_unschedulable(queued, is_error=is_error, now_s=now_s)
         kept = self._cluster.nominations.node_for(info)
         self._nominate(info, node_name if mode is NominatingMode.OVERRIDE else kept, now_s)
         self._report(queued, message, SCHEDULER_ERROR if is_error else UNSCHEDULABLE, mode, node_name)
+
+    def put_back(self, queued: QueuedPodInfo, now_s: float) -> None:
+        """The attempt came to nothing, and nothing is wrong with the pod: it is tried again, and nobody told."""
+        if self._is_still_pending(queued):
+            self._queue.add_unschedulable(queued, is_error=True, now_s=now_s)
+
+    def _is_still_pending(self, queued: QueuedPodInfo) -> bool:
+        """Brings the pod up to date. False if it was deleted or bound by somebody else, or is another one by now."""
+        latest = self._cluster.pending.get(queued.info.key)
+        if latest is None or latest.uid != queued.info.uid:
+            self._queue.done(queued.info.uid)
+            return False
+        queued.info = latest
+        return True
 
     def _nominate(self, info: PodInfo, node_name: str, now_s: float) -> None:
         nominations, status = self._cluster.nominations, info.pod.status

@@ -43,7 +43,7 @@ from kubesched.engine.pod_binding import PodBinding
 from kubesched.engine.preemption.execution import PreemptionExecutor
 from kubesched.engine.reserve import run_reserve, run_unreserve
 from kubesched.engine.waits import Waits
-from kubesched.framework.effects import BindPod, Effect, PatchPodStatus, RecordEvent
+from kubesched.framework.effects import BindPod, Effect, PatchPodStatus, RecordEvent, Withheld
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode
 from kubesched.framework.stages import PreBind
@@ -287,6 +287,7 @@ class SchedulingLoop:
 
     def _answered(self, binding: PodBinding, answer: object, now_s: float) -> None:
         if self.bindings.get(binding.assumed.uid) is binding:  # else it was called off in the meantime
+            binding.is_withheld = isinstance(answer, Withheld)
             self._advance(binding, answer, now_s)
 
     def _finish(self, binding: PodBinding, status: Status, now_s: float) -> None:
@@ -319,15 +320,18 @@ class SchedulingLoop:
         self.metrics.failed(profile_name, is_error=is_error, started_s=binding.started_s)
         if status.is_rejected:
             message = f"0/1 nodes are available: 1 {status.message}."
-        self._failures.handle(
-            binding.queued,
-            message=message,
-            is_error=is_error,
-            plugins=frozenset({status.plugin}) if status.is_rejected else frozenset(),
-            mode=NominatingMode.OVERRIDE,
-            node_name="",
-            now_s=now_s,
-        )
+        if binding.is_withheld:
+            self._failures.put_back(binding.queued, now_s)
+        else:
+            self._failures.handle(
+                binding.queued,
+                message=message,
+                is_error=is_error,
+                plugins=frozenset({status.plugin}) if status.is_rejected else frozenset(),
+                mode=NominatingMode.OVERRIDE,
+                node_name="",
+                now_s=now_s,
+            )
         if forgotten:
             self._intake.assumed_pod_forgotten(assumed, itself_too=is_error, now_s=now_s)
 

@@ -28,3 +28,5 @@ class PodBinding:
     """Prebind plugins are at work: until they are done, the binding can be called off."""
     is_preempted: bool = False
     """It is called off: another pod takes the place."""
+    is_withheld: bool = False
+    """The last thing it asked for was not done, since we may not act: nothing is wrong with the pod."""

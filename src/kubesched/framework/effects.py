@@ -1,7 +1,8 @@
 """What the engine asks the world outside to do: small typed records, cheap to make. Nothing here does anything.
 
-An `Effect` carries an action and a number. Whoever carries it out answers under that number: `Done`, `Failed`, or what
-the action's own description says. Actions that say so are not answered.
+An `Effect` carries an action and a number. Whoever carries it out answers under that number: `Done`, `Failed`,
+`Withheld`, or what the action's own description says; exactly once, whatever happens to it. Actions that say so are not
+answered.
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ class Failed(Struct, frozen=True):
 
     message: str
     is_gone: bool = False
+
+
+class Withheld(Failed, frozen=True, kw_only=True):
+    """Nothing was done: at the moment we may not act. The attempt it was for came to nothing, and is made again."""
+
+    message: str = "withheld: the leader election lease is not surely held"
 
 
 class BindPod(Struct, frozen=True):

@@ -47,6 +47,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._jumping.now_s
 
+    def pause(self, for_s: float) -> None:
+        """The process is stopped for so long: timers that were due meanwhile come all at once, and late."""
+        self._jumping.now_s += for_s
+
 
 def run_virtually(main: Coroutine[Any, Any, T], before_wait: Callable[[], None] = lambda: None) -> T:
     """Runs `main` to its end. `before_wait` is called whenever the loop has done what it could do at one moment."""

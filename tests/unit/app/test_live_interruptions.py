@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable
 
 import pytest
@@ -171,6 +172,31 @@ def test_a_copy_that_loses_the_lease_ends_and_writes_nothing_more() -> None:
         assert journal.writes["first"] == n_written
         assert {copy for _, copy in journal.sent} == {"second"}
         await second.stop()
+
+    tell(story)
+
+
+# -- pauses ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("for_s", [1.7, 2.6], ids=["longer than it may write", "longer than its lease"])
+@pytest.mark.parametrize("n_pods", [10, 200], ids=["few pods", "with bindings in line"])
+def test_after_a_pause_the_only_copy_goes_on_with_nothing_lost(for_s: float, n_pods: int) -> None:
+    """Everything in this process stands still, as a machine does that is suspended."""
+
+    async def story(server: ScriptedServer) -> None:
+        put_nodes(server, n_pods // 2)
+        async with scheduling(server, leader_elect=True) as copy:
+            journal = BindingJournal(server)
+            put_pods(server, 0, n_pods // 2)
+            await until(lambda: n_bound(server) > 0)
+            put_pods(server, n_pods // 2, n_pods // 2)
+            time.sleep(for_s)
+            await all_bound(server)
+            assert journal.needless == []
+            assert_no_node_is_over_committed(server)
+            await until(lambda: not copy.scheduler.loop.bindings)
+            assert not copy.running.done()
 
     tell(story)
 

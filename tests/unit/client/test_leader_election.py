@@ -36,10 +36,12 @@ class Copy:
     def __post_init__(self) -> None:
         self.told: list[tuple[float, str]] = []
         self.events: list[EventToRecord] = []
+        self.renewed_s: list[float] = []
         self.requests = LeaseRequester(self.store)
         lock = LeaseLock(self.requests, self.name, timeout_s=TIMING.request_timeout_s)
         callbacks = LeaderCallbacks(
             on_started_leading=lambda: self.hear("started"),
+            on_renewed=lambda: self.renewed_s.append(round(now_s(), 3)),
             on_stopped_leading=lambda: self.hear("stopped"),
             on_new_leader=lambda leader: self.hear(f"leader {leader}"),
             record_event=self.events.append,

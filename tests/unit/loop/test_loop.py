@@ -8,7 +8,7 @@ from kubesched.config import default, load
 from kubesched.engine.build import build_loop
 from kubesched.engine.select import ByName
 from kubesched.framework import OK, Cycle, Handle, PodInfo, RegisteredEvent, Registry, Status
-from kubesched.framework.effects import BindPod, Effect, Failed
+from kubesched.framework.effects import BindPod, Effect, Failed, Withheld
 from kubesched.framework.stages import PermitResult
 from kubesched.model import manifests
 from kubesched.model.meta import KubeObject
@@ -220,3 +220,21 @@ def test_a_plugin_that_breaks_after_the_pod_is_bound_or_while_giving_back_is_not
         'running Unreserve plugin "Clumsy": dropped it',
         'running PostBind plugin "Clumsy": oops',
     ]
+
+
+def test_a_binding_that_was_withheld_is_tried_again_and_nobody_told() -> None:
+    class Suspended(World):
+        may_write = False
+
+        def carry_out(self, action: object) -> object:
+            return Withheld() if isinstance(action, BindPod) and not self.may_write else super().carry_out(action)
+
+    world = Suspended(build_loop(default(), ByName()))
+    world.add(*_objects(make.node("a", cpu=1), make.pod("p", cpu=1)))
+    world.run()
+    assert world.loop.bindings == {} and world.loop.cluster.n_assumed == 0
+    assert world.events == [] and not world.pods["default/p"].status.conditions  # type: ignore[index]
+    world.may_write = True
+    world.run(for_s=30)
+    assert world.bound == {"default/p": "a"}
+    assert [event.reason for event in world.events] == ["Scheduled"]

@@ -7,31 +7,38 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 
 import aiohttp
 
-from kubesched.client.errors import ClientConfigError
+from kubesched.client.errors import ClientConfigError, NotSent
 from kubesched.client.tls import TlsMaterialError, make_tls_context, show_certificate
 from kubesched.config import ExtenderConfiguration, ExtenderTLSConfig
 from kubesched.framework.effects import CallExtender, Failed
 
 
 class ExtenderCalls:
-    """`close` it at the end."""
+    """`close` it at the end. Raises `NotSent` as the gate does."""
 
-    def __init__(self, extenders: Sequence[ExtenderConfiguration]) -> None:
+    def __init__(self, extenders: Sequence[ExtenderConfiguration], left_s: Callable[[], float] = lambda: inf) -> None:
+        """`left_s` says for how many more seconds we may write: a call that binds is a write."""
+        self._left_s = left_s
+        self._bind_verbs = [extender.bind_verb for extender in extenders]
         self._contexts = [_tls_context(number, extender) for number, extender in enumerate(extenders)]
         self._names = [(extender.tls_config or ExtenderTLSConfig()).server_name or None for extender in extenders]
         self._session: aiohttp.ClientSession | None = None
 
     async def call(self, action: CallExtender) -> bytes | Failed:
+        limit_s = action.timeout_s
+        if action.verb == self._bind_verbs[action.extender] and (limit_s := min(limit_s, self._left_s())) <= 0:
+            raise NotSent
         if self._session is None:
             self._session = aiohttp.ClientSession()
         context = self._contexts[action.extender]
         try:
-            async with asyncio.timeout(action.timeout_s):
+            async with asyncio.timeout(limit_s):
                 return await self._post(self._session, action, context)
         except TimeoutError:
             return Failed(f'Post "{action.url}": context deadline exceeded')

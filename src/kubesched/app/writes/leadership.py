@@ -1,7 +1,8 @@
 """The last gate before the wire: a copy that does not surely hold the lease writes nothing.
 
-A request may take no longer than the lease is sure to be ours, so that none lands after another copy took over. It is
-looked at after a request has waited for its turn, not before. Writes that come too late are withheld.
+A write may take no longer than the lease is sure to be ours, so that none lands after another copy took over. It is
+looked at after a request has waited for its turn, not before. Writes that come too late are withheld. Reads go through
+at any time: by them we learn what became of a write whose answer was lost with the lease.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from kubesched.client.rest import RestClient
 
 
 class LeaderGate:
-    """A requester whose requests end with the lease. Raises `client.errors.Withheld`."""
+    """A requester whose writes end with the lease. Raises `client.errors.NotSent`."""
 
     def __init__(self, requests: RestClient, left_s: Callable[[], float] = lambda: inf) -> None:
         self._requests = requests
@@ -39,5 +40,5 @@ class LeaderGate:
             content_type=content_type,
             timeout_s=timeout_s,
             gzip=gzip,
-            left_s=self._left_s,
+            left_s=None if method == "GET" else self._left_s,
         )

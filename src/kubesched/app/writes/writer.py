@@ -9,13 +9,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar, get_args
 
 from kubesched.app.writes.claim_writes import ClaimWrites
 from kubesched.app.writes.extender_calls import ExtenderCalls
 from kubesched.app.writes.pod_writes import FindPod, PodWrites
 from kubesched.app.writes.volume_writes import VolumeWrites
-from kubesched.client.errors import Withheld
+from kubesched.client.errors import NotSent
 from kubesched.client.event_recorder.record import EventToRecord, pod_reference
 from kubesched.framework.effects import (
     BindPod,
@@ -26,6 +27,7 @@ from kubesched.framework.effects import (
     Failed,
     PatchPodStatus,
     RecordEvent,
+    Withheld,
 )
 from kubesched.model.meta import PodKey
 from kubesched.model.storage import ObjectReference
@@ -40,6 +42,7 @@ from kubesched.plugins.dynamic_resources.effects import (
 )
 from kubesched.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
 
+_CANCELLED = Failed("context canceled")
 _log = logging.getLogger("kubesched.writes")
 T = TypeVar("T")
 
@@ -79,10 +82,11 @@ class EffectWriter:
         self._record = record
         self._find_pod = find_pod
         self._pods = pods
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
         self._victims: dict[str, ObjectReference] = {}
         """By uid, pods that are being evicted, as they were: when it is told, they may be gone."""
         self._waiting_patches: dict[PodKey, _WaitingPatch] = {}
+        self._withheld_patches: list[tuple[Effect, Answer]] = []
         self._latest: dict[PodKey, asyncio.Task[object]] = {}
         """By pod, the last patch of its status or binding that is under way."""
         self._carry_out: dict[type, Callable[[Any], Awaitable[object]]] = {
@@ -104,8 +108,15 @@ class EffectWriter:
             await asyncio.wait(self._tasks)
 
     def cancel(self) -> None:
+        """All that is under way ends here, and is answered so."""
         for task in self._tasks:
             task.cancel()
+
+    def resume(self) -> None:
+        """We may write again: patches that were withheld go out. All other writes that were are asked for anew."""
+        kept, self._withheld_patches = self._withheld_patches, []
+        for effect, answer in kept:
+            self.send([effect], answer)
 
     def send(self, effects: Sequence[Effect], answer: Answer) -> None:
         for effect in effects:
@@ -128,36 +139,34 @@ class EffectWriter:
         return True
 
     def _start(self, effect: Effect, answer: Answer) -> None:
-        task = asyncio.create_task(self._write(effect, answer))
+        task = asyncio.create_task(self._write(effect.action))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(partial(self._ended, effect, answer))
         if isinstance(effect.action, EvictPod):
             victim = effect.action
             self._victims[victim.uid] = self._reference(victim.pod, victim.uid)
 
-    async def _write(self, effect: Effect, answer: Answer) -> None:
-        """A write that was refused because we do not lead has no outcome: the loop is about to end."""
-        action = effect.action
+    async def _write(self, action: object) -> object:
         carry_out = self._carry_out.get(type(action))
-        try:
-            outcome: object = None
-            if isinstance(action, PatchPodStatus):
-                await self._patch(action)
-            elif isinstance(action, BindPod):
-                self._waiting_patches.pop(action.pod, None)  # what comes now comes after the binding
-                outcome = await self._in_order(action.pod, self._pods.bind(action))
-            elif carry_out is None:
-                outcome = Failed(f"nobody carries out {type(action).__name__}")
-            else:
-                outcome = await carry_out(action)
-        except Withheld:
-            return
-        except Exception as bug:  # noqa: BLE001  a bug in one write must not leave its pod in between for ever
-            _log.exception("Write failed unexpectedly", extra={"fields": {"action": type(effect.action).__name__}})
-            outcome = Failed(str(bug) or type(bug).__name__)
+        if isinstance(action, PatchPodStatus):
+            await self._patch(action)
+            return None
+        if isinstance(action, BindPod):
+            self._waiting_patches.pop(action.pod, None)  # what comes now comes after the binding
+            return await self._in_order(action.pod, self._pods.bind(action))
+        if carry_out is None:
+            return Failed(f"nobody carries out {type(action).__name__}")
+        return await carry_out(action)
+
+    def _ended(self, effect: Effect, answer: Answer, task: asyncio.Task[object]) -> None:
+        """However it ended, whoever waits for it is answered, once."""
+        self._tasks.discard(task)
+        action, outcome = effect.action, _outcome(effect.action, task)
         if isinstance(action, EvictPod) and not isinstance(outcome, Done):
             self._victims.pop(action.uid, None)
-        if outcome is not None:
+        if isinstance(action, PatchPodStatus) and isinstance(outcome, Withheld):
+            self._withheld_patches.append((effect, answer))  # nobody waits for it, so nobody would ask for it anew
+        elif outcome is not None:
             answer(effect.id, outcome)
 
     async def _patch(self, action: PatchPodStatus) -> None:
@@ -218,3 +227,18 @@ class EffectWriter:
         if metadata is None or (uid and metadata.uid != uid):
             return pod_reference(namespace, name, uid)
         return pod_reference(namespace, name, metadata.uid, metadata.resource_version)
+
+
+def _outcome(action: object, task: asyncio.Task[object]) -> object:
+    """What became of a write; None for those that nobody waits for."""
+    if task.cancelled():
+        return _CANCELLED
+    problem = task.exception()
+    if problem is None:
+        return task.result()
+    fields = {"action": type(action).__name__}
+    if isinstance(problem, NotSent):
+        _log.info("Write withheld: the lease is not surely held", extra={"fields": fields, "v": 2})
+        return Withheld()
+    _log.error("Write failed unexpectedly", exc_info=problem, extra={"fields": fields})
+    return Failed(str(problem) or type(problem).__name__)
