@@ -79,7 +79,10 @@ def show(value: Any) -> str:
     """A value within a message: texts quoted, all else as JSON."""
     if isinstance(value, str):
         return quoted(value)
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    for sign in "<>&":  # as Go's encoder writes them
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
 
 
 def _with_detail(text: str, detail: str) -> str:

@@ -246,13 +246,6 @@ RESOURCE_SLICE = KindRules(
 )
 FLOW = KindRules(name_rule=path_segment_mistakes, columns=DEFAULT_COLUMNS)
 DEVICE_CLASS = KindRules(validate=device_checks.class_errors, columns=PLAIN)
-ATTRIBUTES_CLASS = KindRules(
-    columns=(
-        NAME,
-        described("DriverName", dig("driverName"), "io.k8s.api.storage.v1.VolumeAttributesClass", "driverName"),
-        AGE,
-    ),
-)
 QUOTA = KindRules(
     columns=(
         NAME,

@@ -10,16 +10,26 @@ from kubesched.apiserver.kinds.metadata import label_errors
 from kubesched.apiserver.kinds.name_syntax import dns_subdomain_mistakes
 from kubesched.model.label_syntax import label_key_mistakes, label_value_mistakes
 
+DEPRECATED_LABELS = {
+    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
+    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
+    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
+    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
+    "app.kubernetes.io/created-by": "deprecated since v1.9",
+    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
+    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
+}
 _NEEDS_VALUES = "must be specified when `operator` is 'In' or 'NotIn'"
 _HAS_NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 
 
-def label_selector_errors(selector: Object | None, path: str) -> list[InvalidField]:
+def label_selector_errors(selector: Object | None, path: str, check_values: bool = True) -> list[InvalidField]:
     if selector is None:
         return []
     found = label_errors(selector.get("matchLabels", {}), f"{path}.matchLabels")
     for position, one in enumerate(selector.get("matchExpressions", [])):
-        found += _requirement_errors(one, errors.index(f"{path}.matchExpressions", position), for_nodes=False)
+        found += _requirement_errors(one, errors.index(f"{path}.matchExpressions", position), False, check_values)
     return found
 
 
@@ -81,4 +91,16 @@ def _field_requirement_errors(one: Object, path: str) -> list[InvalidField]:
         return found
     for position, value in enumerate(values):
         found += errors.all_invalid(errors.index(f"{path}.values", position), value, dns_subdomain_mistakes(value))
+    return found
+
+
+def node_term_warnings(term: Object, path: str, check_values: bool = False) -> list[str]:
+    """Labels that are deprecated, and values that no label can have, where they are not refused."""
+    found: list[str] = []
+    for position, one in enumerate(term.get("matchExpressions") or []):
+        at, key = f"{path}.matchExpressions[{position}]", one.get("key", "")
+        if key in DEPRECATED_LABELS:
+            found.append(f"{at}.key: {key} is {DEPRECATED_LABELS[key]}")
+        for place, value in enumerate(one.get("values") or []) if check_values else ():
+            found += [f"{at}.values[{place}]: {value} is invalid, {why}" for why in label_value_mistakes(value)]
     return found

@@ -62,6 +62,16 @@ def _content_errors(meta: Object) -> list[InvalidField]:
     return found + _owner_errors(meta.get("ownerReferences", []))
 
 
+def template_metadata_errors(meta: Object, path: str) -> list[InvalidField]:
+    """Metadata within a template for claims: only labels and annotations have a meaning there."""
+    found = annotation_errors(meta.get("annotations", {}), f"{path}.annotations")
+    found += label_errors(meta.get("labels", {}), f"{path}.labels")
+    others = [name for name, value in meta.items() if value and name not in ("annotations", "labels")]
+    # the real server goes by the names of its Go fields, of which it lowers the first letter
+    shown = {"uid": "uID"}
+    return found + [errors.forbidden(f"{path}.{shown.get(name, name)}", "cannot be set") for name in others]
+
+
 def label_errors(labels: Object, path: str) -> list[InvalidField]:
     found: list[InvalidField] = []
     for name, value in sorted(labels.items()):

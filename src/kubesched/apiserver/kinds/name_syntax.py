@@ -25,6 +25,7 @@ _SUBDOMAIN_TEXT = (
     f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ALNUM_ENDS} "
     f"(e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
 )
+_LONGEST_DRIVER_NAME = 63
 _UNDERSCORED_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _UNDERSCORED = rf"{_UNDERSCORED_LABEL}(\.{_UNDERSCORED_LABEL})*"
 _UNDERSCORED_TEXT = (
@@ -99,3 +100,11 @@ def port_number_mistakes(port: int) -> tuple[str, ...]:
 def with_prefix_allowed(name: str) -> str:
     """What a generateName is checked as: a dash at its end stands before the random part."""
     return name[:-2] + "a" if len(name) > 1 and name.endswith("-") else name
+
+
+def driver_name_errors(name: str, path: str) -> list[InvalidField]:
+    """The name of a CSI or DRA driver: a subdomain of at most 63 bytes, capitals allowed."""
+    if not name:
+        return [errors.required(path)]
+    found = [errors.too_long(path, _LONGEST_DRIVER_NAME)] if len(name.encode()) > _LONGEST_DRIVER_NAME else []
+    return found + errors.all_invalid(path, name, dns_subdomain_mistakes(name.lower()))

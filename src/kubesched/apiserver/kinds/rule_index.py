@@ -79,7 +79,7 @@ RULES: dict[tuple[str, str], KindRules] = {
     (_STORAGE, "CSIStorageCapacity"): storage_kinds.CSI_CAPACITY,
     (_STORAGE, "StorageClass"): storage_kinds.STORAGE_CLASS,
     (_STORAGE, "VolumeAttachment"): storage_kinds.VOLUME_ATTACHMENT,
-    (_STORAGE, "VolumeAttributesClass"): further_kinds.ATTRIBUTES_CLASS,
+    (_STORAGE, "VolumeAttributesClass"): storage_kinds.ATTRIBUTES_CLASS,
 }
 
 WITHOUT_OWN_RULES = KindRules(columns=DEFAULT_COLUMNS)

@@ -7,6 +7,7 @@ from typing import Any
 from kubesched.apiserver.errors import StatusError
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds import workload_checks as checks
+from kubesched.apiserver.kinds.conditions import condition_errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext
 from kubesched.apiserver.kinds.label_selectors import label_selector_errors
 from kubesched.apiserver.kinds.metadata import label_errors
@@ -91,11 +92,21 @@ def _validate_budget(obj: Object, _: Object | None) -> list[InvalidField]:
         if value is not None:
             found += checks.int_or_percent_errors(value, f"spec.{name}")
             found += checks.percent_limit_errors(value, f"spec.{name}")
+    found += label_selector_errors(spec.get("selector"), "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None and policy not in ("AlwaysAllow", "IfHealthyBudget"):
         allowed = ("AlwaysAllow", "IfHealthyBudget")
         found.append(errors.unsupported("spec.unhealthyPodEvictionPolicy", policy, allowed))
-    return found + label_selector_errors(spec.get("selector"), "spec.selector")
+    return found
+
+
+def _validate_budget_status(obj: Object, _: Object) -> list[InvalidField]:
+    status = obj.get("status", {})
+    found = condition_errors(status.get("conditions") or [], "status.conditions")
+    for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
+        if status.get(name, 0) < 0:
+            found.append(errors.invalid(f"status.{name}", status[name], "must be greater than or equal to 0"))
+    return found
 
 
 def _validate_pod_group(obj: Object, old: Object | None) -> list[InvalidField]:
@@ -184,6 +195,7 @@ RUNTIME_CLASS = KindRules(
 BUDGET = KindRules(
     metadata_again="none",
     validate=_validate_budget,
+    validate_through={"status": _validate_budget_status},
     columns=(
         NAME,
         TableColumn(

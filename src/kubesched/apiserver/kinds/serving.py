@@ -20,7 +20,7 @@ from kubesched.apiserver.kinds.kind import (
     WriteContext,
     metadata_fields,
 )
-from kubesched.apiserver.kinds.name_syntax import NameRule, dns_subdomain_mistakes
+from kubesched.apiserver.kinds.name_syntax import NameRule, dns_subdomain_mistakes, path_segment_mistakes
 from kubesched.apiserver.openapi.decoding import decode_object
 from kubesched.apiserver.openapi.struct_types import ValueType, type_of_kind
 from kubesched.apiserver.openapi.zero_values import zero_value
@@ -125,6 +125,9 @@ def _creation(rules: KindRules, kind_type: ValueType | None) -> Callable[[Object
 def _validation(rules: KindRules, namespaced: bool) -> Callable[[Object, Object | None], list[InvalidField]]:
     def validate(new: Object, old: Object | None) -> list[InvalidField]:
         meta = new.get("metadata", {})
+        if old is None and rules.metadata_again == "none":
+            # the kind does not look at metadata: it is looked at for all kinds, when all else is well
+            return rules.validate(new, None) or metadata.validate_new(meta, namespaced, path_segment_mistakes)
         if old is None:
             found = metadata.validate_new(meta, namespaced, rules.name_rule) + metadata.finalizer_name_errors(meta)
         else:

@@ -5,27 +5,24 @@ Defaults, protection finalizers, validation, tables.
 
 from __future__ import annotations
 
-from kubesched.apiserver.kinds import field_errors as errors
-from kubesched.apiserver.kinds import storage_checks
+from collections.abc import Mapping
+
+from kubesched.apiserver.kinds import claim_checks, storage_checks, volume_warnings
 from kubesched.apiserver.kinds.amounts import round_up_to_milli
-from kubesched.apiserver.kinds.claim_specs import claim_spec_errors
-from kubesched.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext
+from kubesched.apiserver.kinds.kind import Object, TableColumn, WriteContext, metadata_fields
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME, described, dig, name_of
 from kubesched.apiserver.kinds.volume_checks import volume_errors
-from kubesched.model import quantity
+from kubesched.apiserver.kinds.volume_sources import set_source_defaults
 
 _CORE = "io.k8s.api.core.v1."
 _STORAGE = "io.k8s.api.storage.v1."
 _SHORT_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
-_RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
-_BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
-_CLASS_FIXED = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-_SOURCES = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))
 _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
-_CLAIM_FIXED = (
-    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+_TOKENS_OUTSIDE_SECRETS = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible "
+    "logging of tokens in volume attributes"
 )
 
 
@@ -42,26 +39,11 @@ def _set_claim_defaults(claim: Object) -> None:
         round_up_to_milli(claim["spec"].get("resources", {}).get(sort, {}))
 
 
-def _is_old_source(reference: Object) -> bool:
-    return (reference.get("kind"), reference.get("apiGroup", "")) in _SOURCES
-
-
-def _agree_on_source(spec: Object) -> None:
-    """The two ways to name a source say the same; the older one knows volumes and snapshots only."""
-    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    if source is not None and not _is_old_source(source):
-        del spec["dataSource"]
-    elif source is not None and reference is None:
-        spec["dataSourceRef"] = dict(source)
-    elif source is None and reference is not None and "namespace" not in reference:
-        spec |= {"dataSource": dict(reference)} if _is_old_source(reference) else {}
-
-
 def _create_claim(claim: Object, ctx: WriteContext) -> None:
     claim["status"] = {"phase": "Pending"}
     _protect(claim, "kubernetes.io/pvc-protection")
     spec = claim["spec"]
-    _agree_on_source(spec)
+    claim_checks.settle_sources(spec, None)
     if "storageClassName" in spec or _OLD_CLASS in claim["metadata"].get("annotations", {}):
         return
     defaults = [
@@ -74,27 +56,17 @@ def _create_claim(claim: Object, ctx: WriteContext) -> None:
         spec["storageClassName"] = name_of(newest)
 
 
-def _validate_claim(claim: Object, old: Object | None) -> list[InvalidField]:
-    spec = claim["spec"]
-    found = claim_spec_errors(spec, "spec")
-    return found + (_claim_change_errors(claim, old) if old is not None else [])
+def _update_claim(claim: Object, old: Object, ctx: WriteContext) -> None:
+    if not ctx.subresource:
+        claim_checks.settle_sources(claim["spec"], old["spec"])
 
 
-def _claim_change_errors(claim: Object, old: Object) -> list[InvalidField]:
-    new, before = dict(claim["spec"]), dict(old["spec"])
-    for name in ("resources", "volumeAttributesClassName"):
-        new.pop(name, None)
-        before.pop(name, None)
-    if not before.get("volumeName"):
-        new.pop("volumeName", None)
-    if "storageClassName" not in before:
-        new.pop("storageClassName", None)
-    found = [errors.forbidden("spec", _CLAIM_FIXED)] if new != before else []
-    sizes = [one["spec"].get("resources", {}).get("requests", {}).get("storage", "0") for one in (claim, old)]
-    if quantity.parse(sizes[0]) < quantity.parse(sizes[1]):
-        why = "field can not be less than status.capacity"
-        found.append(errors.forbidden("spec.resources.requests.storage", why))
-    return found
+def _admit_claim(claim: Object, old: Object | None, ctx: WriteContext) -> None:
+    if ctx.subresource:
+        return
+    ctx.warnings += volume_warnings.for_claim(claim)
+    if old is not None:
+        claim_checks.refuse_resize(claim, old, ctx.lookup)
 
 
 def _set_volume_defaults(volume: Object) -> None:
@@ -102,8 +74,7 @@ def _set_volume_defaults(volume: Object) -> None:
     volume["spec"].setdefault("volumeMode", "Filesystem")
     volume["status"].setdefault("phase", "Pending")
     round_up_to_milli(volume["spec"].get("capacity", {}))
-    if "hostPath" in volume["spec"]:
-        volume["spec"]["hostPath"].setdefault("type", "")
+    set_source_defaults(volume["spec"])
 
 
 def _create_volume(volume: Object, ctx: WriteContext) -> None:
@@ -112,10 +83,15 @@ def _create_volume(volume: Object, ctx: WriteContext) -> None:
 
 
 def _update_volume(volume: Object, old: Object, ctx: WriteContext) -> None:
-    if ctx.subresource == "status" and volume["status"].get("phase") != old["status"].get("phase"):
-        volume["status"].setdefault("lastPhaseTransitionTime", ctx.now)
-        if volume["status"]["lastPhaseTransitionTime"] == old["status"].get("lastPhaseTransitionTime"):
-            volume["status"]["lastPhaseTransitionTime"] = ctx.now
+    if ctx.subresource != "status":
+        return
+    status, before = volume["status"], old["status"]
+    changed_at, known = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
+    if status.get("phase") == before.get("phase"):
+        if changed_at is None and known is not None:
+            status["lastPhaseTransitionTime"] = known
+    elif changed_at is None or changed_at == known:
+        status["lastPhaseTransitionTime"] = ctx.now
 
 
 def _set_class_defaults(obj: Object) -> None:
@@ -123,19 +99,20 @@ def _set_class_defaults(obj: Object) -> None:
     obj.setdefault("volumeBindingMode", "Immediate")
 
 
-def _validate_class(obj: Object, old: Object | None) -> list[InvalidField]:
-    found: list[InvalidField] = []
-    if not obj.get("provisioner"):
-        found.append(errors.required("provisioner"))
-    if obj["reclaimPolicy"] not in ("Delete", "Retain"):
-        found.append(errors.unsupported("reclaimPolicy", obj["reclaimPolicy"], ("Delete", "Retain")))
-    if obj["volumeBindingMode"] not in _BINDING_MODES:
-        found.append(errors.unsupported("volumeBindingMode", obj["volumeBindingMode"], _BINDING_MODES))
-    found += storage_checks.topology_errors(obj.get("allowedTopologies", []), "allowedTopologies")
-    if old is not None:
-        changed = [name for name in _CLASS_FIXED if obj.get(name) != old.get(name)]
-        found += [errors.immutable(name, obj.get(name)) for name in changed]
-    return found
+def _create_attributes_class(obj: Object, _: WriteContext) -> None:
+    _protect(obj, "kubernetes.io/vac-protection")
+
+
+def _warn_of_driver(obj: Object, old: Object | None, ctx: WriteContext) -> None:
+    requests = obj["spec"].get("tokenRequests")
+    is_known = old is not None and old["spec"].get("tokenRequests") == requests
+    if requests and not is_known and "serviceAccountTokenInSecrets" not in obj["spec"]:
+        ctx.warnings.append(_TOKENS_OUTSIDE_SECRETS)
+
+
+def _fields_of_storage(obj: Object) -> Mapping[str, str]:
+    """Volumes and claims can also be selected by ``name``."""
+    return {**metadata_fields(obj), "name": name_of(obj)}
 
 
 def _set_driver_defaults(obj: Object) -> None:
@@ -153,24 +130,6 @@ def _count_driver_changes(obj: Object, old: Object, _: WriteContext) -> None:
     """A driver's generation begins with its first change."""
     if obj["spec"] != old["spec"]:
         obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-
-
-def _validate_csi_node(obj: Object, old: Object | None) -> list[InvalidField]:
-    found: list[InvalidField] = []
-    seen: set[str] = set()
-    for position, driver in enumerate(obj["spec"].get("drivers") or []):
-        at, name = errors.index("spec.drivers", position), driver.get("name", "")
-        if not name:
-            found.append(errors.required(f"{at}.name"))
-        if name in seen:
-            found.append(errors.duplicate(f"{at}.name", name))
-        seen.add(name)
-        if not driver.get("nodeID"):
-            found.append(errors.required(f"{at}.nodeID"))
-        count = driver.get("allocatable", {}).get("count", 0)
-        if count < 0:
-            found.append(errors.invalid(f"{at}.allocatable.count", count, "must be greater than or equal to 0"))
-    return found if old is None else found + storage_checks.driver_change_errors(obj, old)
 
 
 def _print_modes(modes: list[str]) -> str:
@@ -212,7 +171,11 @@ CLAIM = KindRules(
     metadata_again="both",
     set_defaults=_set_claim_defaults,
     prepare_create=_create_claim,
-    validate=_validate_claim,
+    prepare_update=_update_claim,
+    validate=claim_checks.claim_errors,
+    validate_through={"status": claim_checks.status_errors},
+    approve=_admit_claim,
+    selectable_fields=_fields_of_storage,
     columns=(
         NAME,
         described("Status", _phase, _PVC_STATUS, "phase"),
@@ -240,6 +203,9 @@ VOLUME = KindRules(
     prepare_create=_create_volume,
     prepare_update=_update_volume,
     validate=volume_errors,
+    validate_through={"status": lambda new, old: []},
+    approve=lambda volume, _, ctx: ctx.warnings.extend([] if ctx.subresource else volume_warnings.for_volume(volume)),
+    selectable_fields=_fields_of_storage,
     columns=(
         NAME,
         described("Capacity", dig("spec.capacity.storage", "0"), _PV_SPEC, "capacity"),
@@ -261,7 +227,8 @@ VOLUME = KindRules(
 STORAGE_CLASS = KindRules(
     metadata_again="both",
     set_defaults=_set_class_defaults,
-    validate=_validate_class,
+    validate=storage_checks.class_errors,
+    approve=lambda obj, _, ctx: ctx.warnings.extend(volume_warnings.for_class(obj)),
     columns=(
         TableColumn("Name", _class_name, format="name", description=NAME.description),
         _field("Provisioner", "provisioner", _STORAGE + "StorageClass"),
@@ -272,7 +239,8 @@ STORAGE_CLASS = KindRules(
     ),
 )
 CSI_NODE = KindRules(
-    validate=_validate_csi_node,
+    metadata_again="all",
+    validate=storage_checks.node_errors,
     columns=(
         NAME,
         TableColumn(
@@ -287,6 +255,8 @@ CSI_NODE = KindRules(
 CSI_DRIVER = KindRules(
     set_defaults=_set_driver_defaults,
     prepare_update=_count_driver_changes,
+    validate=storage_checks.driver_errors,
+    approve=_warn_of_driver,
     columns=(
         NAME,
         _field("AttachRequired", "spec.attachRequired", _DRIVER, default=True, kind="boolean"),
@@ -309,7 +279,18 @@ CSI_DRIVER = KindRules(
     ),
 )
 CSI_CAPACITY = KindRules(validate=storage_checks.capacity_errors, metadata_again="both", columns=DEFAULT_COLUMNS)
+ATTRIBUTES_CLASS = KindRules(
+    metadata_again="both",
+    prepare_create=_create_attributes_class,
+    validate=storage_checks.attributes_class_errors,
+    columns=(
+        NAME,
+        described("DriverName", dig("driverName"), _STORAGE + "VolumeAttributesClass", "driverName"),
+        AGE,
+    ),
+)
 VOLUME_ATTACHMENT = KindRules(
+    metadata_again="all",
     validate=storage_checks.attachment_errors,
     columns=(
         NAME,

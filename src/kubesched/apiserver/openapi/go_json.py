@@ -101,6 +101,9 @@ def _read_int_or_string(value: Any, where: str) -> int | str:
     raise DecodeError(f"json: cannot unmarshal {word_for(value)} into Go value of type int32")
 
 
+_WHOLE_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})")
+
+
 def _read_time(value: Any, of: ValueType) -> str:
     if not isinstance(value, str):
         raise DecodeError(f"json: cannot unmarshal {word_for(value)} into Go value of type string")
@@ -114,6 +117,8 @@ def _canonical_time(value: str, has_micros: bool) -> str:
     try:
         at_s = times.parse_instant(value)
     except times.InstantError:
+        if (whole := _WHOLE_TIME.match(value)) and whole.end() < len(value):
+            raise DecodeError(f'parsing time "{value}": extra text: "{value[whole.end() :]}"') from None
         raise DecodeError(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"') from None
     if not has_micros:
         return times.print_instant(at_s)

@@ -29,6 +29,18 @@ class LayoutField(NamedTuple):
         return "i" in self.flags
 
 
+class InternalField(NamedTuple):
+    """One field of a struct as the real server has it inside.
+
+    Its form: s text, i number, b truth, q amount, n nothing when absent ("n:Struct", "m:Struct": of structs, by name),
+    S:Struct always there, e:Struct embedded, x as in v1.
+    """
+
+    go_name: str
+    form: str
+    json_name: str = ""  # where it is not the Go name with small letters
+
+
 @lru_cache(maxsize=1)
 def _table() -> dict[str, Any]:
     packed = resources.files(__package__).joinpath("schemas.json.gz").read_bytes()
@@ -48,13 +60,12 @@ def layout(schema_name: str) -> tuple[LayoutField, ...]:
     return tuple(LayoutField(*entry) for entry in _table()["layout"].get(schema_name, ()))
 
 
-def internal_fields(struct_name: str) -> list[tuple[str, str]]:
-    """Fields of a struct in the form that the real server uses inside, for the pod spec and what is in it.
+def internal_fields(struct_name: str) -> list[InternalField]:
+    """Fields of a struct in the form that the real server uses inside: pod specs, volumes, claims and what is in them.
 
-    Each has its Go name and a form: s text, i number, b truth, q amount, n nothing when absent ("n:Struct": of
-    structs), S:Struct always there, e:Struct embedded, x as in v1.
+    Structs of other groups than the core have its name in front: "resource.DeviceClaim".
     """
-    return [(name, form) for name, form in _table()["internal"].get(struct_name, ())]
+    return [InternalField(*entry) for entry in _table()["internal"].get(struct_name, ())]
 
 
 @lru_cache(maxsize=1)

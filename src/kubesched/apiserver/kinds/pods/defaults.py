@@ -11,7 +11,9 @@ from typing import Any
 
 from kubesched.apiserver.kinds.amounts import is_huge_page, round_up_to_milli
 from kubesched.apiserver.kinds.kind import Object
+from kubesched.apiserver.kinds.pods.projections import drop_disabled_sources
 from kubesched.apiserver.kinds.pods.totals import container_totals
+from kubesched.apiserver.kinds.volume_sources import set_source_defaults
 from kubesched.apiserver.openapi.decoding import put_in_order
 
 _CONTAINER = "io.k8s.api.core.v1.Container"
@@ -25,6 +27,7 @@ _PATH_PART = r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*"
 _REPOSITORY = rf"{_PATH_PART}(/{_PATH_PART})*"
 _DOMAIN_PART = r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?"
 _DOMAIN = rf"{_DOMAIN_PART}(\.{_DOMAIN_PART})*(:[0-9]+)?"
+_LONGEST_REPOSITORY = 255
 _DEFAULT_MODE = 0o644
 _SECONDS_PER_HOUR = 3600
 
@@ -73,7 +76,8 @@ def _is_repository(name: str) -> bool:
     has_domain = slash and ("." in first or ":" in first or first == "localhost" or first != first.lower())
     if has_domain and not re.fullmatch(_DOMAIN, first):
         return False
-    return bool(re.fullmatch(_REPOSITORY, rest if has_domain else name))
+    path = rest if has_domain else name
+    return len(path) <= _LONGEST_REPOSITORY and bool(re.fullmatch(_REPOSITORY, path))
 
 
 def image_tag(image: str) -> str:
@@ -129,8 +133,8 @@ def _set_volume_defaults(volume: Object) -> None:
     for source in ("secret", "configMap", "downwardAPI", "projected"):
         if source in volume:
             volume[source].setdefault("defaultMode", _DEFAULT_MODE)
-    if "hostPath" in volume:
-        volume["hostPath"].setdefault("type", "")
+    set_source_defaults(volume)
+    drop_disabled_sources(volume.get("projected", {}))
     if "image" in volume:
         volume["image"].setdefault("pullPolicy", pull_policy(volume["image"].get("reference", "")))
     items = list(volume.get("downwardAPI", {}).get("items", []))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object
 from kubesched.apiserver.kinds.name_syntax import dns_subdomain_mistakes
+from kubesched.model import quantity
 from kubesched.model.label_syntax import label_key_mistakes
 
 _MODE = "must be a number between 0 and 0777 (octal), both inclusive"
@@ -20,6 +21,9 @@ _LONGEST_KEY = 253
 _RESOURCES = tuple(
     f"{sort}.{name}" for sort in ("limits", "requests") for name in ("cpu", "ephemeral-storage", "memory")
 )
+_HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
+_MEASURED = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}
+_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _SUBSCRIPTED = ("metadata.annotations", "metadata.labels")
 _IN_FILES = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
 _IN_VARIABLES = (
@@ -37,11 +41,14 @@ def item_errors(items: Sequence[Object], path: str) -> list[InvalidField]:
     """Keys of a config map or secret and the paths that they get."""
     found: list[InvalidField] = []
     for position, item in enumerate(items):
-        at = errors.index(path, position)
-        found += [errors.required(f"{at}.{name}") for name in ("key", "path") if not item.get(name)]
-        found += local_path_errors(item.get("path", ""), f"{at}.path")
-        found += mode_errors(item.get("mode"), f"{at}.mode")
+        found += one_item_errors(item, errors.index(path, position))
     return found
+
+
+def one_item_errors(item: Object, path: str) -> list[InvalidField]:
+    found = [errors.required(f"{path}.{name}") for name in ("key", "path") if not item.get(name)]
+    found += local_path_errors(item.get("path", ""), f"{path}.path")
+    return found + mode_errors(item.get("mode"), f"{path}.mode")
 
 
 def local_path_errors(where: str, path: str) -> list[InvalidField]:
@@ -85,6 +92,9 @@ def field_errors_of(reference: Object, path: str, allowed: Sequence[str]) -> lis
         return [errors.required(f"{path}.apiVersion")]
     if not field:
         return [errors.required(f"{path}.fieldPath")]
+    if reference["apiVersion"] != "v1":
+        why = f"error converting fieldPath: unsupported pod version: {reference['apiVersion']}"
+        return [errors.invalid(f"{path}.fieldPath", field, why)]
     subscript = re.fullmatch(r"([^\[]+)\['(.*)'\]", field)
     if subscript:
         if subscript[1] not in _SUBSCRIPTED:
@@ -99,13 +109,28 @@ def field_errors_of(reference: Object, path: str, allowed: Sequence[str]) -> lis
 def amount_reference_errors(reference: Object, path: str, in_volume: bool) -> list[InvalidField]:
     """A reference to a limit or request of a container."""
     name = reference.get("resource", "")
+    found: list[InvalidField] = []
     if in_volume and not reference.get("containerName"):
-        return [errors.required(f"{path}.containerName")]
-    if not name:
-        return [errors.required(f"{path}.resource")]
-    if name not in _RESOURCES and not name.startswith(("limits.hugepages-", "requests.hugepages-")):
-        return [errors.unsupported(f"{path}.resource", name, _RESOURCES)]
-    return []
+        found.append(errors.required(f"{path}.containerName"))
+    elif not name:
+        found.append(errors.required(f"{path}.resource"))
+    elif name not in _RESOURCES and not name.startswith(_HUGE_PAGES):
+        found.append(errors.unsupported(f"{path}.resource", name, _RESOURCES))
+    return found + _divisor_errors(name, reference.get("divisor", "0"), f"{path}.divisor")
+
+
+def _divisor_errors(name: str, divisor: str, path: str) -> list[InvalidField]:
+    if quantity.parse(divisor).nanos == 0:
+        return []
+    sort = name.partition(".")[2]
+    if sort == "cpu" and name in _RESOURCES and divisor not in ("1m", "1"):
+        return [errors.invalid(path, name, "only divisor's values 1m and 1 are supported with the cpu resource")]
+    resource = "hugepages" if name.startswith(_HUGE_PAGES) else _MEASURED.get(sort) if name in _RESOURCES else None
+    if resource is None or divisor in _DIVISORS:
+        return []
+    listed = ", ".join(_DIVISORS)
+    why = f"only divisor's values {listed} are supported with the {resource} resource"
+    return [errors.invalid(path, name, why)]
 
 
 def key_reference_errors(reference: Object, path: str) -> list[InvalidField]:

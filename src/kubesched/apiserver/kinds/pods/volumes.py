@@ -7,36 +7,27 @@ from collections.abc import Sequence
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.claim_specs import claim_spec_errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object
-from kubesched.apiserver.kinds.name_syntax import dns_label_mistakes, dns_subdomain_mistakes
+from kubesched.apiserver.kinds.metadata import template_metadata_errors
+from kubesched.apiserver.kinds.name_syntax import dns_label_mistakes, dns_subdomain_mistakes, driver_name_errors
 from kubesched.apiserver.kinds.pods import files
+from kubesched.apiserver.kinds.pods.projections import projected_errors
+from kubesched.apiserver.kinds.volume_sources import no_step_back_errors, second_source_error, source_errors
 from kubesched.model import quantity
 
 # in the order in which the API server looks at them
 _SOURCES = (
     *("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi"),
     *("glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "quobyte", "downwardAPI", "fc"),
-    *("azureFile", "configMap", "vsphereVolume", "photonPersistentDisk", "portworxVolume", "azureDisk", "storageos"),
-    *("projected", "scaleIO", "csi", "ephemeral", "image"),
-)
-_HOST_PATH_TYPES = (
-    *("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"),
+    *("flexVolume", "configMap", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume", "azureDisk"),
+    *("storageos", "projected", "scaleIO", "csi", "ephemeral", "image"),
 )
 _REQUIRED = {
-    "hostPath": ("path",),
-    "secret": ("secretName",),
-    "configMap": ("name",),
-    "persistentVolumeClaim": ("claimName",),
-    "nfs": ("server", "path"),
-    "csi": ("driver",),
-    "gcePersistentDisk": ("pdName",),
-    "awsElasticBlockStore": ("volumeID",),
-    "azureDisk": ("diskName", "diskURI"),
-    "azureFile": ("secretName", "shareName"),
-    "cinder": ("volumeID",),
-    "gitRepo": ("repository",),
-    "vsphereVolume": ("volumePath",),
+    "secret": "secretName",
+    "configMap": "name",
+    "persistentVolumeClaim": "claimName",
+    "gitRepo": "repository",
 }
-_SHORTEST_TOKEN_S, _LONGEST_TOKEN_S = 600, 1 << 32
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 
 
 def volume_errors(volumes: Sequence[Object], pod_name: str, path: str) -> tuple[frozenset[str], list[InvalidField]]:
@@ -47,7 +38,7 @@ def volume_errors(volumes: Sequence[Object], pod_name: str, path: str) -> tuple[
     for position, volume in enumerate(volumes):
         at = errors.index(path, position)
         name = volume.get("name", "")
-        wrong = _source_errors(volume, at)
+        wrong = _volume_source_errors(volume, pod_name, at)
         if name:
             wrong += errors.all_invalid(f"{at}.name", name, dns_label_mistakes(name))
         else:
@@ -64,71 +55,80 @@ def volume_errors(volumes: Sequence[Object], pod_name: str, path: str) -> tuple[
     return frozenset(names), found
 
 
-def _source_errors(volume: Object, path: str) -> list[InvalidField]:
+def _volume_source_errors(volume: Object, pod_name: str, path: str) -> list[InvalidField]:
     given = [name for name in _SOURCES if name in volume]
     if not given:
         return [errors.required(path, "must specify a volume type")]
-    found = _first_source_errors(given[0], volume[given[0]], path)
-    why = "may not specify more than 1 volume type"
-    return found + [errors.forbidden(f"{path}.{name}", why) for name in given[1:]]
+    found = _first_source_errors(given[0], volume, pod_name, path)
+    return found + [second_source_error(name, path) for name in given[1:]]
 
 
-def _first_source_errors(sort: str, source: Object, path: str) -> list[InvalidField]:
-    if sort == "emptyDir":
-        limit = source.get("sizeLimit")
-        if limit is not None and quantity.parse(limit).nanos < 0:
-            why = "SizeLimit field must be a valid resource quantity"
-            return [errors.forbidden(f"{path}.emptyDir.sizeLimit", why)]
+def _first_source_errors(sort: str, volume: Object, pod_name: str, path: str) -> list[InvalidField]:
+    source, at, name = volume[sort], f"{path}.{sort}", volume.get("name", "")
+    found = (
+        [errors.required(f"{at}.{_REQUIRED[sort]}")] if sort in _REQUIRED and not source.get(_REQUIRED[sort]) else []
+    )
+    match sort:
+        case "emptyDir":
+            limit = source.get("sizeLimit")
+            if limit is not None and quantity.parse(limit).nanos < 0:
+                why = "SizeLimit field must be a valid resource quantity"
+                found.append(errors.forbidden(f"{at}.sizeLimit", why))
+        case "gitRepo":
+            where = source.get("directory", "")
+            if where.startswith("/"):
+                found.append(errors.invalid(f"{at}.directory", where, "must be a relative path"))
+            found += no_step_back_errors(where, f"{at}.directory")
+        case "secret" | "configMap":
+            found += files.mode_errors(source.get("defaultMode"), f"{at}.defaultMode")
+            found += files.item_errors(source.get("items") or [], f"{at}.items")
+        case "downwardAPI":
+            found += files.mode_errors(source.get("defaultMode"), f"{at}.defaultMode")
+            found += files.downward_errors(source.get("items") or [], at)
+        case "projected":
+            found += projected_errors(source, at)
+        case "csi":
+            found += _csi_errors(source, at)
+        case "ephemeral":
+            found += _ephemeral_errors(source, at) + _claim_name_errors(pod_name, name, f"{path}.name")
+        case "image":
+            found += _image_errors(source, at)
+        case _:
+            found += source_errors(sort, source, path, False, name)
+    return found
+
+
+def _csi_errors(source: Object, path: str) -> list[InvalidField]:
+    found = driver_name_errors(source.get("driver", ""), f"{path}.driver")
+    secret = source.get("nodePublishSecretRef")
+    if secret is None:
+        return found
+    if not secret.get("name"):
+        return [*found, errors.required(f"{path}.nodePublishSecretRef.name")]
+    return found + errors.all_invalid(f"{path}.name", secret["name"], dns_subdomain_mistakes(secret["name"]))
+
+
+def _ephemeral_errors(source: Object, path: str) -> list[InvalidField]:
+    template, at = source.get("volumeClaimTemplate"), f"{path}.volumeClaimTemplate"
+    if template is None:
+        return [errors.required(at)]
+    found = template_metadata_errors(template.get("metadata") or {}, f"{at}.metadata")
+    return found + claim_spec_errors(template.get("spec", {}), f"{at}.spec")
+
+
+def _claim_name_errors(pod_name: str, volume_name: str, path: str) -> list[InvalidField]:
+    """The claim that is made for the volume takes its name from pod and volume."""
+    if not pod_name or not volume_name:
         return []
-    if sort == "ephemeral" and "volumeClaimTemplate" not in source:
-        return [errors.required(f"{path}.ephemeral.volumeClaimTemplate")]
-    wanted = _REQUIRED.get(sort, ())
-    found = [errors.required(f"{path}.{sort}.{name}") for name in wanted if not source.get(name)]
-    at = f"{path}.{sort}"
-    if sort in ("configMap", "secret", "downwardAPI", "projected"):
-        found += files.mode_errors(source.get("defaultMode"), f"{at}.defaultMode")
-    if sort in ("configMap", "secret"):
-        found += files.item_errors((source.get("items") or []), f"{at}.items")
-    elif sort == "downwardAPI":
-        found += files.downward_errors((source.get("items") or []), at)
-    elif sort == "projected":
-        found += _projected_errors(source.get("sources") or [], f"{at}.sources")
-    elif sort == "ephemeral":
-        claim = source["volumeClaimTemplate"].get("spec", {})
-        found += claim_spec_errors(claim, f"{at}.volumeClaimTemplate.spec")
-    elif sort == "csi" and source.get("driver"):
-        found += errors.all_invalid(f"{at}.driver", source["driver"], dns_subdomain_mistakes(source["driver"].lower()))
-    if sort == "hostPath" and source.get("type", "") not in _HOST_PATH_TYPES:
-        found.append(errors.unsupported(f"{at}.type", source["type"], _HOST_PATH_TYPES))
-    if sort == "hostPath" and ".." in source.get("path", "").split("/"):
-        found.append(errors.invalid(f"{path}.hostPath.path", source["path"], "must not contain '..'"))
-    return found
+    name = f"{pod_name}-{volume_name}"
+    return [errors.invalid(path, volume_name, f'PVC name "{name}": {why}') for why in dns_subdomain_mistakes(name)]
 
 
-def _projected_errors(sources: Sequence[Object], path: str) -> list[InvalidField]:
-    found: list[InvalidField] = []
-    for position, source in enumerate(sources):
-        at = errors.index(path, position)
-        for sort in ("secret", "configMap"):
-            if sort in source:
-                found += [] if source[sort].get("name") else [errors.required(f"{at}.{sort}.name")]
-                found += files.item_errors(source[sort].get("items", []), f"{at}.{sort}.items")
-        if "downwardAPI" in source:
-            found += files.downward_errors(source["downwardAPI"].get("items", []), f"{at}.downwardAPI")
-        if "serviceAccountToken" in source:
-            found += _token_errors(source["serviceAccountToken"], f"{at}.serviceAccountToken")
-    return found
-
-
-def _token_errors(token: Object, path: str) -> list[InvalidField]:
-    seconds = token.get("expirationSeconds", 0)
-    found: list[InvalidField] = []
-    if seconds < _SHORTEST_TOKEN_S:
-        why = "may not specify a duration less than 10 minutes"
-        found.append(errors.invalid(f"{path}.expirationSeconds", seconds, why))
-    elif seconds > _LONGEST_TOKEN_S:
-        why = "may not specify a duration larger than 2^32 seconds"
-        found.append(errors.invalid(f"{path}.expirationSeconds", seconds, why))
-    if not token.get("path"):
-        found.append(errors.required(f"{path}.path"))
+def _image_errors(source: Object, path: str) -> list[InvalidField]:
+    policy = source.get("pullPolicy", "")
+    found = [] if source.get("reference") else [errors.required(f"{path}.reference")]
+    if not policy:
+        found.append(errors.required(f"{path}.pullPolicy"))
+    elif policy not in _PULL_POLICIES:
+        found.append(errors.unsupported(f"{path}.pullPolicy", policy, _PULL_POLICIES))
     return found

@@ -9,19 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubesched.apiserver.kinds.kind import Object
+from kubesched.apiserver.kinds.label_selectors import DEPRECATED_LABELS
 from kubesched.apiserver.kinds.name_syntax import dns_label_mistakes
+from kubesched.apiserver.kinds.volume_warnings import for_pod_volumes
 from kubesched.model import quantity
 
-_DEPRECATED_LABELS = {
-    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
-    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
-    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
-    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
-    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
-    "app.kubernetes.io/created-by": "deprecated since v1.9",
-    "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
-    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
-}
 _CRITICAL = "scheduler.alpha.kubernetes.io/critical-pod"
 _SECCOMP = "seccomp.security.alpha.kubernetes.io/pod"
 _BYTES = ("memory", "ephemeral-storage")
@@ -40,21 +32,22 @@ def for_pod_spec(spec: Object, meta: Object, prefix: str) -> list[str]:
     """``prefix`` is "" for a pod, "spec.template." for a workload."""
     path = f"{prefix}spec"
     found = [
-        f"{path}.nodeSelector[{label}]: {_DEPRECATED_LABELS[label]}"
+        f"{path}.nodeSelector[{label}]: {DEPRECATED_LABELS[label]}"
         for label in sorted(spec.get("nodeSelector", {}))
-        if label in _DEPRECATED_LABELS
+        if label in DEPRECATED_LABELS
     ]
     for position, constraint in enumerate(spec.get("topologySpreadConstraints", [])):
         at = f"{path}.topologySpreadConstraints[{position}]"
         label = constraint.get("topologyKey", "")
-        if label in _DEPRECATED_LABELS:
-            found.append(f"{at}.topologyKey: {label} is {_DEPRECATED_LABELS[label]}")
+        if label in DEPRECATED_LABELS:
+            found.append(f"{at}.topologyKey: {label} is {DEPRECATED_LABELS[label]}")
         if "labelSelector" not in constraint:
             found.append(f"{at}.labelSelector: a null labelSelector results in matching no pod")
     annotations = meta.get("annotations", {})
     if _CRITICAL in annotations:
         why = 'non-functional in v1.16+; use the "priorityClassName" field instead'
         found.append(f"{prefix}metadata.annotations[{_CRITICAL}]: {why}")
+    found += for_pod_volumes(spec.get("volumes") or [], f"{path}.volumes")
     if _SECCOMP in annotations and "seccompProfile" not in spec.get("securityContext", {}):
         why = 'non-functional in v1.27+; use the "seccompProfile" field instead'
         found.append(f"{prefix}metadata.annotations[{_SECCOMP}]: {why}")
