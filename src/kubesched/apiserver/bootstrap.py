@@ -10,6 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.apiserver.api import Api
+from kubesched.apiserver.bootstrap_roles import (
+    AGGREGATED,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CORE,
+    READ,
+    ROLE_LABELS,
+    rule,
+)
 from kubesched.apiserver.kinds.kind import Object
 from kubesched.apiserver.kinds.services import FIRST_ADDRESS
 from kubesched.apiserver.patching.apply import record
@@ -22,75 +31,6 @@ _RBAC_METADATA = {
 _MANAGER = "kube-apiserver"
 _NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 _RBAC = "rbac.authorization.k8s.io"
-_READ = ("get", "list", "watch")
-_EVERY = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-
-
-def _rule(verbs: tuple[str, ...], groups: tuple[str, ...], *resources: str, names: tuple[str, ...] = ()) -> Object:
-    rule: Object = {"verbs": list(verbs), "apiGroups": list(groups), "resources": list(resources)}
-    if names:
-        rule["resourceNames"] = list(names)
-    return rule
-
-
-def _urls(verbs: tuple[str, ...], *urls: str) -> Object:
-    return {"verbs": list(verbs), "nonResourceURLs": list(urls)}
-
-
-_CORE = ("",)
-_PUBLIC_URLS = ("/healthz", "/livez", "/readyz", "/version", "/version/")
-_DISCOVERY_URLS = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *_PUBLIC_URLS)
-_ROLES: dict[str, list[Object]] = {
-    "cluster-admin": [_rule(("*",), ("*",), "*"), _urls(("*",), "*")],
-    "system:discovery": [_urls(("get",), *sorted(_DISCOVERY_URLS))],
-    "system:public-info-viewer": [_urls(("get",), *_PUBLIC_URLS)],
-    "system:basic-user": [
-        _rule(("create",), ("authorization.k8s.io",), "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
-        _rule(("create",), ("authentication.k8s.io",), "selfsubjectreviews"),
-    ],
-    "system:kube-scheduler": [
-        _rule(("create", "patch", "update"), ("", "events.k8s.io"), "events"),
-        _rule(("create",), ("coordination.k8s.io",), "leases"),
-        _rule(("get", "list", "update", "watch"), ("coordination.k8s.io",), "leases", names=("kube-scheduler",)),
-        _rule(_EVERY, ("coordination.k8s.io",), "leasecandidates"),
-        _rule(_READ, _CORE, "nodes"),
-        _rule(("delete", *_READ), _CORE, "pods"),
-        _rule(("create",), _CORE, "bindings", "pods/binding"),
-        _rule(("patch", "update"), _CORE, "pods/status"),
-        _rule(_READ, _CORE, "replicationcontrollers", "services"),
-        _rule(_READ, ("apps", "extensions"), "replicasets"),
-        _rule(_READ, ("apps",), "statefulsets"),
-        _rule(_READ, ("policy",), "poddisruptionbudgets"),
-        _rule(_READ, _CORE, "persistentvolumeclaims", "persistentvolumes"),
-        _rule(("create",), ("authentication.k8s.io",), "tokenreviews"),
-        _rule(("create",), ("authorization.k8s.io",), "subjectaccessreviews"),
-        _rule(_READ, ("storage.k8s.io",), "csinodes"),
-        _rule(_READ, ("storage.k8s.io",), "volumeattachments"),
-        _rule(_READ, _CORE, "namespaces"),
-        _rule(_READ, ("storage.k8s.io",), "csidrivers"),
-        _rule(_READ, ("storage.k8s.io",), "csistoragecapacities"),
-        _rule(_READ, ("resource.k8s.io",), "deviceclasses"),
-        _rule(("get", "list", "patch", "update", "watch"), ("resource.k8s.io",), "resourceclaims"),
-        _rule(("get", "list", "patch", "update", "watch"), ("resource.k8s.io",), "resourceclaims/status"),
-        _rule(("update",), _CORE, "pods/finalizers"),
-        _rule(_READ, ("resource.k8s.io",), "resourceslices"),
-        _rule(("create", "delete"), ("resource.k8s.io",), "resourceclaims"),
-        _rule(("patch", "update"), ("resource.k8s.io",), "resourceclaims/binding"),
-    ],
-    "system:volume-scheduler": [
-        _rule(("get", "list", "patch", "update", "watch"), _CORE, "persistentvolumes"),
-        _rule(_READ, ("storage.k8s.io",), "storageclasses"),
-        _rule(("get", "list", "patch", "update", "watch"), _CORE, "persistentvolumeclaims"),
-    ],
-}
-_BINDINGS: dict[str, tuple[tuple[str, str], ...]] = {
-    "cluster-admin": (("Group", "system:masters"),),
-    "system:discovery": (("Group", "system:authenticated"),),
-    "system:public-info-viewer": (("Group", "system:authenticated"), ("Group", "system:unauthenticated")),
-    "system:basic-user": (("Group", "system:authenticated"),),
-    "system:kube-scheduler": (("User", "system:kube-scheduler"),),
-    "system:volume-scheduler": (("User", "system:kube-scheduler"),),
-}
 _PRIORITY_CLASSES = (
     (
         "system-cluster-critical",
@@ -125,9 +65,13 @@ def ensure(api: Api, client_ca_pem: bytes) -> None:
     for name, value, description in _PRIORITY_CLASSES:
         body: dict[str, Any] = {"value": value, "description": description, "preemptionPolicy": "PreemptLowerPriority"}
         _put(api, "priorityclasses.scheduling.k8s.io", name, {"generation": 1}, body)
-    for name, rules in _ROLES.items():
-        _put(api, f"clusterroles.{_RBAC}", name, _RBAC_METADATA, {"rules": rules})
-    for role, subjects in _BINDINGS.items():
+    for name, rules in CLUSTER_ROLES.items():
+        labels = {**_RBAC_METADATA["labels"], **ROLE_LABELS.get(name, {})}
+        body = {"rules": rules}
+        if name in AGGREGATED:
+            body["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": AGGREGATED[name]}]}
+        _put(api, f"clusterroles.{_RBAC}", name, {**_RBAC_METADATA, "labels": labels}, body)
+    for role, subjects in CLUSTER_ROLE_BINDINGS.items():
         listed = [{"kind": kind, "apiGroup": _RBAC, "name": subject} for kind, subject in subjects]
         reference = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role}
         _put(api, f"clusterrolebindings.{_RBAC}", role, _RBAC_METADATA, {"subjects": listed, "roleRef": reference})
@@ -157,7 +101,7 @@ def _ensure_client_ca(api: Api, client_ca_pem: bytes) -> None:
     where, authority = "kube-system", client_ca_pem.decode()
     data = {"client-ca-file": authority, "requestheader-client-ca-file": authority, **_FRONT_PROXY}
     _put(api, "configmaps", _CLIENT_CA, {}, {"data": data}, where)
-    rules = [_rule(_READ, _CORE, "configmaps", names=(_CLIENT_CA,))]
+    rules = [rule(READ, CORE, "configmaps", names=(_CLIENT_CA,))]
     _put(api, f"roles.{_RBAC}", _CLIENT_CA_READER, _RBAC_METADATA, {"rules": rules}, where)
     users = ("system:kube-controller-manager", "system:kube-scheduler")
     subjects = [{"kind": "User", "apiGroup": _RBAC, "name": user} for user in users]

@@ -14,6 +14,7 @@ from kubesched.controllers.garbage_collector import GarbageCollector
 from kubesched.controllers.namespace_controllers import NamespaceController, ServiceAccountController
 from kubesched.controllers.node_lifecycle import NodeLifecycleController
 from kubesched.controllers.pod_claim_controller import PodClaimController
+from kubesched.controllers.role_aggregation import RoleAggregationController
 from kubesched.controllers.root_ca_publisher import RootCaPublisher
 from kubesched.controllers.taint_eviction import OrphanedPodController, TaintEvictionController
 from kubesched.controllers.volume_controllers import ClaimBinder, VolumeBinder
@@ -43,6 +44,7 @@ def all_controllers(context: ControllerContext, discovered: DiscoveredKinds, roo
         ClaimProtection(context),
         VolumeProtection(context),
         BudgetController(context),
+        RoleAggregationController(context),
         NodeLifecycleController(context),
         TaintEvictionController(context),
         OrphanedPodController(context),

@@ -5,6 +5,8 @@ Next: `discovered` for how those are found, `cluster_view` for where they are ke
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from kubesched.client.lease import LeaseSpec
@@ -12,7 +14,7 @@ from kubesched.client.list_watch.requests import Narrowing
 from kubesched.client.resources import Resource
 from kubesched.controllers import documents
 from kubesched.model import core, policy, resource, storage
-from kubesched.model.meta import KubeObject
+from kubesched.model.meta import KubeObject, KubeStruct, LabelSelector
 
 LEASE_NAMESPACE = "kube-node-lease"
 
@@ -31,6 +33,19 @@ class ConfigMap(KubeObject, frozen=True):
     """What is published in namespaces."""
 
     data: dict[str, str] | None = None
+
+
+class AggregationRule(KubeStruct, frozen=True):
+    """Which other cluster roles a cluster role is made of."""
+
+    cluster_role_selectors: tuple[LabelSelector, ...] | None = None
+
+
+class ClusterRole(KubeObject, frozen=True):
+    """Rules are kept as they are written: they are only copied."""
+
+    rules: tuple[dict[str, Any], ...] | None = None
+    aggregation_rule: AggregationRule | None = None
 
 
 class ControllerRevision(KubeObject, frozen=True):
@@ -62,6 +77,7 @@ _TYPED = (
     Resource(ControllerRevision, "apps", "v1", "controllerrevisions", True),
     Resource(ServiceAccount, "", "v1", "serviceaccounts", True),
     Resource(ConfigMap, "", "v1", "configmaps", True),
+    Resource(ClusterRole, "rbac.authorization.k8s.io", "v1", "clusterroles", False),
     Resource(policy.PodDisruptionBudget, "policy", "v1", "poddisruptionbudgets", True),
     Resource(storage.PersistentVolume, "", "v1", "persistentvolumes", False),
     Resource(storage.PersistentVolumeClaim, "", "v1", "persistentvolumeclaims", True),

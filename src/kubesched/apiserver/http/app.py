@@ -20,8 +20,9 @@ from kubesched.apiserver.http.authentication import TokenAuthenticator, imperson
 from kubesched.apiserver.http.paths import RequestPath, read_path
 from kubesched.apiserver.http.resources import ResourceHandler
 from kubesched.apiserver.storage.store import StoreFailedError
-from kubesched.apiserver.verbs.authorization import Action, RbacAuthorizer
-from kubesched.apiserver.verbs.request import RequestUser
+from kubesched.apiserver.verbs.authorization import Action, RbacAuthorizer, forbidden_action
+from kubesched.apiserver.verbs.escalation import EscalationCheck
+from kubesched.apiserver.verbs.impersonation import Impersonation
 from kubesched.apiserver.verbs.reviews import Reviews
 from kubesched.apiserver.verbs.service_tokens import ServiceTokens
 
@@ -44,8 +45,9 @@ class HttpApp:
 
     def __post_init__(self) -> None:
         self.authorizer = RbacAuthorizer(self.api)
+        self.impersonation = Impersonation(self.authorizer)
         reviews = Reviews(self.api, self.authorizer, self.service_tokens, self.authenticator.user_of_token)
-        self.resources = ResourceHandler(self.api, reviews, self.stopping)
+        self.resources = ResourceHandler(self.api, reviews, self.stopping, EscalationCheck(self.authorizer))
         self.discovery = discovery.Discovery(self.api)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -71,8 +73,13 @@ class HttpApp:
     async def _answer(self, request: web.BaseRequest, warnings: list[str]) -> web.StreamResponse:
         user = self.authenticator.user_of(request)
         path = read_path(request.path, request.method, _asks_watch(request))
-        user = self._impersonate(request, user)
-        self._authorize(user, path)
+        action = _action(path)
+        wanted = impersonated(request.headers)
+        if wanted is not None:
+            user = self.impersonation.become(user, wanted, action)
+        verdict = self.authorizer.decide(user, action)
+        if not verdict.allowed:
+            raise forbidden_action(user, action, verdict.reason)
         if path.is_resource:
             return await self.resources.handle(request, path, user, warnings)
         answer = health.answer(request) or self.discovery.answer(request)
@@ -80,31 +87,12 @@ class HttpApp:
             return answer
         return web.Response(text="404 page not found\n", status=404)
 
-    def _impersonate(self, request: web.BaseRequest, user: RequestUser) -> RequestUser:
-        groups = request.headers.getall("Impersonate-Group", [])
-        wanted = impersonated(request.headers, groups)
-        if wanted is None:
-            return user
-        actions = [("users", wanted.name), *(("groups", group) for group in groups)]
-        for resource, name in actions:
-            if name.startswith("system:serviceaccount:") and resource == "users" and name.count(":") == 3:
-                _, _, namespace, account = name.split(":")
-                action = Action("impersonate", "", "serviceaccounts", namespace=namespace, name=account)
-            else:
-                action = Action("impersonate", "", resource, name=name)
-            self._require(user, action)
-        return wanted
 
-    def _authorize(self, user: RequestUser, path: RequestPath) -> None:
-        if not path.is_resource:
-            self._require(user, Action(path.verb, path=path.path))
-            return
-        action = Action(path.verb, path.group, path.plural, path.subresource, path.namespace, path.name)
-        self._require(user, action)
-
-    def _require(self, user: RequestUser, action: Action) -> None:
-        if not self.authorizer.decide(user, action).allowed:
-            raise _forbidden(user, action)
+def _action(path: RequestPath) -> Action:
+    """What the request asks, as authorization sees it."""
+    if not path.is_resource:
+        return Action(path.verb, path=path.path)
+    return Action(path.verb, path.group, path.plural, path.subresource, path.namespace, path.name)
 
 
 def _asks_watch(request: web.BaseRequest) -> bool:
@@ -118,20 +106,3 @@ def _blamed_on_client(error: StatusError) -> StatusError:
 
 def _too_large() -> StatusError:
     return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {MOST_BODY_BYTES}")
-
-
-def _forbidden(user: RequestUser, action: Action) -> StatusError:
-    if action.path:
-        message = f'forbidden: User "{user.name}" cannot {action.verb} path "{action.path}"'
-        return StatusError(403, "Forbidden", message, {})
-    resource = f"{action.resource}.{action.group}" if action.group else action.resource
-    subject = f'{resource} "{action.name}"' if action.name else resource
-    where = f'in the namespace "{action.namespace}"' if action.namespace else "at the cluster scope"
-    message = (
-        f'{subject} is forbidden: User "{user.name}" cannot {action.verb} resource "{action.full_resource}" '
-        f'in API group "{action.group}" {where}'
-    )
-    details = {"name": action.name} if action.name else {}
-    if action.group:
-        details["group"] = action.group
-    return StatusError(403, "Forbidden", message, {**details, "kind": action.resource})

@@ -1,24 +1,27 @@
-"""Who asks: bearer tokens, client certificates, service accounts' tokens, and impersonation.
+"""Who asks: bearer tokens, client certificates, service accounts' tokens; and who the headers ask to be instead.
 
 Promises the real server's answers: a token that is not known is 401, none at all is ``system:anonymous`` (which may
-read health and version only). ``authorization.py`` decides what the user may do.
+read health and version only). ``authorization.py`` decides what the user may do, ``impersonation.py`` whom it may be.
 """
 
 from __future__ import annotations
 
 import hmac
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 from aiohttp import web
+from multidict import CIMultiDictProxy
 
 from kubesched.apiserver.errors import StatusError, bad_request
+from kubesched.apiserver.go_text import quoted
 from kubesched.apiserver.verbs.request import RequestUser
 from kubesched.apiserver.verbs.service_tokens import ServiceTokens
 
+_EXTRA = "impersonate-extra-"
 ANONYMOUS = RequestUser("system:anonymous", ("system:unauthenticated",))
 ADMIN = RequestUser("admin", ("system:masters", "system:authenticated"), "admin")
 
@@ -74,34 +77,29 @@ def _user_of_certificate(certificate: Mapping[str, Any] | None) -> RequestUser |
     return RequestUser(names[0], (*groups, "system:authenticated")) if names else None
 
 
-def impersonated(headers: Mapping[str, str], all_groups: list[str]) -> RequestUser | None:
-    """The user that the headers ask to be, if any."""
-    name = headers.get("Impersonate-User", "")
-    if not name and not all_groups and "Impersonate-Uid" not in headers:
-        return None
+def impersonated(headers: CIMultiDictProxy[str]) -> RequestUser | None:
+    """The user that the headers ask to be, if any, exactly as asked for; ``Impersonation.become`` says whether."""
+    name, uid = headers.get("Impersonate-User", ""), headers.get("Impersonate-Uid", "")
+    groups = tuple(headers.getall("Impersonate-Group", []))
     extra: dict[str, list[str]] = {}
     for header, value in headers.items():
-        if header.lower().startswith("impersonate-extra-"):
-            extra.setdefault(unquote(header[len("impersonate-extra-") :].lower()), []).append(value)
-    uid = headers.get("Impersonate-Uid", "")
-    if not name:
-        raise _without_name(all_groups, uid)
-    return RequestUser(name, _groups_of(name, all_groups), uid, extra)
+        if header.lower().startswith(_EXTRA):
+            extra.setdefault(unquote(header[len(_EXTRA) :].lower()), []).append(value)
+    if name:
+        return RequestUser(name, groups, uid, extra)
+    if uid or groups or extra:
+        raise _without_name(groups, uid, extra)
+    return None
 
 
-def _groups_of(name: str, asked: list[str]) -> tuple[str, ...]:
-    """The groups asked for, and those that every user of this sort has."""
-    groups = list(asked)
-    if not groups and name.startswith("system:serviceaccount:") and name.count(":") == 3:
-        groups = ["system:serviceaccounts", f"system:serviceaccounts:{name.split(':')[2]}"]
-    if name == "system:anonymous":
-        return (*groups, "system:unauthenticated")
-    if "system:authenticated" not in groups and "system:unauthenticated" not in groups:
-        groups.append("system:authenticated")
-    return tuple(groups)
-
-
-def _without_name(groups: list[str], uid: str) -> StatusError:
-    listed = "[]string{" + ", ".join(f'"{group}"' for group in groups) + "}" if groups else "[]string(nil)"
-    user = f'&user.DefaultInfo{{Name:"", UID:"{uid}", Groups:{listed}, Extra:map[string][]string(nil)}}'
+def _without_name(groups: tuple[str, ...], uid: str, extra: Mapping[str, list[str]]) -> StatusError:
+    shown_extra = "(nil)"
+    if extra:
+        shown_extra = "{" + ", ".join(f"{quoted(key)}:[]string{_strings(extra[key])}" for key in sorted(extra)) + "}"
+    listed = f"[]string{_strings(groups)}" if groups else "[]string(nil)"
+    user = f'&user.DefaultInfo{{Name:"", UID:{quoted(uid)}, Groups:{listed}, Extra:map[string][]string{shown_extra}}}'
     return bad_request(f"requested {user} without impersonating a user name")
+
+
+def _strings(texts: Iterable[str]) -> str:
+    return "{" + ", ".join(quoted(text) for text in texts) + "}"

@@ -24,7 +24,14 @@ from kubesched.apiserver.openapi.struct_types import struct_type, type_of_kind
 from kubesched.apiserver.storage.store import Stored
 from kubesched.apiserver.verbs.delete import DeleteOptions, delete_options
 from kubesched.apiserver.verbs.patch import APPLY_PATCH, PATCH_TYPES, STRATEGIC_PATCH, read_apply_body
-from kubesched.apiserver.verbs.request import Query, RequestUser, Target, WriteOptions, write_options
+from kubesched.apiserver.verbs.request import (
+    GrantCheck,
+    Query,
+    RequestUser,
+    Target,
+    WriteOptions,
+    write_options,
+)
 
 _OLDER_EVICTION = ("Eviction", "Eviction", "policy/v1beta1")  # still taken, as by any server of today
 _META_KINDS = ("DeleteOptions", "ListOptions", "List", "Status", "APIGroup", "APIVersions", "WatchEvent")
@@ -45,10 +52,12 @@ class Exchange:
     wanted: Wanted
     include: str
     warnings: list[str]
+    grant_check: GrantCheck
 
     def write_options(self, kind: str) -> WriteOptions:
         options = write_options(self.query, self.user, self.request.headers.get("User-Agent", ""), kind)
         options.warnings = self.warnings
+        options.grant_check = self.grant_check
         return options
 
     async def read_object(self, options: WriteOptions, kind: str = "", api_version: str = "") -> Body:

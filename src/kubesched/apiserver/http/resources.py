@@ -24,7 +24,7 @@ from kubesched.apiserver.verbs import read, writing
 from kubesched.apiserver.verbs.create import create
 from kubesched.apiserver.verbs.delete import RETURNS_DELETED, Deletion, delete, delete_collection
 from kubesched.apiserver.verbs.patch import patch
-from kubesched.apiserver.verbs.request import RequestUser, Target, single
+from kubesched.apiserver.verbs.request import GrantCheck, RequestUser, Target, single
 from kubesched.apiserver.verbs.reviews import Reviews
 from kubesched.apiserver.verbs.update import update
 from kubesched.apiserver.verbs.watch import watch_request
@@ -40,6 +40,7 @@ class ResourceHandler:
     api: Api
     reviews: Reviews
     stopping: asyncio.Event
+    grant_check: GrantCheck
 
     async def handle(
         self, request: web.BaseRequest, path: RequestPath, user: RequestUser, warnings: list[str]
@@ -57,7 +58,7 @@ class ResourceHandler:
         if path.watched_name:
             query["fieldSelector"] = [f"metadata.name={path.watched_name}"]
         include = tables.check_include(single(query, "includeObject")) if wanted.transform == "Table" else "Metadata"
-        exchange = Exchange(self.api, request, target, user, query, wanted, include, warnings)
+        exchange = Exchange(self.api, request, target, user, query, wanted, include, warnings, self.grant_check)
         if path.subresource:
             return await subresources.handle(exchange, path, self.reviews)
         return await self._main(exchange, path.verb)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object, TableColumn
+from kubesched.apiserver.kinds.label_selectors import label_selector_errors
 from kubesched.apiserver.kinds.name_syntax import dns_subdomain_mistakes, path_segment_mistakes
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME, PLAIN, field_text
@@ -27,9 +28,24 @@ def _rule_validator(namespaced: bool) -> Callable[[Object, Object | None], list[
         found: list[InvalidField] = []
         for position, rule in enumerate(role.get("rules") or []):
             found += _rule_errors(rule, errors.index("rules", position), namespaced)
-        return found
+        return found + _aggregation_errors(role.get("aggregationRule"))
 
     return validate
+
+
+def _aggregation_errors(aggregation: Object | None) -> list[InvalidField]:
+    if aggregation is None:
+        return []
+    at, selectors = "aggregationRule.clusterRoleSelectors", aggregation.get("clusterRoleSelectors") or []
+    if not selectors:
+        return [errors.required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil")]
+    found: list[InvalidField] = []
+    for position, selector in enumerate(selectors):
+        wrong = label_selector_errors(selector, errors.index(at, position))
+        if wrong:
+            wrong.append(errors.invalid(errors.index(at, position), None, "invalid label selector."))
+        found += wrong
+    return found
 
 
 def _rule_errors(rule: Object, path: str, namespaced: bool) -> list[InvalidField]:
@@ -66,7 +82,7 @@ def _binding_validator(namespaced: bool) -> Callable[[Object, Object | None], li
         else:
             found += errors.all_invalid("roleRef.name", role["name"], path_segment_mistakes(role["name"]))
         for position, subject in enumerate(binding.get("subjects", [])):
-            found += _subject_errors(subject, errors.index("subjects", position))
+            found += _subject_errors(subject, errors.index("subjects", position), namespaced)
         if old is not None and role != old["roleRef"]:
             shown = {"APIGroup": role["apiGroup"], "Kind": role.get("kind", ""), "Name": role.get("name", "")}
             found.append(errors.invalid("roleRef", shown, "cannot change roleRef"))
@@ -75,7 +91,7 @@ def _binding_validator(namespaced: bool) -> Callable[[Object, Object | None], li
     return validate
 
 
-def _subject_errors(subject: Object, path: str) -> list[InvalidField]:
+def _subject_errors(subject: Object, path: str, namespaced: bool) -> list[InvalidField]:
     found: list[InvalidField] = []
     if not subject.get("name"):
         found.append(errors.required(f"{path}.name"))
@@ -87,7 +103,7 @@ def _subject_errors(subject: Object, path: str) -> list[InvalidField]:
         found += errors.all_invalid(f"{path}.name", name, dns_subdomain_mistakes(name) if name else ())
         if group:
             found.append(errors.unsupported(f"{path}.apiGroup", group, ("",)))
-        if not subject.get("namespace"):
+        if not namespaced and not subject.get("namespace"):
             found.append(errors.required(f"{path}.namespace"))
     elif subject.get("apiGroup") != _RBAC:
         found.append(errors.unsupported(f"{path}.apiGroup", subject.get("apiGroup", ""), (_RBAC,)))

@@ -15,8 +15,10 @@ from typing import Any
 import msgspec
 
 from kubesched.apiserver.api import Api
+from kubesched.apiserver.errors import StatusError
 from kubesched.apiserver.kinds.kind import Object
 from kubesched.apiserver.verbs.request import RequestUser
+from kubesched.apiserver.verbs.role_rules import FULL_AUTHORITY, Rule, url_matches
 
 RBAC = "rbac.authorization.k8s.io"
 _RESOURCES = tuple(f"{plural}.{RBAC}" for plural in ("roles", "rolebindings", "clusterroles", "clusterrolebindings"))
@@ -42,16 +44,20 @@ class Action(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Rules given to subjects, in one namespace or everywhere (""); ``how`` is the reason told when it allows."""
+    """Rules given to subjects, in one namespace or everywhere (""); ``how`` is the reason told when it allows.
+    ``gap`` is the role's name when there is no such role, and ``gap_text`` what is said of it.
+    """
 
     namespace: str
     subjects: tuple[dict[str, Any], ...]
-    rules: tuple[dict[str, Any], ...]
+    rules: tuple[Rule, ...]
     how: str
+    gap: str = ""
+    gap_text: str = ""
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):
-    """Allowed, and by which binding."""
+    """Allowed, and by which binding; or not, and which roles could not be asked."""
 
     allowed: bool
     reason: str = ""
@@ -69,14 +75,37 @@ class RbacAuthorizer:
     def decide(self, user: RequestUser, action: Action) -> Verdict:
         if "system:masters" in user.groups:
             return Verdict(True)
+        gaps: list[str] = []
         for grant, subject in self._granted(user, action.namespace):
             if any(_rule_allows(rule, action) for rule in grant.rules):
-                return Verdict(True, f"{grant.how} to {_subject_text(subject)}")
-        return Verdict(False)
+                return Verdict(True, f"{grant.how} to {_subject_text(subject, grant.namespace)}")
+            if grant.gap:
+                gaps.append(grant.gap_text)
+        return Verdict(False, f"RBAC: {_aggregate(gaps)}" if gaps else "")
 
-    def rules_for(self, user: RequestUser, namespace: str) -> list[dict[str, Any]]:
+    def rules_for(self, user: RequestUser, namespace: str) -> list[Rule]:
         """Every rule that holds for the user in the namespace."""
         return [rule for grant, _ in self._granted(user, namespace) for rule in grant.rules]
+
+    def rules_and_gaps(self, user: RequestUser, namespace: str) -> tuple[list[Rule], list[str]]:
+        """The rules of ``rules_for``, and the names of roles that bindings of the user name and nobody has written."""
+        held = [*FULL_AUTHORITY] if "system:masters" in user.groups else []
+        gaps: list[str] = []
+        for grant, _ in self._granted(user, namespace):
+            held.extend(grant.rules)
+            if grant.gap:
+                gaps.append(grant.gap)
+        return held, gaps
+
+    def gap_texts(self, user: RequestUser, namespace: str) -> list[str]:
+        """What is said of roles that bindings of the user name and nobody has written."""
+        return [grant.gap_text for grant, _ in self._granted(user, namespace) if grant.gap]
+
+    def rules_of_role(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
+        """The rules of a role that a binding in ``namespace`` ("" for the whole cluster) names."""
+        place, plural = ("", "clusterroles") if kind == "ClusterRole" else (namespace, "roles")
+        role = self._api.get(f"{plural}.{RBAC}", place, name)
+        return None if role is None else tuple(role.get("rules") or ())
 
     def _granted(self, user: RequestUser, namespace: str) -> Iterator[tuple[Grant, dict[str, Any]]]:
         for grant, subject in self._all_granted(user):
@@ -113,17 +142,26 @@ class RbacAuthorizer:
 
     def _grant(self, binding: Object, namespace: str, kind: str) -> Grant:
         ref, name = binding.get("roleRef", {}), binding["metadata"]["name"]
-        place, plural = ("", "clusterroles") if ref.get("kind") == "ClusterRole" else (namespace, "roles")
-        role = self._api.get(f"{plural}.{RBAC}", place, ref.get("name", "")) or {}
+        role_kind, role_name = ref.get("kind", ""), ref.get("name", "")
+        rules = self.rules_of_role(role_kind, role_name, namespace)
         shown = f"{name}/{namespace}" if namespace else name
-        role_shown = f'{ref.get("kind")} "{ref.get("name")}"'
-        how = f'RBAC: allowed by {kind} "{shown}" of {role_shown}'
-        return Grant(namespace, tuple(binding.get("subjects") or ()), tuple(role.get("rules") or ()), how)
+        how = f'RBAC: allowed by {kind} "{shown}" of {role_kind} "{role_name}"'
+        subjects = tuple(binding.get("subjects") or ())
+        if rules is None:
+            gap_text = f'{role_kind.lower()}.{RBAC} "{role_name}" not found'
+            return Grant(namespace, subjects, (), how, role_name, gap_text)
+        return Grant(namespace, subjects, rules, how)
 
 
-def _subject_text(subject: dict[str, Any]) -> str:
+def _aggregate(texts: list[str]) -> str:
+    """Several errors as Go's aggregate words them; the same one is told once."""
+    unique = list(dict.fromkeys(texts))
+    return unique[0] if len(unique) == 1 else "[" + ", ".join(unique) + "]"
+
+
+def _subject_text(subject: dict[str, Any], binding_namespace: str) -> str:
     if subject.get("kind") == "ServiceAccount":
-        return f'ServiceAccount "{subject.get("name")}/{subject.get("namespace")}"'
+        return f'ServiceAccount "{subject.get("name")}/{subject.get("namespace") or binding_namespace}"'
     return f'{subject.get("kind")} "{subject.get("name")}"'
 
 
@@ -143,7 +181,7 @@ def _rule_allows(rule: dict[str, Any], action: Action) -> bool:
     if "*" not in verbs and action.verb not in verbs:
         return False
     if action.path:
-        return any(_url_matches(url, action.path) for url in rule.get("nonResourceURLs") or ())
+        return any(url_matches(url, action.path) for url in rule.get("nonResourceURLs") or ())
     groups, resources = rule.get("apiGroups") or (), rule.get("resources") or ()
     if "*" not in groups and action.group not in groups:
         return False
@@ -154,5 +192,26 @@ def _rule_allows(rule: dict[str, Any], action: Action) -> bool:
     return not names or action.name in names
 
 
-def _url_matches(url: str, path: str) -> bool:
-    return url in ("*", path) or (url.endswith("*") and path.startswith(url.rstrip("*")))
+def forbidden_action(user: RequestUser, action: Action, reason: str = "") -> StatusError:
+    """The refusal of what the user may not do."""
+    because = f": {reason}" if reason else ""
+    if action.path:
+        text = f'User "{user.name}" cannot {action.verb} path "{action.path}"'
+        return StatusError(403, "Forbidden", f"forbidden: {_without_markup(text)}{because}", {})
+    resource = f"{action.resource}.{action.group}" if action.group else action.resource
+    subject = f'{resource} "{action.name}"' if action.name else resource
+    where = f'in the namespace "{action.namespace}"' if action.namespace else "at the cluster scope"
+    text = (
+        f'User "{user.name}" cannot {action.verb} resource "{action.full_resource}" '
+        f'in API group "{action.group}" {where}'
+    )
+    details = {"name": action.name} if action.name else {}
+    if action.group:
+        details["group"] = action.group
+    message = f"{subject} is forbidden: {_without_markup(text)}{because}"
+    return StatusError(403, "Forbidden", message, {**details, "kind": action.resource})
+
+
+def _without_markup(text: str) -> str:
+    """Nothing that a client asked for comes back as HTML."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -31,6 +31,7 @@ def create(api: Api, target: Target, obj: Object, options: WriteOptions) -> Stor
     resource, metadata = target.resource, obj["metadata"]
     place_in_namespace(target, metadata)
     writing.refuse_terminating_namespace(api, target, metadata.get("name", ""))
+    options.check_grants(target, obj, None)
     version = metadata.pop("resourceVersion", "")
     fill_metadata(api, target, metadata)
     writing.record_manager(obj, None, target, options, api.now())

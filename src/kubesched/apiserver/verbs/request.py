@@ -7,14 +7,14 @@ too.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import StatusError, bad_request
-from kubesched.apiserver.kinds.kind import ServedResource, WriteContext
+from kubesched.apiserver.kinds.kind import Object, ServedResource, WriteContext
 
 _LONGEST_INT64 = 20
 Query = Mapping[str, list[str]]
@@ -39,6 +39,14 @@ class Target(msgspec.Struct, frozen=True, gc=False):
     subresource: str = ""
 
 
+GrantCheck = Callable[[RequestUser, Target, Object, Object | None], None]
+"""Refuses a write by which the user would give more rights than it has; takes the new state as sent, and the old."""
+
+
+def _grants_nothing(*_: object) -> None:
+    """For writes that the server makes on its own."""
+
+
 @dataclass(slots=True)
 class WriteOptions:
     """Options of a writing request; ``warnings`` grows while the request is worked on."""
@@ -51,6 +59,11 @@ class WriteOptions:
     has_manager: bool = False
     is_apply: bool = False  # managedFields are already set by the apply itself
     warnings: list[str] = field(default_factory=list)
+    grant_check: GrantCheck = _grants_nothing
+
+    def check_grants(self, target: Target, new: Object, old: Object | None) -> None:
+        """Raises StatusError where the write would give away rights that the writer does not have."""
+        self.grant_check(self.user, target, new, old)
 
     def context(self, api: Api, subresource: str = "") -> WriteContext:
         return WriteContext(api, api.now(), self.user.name, subresource, self.dry_run, self.warnings)

@@ -48,6 +48,7 @@ def apply_update(api: Api, target: Target, new: Object, before: Stored, options:
     """Checks the new state against the old one and writes it."""
     resource = target.resource
     old = writing.load(resource, before)
+    options.check_grants(target, new, old)
     _check_version(target, new["metadata"], before)
     _take_over_metadata(new["metadata"], old["metadata"])
     if target.subresource == "status":
