@@ -90,6 +90,11 @@ def bad_request(message: str) -> StatusError:
     return StatusError(400, "BadRequest", message)
 
 
+def unclassified(message: str) -> StatusError:
+    """An error of the client that the real server answers as it answers failures of its own: 500, no reason."""
+    return StatusError(500, "", message)
+
+
 def expired(message: str) -> StatusError:
     return StatusError(410, "Expired", message)
 

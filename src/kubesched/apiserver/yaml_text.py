@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 import yaml
 
+from kubesched.apiserver.repeated_fields import Repeated, repeated_in_yaml
+
 
 class YamlTextError(ValueError):
     """The text is no YAML, or holds what JSON cannot hold."""
@@ -41,13 +43,18 @@ def load_yaml(data: bytes) -> Any:
         pass
     try:
         _refuse_depths(data)
-        value = yaml.load(data, Loader=_KubernetesLoader)
+        value = next(yaml.load_all(data, Loader=_KubernetesLoader), None)
         return msgspec.json.decode(msgspec.json.encode(_plain(value)))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + isinstance(error, yaml.scanner.ScannerError) if error.problem_mark else 1
         raise YamlTextError(f"error converting YAML to JSON: yaml: line {line}: {error.problem}") from None
     except (yaml.YAMLError, msgspec.DecodeError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise YamlTextError(" ".join(str(error).split())) from None
+
+
+def repeated_in_yaml_text(data: bytes) -> Repeated:
+    """What the text, which ``load_yaml`` could read, gives twice."""
+    return repeated_in_yaml(data, _KubernetesLoader)
 
 
 def _refuse_depths(data: bytes) -> None:

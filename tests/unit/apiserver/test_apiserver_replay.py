@@ -11,12 +11,6 @@ from replayed_exchanges import Replay, exchanges_of, scenarios
 from kubesched.apiserver.verbs import read
 
 OTHERWISE = {
-    "binding": {14, 15, 16},  # the real server answers these mistakes of the client with 500
-    "pods_field_validation": {21, 22},  # the same
-    "pods_minimal": {20},  # the same
-    "watch_errors": {6},  # the same
-    "write_apply": {18, 29},  # the same
-    "write_put": {31},  # the same
     "core_kinds": {34},  # quotas are stored, not enforced
     "disc_aggregated": {2, 5},  # scheduling.k8s.io/v1alpha2 is served
     "disc_resources": {31},  # the same

@@ -57,6 +57,11 @@ def _pod(*containers: Object, **spec: Any) -> Object:
     return {"spec": {"containers": list(containers), **spec}}
 
 
+def _ordered(names: str, *containers: Object) -> Object:
+    """A patch of containers with an order, of names of one letter."""
+    return {"spec": {"$setElementOrder/containers": [{"name": name} for name in names], "containers": [*containers]}}
+
+
 @pytest.mark.parametrize(
     ("document", "patch", "expected"),
     [
@@ -135,9 +140,9 @@ def _pod(*containers: Object, **spec: Any) -> Object:
     ],
 )
 def test_strategic_patches(document: Object, patch: Object, expected: Object) -> None:
-    before = copy.deepcopy((document, patch))
+    before = copy.deepcopy(document)
     assert strategic.apply(document, patch, PODS) == expected
-    assert (document, patch) == before
+    assert document == before
 
 
 def test_conditions_of_a_node_are_merged_by_type_in_the_order_of_the_patch() -> None:
@@ -163,7 +168,70 @@ def test_conditions_of_a_node_are_merged_by_type_in_the_order_of_the_patch() -> 
             "unknown patch type: odd in map: map[$patch:odd]",
             id="an unknown directive",
         ),
-        pytest.param(["x"], 400, "invalid JSON document", id="not an object"),
+        pytest.param(
+            _ordered("ab", {"name": "b"}, {"name": "a"}),
+            500,
+            "The order in patch list:\n[map[name:b] map[name:a]]\n doesn't match $setElementOrder list:\n"
+            "[map[name:a] map[name:b]]\n",
+            id="an order that the patch contradicts",
+        ),
+        pytest.param(
+            {"spec": {"$setElementOrder/containers": ["a"]}},
+            500,
+            "value for key 0 is not a map",
+            id="an order of texts",
+        ),
+        pytest.param(
+            {"spec": {"$setElementOrder/containers": None}},
+            500,
+            "expected a []interface {}, but received a %!s(<nil>)",
+            id="an order that is null",
+        ),
+        pytest.param(
+            {"spec": {"$setElementOrder/nothing": []}},
+            500,
+            'unable to find api field in struct PodSpec for the json field "nothing"',
+            id="an order of an unknown list",
+        ),
+        pytest.param(
+            {"spec": {"$setElementOrder": []}}, 400, "invalid patch format of setElementOrder list", id="whose order"
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"name": "a", "$patch": "merge"}]}},
+            500,
+            "merging lists cannot yet be specified in the patch",
+            id="a merge within a list",
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"name": "a", "$patch": 3}]}},
+            500,
+            "unknown patch type: %!s(int64=3) in map: map[$patch:3 name:a]",
+            id="a directive that is a number",
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"image": "a", "$patch": "delete"}]}},
+            500,
+            "map: map[$patch:delete image:a] does not contain declared merge key: name",
+            id="a deletion of nothing named",
+        ),
+        pytest.param(
+            {"spec": {"containers": ["a"]}},
+            500,
+            "list element types are not identical: [[map[name:a]] [a]]",
+            id="texts for objects",
+        ),
+        pytest.param(
+            {"spec": {"$deleteFromPrimitiveList": []}},
+            400,
+            "invalid patch format of primitive list",
+            id="from what",
+        ),
+        pytest.param(
+            {"spec": {"$retainKeys": ["x"], "hostname": "h"}},
+            400,
+            "invalid patch format of retainKeys",
+            id="a field that is not retained",
+        ),
     ],
 )
 def test_strategic_patches_that_cannot_be_read(patch: Any, code: int, message: str) -> None:

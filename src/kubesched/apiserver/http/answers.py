@@ -5,6 +5,7 @@ JSON of plain objects is put together from stored bytes without decoding them. `
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 
 import msgspec
@@ -18,6 +19,8 @@ from kubesched.apiserver.storage.store import Stored
 from kubesched.apiserver.verbs import writing
 from kubesched.apiserver.verbs.read import ListPage
 from kubesched.apiserver.yaml_text import dump_yaml
+
+_MOST_WARNING_LETTERS, _LONGEST_CUT_WARNING = 4096, 256  # as kube-apiserver bounds them
 
 _encode = msgspec.json.Encoder().encode
 
@@ -91,9 +94,19 @@ def respond(body: bytes, wanted: Wanted, status: int = 200, warnings: list[str] 
 
 
 def add_warnings(response: web.StreamResponse, warnings: list[str]) -> None:
-    for text in dict.fromkeys(warnings):
+    """A header for each, within bounds: when all together are too long each is cut, and the last ones are left out."""
+    texts = [text for text in dict.fromkeys(warnings) if text]
+    written = 0
+    if sum(map(len, texts)) > _MOST_WARNING_LETTERS:
+        texts = [text[:_LONGEST_CUT_WARNING] for text in texts]
+    for text in texts:
+        if written >= _MOST_WARNING_LETTERS:
+            break
+        if any(unicodedata.category(letter) == "Cc" for letter in text):
+            continue  # no header can hold it
+        written += len(text)
         quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-        response.headers.add("Warning", '299 - "' + "".join(c if c.isprintable() else " " for c in quoted) + '"')
+        response.headers.add("Warning", f'299 - "{quoted}"')
 
 
 def error_response(error: StatusError, accept: str, warnings: list[str] | None = None) -> web.Response:

@@ -57,7 +57,7 @@ class HttpApp:
         try:
             return await self._answer(request, warnings)
         except StatusError as error:
-            return error_response(_blamed_on_client(error), accept, warnings)
+            return error_response(error, accept, warnings)
         except StoreFailedError as error:
             return error_response(StatusError(503, "ServiceUnavailable", str(error)), accept)
         except web.HTTPRequestEntityTooLarge:
@@ -97,11 +97,6 @@ def _action(path: RequestPath) -> Action:
 
 def _asks_watch(request: web.BaseRequest) -> bool:
     return bool(request.query_string) and "watch" in request.query and request.query["watch"].lower() not in _FALSE
-
-
-def _blamed_on_client(error: StatusError) -> StatusError:
-    """The real server answers some mistakes of clients with 500; here 500 means that the server failed."""
-    return StatusError(400, "BadRequest", error.message, error.details) if error.code == 500 else error
 
 
 def _too_large() -> StatusError:

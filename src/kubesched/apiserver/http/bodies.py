@@ -6,8 +6,7 @@ Also finds fields that are given twice. What the object means is for ``verbs/wri
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from kubesched.apiserver.errors import bad_request, unsupported_media_type
@@ -16,7 +15,8 @@ from kubesched.apiserver.http.negotiation import JSON, MEDIA_TYPES, PROTOBUF, YA
 from kubesched.apiserver.http.protobuf.envelope import ProtobufError, decode_envelope
 from kubesched.apiserver.json_text import read_json
 from kubesched.apiserver.kinds.kind import Object
-from kubesched.apiserver.yaml_text import YamlTextError, load_yaml
+from kubesched.apiserver.repeated_fields import NOTHING_REPEATED, Repeated, repeated_in_json
+from kubesched.apiserver.yaml_text import YamlTextError, load_yaml, repeated_in_yaml_text
 
 _SHOWN_BYTES = 30
 _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -24,12 +24,12 @@ _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind
 
 @dataclass(slots=True)
 class Body:
-    """What was sent: the object without its kind and apiVersion, those two, and the paths of fields given twice."""
+    """What was sent: the object without its kind and apiVersion, those two, and what is given twice."""
 
     obj: Object
     kind: str = ""
     api_version: str = ""
-    duplicates: list[str] = field(default_factory=list)
+    repeated: Repeated = NOTHING_REPEATED
 
 
 def read_body(data: bytes, content_type: str, kind: str, find_duplicates: bool = True) -> Body:
@@ -41,7 +41,12 @@ def read_body(data: bytes, content_type: str, kind: str, find_duplicates: bool =
         obj = _parse(data, media_type)
     except (ValueError, RecursionError) as error:
         raise _unrecognized(kind, str(error), data) from None
-    return _as_body(obj, data if find_duplicates and media_type == JSON else b"", kind, data)
+    repeated = NOTHING_REPEATED
+    if find_duplicates and media_type == JSON:
+        repeated = repeated_in_json(data)
+    elif find_duplicates and media_type == YAML:
+        repeated = repeated_in_yaml_text(data)
+    return _as_body(obj, repeated, kind, data)
 
 
 def _parse(data: bytes, media_type: str) -> Any:
@@ -52,16 +57,23 @@ def _parse(data: bytes, media_type: str) -> Any:
             raise ValueError(str(error)) from None
     if media_type == YAML:
         try:
-            return load_yaml(data)
+            return _with_sorted_names(load_yaml(data))
         except YamlTextError as error:
-            raise ValueError(f"couldn't get version/kind; json parse error: {error}") from None
+            raise ValueError(str(error).removeprefix("error converting YAML to JSON: ")) from None
     try:
         return read_json(data)
     except ValueError as error:
         raise ValueError(f"couldn't get version/kind; json parse error: {error}") from None
 
 
-def _as_body(obj: Any, json_text: bytes, kind: str, data: bytes) -> Body:
+def _with_sorted_names(value: Any) -> Any:
+    """Told of in this order: YAML becomes JSON with sorted names before anybody looks at it."""
+    if isinstance(value, dict):
+        return {name: _with_sorted_names(value[name]) for name in sorted(value)}
+    return [_with_sorted_names(item) for item in value] if isinstance(value, list) else value
+
+
+def _as_body(obj: Any, repeated: Repeated, kind: str, data: bytes) -> Body:
     if not isinstance(obj, dict):
         if obj is not None:
             why = f"json: cannot unmarshal {json_kind(obj)} into Go value of type {_TYPE_META}"
@@ -73,7 +85,7 @@ def _as_body(obj: Any, json_text: bytes, kind: str, data: bytes) -> Body:
             json_name = name[:1].lower() + name[1:] if name == "Kind" else "apiVersion"
             why = f"json: cannot unmarshal {json_kind(value)} into Go struct field .{json_name} of type string"
             raise _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", data)
-    return Body(obj, found_kind, version, duplicate_fields(json_text) if json_text else [])
+    return Body(obj, found_kind, version, repeated)
 
 
 def _unrecognized(kind: str, why: str, data: bytes) -> Exception:
@@ -88,37 +100,3 @@ def _summary(data: bytes) -> str:
     more = " ..." if len(data) > _SHOWN_BYTES else ""
     shown = data[:_SHOWN_BYTES]
     return (shown.decode(errors="replace") if data[:1] == b"{" else shown.hex()) + more
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """An object with all its fields, also repeated ones."""
-
-
-def duplicate_fields(data: bytes) -> list[str]:
-    """Paths of fields that occur twice in their object, in the order of the text."""
-    seen_twice = False
-
-    def check(pairs: list[tuple[str, Any]]) -> None:
-        nonlocal seen_twice
-        seen_twice = seen_twice or len(pairs) != len({name for name, _ in pairs})
-
-    json.loads(data, object_pairs_hook=check)
-    if not seen_twice:
-        return []
-    found: list[str] = []
-    _collect(json.loads(data, object_pairs_hook=_Pairs), "", found)
-    return found
-
-
-def _collect(value: Any, path: str, found: list[str]) -> None:
-    if isinstance(value, _Pairs):
-        seen: set[str] = set()
-        for name, inner in value:
-            here = f"{path}.{name}" if path else name
-            if name in seen and here not in found:
-                found.append(here)
-            seen.add(name)
-            _collect(inner, here, found)
-    elif isinstance(value, list):
-        for at, inner in enumerate(value):
-            _collect(inner, f"{path}[{at}]", found)

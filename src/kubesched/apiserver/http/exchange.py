@@ -21,9 +21,18 @@ from kubesched.apiserver.json_text import read_json
 from kubesched.apiserver.kinds.kind import DecodeError, Object
 from kubesched.apiserver.openapi.decoding import decode_object
 from kubesched.apiserver.openapi.struct_types import struct_type, type_of_kind
+from kubesched.apiserver.patching import json_patch
+from kubesched.apiserver.repeated_fields import repeated_in_json
 from kubesched.apiserver.storage.store import Stored
 from kubesched.apiserver.verbs.delete import DeleteOptions, delete_options
-from kubesched.apiserver.verbs.patch import APPLY_PATCH, PATCH_TYPES, STRATEGIC_PATCH, read_apply_body
+from kubesched.apiserver.verbs.patch import (
+    APPLY_PATCH,
+    JSON_PATCH,
+    PATCH_TYPES,
+    STRATEGIC_PATCH,
+    PatchBody,
+    read_apply_body,
+)
 from kubesched.apiserver.verbs.request import (
     GrantCheck,
     Query,
@@ -32,6 +41,7 @@ from kubesched.apiserver.verbs.request import (
     WriteOptions,
     write_options,
 )
+from kubesched.apiserver.yaml_text import repeated_in_yaml_text
 
 _OLDER_EVICTION = ("Eviction", "Eviction", "policy/v1beta1")  # still taken, as by any server of today
 _META_KINDS = ("DeleteOptions", "ListOptions", "List", "Status", "APIGroup", "APIVersions", "WatchEvent")
@@ -94,19 +104,25 @@ class Exchange:
             )
         raise bad_request(f'{prefix}no kind "{found}" is registered for version "{version}" {_SCHEME}')
 
-    async def read_patch(self) -> tuple[str, Any]:
-        """Media type and content of a patch."""
+    async def read_patch(self, options: WriteOptions) -> PatchBody:
+        """The body as a patch."""
         media_type = self.request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         if media_type not in PATCH_TYPES:
             raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
         data = await self.request.read()
+        looks_closely = options.field_validation != "Ignore"
         if media_type == APPLY_PATCH:
-            return media_type, read_apply_body(data)
+            content = read_apply_body(data)
+            return PatchBody(media_type, content, repeated_in_yaml_text(data).findings(()) if looks_closely else [])
         try:
-            return media_type, read_json(data)
+            content = read_json(data)
         except ValueError as error:
             prefix = "" if media_type == STRATEGIC_PATCH else "error decoding patch: "
             raise bad_request(f"{prefix}{error}") from None
+        findings = repeated_in_json(data).findings(json_patch.unknown_fields(content)) if looks_closely else []
+        if media_type == JSON_PATCH:
+            return PatchBody(media_type, content, [f"json patch {finding}" for finding in findings])
+        return PatchBody(media_type, content, findings)
 
     async def read_delete_options(self) -> DeleteOptions:
         data = await self.request.read()
@@ -120,7 +136,7 @@ class Exchange:
             decode_object(body.obj, struct_type(_DELETE_OPTIONS))
         except DecodeError as error:
             raise bad_request(str(error)) from None
-        return delete_options(self.query, body.obj)
+        return delete_options({}, body.obj)  # who sends a body has said everything there
 
     def answer(self, stored: Stored, status: int = 200) -> web.Response:
         """A stored object in the wanted form."""

@@ -109,11 +109,11 @@ class ResourceHandler:
         options = exchange.write_options("CreateOptions")
         body = await exchange.read_object(options)
         if self.reviews.handles(resource.kind):
-            writing.read_as_kind(resource, body.obj, options, body.duplicates)
+            writing.read_as_kind(resource, body.obj, options, body.repeated)
             writing.record_manager(body.obj, None, exchange.target, options, self.api.now())
             obj = self.reviews.review(exchange.target, body.obj, exchange.user)
             return exchange.answer_object(obj, resource.kind, resource.api_version, 201)
-        writing.read_as_kind(resource, body.obj, options, body.duplicates)
+        writing.read_as_kind(resource, body.obj, options, body.repeated)
         if resource.storage_key == "bindings":
             return await subresources.bind(exchange, body.obj, options)
         stored = create(self.api, exchange.target, body.obj, options)
@@ -123,22 +123,21 @@ class ResourceHandler:
     async def _update(self, exchange: Exchange) -> web.Response:
         options = exchange.write_options("UpdateOptions")
         body = await exchange.read_object(options)
-        writing.read_as_kind(exchange.target.resource, body.obj, options, body.duplicates)
+        writing.read_as_kind(exchange.target.resource, body.obj, options, body.repeated)
         stored, was_created = update(self.api, exchange.target, body.obj, options)
         await self.api.store.settle()
         return exchange.answer(stored, 201 if was_created else 200)
 
     async def _patch(self, exchange: Exchange) -> web.Response:
-        media_type, content = await exchange.read_patch()
         options = exchange.write_options("PatchOptions")
-        stored, was_created = patch(self.api, exchange.target, media_type, content, options)
+        stored, was_created = patch(self.api, exchange.target, await exchange.read_patch(options), options)
         await self.api.store.settle()
         return exchange.answer(stored, 201 if was_created else 200)
 
     async def _delete(self, exchange: Exchange) -> web.Response:
         options = exchange.write_options("DeleteOptions")
         how = await exchange.read_delete_options()
-        options.dry_run = options.dry_run or how.dry_run
+        options.dry_run = how.dry_run
         deletion = delete(self.api, exchange.target, options, how)
         await self.api.store.settle()
         return deletion_answer(exchange, deletion)
@@ -146,7 +145,7 @@ class ResourceHandler:
     async def _delete_collection(self, exchange: Exchange) -> web.Response:
         options = exchange.write_options("DeleteOptions")
         how = await exchange.read_delete_options()
-        options.dry_run = options.dry_run or how.dry_run
+        options.dry_run = how.dry_run
         page = await read.list_page(self.api, exchange.target, exchange.query)
         delete_collection(self.api, exchange.target, page.items, options, how)
         await self.api.store.settle()

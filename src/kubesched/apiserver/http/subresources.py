@@ -101,9 +101,9 @@ async def _scale(exchange: Exchange, verb: str) -> web.Response:
         body = await exchange.read_object(options, scale.KIND, scale.API_VERSION)
         shown = scale.update_scale(api, target, body.obj, options)
     else:
-        media_type, content = await exchange.read_patch()
         options = exchange.write_options("PatchOptions")
-        shown = scale.update_scale(api, target, _patched_scale(exchange, media_type, content), options)
+        sent = await exchange.read_patch(options)
+        shown = scale.update_scale(api, target, _patched_scale(exchange, sent.media_type, sent.content), options)
     await api.store.settle()
     obj: dict[str, Any] = msgspec.json.decode(shown.raw)
     return exchange.answer_object(obj, scale.KIND, scale.API_VERSION)
@@ -123,7 +123,7 @@ def _patched_scale(exchange: Exchange, media_type: str, content: Any) -> Object:
 async def _finalize(exchange: Exchange) -> web.Response:
     options = exchange.write_options("UpdateOptions")
     body = await exchange.read_object(options)
-    writing.read_as_kind(exchange.target.resource, body.obj, options, body.duplicates)
+    writing.read_as_kind(exchange.target.resource, body.obj, options, body.repeated)
     stored = finalize.finalize(exchange.api, exchange.target, body.obj, options)
     await exchange.api.store.settle()
     return exchange.answer(stored)
@@ -149,11 +149,10 @@ async def _object(exchange: Exchange, verb: str) -> web.Response:
     if verb == "update":
         options = exchange.write_options("UpdateOptions")
         body = await exchange.read_object(options)
-        writing.read_as_kind(target.resource, body.obj, options, body.duplicates)
+        writing.read_as_kind(target.resource, body.obj, options, body.repeated)
         stored, _ = update(api, target, body.obj, options)
     else:
-        media_type, content = await exchange.read_patch()
         options = exchange.write_options("PatchOptions")
-        stored, _ = patch(api, target, media_type, content, options)
+        stored, _ = patch(api, target, await exchange.read_patch(options), options)
     await api.store.settle()
     return exchange.answer(stored)

@@ -125,6 +125,7 @@ class ServedResource:
     tracks_generation: bool = (
         False  # metadata.generation is 1 at create and rises when anything but metadata and status changes
     )
+    counted_metadata: tuple[str, ...] = ()  # fields of the metadata whose change raises the generation too
     unconditional_update: bool = True  # PUT without resourceVersion is allowed
     create_on_update: bool = False  # PUT on a name that does not exist creates it
     # other kinds that show the same stored objects (events.k8s.io/v1 Event is v1 Event): group/plural of the storage

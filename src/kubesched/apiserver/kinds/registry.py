@@ -74,13 +74,20 @@ _CORE = (
 
 _APPS = tuple(
     _namespaced(
-        "apps/v1", kind, kind.lower() + "s", short=short, categories=_ALL, subresources=subresources, **_COUNTED
+        "apps/v1",
+        kind,
+        kind.lower() + "s",
+        short=short,
+        categories=_ALL,
+        subresources=subresources,
+        counted_metadata=counted,
+        **_COUNTED,
     )
-    for kind, short, subresources in (
-        ("DaemonSet", "ds", STATUS),
-        ("Deployment", "deploy", SCALE),
-        ("ReplicaSet", "rs", SCALE),
-        ("StatefulSet", "sts", SCALE),
+    for kind, short, subresources, counted in (
+        ("DaemonSet", "ds", STATUS, ()),
+        ("Deployment", "deploy", SCALE, ("annotations",)),
+        ("ReplicaSet", "rs", SCALE, ()),
+        ("StatefulSet", "sts", SCALE, ()),
     )
 )
 
@@ -157,7 +164,7 @@ _ADMISSION = tuple(
 )
 
 _SCHEDULING = (
-    _of_cluster("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", short="pc", **_COUNTED),
+    _of_cluster("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", short="pc"),
     _namespaced("scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups", subresources=STATUS),
     _namespaced("scheduling.k8s.io/v1alpha2", "Workload", "workloads"),
 )
@@ -216,7 +223,7 @@ ALL_KINDS: tuple[ServedResource, ...] = (
     *_SCHEDULING,
     _namespaced("coordination.k8s.io/v1", "Lease", "leases", **_STRICT, **_UPSERT),
     _of_cluster("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", **_STRICT, **_UPSERT),
-    _namespaced("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", **_COUNTED),
+    _namespaced("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", counted_metadata=("labels",), **_COUNTED),
     *_RESOURCE,
     *_FLOWCONTROL,
 )

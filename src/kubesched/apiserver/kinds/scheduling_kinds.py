@@ -28,6 +28,11 @@ def _set_priority_class_defaults(obj: Object) -> None:
     obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
+def _create_priority_class(obj: Object, ctx: WriteContext) -> None:
+    obj["metadata"]["generation"] = 1  # for ever: nothing that is counted can change
+    _allow_one_default(obj, ctx)
+
+
 def _allow_one_default(obj: Object, ctx: WriteContext) -> None:
     if not obj.get("globalDefault"):
         return
@@ -176,7 +181,7 @@ _ALLOWED_TEXT = "Calculated number of pods that may be disrupted at this time."
 
 PRIORITY_CLASS = KindRules(
     set_defaults=_set_priority_class_defaults,
-    prepare_create=_allow_one_default,
+    prepare_create=_create_priority_class,
     prepare_update=lambda obj, _, ctx: _allow_one_default(obj, ctx),
     validate=_validate_priority_class,
     columns=(

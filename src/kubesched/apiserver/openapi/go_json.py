@@ -157,6 +157,27 @@ def restore_mistake(value: Any, of: ValueType) -> str:
     return _scalar_mistake(value, of)
 
 
+def restore_whole_numbers(value: Any, of: ValueType) -> None:
+    """Numbers like 80.0 become integers where integers belong, in place: plain values are read so, JSON is not."""
+    if of.form == "struct" and isinstance(value, dict):
+        for name, known in of.fields.items():
+            if name in value:
+                value[name] = _whole(value[name], known.type)
+                restore_whole_numbers(value[name], known.type)
+    elif of.form == "map" and isinstance(value, dict) and of.element is not None:
+        for name in value:
+            value[name] = _whole(value[name], of.element)
+            restore_whole_numbers(value[name], of.element)
+    elif of.form == "list" and isinstance(value, list) and of.element is not None:
+        for at, item in enumerate(value):
+            value[at] = _whole(item, of.element)
+            restore_whole_numbers(item, of.element)
+
+
+def _whole(value: Any, of: ValueType) -> Any:
+    return int(value) if of.form == "integer" and isinstance(value, float) and value.is_integer() else value
+
+
 def _scalar_mistake(value: Any, of: ValueType) -> str:
     found = _kind_word(value)
     if of.form == "bytes":

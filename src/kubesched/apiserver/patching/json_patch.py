@@ -32,6 +32,15 @@ def apply(document: Any, operations: Any) -> Any:
     return patched
 
 
+def unknown_fields(operations: Any) -> list[str]:
+    """Paths of what operations have but should not."""
+    if not isinstance(operations, list):
+        return []
+    known = ("op", "path", "from", "value")
+    named = ((at, name) for at, one in enumerate(operations) if isinstance(one, dict) for name in one)
+    return [f"[{at}].{name}" for at, name in named if name not in known]
+
+
 def rejected() -> StatusError:
     """The patch does not fit; the client learns no more."""
     return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", {})

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from kubesched.apiserver.api import Api
-from kubesched.apiserver.errors import StatusError, bad_request, not_found
+from kubesched.apiserver.errors import StatusError, bad_request, not_found, unclassified
 from kubesched.apiserver.kinds.kind import Object
 from kubesched.apiserver.storage.store import ObjectKey
 from kubesched.apiserver.verbs import writing
@@ -81,9 +81,9 @@ def _node_name(binding: Object) -> str:
         raise bad_request('Binding in version "v1" cannot be handled as a Binding: target is no object')
     kind, name = wanted.get("kind", ""), wanted.get("name", "")
     if kind not in ("", "Node"):
-        raise bad_request(f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"')
+        raise unclassified(f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"')
     if not name or not isinstance(name, str):
-        raise bad_request("target.name: Required value")
+        raise unclassified("target.name: Required value")
     return name
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.apiserver.api import Api
-from kubesched.apiserver.errors import already_exists, bad_request
+from kubesched.apiserver.errors import already_exists, bad_request, unclassified
 from kubesched.apiserver.kinds.kind import Object
 from kubesched.apiserver.storage.store import ObjectKey, Stored
 from kubesched.apiserver.verbs import writing
-from kubesched.apiserver.verbs.request import Target, WriteOptions
+from kubesched.apiserver.verbs.request import Target, WriteOptions, version_mistake
 
 _SET_BY_SERVER = (
     "uid",
@@ -39,8 +39,8 @@ def create(api: Api, target: Target, obj: Object, options: WriteOptions) -> Stor
     resource.prepare_create(obj, context)
     writing.check(resource, obj, None)
     resource.approve(obj, None, context)
-    if version:
-        raise bad_request("resourceVersion should not be set on objects to be created")
+    if version and not options.dry_run and not version_mistake(version) and int(version):
+        raise unclassified("resourceVersion should not be set on objects to be created")
     if api.store.get(resource.storage_key, ObjectKey(metadata.get("namespace", ""), metadata["name"])):
         raise already_exists(resource, metadata["name"])
     return writing.save(api, target, obj, None, options)

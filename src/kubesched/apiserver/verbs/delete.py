@@ -57,8 +57,8 @@ class DeleteOptions:
     """How to delete, from query and body."""
 
     grace_s: int | None = None
-    uid: str = ""
-    version: str = ""
+    uid: str | None = None
+    version: str | None = None
     propagation: str = ""
     dry_run: bool = False
 
@@ -92,10 +92,10 @@ def delete_options(query: Query, body: Object) -> DeleteOptions:
         propagation = "Orphan" if orphan else "Background"
     return DeleteOptions(
         grace,
-        str(preconditions.get("uid") or ""),
-        str(preconditions.get("resourceVersion") or ""),
+        preconditions.get("uid"),
+        preconditions.get("resourceVersion"),
         propagation,
-        bool(body.get("dryRun")),
+        bool(body.get("dryRun") or query.get("dryRun")),
     )
 
 
@@ -129,13 +129,13 @@ def delete_collection(
 
 def _check_preconditions(target: Target, metadata: dict[str, Any], how: DeleteOptions) -> None:
     resource, name = target.resource, target.name
-    if how.uid and how.uid != metadata.get("uid"):
+    if how.uid is not None and how.uid != metadata.get("uid"):
         why = (
             f"the UID in the precondition ({how.uid}) does not match the UID in record ({metadata.get('uid')}). "
             "The object might have been deleted and then recreated"
         )
         raise _precondition_conflict(resource, name, why)
-    if how.version and how.version != metadata.get("resourceVersion"):
+    if how.version is not None and how.version != metadata.get("resourceVersion"):
         why = (
             f"the ResourceVersion in the precondition ({how.version}) does not match the ResourceVersion in record "
             f"({metadata.get('resourceVersion')}). The object might have been modified"

@@ -7,6 +7,8 @@ Ends in the same checks as an update. An apply on a name that does not exist cre
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.apiserver.api import Api
@@ -14,12 +16,13 @@ from kubesched.apiserver.errors import StatusError, bad_request, conflict, not_f
 from kubesched.apiserver.go_text import json_kind, printed
 from kubesched.apiserver.kinds.kind import DecodeError, Object, ServedResource
 from kubesched.apiserver.kinds.registry import ALL_KINDS
-from kubesched.apiserver.openapi.go_json import restore_mistake
+from kubesched.apiserver.openapi.go_json import restore_mistake, restore_whole_numbers
 from kubesched.apiserver.openapi.struct_types import ValueType
 from kubesched.apiserver.patching import json_patch, merge_patch, strategic
 from kubesched.apiserver.patching.apply import apply as server_side_apply
 from kubesched.apiserver.patching.apply.managed import type_for
 from kubesched.apiserver.patching.key_order import as_written
+from kubesched.apiserver.repeated_fields import unknown_field
 from kubesched.apiserver.storage.store import Stored
 from kubesched.apiserver.verbs import writing
 from kubesched.apiserver.verbs.create import create
@@ -35,17 +38,26 @@ _STRING = ValueType("string")
 PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 
-def patch(api: Api, target: Target, media_type: str, content: Any, options: WriteOptions) -> tuple[Stored, bool]:
-    """Changes the object; True says that an apply created it."""
-    check_patch_options(media_type, options)
+@dataclass(frozen=True, slots=True)
+class PatchBody:
+    """A patch as it was sent; ``findings`` tell of fields that are given twice in it, or that no operation has."""
+
+    media_type: str
+    content: Any
+    findings: list[str] = field(default_factory=list)
+
+
+def patch(api: Api, target: Target, body: PatchBody, options: WriteOptions) -> tuple[Stored, bool]:
+    """Changes the object; True says that an apply created it. A strategic patch is used up."""
+    check_patch_options(body.media_type, options)
     before = api.store.get(target.resource.storage_key, writing.key_of(target))
-    if media_type == APPLY_PATCH:
-        return _apply(api, target, content, before, options)
+    if body.media_type == APPLY_PATCH:
+        return _apply(api, target, body, before, options)
     if before is None:
         raise not_found(target.resource, target.name)
     old = _with_kind(target.resource, writing.load(target.resource, before))
-    new = patched(old, media_type, content, target.resource)
-    _read_patched(target.resource, new, content, media_type, options)
+    new = patched(old, body.media_type, body.content, target.resource)
+    _read_patched(target.resource, new, body, options)
     _check_patched_identity(target, new)
     return apply_update(api, target, new, before, options), False
 
@@ -78,7 +90,7 @@ def patched(old: Object, media_type: str, content: Any, resource: ServedResource
             raise bad_request(
                 f"json: cannot unmarshal {json_kind(content)} into Go value of type map[string]interface {{}}"
             )
-        new = strategic.apply(old, content or {}, resource)
+        new = strategic.apply(old, content if content is not None else {}, resource)
     if new is None:
         raise json_patch.rejected()
     if not isinstance(new, dict):
@@ -132,8 +144,9 @@ def _kind_mistake(resource: ServedResource, new: Object, media_type: str) -> str
     return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
-def _read_patched(resource: ServedResource, new: Object, content: Any, media_type: str, options: WriteOptions) -> None:
+def _read_patched(resource: ServedResource, new: Object, body: PatchBody, options: WriteOptions) -> None:
     """The schema's word on the patched object; told in the words of a patch."""
+    media_type, content = body.media_type, body.content
     is_strict = options.field_validation == "Strict"
     # decoding drops what it does not know, and only the strict tell about it with the object as it was
     head: Object = {name: new[name] for name in ("apiVersion", "kind") if name in new}
@@ -143,18 +156,29 @@ def _read_patched(resource: ServedResource, new: Object, content: Any, media_typ
     if mistake:
         raise _wrong_patch(_shown_patch({**head, **new}, content, media_type), mistake)
     shown = _shown_patch({**head, **new}, content, media_type) if is_strict else ""
+    restores = media_type == STRATEGIC_PATCH and not resource.is_custom
+    mistake = restore_mistake(new, type_for(resource)) if restores else ""
     try:
+        if mistake:
+            raise DecodeError(mistake)
+        if restores:
+            restore_whole_numbers(new, type_for(resource))
         unknown = resource.decode(new)
     except DecodeError as error:
-        why = str(error)
-        if media_type == STRATEGIC_PATCH and not resource.is_custom:
-            why = restore_mistake(new, type_for(resource)) or why
-        raise _wrong_patch(shown or _shown_patch({**head, **new}, content, media_type), why) from None
-    findings = [f'unknown field "{path}"' for path in unknown]
+        raise _wrong_patch(shown or _shown_patch({**head, **new}, content, media_type), str(error)) from None
+    if media_type != STRATEGIC_PATCH:
+        unknown.sort(key=_place_when_written)
+    findings = [*body.findings, *(unknown_field(path) for path in unknown)]
     if findings and is_strict:
         raise _wrong_patch(shown, f"strict decoding error: {', '.join(findings)}")
     if options.field_validation == "Warn":
-        options.warnings.extend(findings)
+        writing.warn_of_fields(findings, options)
+
+
+def _place_when_written(path: str) -> list[tuple[str, int]]:
+    """Where a patch put something, the real server writes the names in order before it reads the object again."""
+    steps = re.findall(r"([^.\[]*)(?:\[(\d+)\])?", path)
+    return [(name, int(index or "0")) for name, index in steps]
 
 
 def _shown_patch(new: Object, content: Any, media_type: str) -> str:
@@ -184,14 +208,12 @@ def read_apply_body(data: bytes) -> Object:
 
 
 def _apply(
-    api: Api, target: Target, content: Object, before: Stored | None, options: WriteOptions
+    api: Api, target: Target, body: PatchBody, before: Stored | None, options: WriteOptions
 ) -> tuple[Stored, bool]:
-    resource = target.resource
+    resource, content = target.resource, body.content
     _check_applied_identity(target, content)
     live = writing.load(resource, before) if before else None
-    version = (
-        content.get("metadata", {}).pop("resourceVersion", "") if isinstance(content.get("metadata"), dict) else ""
-    )
+    version = _applied_version(content)
     if before is None and target.subresource:
         raise not_found(resource, target.name)
     new = server_side_apply(live, content, resource, options.manager, options.force, api.now(), target.subresource)
@@ -201,6 +223,10 @@ def _apply(
     new.pop("kind", None)
     new.pop("apiVersion", None)
     _read_applied(target, new, options)
+    if body.findings and options.field_validation == "Strict":
+        raise bad_request(f"error strict decoding YAML: error converting YAML to JSON: {body.findings[0]}")
+    if options.field_validation == "Warn":
+        writing.warn_of_fields(body.findings, options)
     options.is_apply = True
     if before is None:
         new["metadata"].setdefault("name", target.name)
@@ -212,6 +238,14 @@ def _apply(
     return apply_update(api, target, new, before, options), False
 
 
+def _applied_version(content: Object) -> str:
+    """The version that the applied configuration insists on, taken out of it: nobody owns it."""
+    metadata = content.get("metadata")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("resourceVersion", ""), str | None):
+        return ""
+    return metadata.pop("resourceVersion", "") or ""
+
+
 def _read_applied(target: Target, new: Object, options: WriteOptions) -> None:
     """The schema's word on the merged object."""
     resource = target.resource
@@ -219,13 +253,15 @@ def _read_applied(target: Target, new: Object, options: WriteOptions) -> None:
     try:
         if mistake:
             raise DecodeError(mistake)
+        if not resource.is_custom:
+            restore_whole_numbers(new, type_for(resource))
         unknown = resource.decode(new)
     except DecodeError as error:
         kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
         why = f"unable to convert unstructured object to {kind}: {error}"
         raise bad_request(f"failed to convert new object (/{target.name}; {kind}) to proper version: {why}") from None
     new["metadata"] = new.get("metadata") or {}
-    writing.report_fields([f'unknown field "{path}"' for path in unknown], options, "")
+    writing.report_fields([unknown_field(path) for path in unknown], options, "")
 
 
 def _group_version_kind(content: Object) -> str:

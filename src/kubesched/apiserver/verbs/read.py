@@ -15,16 +15,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesched.apiserver.api import Api
-from kubesched.apiserver.errors import StatusError, bad_request, expired, not_found
+from kubesched.apiserver.errors import StatusError, bad_request, expired, not_found, unclassified
+from kubesched.apiserver.go_text import quoted
 from kubesched.apiserver.json_errors import go_json_error
 from kubesched.apiserver.kinds.kind import ServedResource
 from kubesched.apiserver.storage.store import CompactedError, Stored
 from kubesched.apiserver.verbs import writing
-from kubesched.apiserver.verbs.request import Query, Target, integer, options_error, single, truth
+from kubesched.apiserver.verbs.request import Query, Target, integer, options_error, single, truth, version_mistake
 from kubesched.apiserver.verbs.selectors import Matcher, parse_fields, parse_labels
 
 _FUTURE_WAIT_S = 3.0
-_MOST_UINT64 = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ async def list_page(api: Api, target: Target, query: Query) -> ListPage:
     token = single(query, "continue")
     if token:
         return await _continued(api, target, query, chosen, limit, token)
-    version = version_of(query)
+    version = version_of(query, is_list=True)
     match = single(query, "resourceVersionMatch")
     await _wait_for(api, version)
     if version and (match == "Exact" or (limit and not match)):
@@ -98,18 +98,16 @@ async def list_page(api: Api, target: Target, query: Query) -> ListPage:
     return page
 
 
-def version_of(query: Query, is_watch: bool = False) -> int:
+def version_of(query: Query, is_list: bool = False) -> int:
     """The resourceVersion of the query, 0 when there is none."""
     text = single(query, "resourceVersion")
     if text == "":
         return 0
-    if not re.fullmatch(r"\d+", text) or int(text) > _MOST_UINT64:
-        why = "value out of range" if text.isdigit() else "invalid syntax"
-        prefix = "" if is_watch else "invalid resource version: "
-        raise bad_request(
-            f'{prefix}resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'
-        )
-    return int(text)
+    mistake = version_mistake(text)
+    if mistake:
+        message = f"resourceVersion: Invalid value: {quoted(text)}: {mistake}"
+        raise bad_request(f"invalid resource version: {message}") if is_list else unclassified(message)
+    return int(text.lstrip("0") or "0")
 
 
 def _now(api: Api, target: Target) -> Sequence[Stored]:

@@ -14,9 +14,11 @@ import msgspec
 
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import StatusError, bad_request
+from kubesched.apiserver.go_text import quoted
 from kubesched.apiserver.kinds.kind import Object, ServedResource, WriteContext
 
 _LONGEST_INT64 = 20
+_MOST_UINT64 = 2**64 - 1
 Query = Mapping[str, list[str]]
 
 
@@ -94,6 +96,16 @@ def integer(query: Query, name: str) -> int | None:
     return int(values[0])
 
 
+def version_mistake(text: str) -> str:
+    """What Go's parser says about a resourceVersion that is no number; "" if it is one, or empty."""
+    is_number = text.isascii() and text.isdigit()
+    digits = text.lstrip("0")
+    if text == "" or (is_number and len(digits) <= _LONGEST_INT64 and int(digits or "0") <= _MOST_UINT64):
+        return ""
+    why = "value out of range" if is_number else "invalid syntax"
+    return f"strconv.ParseUint: parsing {quoted(text)}: {why}"
+
+
 def options_error(kind: str, causes: list[tuple[str, str, str]]) -> StatusError:
     """Options are wrong; each cause is (reason, field, message)."""
     texts = [f"{name}: {message}" for _, name, message in causes]
@@ -121,11 +133,11 @@ def write_options(query: Query, user: RequestUser, user_agent: str, options_kind
     elif not manager.isprintable():
         place, sign = next((place, sign) for place, sign in enumerate(manager) if not sign.isprintable())
         why = f"invalid character {_code_point(sign)} (at position {place})"
-        message = f"Invalid value: {_quoted(manager)}: {why}"
+        message = f"Invalid value: {quoted(manager)}: {why}"
         causes.append(("FieldValueInvalid", "fieldManager", message))
     validation = single(query, "fieldValidation")
     if validation not in ("", "Ignore", "Strict", "Warn"):
-        message = f'Unsupported value: {_quoted(validation)}: supported values: "", "Ignore", "Strict", "Warn"'
+        message = f'Unsupported value: {quoted(validation)}: supported values: "", "Ignore", "Strict", "Warn"'
         causes.append(("FieldValueNotSupported", "fieldValidation", message))
     if causes:
         raise options_error(options_kind, causes)
@@ -142,8 +154,3 @@ def write_options(query: Query, user: RequestUser, user_agent: str, options_kind
 
 def _code_point(sign: str) -> str:
     return f"U+{ord(sign):04X}"
-
-
-def _quoted(text: str) -> str:
-    plain = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in plain) + '"'

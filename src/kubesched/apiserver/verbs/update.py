@@ -7,16 +7,23 @@ most subresources end in. Read ``patch.py`` next.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from kubesched.apiserver.api import Api, decode_stored
-from kubesched.apiserver.errors import StatusError, bad_request, conflict, modified, not_found, resource_details
-from kubesched.apiserver.kinds.kind import Object
+from kubesched.apiserver.errors import (
+    StatusError,
+    bad_request,
+    conflict,
+    modified,
+    not_found,
+    resource_details,
+    unclassified,
+)
+from kubesched.apiserver.kinds.kind import Object, ServedResource
 from kubesched.apiserver.storage.store import Stored
 from kubesched.apiserver.verbs import writing
 from kubesched.apiserver.verbs.create import create, place_in_namespace
-from kubesched.apiserver.verbs.request import Target, WriteOptions
+from kubesched.apiserver.verbs.request import Target, WriteOptions, version_mistake
 
 _SERVER_OWNED = ("creationTimestamp", "generation")
 _KEPT_WHEN_ABSENT = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -59,7 +66,7 @@ def apply_update(api: Api, target: Target, new: Object, before: Stored, options:
         _restore(new, old, "status")
     context = options.context(api, target.subresource)
     resource.prepare_update(new, old, context)
-    if resource.tracks_generation and _wants_new_generation(new, old, resource.is_custom):
+    if resource.tracks_generation and _wants_new_generation(resource, new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     writing.check(resource, new, old, target.subresource)
     resource.approve(new, old, context)
@@ -79,9 +86,10 @@ def _check_version(target: Target, new: dict[str, Any], before: Stored) -> None:
     """The version that the request names must be the stored one."""
     resource, name = target.resource, target.name
     version = new.get("resourceVersion") or ""
-    if not isinstance(version, str) or (version and not re.fullmatch(r"\d{1,19}", version)):
-        raise bad_request(f'strconv.ParseUint: parsing "{version}": invalid syntax')
-    if version in ("", "0"):
+    mistake = version_mistake(version)
+    if mistake:
+        raise unclassified(mistake)
+    if not int(version or "0"):
         if not resource.unconditional_update and target.subresource in ("", "status"):
             raise _version_required(target)
     elif int(version) != before.revision:
@@ -135,12 +143,15 @@ def _restore(new: dict[str, Any], old: dict[str, Any], name: str) -> None:
         new.pop(name, None)
 
 
-def _wants_new_generation(new: Object, old: Object, is_custom: bool) -> bool:
+def _wants_new_generation(resource: ServedResource, new: Object, old: Object) -> bool:
     """A change of the wish counts, not one of the description or of the state."""
-    if not is_custom:
-        return bool(new.get("spec") != old.get("spec"))
     ignored = ("metadata", "status")
-    return {k: v for k, v in new.items() if k not in ignored} != {k: v for k, v in old.items() if k not in ignored}
+    if any(new[name] != old.get(name) for name in new if name not in ignored):
+        return True
+    if any(name not in new for name in old if name not in ignored):
+        return True
+    counted = resource.counted_metadata
+    return any((new["metadata"].get(name) or {}) != (old["metadata"].get(name) or {}) for name in counted)
 
 
 def is_finished(new: dict[str, Any], old: dict[str, Any]) -> bool:

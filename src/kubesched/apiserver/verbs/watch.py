@@ -55,7 +55,7 @@ def watch_request(query: Query, target: Target, default_timeout_s: float) -> Wat
     initial = truth(query, "sendInitialEvents")
     match = single(query, "resourceVersionMatch")
     _check_options(initial, match)
-    version = version_of(query, is_watch=True)
+    version = version_of(query)
     bookmarks = bool(truth(query, "allowWatchBookmarks"))
     timeout = integer(query, "timeoutSeconds") or 0
     return WatchRequest(

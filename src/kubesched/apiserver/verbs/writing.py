@@ -14,6 +14,7 @@ from kubesched.apiserver.errors import StatusError, bad_request, invalid
 from kubesched.apiserver.kinds import custom
 from kubesched.apiserver.kinds.kind import DecodeError, Object, ServedResource
 from kubesched.apiserver.patching.apply import record
+from kubesched.apiserver.repeated_fields import Repeated
 from kubesched.apiserver.storage.store import ObjectKey, Stored
 from kubesched.apiserver.verbs import definitions
 from kubesched.apiserver.verbs.request import Target, WriteOptions
@@ -27,7 +28,7 @@ def read_as_kind(
     resource: ServedResource,
     obj: Object,
     options: WriteOptions,
-    duplicates: list[str],
+    repeated: Repeated,
     kind: str = "",
     version: str = "",
 ) -> None:
@@ -42,11 +43,7 @@ def read_as_kind(
     except DecodeError as error:
         raise bad_request(prefix + str(error)) from None
     obj["metadata"] = obj.get("metadata") or {}
-    report_fields(
-        [f'duplicate field "{path}"' for path in duplicates] + [f'unknown field "{path}"' for path in unknown],
-        options,
-        prefix,
-    )
+    report_fields(repeated.findings(unknown), options, prefix)
 
 
 def report_fields(findings: list[str], options: WriteOptions, prefix: str) -> None:
@@ -55,7 +52,14 @@ def report_fields(findings: list[str], options: WriteOptions, prefix: str) -> No
         return
     if options.field_validation == "Strict":
         raise bad_request(f"{prefix}strict decoding error: {', '.join(findings)}")
-    options.warnings.extend(findings)
+    warn_of_fields(findings, options)
+
+
+def warn_of_fields(findings: list[str], options: WriteOptions) -> None:
+    """A warning for each; what the YAML decoder says in one text is told line by line."""
+    for finding in findings:
+        _, is_yaml, lines = finding.partition("yaml: unmarshal errors:\n")
+        options.warnings.extend([line.strip() for line in lines.splitlines()] if is_yaml else [finding])
 
 
 def _wrong_metadata(value: object, resource: ServedResource) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.apiserver.errors import StatusError
+from kubesched.apiserver.errors import unclassified
 from kubesched.apiserver.go_text import in_source, printed, type_name
 from kubesched.apiserver.kinds.kind import Object, ServedResource
 from kubesched.apiserver.openapi.struct_types import ValueType
@@ -41,7 +41,7 @@ def check_configuration(applied: Object, kind_type: ValueType, resource: ServedR
     name = name if isinstance(name, str) else ""
     kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
     why = mistakes[0] if len(mistakes) == 1 else "errors:\n" + "".join(f"  {one}\n" for one in mistakes)
-    raise StatusError(500, "", f"failed to create typed patch object ({namespace}/{name}; {kind}): {why}")
+    raise unclassified(f"failed to create typed patch object ({namespace}/{name}; {kind}): {why}")
 
 
 def _check(value: Any, of: ValueType, path: str, mistakes: list[str]) -> None:
