@@ -13,10 +13,13 @@ from typing import Generic, TypeVar
 from kubesched.client.errors import ApiError
 from kubesched.client.patch_types import STRATEGIC_PATCH
 from kubesched.controllers.controller import ControllerContext
+from kubesched.controllers.documents import Body
 from kubesched.controllers.whole_bodies import plain
+from kubesched.expansion.job_pods import JOB_FINALIZER
 from kubesched.expansion.templates import owner_reference
 from kubesched.model.meta import KubeObject, controller_of
 from kubesched.model.selectors import Selector
+from kubesched.model.workloads import Job
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -45,13 +48,21 @@ def claims_of(owner: KubeObject, selector: Selector, candidates: Iterable[K]) ->
     return Claims(adopted, released)
 
 
+def finalizers(owner: KubeObject, entry: Body) -> Body:
+    """A job holds its pods until they are counted."""
+    if not isinstance(owner, Job):
+        return {}
+    key = "$deleteFromPrimitiveList/finalizers" if "$patch" in entry else "finalizers"
+    return {key: [JOB_FINALIZER]}
+
+
 async def settle_claims(context: ControllerContext, owner: KubeObject, claims: Claims[K]) -> None:
     """An object that went or changed meanwhile is passed over: there will be another look."""
     reference = {**plain(owner_reference(owner)), "blockOwnerDeletion": True}
     gone = {"$patch": "delete", "uid": owner.metadata.uid}
     for items, entry in ((claims.adopted, reference), (claims.released, gone)):
         for item in items:
-            patch = {"metadata": {"uid": item.metadata.uid, "ownerReferences": [entry]}}
+            patch = {"metadata": {"uid": item.metadata.uid, "ownerReferences": [entry], **finalizers(owner, entry)}}
             try:
                 await context.writer.patch(item, patch, content_type=STRATEGIC_PATCH)
             except ApiError as error:

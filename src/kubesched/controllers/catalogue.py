@@ -11,6 +11,7 @@ from kubesched.controllers.cron_job_controller import CronJobController
 from kubesched.controllers.deployment_controller import DeploymentController
 from kubesched.controllers.discovered import DiscoveredKinds
 from kubesched.controllers.garbage_collector import GarbageCollector
+from kubesched.controllers.job_rules import JobPodRelease, JobRules
 from kubesched.controllers.namespace_controllers import NamespaceController, ServiceAccountController
 from kubesched.controllers.node_lifecycle import NodeLifecycleController
 from kubesched.controllers.pod_claim_controller import PodClaimController
@@ -20,7 +21,7 @@ from kubesched.controllers.taint_eviction import OrphanedPodController, TaintEvi
 from kubesched.controllers.volume_controllers import ClaimBinder, VolumeBinder
 from kubesched.controllers.volume_protection import ClaimProtection, VolumeProtection
 from kubesched.controllers.workload import WorkloadController
-from kubesched.controllers.workload_kinds import DaemonSetRules, JobRules, ReplicaRules, StatefulSetRules
+from kubesched.controllers.workload_kinds import DaemonSetRules, ReplicaRules, StatefulSetRules
 from kubesched.model.apps import ReplicaSet, StatefulSet
 from kubesched.model.core import ReplicationController
 from kubesched.model.workloads import DaemonSet, Job
@@ -37,6 +38,7 @@ def all_controllers(context: ControllerContext, discovered: DiscoveredKinds, roo
         WorkloadController(context, "statefulset", StatefulSet, StatefulSetRules(context)),
         WorkloadController(context, "daemonset", DaemonSet, DaemonSetRules(context)),
         WorkloadController(context, "job", Job, JobRules(context)),
+        JobPodRelease(context),
         CronJobController(context),
         PodClaimController(context),
         ClaimBinder(context),

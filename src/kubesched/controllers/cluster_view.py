@@ -19,6 +19,7 @@ import msgspec
 from kubesched.controllers.documents import WholeObject, WorkloadDocument
 from kubesched.model.core import Pod
 from kubesched.model.meta import KubeObject
+from kubesched.model.reported_pods import ReportedPod
 
 K = TypeVar("K", bound=KubeObject)
 T = TypeVar("T")
@@ -114,7 +115,7 @@ class ClusterView:
             whole = WholeObject.of_body(kind, body)
             self._keep(whole.typed, whole)
         else:
-            self._keep(msgspec.json.decode(body, type=kind), None)
+            self._keep(msgspec.json.decode(body, type=ReportedPod if kind is Pod else kind), None)
 
     def remove(self, item: KubeObject) -> None:
         uid = item.metadata.uid
@@ -133,7 +134,7 @@ class ClusterView:
             if _version(before) >= _version(item):
                 return
             self._take_out(before)
-        namesake = self._items.get(type(item), {}).get(item.key)
+        namesake = self._items.get(_kind_of(item), {}).get(item.key)
         if namesake is not None:  # made anew under the same name
             self.remove(namesake)
         self._put_in(item)
@@ -142,7 +143,7 @@ class ClusterView:
         self._tell(before, item)
 
     def _put_in(self, item: KubeObject) -> None:
-        kind, uid = type(item), item.metadata.uid
+        kind, uid = _kind_of(item), item.metadata.uid
         self._items.setdefault(kind, {})[item.key] = item
         self._by_uid[uid] = item
         if item.namespace:
@@ -156,7 +157,7 @@ class ClusterView:
                 self._unowned.setdefault(item.namespace, {})[uid] = item
 
     def _take_out(self, item: KubeObject) -> None:
-        kind, uid = type(item), item.metadata.uid
+        kind, uid = _kind_of(item), item.metadata.uid
         self._items[kind].pop(item.key, None)
         self._by_uid.pop(uid, None)
         self._wholes.pop(uid, None)
@@ -179,6 +180,11 @@ class ClusterView:
     def _tell(self, before: KubeObject | None, after: KubeObject | None) -> None:
         for listener in self._listeners:
             listener(before, after)
+
+
+def _kind_of(item: KubeObject) -> type[KubeObject]:
+    """Pods are kept with what kubelets report of them, and are pods all the same."""
+    return Pod if isinstance(item, Pod) else type(item)
 
 
 def _version(item: KubeObject) -> int:

@@ -17,12 +17,15 @@ from kubesched.client.patch_types import MERGE_PATCH, STRATEGIC_PATCH
 from kubesched.controllers.controller import ControllerContext
 from kubesched.controllers.discovered import DiscoveredKinds
 from kubesched.controllers.documents import TYPED, Body
+from kubesched.model.core import Pod
 from kubesched.model.meta import KubeObject, OwnerReference
+from kubesched.model.reported_pods import ReportedPod
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 
 _DOCUMENT_OF: dict[type[KubeObject], type[KubeObject]] = {typed: document for document, typed in TYPED.items()}
+_DOCUMENT_OF[Pod] = ReportedPod
 
 
 class GarbageCollector:

@@ -15,6 +15,7 @@ from kubesched.client.resources import Resource
 from kubesched.controllers import documents
 from kubesched.model import core, policy, resource, storage
 from kubesched.model.meta import KubeObject, KubeStruct, LabelSelector
+from kubesched.model.reported_pods import ReportedPod
 
 LEASE_NAMESPACE = "kube-node-lease"
 
@@ -71,7 +72,7 @@ _DOCUMENTS = (
 )
 
 _TYPED = (
-    Resource(core.Pod, "", "v1", "pods", True),
+    Resource(ReportedPod, "", "v1", "pods", True),
     Resource(core.Node, "", "v1", "nodes", False),
     Resource(NamespacePhase, "", "v1", "namespaces", False),
     Resource(ControllerRevision, "apps", "v1", "controllerrevisions", True),
@@ -97,8 +98,9 @@ _BY_TYPE: dict[type[KubeObject], Resource] = {known.type: known for known in WAT
     documents.TYPED[known.type]: known  # type: ignore[index]
     for known in _DOCUMENTS
 }
+_BY_TYPE[core.Pod] = _BY_TYPE[ReportedPod]
 
-_KIND_NAMES: dict[type[KubeObject], str] = {NamespacePhase: "Namespace", NodeLease: "Lease"}
+_KIND_NAMES: dict[type[KubeObject], str] = {NamespacePhase: "Namespace", NodeLease: "Lease", ReportedPod: "Pod"}
 
 
 def home_of(type_: type[KubeObject]) -> Resource:

@@ -24,7 +24,7 @@ from kubesched.model.apps import ReplicaSet, StatefulSet
 from kubesched.model.core import Pod, ReplicationController
 from kubesched.model.meta import KubeObject, controller_of
 from kubesched.model.selectors import Selector
-from kubesched.model.workloads import DaemonSet, Deployment
+from kubesched.model.workloads import DaemonSet, Deployment, Job
 
 W = TypeVar("W", bound=KubeObject)
 R = TypeVar("R", bound=KubeObject, contravariant=True)
@@ -37,6 +37,10 @@ class WorkloadRules(Protocol[R]):
 
     async def keep_history(self, owner: R) -> None:
         """Of templates, where that is the controller's task."""
+        ...
+
+    async def prepare(self, owner: R, plan: Plan) -> None:
+        """What must be written before the plan is carried out."""
         ...
 
     def status(self, owner: R, plan: Plan) -> Body:
@@ -94,6 +98,7 @@ class WorkloadController(Generic[W]):
         plan = self._rules.plan(owner)
         body_of = partial(self._rules.body_of, owner)
         notes = PodNotes(self._context, f"{self.name}-controller", owner)
+        await self._rules.prepare(owner, plan)
         if plan.held_back:
             notes.held_back(plan.held_back)
         await self._context.writer.carry_out(_without(plan, owner), body_of, notes)
@@ -111,7 +116,7 @@ def selector_of(owner: KubeObject) -> Selector | None:
     """Of the objects that belong to it; None where nothing is adopted."""
     if isinstance(owner, ReplicationController):
         return selectors.from_labels(owner.spec.selector) if owner.spec.selector else None
-    if isinstance(owner, ReplicaSet | StatefulSet | DaemonSet | Deployment) and owner.spec.selector is not None:
+    if isinstance(owner, ReplicaSet | StatefulSet | DaemonSet | Deployment | Job) and owner.spec.selector is not None:
         return selectors.from_label_selector(owner.spec.selector)
     return None
 

@@ -1,6 +1,6 @@
 """The rules of each kind of workload that makes pods, as `workload` asks for them.
 
-What they decide is in `kubesched.expansion`, the same as in a simulation.
+What they decide is in `kubesched.expansion`, the same as in a simulation. Next: `job_rules` for jobs.
 """
 
 from __future__ import annotations
@@ -12,14 +12,11 @@ from kubesched.controllers.controller import ControllerContext
 from kubesched.controllers.documents import Body
 from kubesched.controllers.revision_history import keep_revision
 from kubesched.controllers.status.daemon_counts import daemon_set_status
-from kubesched.controllers.status.job_counts import job_status
 from kubesched.controllers.status.replica_counts import replica_set_status, stateful_set_status
 from kubesched.controllers.whole_bodies import claim_body, pod_body
-from kubesched.expansion.actions import Plan, UpdateObject
+from kubesched.expansion.actions import Plan
 from kubesched.expansion.bursts import PACED
 from kubesched.expansion.daemon_sets import sync_daemon_set
-from kubesched.expansion.job_failures import JobFailures
-from kubesched.expansion.jobs import sync_job
 from kubesched.expansion.replicas import sync_replicas
 from kubesched.expansion.revisions import REVISION_HASH_LABEL, Revisions
 from kubesched.expansion.stateful_sets import sync_stateful_set
@@ -34,7 +31,7 @@ W = TypeVar("W", bound=KubeObject)
 PodMaker = ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job
 
 
-class _PodMaking(Generic[W]):
+class PodMaking(Generic[W]):
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
         self._view = context.view
@@ -52,8 +49,11 @@ class _PodMaking(Generic[W]):
     async def keep_history(self, owner: W) -> None:
         """Those that have one say so."""
 
+    async def prepare(self, owner: W, plan: Plan) -> None:
+        """Nothing, but for jobs."""
 
-class ReplicaRules(_PodMaking[ReplicaSet | ReplicationController]):
+
+class ReplicaRules(PodMaking[ReplicaSet | ReplicationController]):
     """Of replica sets and replication controllers."""
 
     def plan(self, owner: ReplicaSet | ReplicationController) -> Plan:
@@ -74,7 +74,7 @@ class LiveRevisions(Revisions):
         return own == self.current(owner, template)
 
 
-class StatefulSetRules(_PodMaking[StatefulSet]):
+class StatefulSetRules(PodMaking[StatefulSet]):
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self._revisions = LiveRevisions()
@@ -103,7 +103,7 @@ class StatefulSetRules(_PodMaking[StatefulSet]):
         return body
 
 
-class DaemonSetRules(_PodMaking[DaemonSet]):
+class DaemonSetRules(PodMaking[DaemonSet]):
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self._revisions = LiveRevisions()
@@ -128,23 +128,6 @@ class DaemonSetRules(_PodMaking[DaemonSet]):
         if isinstance(before, Node) and isinstance(after, Node) and _looks_alike(before, after):
             return ()
         return list(self._view.of(DaemonSet))
-
-
-class JobRules(_PodMaking[Job]):
-    def __init__(self, context: ControllerContext) -> None:
-        super().__init__(context)
-        self._failures = JobFailures()
-
-    def plan(self, owner: Job) -> Plan:
-        return sync_job(owner, self._pods(owner), self._context.names, self._failures, self._context.now_s(), PACED)
-
-    def status(self, owner: Job, plan: Plan) -> Body:
-        updates = [action.item for action in plan.actions if isinstance(action, UpdateObject)]
-        counted = next((item.status for item in updates if isinstance(item, Job)), owner.status)
-        return job_status(counted, self._pods(owner), self._view.whole(owner).status, self._context.now_s())
-
-    def body_of(self, owner: Job, item: KubeObject) -> Body | None:
-        return self._pod_body(owner, item) if isinstance(item, Pod) else None
 
 
 def _looks_alike(before: Node, after: Node) -> bool:

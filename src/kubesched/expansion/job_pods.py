@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import count, groupby
-
 from kubesched.expansion.names import NameSource
 from kubesched.expansion.templates import EMPTY_TEMPLATE, pod_from_template
 from kubesched.model.core import Pod
@@ -12,11 +9,15 @@ from kubesched.model.workloads import Job
 
 INDEXED = "Indexed"
 INDEX_KEY = "batch.kubernetes.io/job-completion-index"
+INDEX_FAILURES_KEY = "batch.kubernetes.io/job-index-failure-count"
+_LONGEST_NUMBER = 12
+_LONGEST_PREFIX = 58
 JOB_FINALIZER = "batch.kubernetes.io/job-tracking"
 """Keeps a pod of a job until it is counted."""
 
 
-def make_job_pod(job: Job, index: int | None, names: NameSource) -> Pod:
+def make_job_pod(job: Job, index: int | None, names: NameSource, n_failures: int = 0) -> Pod:
+    """`n_failures` is how often pods of this number have failed."""
     uid = job.metadata.uid
     labels = {
         "batch.kubernetes.io/controller-uid": uid,
@@ -28,7 +29,9 @@ def make_job_pod(job: Job, index: int | None, names: NameSource) -> Pod:
     prefix = f"{job.name}-"
     if index is not None:
         labels[INDEX_KEY] = annotations[INDEX_KEY] = str(index)
-        prefix = f"{job.name}-{index}-"
+        prefix = f"{job.name[: _LONGEST_PREFIX - len(str(index)) - 2]}-{index}-"
+        if job.spec.backoff_limit_per_index is not None:
+            annotations[INDEX_FAILURES_KEY] = str(n_failures)
     return pod_from_template(
         job.spec.template or EMPTY_TEMPLATE,
         job,
@@ -41,22 +44,10 @@ def make_job_pod(job: Job, index: int | None, names: NameSource) -> Pod:
 
 def completion_index(pod: Pod) -> int | None:
     text = (pod.metadata.annotations or {}).get(INDEX_KEY, "")
-    return int(text) if text.isdecimal() else None
+    return int(text) if text.isdecimal() and len(text) < _LONGEST_NUMBER else None
 
 
-def parse_indexes(text: str) -> set[int]:
-    """`1,3-5,7`, as a job's status has it."""
-    found: set[int] = set()
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return found
-
-
-def print_indexes(indexes: Iterable[int]) -> str:
-    in_order = sorted(indexes)
-    parts = []
-    for _, run in groupby(zip(in_order, count(), strict=False), key=lambda pair: pair[0] - pair[1]):
-        numbers = [number for number, _ in run]
-        parts.append(str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}")
-    return ",".join(parts)
+def index_failures(pod: Pod) -> int:
+    """How often its number had failed before it was made."""
+    text = (pod.metadata.annotations or {}).get(INDEX_FAILURES_KEY, "")
+    return int(text) if text.isdecimal() and len(text) < _LONGEST_NUMBER else 0

@@ -58,13 +58,51 @@ class DaemonSet(KubeObject, frozen=True):
 # -- batch -------------------------------------------------------------------------------------------------------------
 
 
+class PodFailureOnExitCodes(KubeStruct, frozen=True):
+    operator: str = "In"
+    values: tuple[int, ...] | None = None
+    container_name: str | None = None
+
+
+class PodFailureOnCondition(KubeStruct, frozen=True):
+    type: str = ""
+    status: str = "True"
+
+
+class PodFailureRule(KubeStruct, frozen=True):
+    action: str = ""
+    on_exit_codes: PodFailureOnExitCodes | None = None
+    on_pod_conditions: tuple[PodFailureOnCondition, ...] | None = None
+
+
+class PodFailurePolicy(KubeStruct, frozen=True):
+    rules: tuple[PodFailureRule, ...] | None = None
+
+
+class SuccessRule(KubeStruct, frozen=True):
+    succeeded_indexes: str | None = None
+    succeeded_count: int | None = None
+
+
+class SuccessPolicy(KubeStruct, frozen=True):
+    rules: tuple[SuccessRule, ...] | None = None
+
+
 class JobSpec(KubeStruct, frozen=True):
     parallelism: int | None = None
     completions: int | None = None
     completion_mode: str = "NonIndexed"
     backoff_limit: int | None = None
+    backoff_limit_per_index: int | None = None
+    max_failed_indexes: int | None = None
     active_deadline_seconds: int | None = None
+    pod_failure_policy: PodFailurePolicy | None = None
+    pod_replacement_policy: str | None = None
+    success_policy: SuccessPolicy | None = None
+    ttl_seconds_after_finished: int | None = None
+    managed_by: str | None = None
     suspend: bool = False
+    selector: LabelSelector | None = None
     template: PodTemplateSpec | None = None
 
 
@@ -72,14 +110,26 @@ class JobCondition(KubeStruct, frozen=True):
     type: str = ""
     status: str = ""
     reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class UncountedTerminatedPods(KubeStruct, frozen=True):
+    """Uids of pods that have ended, and are not in the counts yet."""
+
+    succeeded: tuple[str, ...] | None = None
+    failed: tuple[str, ...] | None = None
 
 
 class JobStatus(KubeStruct, frozen=True):
     succeeded: int = 0
     failed: int = 0
     completed_indexes: str = ""
+    failed_indexes: str | None = None
     start_time: str | None = None
+    completion_time: str | None = None
     conditions: tuple[JobCondition, ...] | None = None
+    uncounted_terminated_pods: UncountedTerminatedPods | None = None
 
 
 class Job(KubeObject, frozen=True):
@@ -88,8 +138,11 @@ class Job(KubeObject, frozen=True):
 
     @property
     def is_finished(self) -> bool:
-        conditions = self.status.conditions or ()
-        return any(known.type in ("Complete", "Failed") and known.status == "True" for known in conditions)
+        return self.true_condition("Complete") is not None or self.true_condition("Failed") is not None
+
+    def true_condition(self, kind: str) -> JobCondition | None:
+        known = self.status.conditions or ()
+        return next((one for one in known if one.type == kind and one.status == "True"), None)
 
 
 class JobTemplateSpec(KubeStruct, frozen=True):

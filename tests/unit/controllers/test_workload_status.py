@@ -66,7 +66,8 @@ def test_a_daemon_set_counts_nodes() -> None:
 
 def test_a_job_that_is_complete_says_so_twice_and_when() -> None:
     counted = JobStatus(succeeded=3, start_time="2026-01-01T00:00:00Z")
-    ended = replace(counted, conditions=(JobCondition("Complete", "True", "CompletionsReached"),))
+    conditions = tuple(JobCondition(kind, "True", "Reached") for kind in ("SuccessCriteriaMet", "Complete"))
+    ended = replace(counted, conditions=conditions, completion_time="2027-01-15T08:00:00Z")
     status = job_status(ended, [], {}, NOW_S)
     assert [known["type"] for known in status["conditions"]] == ["SuccessCriteriaMet", "Complete"]
     assert status["completionTime"] == "2027-01-15T08:00:00Z"

@@ -11,14 +11,6 @@ from kubesched.model.core import Pod
 from kubesched.model.times import print_instant
 from kubesched.model.workloads import JobStatus
 
-_MESSAGES = {
-    "CompletionsReached": "Reached expected number of succeeded pods",
-    "BackoffLimitExceeded": "Job has reached the specified backoff limit",
-    "DeadlineExceeded": "Job was active longer than specified deadline",
-}
-_FORERUNNER = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
-"""The condition that comes before the one that ends a job."""
-
 
 def job_status(counted: JobStatus, pods: Sequence[Pod], before: Body, now_s: float) -> Body:
     """`counted` is what the rules made of the status; `pods` are those of the job."""
@@ -32,18 +24,28 @@ def job_status(counted: JobStatus, pods: Sequence[Pod], before: Body, now_s: flo
         "uncountedTerminatedPods": {},
         "startTime": counted.start_time,
         "completedIndexes": counted.completed_indexes or None,
+        "failedIndexes": counted.failed_indexes,
     }
     conditions: list[Body] = list(before.get("conditions") or ())
-    for ended in counted.conditions or ():
-        if find_condition(conditions, ended.type) is not None:
+    for known in counted.conditions or ():
+        there = find_condition(conditions, known.type)
+        if there is not None and there.get("status") == known.status:
             continue
-        message = _MESSAGES.get(ended.reason, ended.reason)
-        for kind in (_FORERUNNER[ended.type], ended.type):
-            made = {**condition(kind, True, ended.reason, message), "lastProbeTime": print_instant(now_s)}
-            conditions = with_condition_set(conditions, made, now_s)
-        status |= {"active": None, "ready": 0, "terminating": 0}
-        if ended.type == "Complete":
-            status["completionTime"] = print_instant(now_s)
+        made = condition(known.type, known.status == "True", known.reason, known.message)
+        conditions = with_condition_set(conditions, {**made, "lastProbeTime": print_instant(now_s)}, now_s)
+        if known.type in ("Complete", "Failed") and known.status == "True":
+            status |= {"active": None, "ready": 0, "terminating": 0}
+    if counted.completion_time is not None:
+        status["completionTime"] = counted.completion_time
     if conditions:
         status["conditions"] = conditions
     return status
+
+
+def noted_status(counted: JobStatus, newly: Body) -> Body:
+    """What is written before pods are let go: should we end in between, they are counted all the same."""
+    return {
+        "uncountedTerminatedPods": newly,
+        "completedIndexes": counted.completed_indexes or None,
+        "failedIndexes": counted.failed_indexes,
+    }
