@@ -89,6 +89,7 @@ class ApiServer:
         tokens = ServiceTokens(api, self._identity.signing_key())
         self._app = HttpApp(api, TokenAuthenticator(self.token, tokens), tokens)
         await self._listen(self._app)
+        self._app.url = self.url
         self._expiring = asyncio.create_task(expire_forever(api), name="expiry of events")
 
     async def _opened(self, path: Path, kinds: Mapping[str, FieldsOf]) -> SqliteStore:

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import StatusError, bad_request
-from kubesched.apiserver.http import discovery, health
+from kubesched.apiserver.http import discovery, health, issuer_paths
 from kubesched.apiserver.http.answers import error_response
 from kubesched.apiserver.http.authentication import TokenAuthenticator, impersonated
 from kubesched.apiserver.http.paths import RequestPath, read_path
@@ -42,11 +42,12 @@ class HttpApp:
     authenticator: TokenAuthenticator
     service_tokens: ServiceTokens
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    url: str = ""  # known when the server listens
 
     def __post_init__(self) -> None:
         self.authorizer = RbacAuthorizer(self.api)
         self.impersonation = Impersonation(self.authorizer)
-        reviews = Reviews(self.api, self.authorizer, self.service_tokens, self.authenticator.user_of_token)
+        reviews = Reviews(self.api, self.authorizer, self.service_tokens, self.authenticator.identify)
         self.resources = ResourceHandler(self.api, reviews, self.stopping, EscalationCheck(self.authorizer))
         self.discovery = discovery.Discovery(self.api)
 
@@ -82,7 +83,8 @@ class HttpApp:
             raise forbidden_action(user, action, verdict.reason)
         if path.is_resource:
             return await self.resources.handle(request, path, user, warnings)
-        answer = health.answer(request) or self.discovery.answer(request)
+        answer = health.answer(request) or issuer_paths.answer(request, self.service_tokens, self.url)
+        answer = answer or self.discovery.answer(request)
         if answer is not None:
             return answer
         return web.Response(text="404 page not found\n", status=404)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
@@ -19,7 +19,7 @@ from multidict import CIMultiDictProxy
 from kubesched.apiserver.errors import StatusError, bad_request
 from kubesched.apiserver.go_text import quoted
 from kubesched.apiserver.verbs.request import RequestUser
-from kubesched.apiserver.verbs.service_tokens import ServiceTokens
+from kubesched.apiserver.verbs.service_tokens import API_AUDIENCES, Identified, InvalidTokenError, ServiceTokens
 
 _EXTRA = "impersonate-extra-"
 ANONYMOUS = RequestUser("system:anonymous", ("system:unauthenticated",))
@@ -47,10 +47,10 @@ class TokenAuthenticator:
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
             return ANONYMOUS
-        user = self.user_of_token(token)
-        if user is None:
-            raise unauthorized()
-        return user
+        try:
+            return self.identify(token).user
+        except InvalidTokenError:
+            raise unauthorized() from None
 
     def _of_certificate(self, request: web.BaseRequest) -> RequestUser | None:
         """A connection keeps its certificate: it is read with the first request."""
@@ -61,10 +61,14 @@ class TokenAuthenticator:
             self._of_connections[connection] = _user_of_certificate(connection.getpeercert())
         return self._of_connections[connection]
 
-    def user_of_token(self, token: str) -> RequestUser | None:
-        if hmac.compare_digest(token.encode(), self._token):
-            return ADMIN
-        return self._service_tokens.user_of(token)
+    def identify(self, token: str, audiences: Sequence[str] = API_AUDIENCES) -> Identified:
+        """Whose token it is. Raises InvalidTokenError."""
+        if not hmac.compare_digest(token.encode(), self._token):
+            return self._service_tokens.identify(token, audiences)
+        common = tuple(audience for audience in audiences if audience in API_AUDIENCES)
+        if not common:
+            raise InvalidTokenError
+        return Identified(ADMIN, common)
 
 
 def _user_of_certificate(certificate: Mapping[str, Any] | None) -> RequestUser | None:

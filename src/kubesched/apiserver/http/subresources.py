@@ -20,6 +20,7 @@ from kubesched.apiserver.verbs import binding, eviction, finalize, read, scale, 
 from kubesched.apiserver.verbs.patch import APPLY_PATCH, MERGE_PATCH, STRATEGIC_PATCH, patch, patched
 from kubesched.apiserver.verbs.request import Target, WriteOptions
 from kubesched.apiserver.verbs.reviews import Reviews
+from kubesched.apiserver.verbs.token_requests import request_token
 from kubesched.apiserver.verbs.update import update
 
 _CHANGEABLE = ("get", "patch", "update")
@@ -87,7 +88,7 @@ async def _evict(exchange: Exchange) -> web.Response:
 async def _token(exchange: Exchange, reviews: Reviews) -> web.Response:
     options = exchange.write_options("CreateOptions")
     body = await exchange.read_object(options, "TokenRequest", "authentication.k8s.io/v1")
-    obj = reviews.token_request(exchange.target, body.obj, options)
+    obj = request_token(exchange.api, reviews.tokens, exchange.target, body.obj, options)
     return exchange.answer_object(obj, "TokenRequest", "authentication.k8s.io/v1", 201)
 
 

@@ -33,6 +33,11 @@ def label_selector_errors(selector: Object | None, path: str, check_values: bool
     return found
 
 
+def label_requirement_errors(requirement: Object, path: str) -> list[InvalidField]:
+    """One of a label selector's requirements."""
+    return _requirement_errors(requirement, path, for_nodes=False)
+
+
 def node_selector_errors(selector: Object, path: str) -> list[InvalidField]:
     at = f"{path}.nodeSelectorTerms"
     terms = selector.get("nodeSelectorTerms") or []

@@ -1,28 +1,26 @@
-"""Reviews: questions about tokens and permissions, and new tokens for service accounts. Nothing of it is stored.
+"""Reviews: questions about tokens and permissions. Nothing of it is stored.
 
-Each review is answered with the object that was sent, its status filled in. ``authorization.py`` decides,
-``service_tokens.py`` signs.
+Each review is answered with the object that was sent, its status filled in; what is wrong with the question is told in
+the real server's words. ``authorization.py`` decides, ``service_tokens.py`` knows tokens.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from kubesched.apiserver.api import Api
-from kubesched.apiserver.errors import StatusError, bad_request, not_found
-from kubesched.apiserver.kinds.kind import Object, ServedResource
-from kubesched.apiserver.patching.apply import record
-from kubesched.apiserver.verbs import writing
+from kubesched.apiserver.errors import StatusError, bad_request
+from kubesched.apiserver.kinds import field_errors as errors
+from kubesched.apiserver.kinds.kind import InvalidField, Object
+from kubesched.apiserver.kinds.label_selectors import label_requirement_errors
 from kubesched.apiserver.verbs.authorization import Action, RbacAuthorizer
-from kubesched.apiserver.verbs.request import RequestUser, Target, WriteOptions
-from kubesched.apiserver.verbs.service_tokens import ISSUER, ServiceTokens
+from kubesched.apiserver.verbs.request import RequestUser, Target
+from kubesched.apiserver.verbs.service_tokens import API_AUDIENCES, Identified, InvalidTokenError, ServiceTokens
 
-_TOKEN_REQUEST = ServedResource("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests", "tokenrequest", True)
-_SHORTEST_TOKEN_S, _LONGEST_TOKEN_S = 600, 1 << 32
+_INVALID = "invalid bearer token"
+_SELECTOR_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 @dataclass(frozen=True)
@@ -32,10 +30,12 @@ class Reviews:
     api: Api
     authorizer: RbacAuthorizer
     tokens: ServiceTokens
-    user_of_token: Callable[[str], RequestUser | None]
+    identify: Callable[[str, Sequence[str]], Identified]
 
     def review(self, target: Target, obj: Object, user: RequestUser) -> Object:
         """The answer to a create on one of the review resources."""
+        if not target.resource.namespaced:
+            obj["metadata"].pop("namespace", None)
         match target.resource.kind:
             case "TokenReview":
                 return self._token_review(obj)
@@ -44,45 +44,29 @@ class Reviews:
             case "SelfSubjectRulesReview":
                 return self._rules(obj, user)
             case "SelfSubjectAccessReview":
+                _refuse(_spec_errors(obj) + _metadata_errors(obj))
                 return self._access(obj, user)
             case "LocalSubjectAccessReview":
-                return self._local_access(target, obj)
+                obj["metadata"].setdefault("namespace", target.namespace)
+                _refuse(_spec_errors(obj) + _subject_errors(obj) + _local_errors(obj))
+                return self._access(obj, _subject(obj))
+        _refuse(_spec_errors(obj) + _subject_errors(obj) + _metadata_errors(obj))
         return self._access(obj, _subject(obj))
 
     def handles(self, kind: str) -> bool:
         return kind.endswith("Review")
 
-    def token_request(self, target: Target, obj: Object, options: WriteOptions) -> Object:
-        """A new token for the service account that ``target`` names."""
-        stored = self.api.store.get("serviceaccounts", writing.key_of(target))
-        if stored is None:
-            raise not_found(target.resource, target.name)
-        account = writing.load(target.resource, stored)["metadata"]
-        spec = _object(obj, "spec")
-        asked = spec.get("expirationSeconds")
-        for_s = 3600 if asked is None else asked
-        if not isinstance(for_s, int) or for_s < _SHORTEST_TOKEN_S or for_s > _LONGEST_TOKEN_S:
-            raise _bad_duration(for_s)
-        audiences = spec.get("audiences") or [ISSUER]
-        sent: Object = {"metadata": {}, "spec": {**spec, "expirationSeconds": for_s}}
-        record(sent, None, _TOKEN_REQUEST, options.manager, "token", self.api.now())
-        token = self.tokens.issue(target.namespace, target.name, account["uid"], audiences, for_s)
-        until = (self.api.clock() + timedelta(seconds=for_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        shown = {name: account[name] for name in ("name", "namespace", "uid") if name in account}
-        return {
-            "metadata": {**shown, "creationTimestamp": self.api.now(), **sent["metadata"]},
-            "spec": {"audiences": audiences, "expirationSeconds": for_s, "boundObjectRef": spec.get("boundObjectRef")},
-            "status": {"token": token, "expirationTimestamp": until},
-        }
-
     def _token_review(self, obj: Object) -> Object:
-        token = _object(obj, "spec").get("token", "")
-        if not token or not isinstance(token, str):
+        spec = _object(obj, "spec")
+        if not spec.get("token"):
             raise bad_request("token is required for TokenReview in authentication")
-        user = self.user_of_token(token)
-        if user is None:
-            return _answered(obj, {"user": {}, "error": "invalid bearer token"})
-        return _answered(obj, {"authenticated": True, "user": _user_json(user), "audiences": [ISSUER]})
+        try:
+            found = self.identify(spec["token"], spec.get("audiences") or API_AUDIENCES)
+        except InvalidTokenError as error:
+            why = f"[{_INVALID}, {error}]" if str(error) else _INVALID
+            return _answered(obj, {"user": {}, "error": why})
+        user, audiences = _user_json(found.user), list(found.audiences)
+        return _answered(obj, {"authenticated": True, "user": user, "audiences": audiences})
 
     def _who_am_i(self, user: RequestUser) -> Object:
         return {"metadata": {"creationTimestamp": self.api.now()}, "status": {"userInfo": _user_json(user)}}
@@ -98,11 +82,14 @@ class Reviews:
                 {"verbs": ["*"], "nonResourceURLs": ["*"]},
                 *rules,
             ]
-        status = {
+        status: Object = {
             "resourceRules": [rule for rule in rules if rule.get("resources")],
             "nonResourceRules": [rule for rule in rules if rule.get("nonResourceURLs")],
             "incomplete": False,
         }
+        gaps = self.authorizer.gap_texts(user, namespace)
+        if gaps:
+            status |= {"incomplete": True, "evaluationError": gaps[0] if len(gaps) == 1 else f"[{', '.join(gaps)}]"}
         return {"metadata": {}, "spec": {}, "status": status}
 
     def _access(self, obj: Object, user: RequestUser) -> Object:
@@ -111,12 +98,6 @@ class Reviews:
         if verdict.reason:
             status["reason"] = verdict.reason
         return _answered(obj, status)
-
-    def _local_access(self, target: Target, obj: Object) -> Object:
-        attributes = _object(obj, "spec").get("resourceAttributes") or {}
-        if attributes.get("namespace", "") != target.namespace:
-            raise bad_request(f"spec.resourceAttributes.namespace must match namespace: {target.namespace}")
-        return self._access(obj, _subject(obj))
 
 
 def _answered(obj: Object, status: Object) -> Object:
@@ -143,22 +124,13 @@ def _user_json(user: RequestUser) -> Object:
 
 def _subject(obj: Object) -> RequestUser:
     spec = _object(obj, "spec")
-    _action(obj)
-    if not spec.get("user") and not spec.get("groups"):
-        raise _bad_review("spec.user", 'Invalid value: "": at least one of user or group must be specified')
-    return RequestUser(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
+    extra = spec.get("extra") or {}
+    return RequestUser(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""), extra)
 
 
 def _action(obj: Object) -> Action:
     spec = _object(obj, "spec")
     resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if resource is not None and other is not None:
-        shown = json.dumps({"Path": other.get("path", ""), "Verb": other.get("verb", "")}, separators=(",", ":"))
-        message = f"Invalid value: {shown}: cannot be specified in combination with resourceAttributes"
-        raise _bad_review("spec.nonResourceAttributes", message)
-    if resource is None and other is None:
-        message = "Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        raise _bad_review("spec.resourceAttributes", message)
     if other is not None:
         return Action(other.get("verb", ""), path=other.get("path", "") or "/")
     assert resource is not None
@@ -166,20 +138,76 @@ def _action(obj: Object) -> Action:
     return Action(*(str(resource.get(name, "")) for name in names))
 
 
-def _bad_review(path: str, message: str) -> StatusError:
-    cause = {"reason": "FieldValueInvalid", "message": message, "field": path}
-    details = {"group": "authorization.k8s.io", "causes": [cause]}
-    return StatusError(422, "Invalid", f'.authorization.k8s.io "" is invalid: {path}: {message}', details)
+def _refuse(found: list[InvalidField]) -> None:
+    """Reviews have no name: what is wrong is told of their group alone."""
+    if not found:
+        return
+    texts = [f"{one.field}: {one.message}" for one in found]
+    listed = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
+    causes = [{"reason": one.reason, "message": one.message, "field": one.field} for one in found]
+    details = {"group": "authorization.k8s.io", "causes": causes}
+    raise StatusError(422, "Invalid", f'.authorization.k8s.io "" is invalid: {listed}', details)
 
 
-def _bad_duration(for_s: object) -> StatusError:
-    why = (
-        "may not specify a duration less than 10 minutes"
-        if isinstance(for_s, int) and for_s < _SHORTEST_TOKEN_S
-        else ("may not specify a duration larger than 2^32 seconds")
-    )
-    message = f"Invalid value: {json.dumps(for_s)}: {why}"
-    cause = {"reason": "FieldValueInvalid", "message": message, "field": "spec.expirationSeconds"}
-    details = {"group": "authentication.k8s.io", "kind": "TokenRequest", "causes": [cause]}
-    text = f'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: {message}'
-    return StatusError(422, "Invalid", text, details)
+def _spec_errors(obj: Object) -> list[InvalidField]:
+    spec = _object(obj, "spec")
+    resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and other is not None:
+        why = "cannot be specified in combination with resourceAttributes"
+        return [errors.invalid("spec.nonResourceAttributes", _shown(other), why)]
+    if resource is None and other is None:
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        return [errors.invalid("spec.resourceAttributes", None, why)]
+    if resource is None:
+        return []
+    at = "spec.resourceAttributes"
+    found = _selector_errors(resource.get("fieldSelector"), f"{at}.fieldSelector")
+    return found + _selector_errors(resource.get("labelSelector"), f"{at}.labelSelector")
+
+
+def _selector_errors(selector: Object | None, path: str) -> list[InvalidField]:
+    if selector is None:
+        return []
+    raw, requirements = selector.get("rawSelector", ""), selector.get("requirements") or []
+    found: list[InvalidField] = []
+    if raw and requirements:
+        why = "may not specified at the same time as requirements"
+        found.append(errors.invalid(f"{path}.rawSelector", raw, why))
+    if not raw and not requirements:
+        why = f"when {path} is specified, requirements or rawSelector is required"
+        found.append(errors.required(f"{path}.requirements", why))
+    for position, one in enumerate(requirements):
+        if one.get("operator") in _SELECTOR_OPERATORS:  # others are left to authorizers that know them
+            found += label_requirement_errors(one, errors.index(f"{path}.requirements", position))
+    return found
+
+
+def _subject_errors(obj: Object) -> list[InvalidField]:
+    spec = _object(obj, "spec")
+    if spec.get("user") or spec.get("groups"):
+        return []
+    return [errors.invalid("spec.user", "", "at least one of user or group must be specified")]
+
+
+def _metadata_errors(obj: Object) -> list[InvalidField]:
+    metadata = obj["metadata"]
+    is_empty = all(not value for name, value in metadata.items() if name != "managedFields")
+    return [] if is_empty else [errors.invalid("metadata", metadata, "must be empty")]
+
+
+def _local_errors(obj: Object) -> list[InvalidField]:
+    metadata, spec = obj["metadata"], _object(obj, "spec")
+    found: list[InvalidField] = []
+    if any(value for name, value in metadata.items() if name not in ("managedFields", "namespace")):
+        found.append(errors.invalid("metadata", metadata, "must be empty except for namespace"))
+    resource, other = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and resource.get("namespace", "") != metadata.get("namespace", ""):
+        asked = resource.get("namespace", "")
+        found.append(errors.invalid("spec.resourceAttributes.namespace", asked, "must match metadata.namespace"))
+    if other is not None:
+        found.append(errors.invalid("spec.nonResourceAttributes", _shown(other), "disallowed on this kind of request"))
+    return found
+
+
+def _shown(attributes: Object) -> Object:
+    return {"Path": attributes.get("path", ""), "Verb": attributes.get("verb", "")}
