@@ -15,6 +15,7 @@ from kubesched.controllers.job_rules import JobPodRelease, JobRules
 from kubesched.controllers.namespace_controllers import NamespaceController, ServiceAccountController
 from kubesched.controllers.node_lifecycle import NodeLifecycleController
 from kubesched.controllers.pod_claim_controller import PodClaimController
+from kubesched.controllers.quota_controller import QuotaController
 from kubesched.controllers.role_aggregation import RoleAggregationController
 from kubesched.controllers.root_ca_publisher import RootCaPublisher
 from kubesched.controllers.taint_eviction import OrphanedPodController, TaintEvictionController
@@ -52,5 +53,6 @@ def all_controllers(context: ControllerContext, discovered: DiscoveredKinds, roo
         OrphanedPodController(context),
         NamespaceController(context, discovered),
         ServiceAccountController(context),
+        QuotaController(context, discovered),
         GarbageCollector(context, discovered),
     ]

@@ -1,6 +1,6 @@
 """Which kinds a server has, by its discovery: for those who look after all of them (garbage, namespaces).
 
-Asked again now and then, since kinds come and go with custom resource definitions.
+Asked again now and then, and when a custom resource definition changes: kinds come and go with those.
 """
 
 from __future__ import annotations
@@ -66,12 +66,20 @@ class DiscoveredKinds:
         self._kinds: dict[tuple[str, str], DiscoveredKind] = {}
         self._asking = asyncio.Lock()
 
+    def forget(self) -> None:
+        """Kinds have come or gone: the server is asked anew."""
+        self._asked_at_s = float("-inf")
+
     async def kinds(self) -> list[DiscoveredKind]:
         """Those that have objects of their own, each in its preferred version."""
         async with self._asking:
             if self._now_s() - self._asked_at_s > REFRESH_S:
-                found = {(kind.home.group, kind.home.plural): kind for kind in await self._ask()}
-                self._kinds, self._asked_at_s = found, self._now_s()
+                self._asked_at_s = self._now_s()  # what changes while we ask is asked for again
+                try:
+                    self._kinds = {(kind.home.group, kind.home.plural): kind for kind in await self._ask()}
+                except BaseException:
+                    self.forget()
+                    raise
         return list(self._kinds.values())
 
     async def find(self, api_version: str, kind: str) -> DiscoveredKind | None:

@@ -61,6 +61,17 @@ class NamespacePhase(KubeObject, frozen=True):
     spec: dict[str, object] = msgspec.field(default_factory=dict)
 
 
+class ResourceQuota(KubeObject, frozen=True):
+    """What a namespace may use, and uses."""
+
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class CustomResourceDefinition(KubeObject, frozen=True):
+    """Only that it exists: kinds come and go with it."""
+
+
 _DOCUMENTS = (
     Resource(documents.DeploymentDocument, "apps", "v1", "deployments", True),
     Resource(documents.ReplicaSetDocument, "apps", "v1", "replicasets", True),
@@ -79,6 +90,9 @@ _TYPED = (
     Resource(ServiceAccount, "", "v1", "serviceaccounts", True),
     Resource(ConfigMap, "", "v1", "configmaps", True),
     Resource(ClusterRole, "rbac.authorization.k8s.io", "v1", "clusterroles", False),
+    Resource(core.Service, "", "v1", "services", True),
+    Resource(ResourceQuota, "", "v1", "resourcequotas", True),
+    Resource(CustomResourceDefinition, "apiextensions.k8s.io", "v1", "customresourcedefinitions", False),
     Resource(policy.PodDisruptionBudget, "policy", "v1", "poddisruptionbudgets", True),
     Resource(storage.PersistentVolume, "", "v1", "persistentvolumes", False),
     Resource(storage.PersistentVolumeClaim, "", "v1", "persistentvolumeclaims", True),

@@ -14,15 +14,17 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from kubesched.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.client.event_recorder import EventTeller
 from kubesched.client.list_watch import Informers, InformerSettings, Pace
+from kubesched.client.resources import Resource
 from kubesched.client.rest import RestClient
 from kubesched.controllers.cluster_view import ClusterView
 from kubesched.controllers.controller import Controller, ControllerContext
 from kubesched.controllers.discovered import REFRESH_S, DiscoveredKinds
-from kubesched.controllers.kinds import NARROWINGS, WATCHED
+from kubesched.controllers.kinds import NARROWINGS, WATCHED, CustomResourceDefinition
 from kubesched.controllers.plan_writer import PlanWriter
 from kubesched.controllers.work_queue import WorkQueue
 from kubesched.model.core import Pod
@@ -53,8 +55,8 @@ class ControllerRunner:
         self._client = client
         self._pace = pace
         self._discovered = DiscoveredKinds(client, time.monotonic)
-        self._more_informers: list[Informers] = []
-        self._more_kinds: set[type[KubeObject]] = set()
+        self._more_informers: dict[type[KubeObject], Informers] = {}
+        self._kinds_changed = asyncio.Event()
         self._controllers = list(make(self.context, self._discovered))
         self._queues = {controller.name: WorkQueue() for controller in self._controllers}
         self._tasks: list[asyncio.Task[None]] = []
@@ -79,7 +81,7 @@ class ControllerRunner:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for informers in (self._informers, *self._more_informers):
+        for informers in (self._informers, *self._more_informers.values()):
             await informers.stop()
 
     @property
@@ -94,6 +96,9 @@ class ControllerRunner:
     def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
         pause_s = 0.0
         item = before if after is None else after
+        if isinstance(item, CustomResourceDefinition):
+            self._discovered.forget()
+            self._kinds_changed.set()
         if isinstance(item, Pod):
             n_siblings = max(
                 (self.view.n_dependents(one.uid) for one in item.metadata.owner_references or ()), default=0
@@ -107,25 +112,35 @@ class ControllerRunner:
         """Kinds that are of interest only because they may belong to others: their metadata is enough."""
         known = {informer.resource.type for informer in self._informers.all()}
         while True:
+            self._kinds_changed.clear()
             try:
                 kinds = await self._discovered.kinds()
             except (ApiError, Unreachable, AnswerLost) as failure:
                 _log.warning("The server does not tell its kinds", extra={"fields": {"err": str(failure)}})
-                kinds = []
-            new = [
-                kind.home
-                for kind in kinds
-                if kind.home.type not in known | self._more_kinds
-                and "watch" in kind.verbs
-                and (kind.home.group, kind.home.plural) not in _NEVER_OWNED
-            ]
-            if new:
-                self._more_kinds |= {home.type for home in new}
-                informers = Informers(self._client, new, InformerSettings(narrowings={}), self._pace)
+            else:
+                await self._watch_just(
+                    {
+                        kind.home.type: kind.home
+                        for kind in kinds
+                        if kind.home.type not in known
+                        and "watch" in kind.verbs
+                        and (kind.home.group, kind.home.plural) not in _NEVER_OWNED
+                    }
+                )
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._kinds_changed.wait(), REFRESH_S)
+
+    async def _watch_just(self, homes: dict[type[KubeObject], Resource]) -> None:
+        for gone in self._more_informers.keys() - homes.keys():
+            await self._more_informers.pop(gone).stop()
+            for item in list(self.view.of(gone).values()):
+                self.view.remove(item)
+        for type_, home in homes.items():
+            if type_ not in self._more_informers:
+                informers = Informers(self._client, (home,), InformerSettings(narrowings={}), self._pace)
                 informers.add_handler(self.view)
                 informers.start()
-                self._more_informers.append(informers)
-            await asyncio.sleep(REFRESH_S)
+                self._more_informers[type_] = informers
 
     async def _work(self, controller: Controller, queue: WorkQueue) -> None:
         while True:

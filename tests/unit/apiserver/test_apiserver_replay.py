@@ -11,7 +11,6 @@ from replayed_exchanges import Replay, exchanges_of, scenarios
 from kubesched.apiserver.verbs import read
 
 OTHERWISE = {
-    "core_kinds": {34},  # quotas are stored, not enforced
     "disc_aggregated": {2, 5},  # scheduling.k8s.io/v1alpha2 is served
     "disc_resources": {31},  # the same
     "disc_version": {4, 7},  # the same

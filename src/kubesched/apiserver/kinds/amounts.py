@@ -30,11 +30,12 @@ _WHOLE = frozenset(
     }
 )
 """Counted, not measured."""
-_QUOTA_RESOURCES = (
+QUOTA_RESOURCES = (
     frozenset(f"{prefix}{name}" for prefix in ("", "requests.", "limits.") for name in _CONTAINER_RESOURCES)
     | _WHOLE
-    | {"storage", "requests.storage"}
+    | {"requests.storage"}
 )
+_STANDARD_RESOURCES = QUOTA_RESOURCES | {"storage"}
 _NATIVE_PREFIX = "kubernetes.io/"
 
 _ZERO = quantity.from_int(0)
@@ -44,6 +45,10 @@ ResourceNameRule = Callable[[str, str], list[InvalidField]]
 
 def is_huge_page(name: str) -> bool:
     return name.startswith(HUGE_PAGES)
+
+
+def is_quota_huge_page(name: str) -> bool:
+    return name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
 
 
 def is_native(name: str) -> bool:
@@ -58,7 +63,7 @@ def resource_name_errors(name: str, path: str) -> list[InvalidField]:
     mistakes = label_key_mistakes(name)
     if mistakes:
         return errors.all_invalid(path, name, mistakes)
-    if "/" not in name and name not in _QUOTA_RESOURCES and name not in _CONTAINER_RESOURCES and not is_huge_page(name):
+    if "/" not in name and name not in _STANDARD_RESOURCES and not is_quota_huge_page(name):
         return [errors.invalid(path, name, "must be a standard resource type or fully qualified")]
     return []
 

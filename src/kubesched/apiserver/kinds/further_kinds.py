@@ -1,6 +1,6 @@
 """Kinds with few rules of their own.
 
-Limit ranges, quotas, network policies, autoscalers, claims for devices, pod templates.
+Network policies, autoscalers, claims for devices, pod templates.
 """
 
 from __future__ import annotations
@@ -27,23 +27,7 @@ from kubesched.apiserver.kinds.table_columns import (
 
 _HPA = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler"
 _DEFAULT_CPU_PERCENT = 80
-_REQUEST_TEXT = "Request represents a minimum amount of cpu/memory that a container may consume."
-_LIMIT_TEXT = (
-    "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node."
-)
 _CLASS_TEXT = "The name of the IngressClass resource that should be used for additional configuration"
-
-
-def _set_limit_defaults(obj: Object) -> None:
-    for item in obj["spec"].get("limits") or []:
-        if item.get("type") != "Container":
-            continue
-        default = {**item.get("max", {}), **item.get("default", {})}
-        request = {**item.get("min", {}), **default, **item.get("defaultRequest", {})}
-        if default:
-            item["default"] = default
-        if request:
-            item["defaultRequest"] = request
 
 
 def _set_policy_defaults(obj: Object) -> None:
@@ -153,12 +137,6 @@ def _controller(obj: Object) -> str:
     return "<none>"
 
 
-def _quota(obj: Object, of_limits: bool) -> str:
-    used = dig("status.used", {})(obj)
-    chosen = sorted(name for name in dig("status.hard", {})(obj) if name.startswith("limits") == of_limits)
-    return ", ".join(f"{name}: {used.get(name, '0')}/{obj['status']['hard'][name]}" for name in chosen)
-
-
 def _parameters(obj: Object) -> str:
     reference = dig("spec.parameters", None)(obj)
     if reference is None:
@@ -177,7 +155,6 @@ def _addresses(obj: Object) -> str:
     return ",".join(entry.get("ip") or entry.get("hostname", "") for entry in entries)
 
 
-LIMIT_RANGE = KindRules(metadata_again="all", set_defaults=_set_limit_defaults, columns=DEFAULT_COLUMNS)
 NETWORK_POLICY = KindRules(
     set_defaults=_set_policy_defaults,
     columns=(
@@ -246,14 +223,6 @@ RESOURCE_SLICE = KindRules(
 )
 FLOW = KindRules(name_rule=path_segment_mistakes, columns=DEFAULT_COLUMNS)
 DEVICE_CLASS = KindRules(validate=device_checks.class_errors, columns=PLAIN)
-QUOTA = KindRules(
-    columns=(
-        NAME,
-        TableColumn("Request", lambda obj: _quota(obj, of_limits=False), description=_REQUEST_TEXT),
-        TableColumn("Limit", lambda obj: _quota(obj, of_limits=True), description=_LIMIT_TEXT),
-        AGE,
-    ),
-)
 INGRESS_CLASS = KindRules(
     columns=(
         NAME,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from kubesched.apiserver.kinds import claim_checks, storage_checks, volume_warnings
 from kubesched.apiserver.kinds.amounts import round_up_to_milli
 from kubesched.apiserver.kinds.kind import Object, TableColumn, WriteContext, metadata_fields
+from kubesched.apiserver.kinds.pods import limits
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME, described, dig, name_of
 from kubesched.apiserver.kinds.volume_checks import volume_errors
@@ -67,6 +68,7 @@ def _admit_claim(claim: Object, old: Object | None, ctx: WriteContext) -> None:
     ctx.warnings += volume_warnings.for_claim(claim)
     if old is not None:
         claim_checks.refuse_resize(claim, old, ctx.lookup)
+    limits.approve_claim(claim, old, ctx)
 
 
 def _set_volume_defaults(volume: Object) -> None:

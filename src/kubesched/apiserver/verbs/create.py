@@ -1,8 +1,8 @@
 """Create: a new object under the name it carries, or under a generated one.
 
 Promises the real server's order: namespace, metadata, managed fields (a manager owns what it sent, not what admission
-adds), the kind's admission, validation, then the store (a taken name is told last). Read ``writing.py`` for the shared
-steps and ``update.py`` for its sibling.
+adds), the kind's admission, validation, quotas, then the store (a taken name is told last). Read ``writing.py`` for the
+shared steps and ``update.py`` for its sibling.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import already_exists, bad_request, unclassified
 from kubesched.apiserver.kinds.kind import Object
 from kubesched.apiserver.storage.store import ObjectKey, Stored
-from kubesched.apiserver.verbs import writing
+from kubesched.apiserver.verbs import quotas, writing
 from kubesched.apiserver.verbs.request import Target, WriteOptions, version_mistake
 
 _SET_BY_SERVER = (
@@ -39,10 +39,12 @@ def create(api: Api, target: Target, obj: Object, options: WriteOptions) -> Stor
     resource.prepare_create(obj, context)
     writing.check(resource, obj, None)
     resource.approve(obj, None, context)
+    charges = quotas.charges_of(api, target, obj, None)
     if version and not options.dry_run and not version_mistake(version) and int(version):
         raise unclassified("resourceVersion should not be set on objects to be created")
     if api.store.get(resource.storage_key, ObjectKey(metadata.get("namespace", ""), metadata["name"])):
         raise already_exists(resource, metadata["name"])
+    quotas.charge(api, charges, options)
     return writing.save(api, target, obj, None, options)
 
 

@@ -21,7 +21,7 @@ from kubesched.apiserver.errors import (
 )
 from kubesched.apiserver.kinds.kind import Object, ServedResource
 from kubesched.apiserver.storage.store import Stored
-from kubesched.apiserver.verbs import writing
+from kubesched.apiserver.verbs import quotas, writing
 from kubesched.apiserver.verbs.create import create, place_in_namespace
 from kubesched.apiserver.verbs.request import Target, WriteOptions, version_mistake
 
@@ -70,8 +70,10 @@ def apply_update(api: Api, target: Target, new: Object, before: Stored, options:
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     writing.check(resource, new, old, target.subresource)
     resource.approve(new, old, context)
+    charges = quotas.charges_of(api, target, new, old)
     if is_finished(new["metadata"], old["metadata"]):
         return writing.remove(api, target, new, before, options)
+    quotas.charge(api, charges, options)
     return writing.save(api, target, new, before, options)
 
 

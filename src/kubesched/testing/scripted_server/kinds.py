@@ -33,6 +33,7 @@ _NAMESPACED = {
         "configmaps": "ConfigMap",
         "secrets": "Secret",
         "serviceaccounts": "ServiceAccount",
+        "resourcequotas": "ResourceQuota",
     },
     ("apps", "v1"): {
         "replicasets": "ReplicaSet",
@@ -54,6 +55,7 @@ _NAMESPACED = {
 
 _CLUSTER_WIDE = {
     ("", "v1"): {"nodes": "Node", "namespaces": "Namespace", "persistentvolumes": "PersistentVolume"},
+    ("apiextensions.k8s.io", "v1"): {"customresourcedefinitions": "CustomResourceDefinition"},
     ("resource.k8s.io", "v1"): {"resourceslices": "ResourceSlice", "deviceclasses": "DeviceClass"},
     ("scheduling.k8s.io", "v1"): {"priorityclasses": "PriorityClass"},
     ("storage.k8s.io", "v1"): {

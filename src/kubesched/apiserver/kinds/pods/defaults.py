@@ -12,9 +12,9 @@ from typing import Any
 from kubesched.apiserver.kinds.amounts import is_huge_page, round_up_to_milli
 from kubesched.apiserver.kinds.kind import Object
 from kubesched.apiserver.kinds.pods.projections import drop_disabled_sources
-from kubesched.apiserver.kinds.pods.totals import container_totals
 from kubesched.apiserver.kinds.volume_sources import set_source_defaults
 from kubesched.apiserver.openapi.decoding import put_in_order
+from kubesched.model.pod_totals import container_totals
 
 _CONTAINER = "io.k8s.api.core.v1.Container"
 _CONTAINER_SCHEMAS = {

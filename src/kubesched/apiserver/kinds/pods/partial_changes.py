@@ -10,7 +10,7 @@ from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object
 from kubesched.apiserver.kinds.pods.internal_form import spec_difference
 from kubesched.apiserver.kinds.pods.spec import pod_spec_errors
-from kubesched.apiserver.kinds.pods.totals import qos_class
+from kubesched.model.pod_totals import qos_class
 
 _SORTS = ("containers", "initContainers")
 _RESIZABLE = ("cpu", "memory")

@@ -21,10 +21,10 @@ from kubesched.apiserver.kinds.name_syntax import (
 from kubesched.apiserver.kinds.pods import containers, placement
 from kubesched.apiserver.kinds.pods.security import pod_security_errors
 from kubesched.apiserver.kinds.pods.tolerations import toleration_errors
-from kubesched.apiserver.kinds.pods.totals import container_totals
 from kubesched.apiserver.kinds.pods.volumes import volume_errors
 from kubesched.model import quantity
 from kubesched.model.label_syntax import label_key_mistakes
+from kubesched.model.pod_totals import container_totals
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

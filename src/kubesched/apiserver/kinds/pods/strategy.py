@@ -9,8 +9,8 @@ from kubesched.apiserver.kinds.kind import Object, WriteContext
 from kubesched.apiserver.kinds.pods import admission
 from kubesched.apiserver.kinds.pods.defaults import POD_SPEC
 from kubesched.apiserver.kinds.pods.partial_changes import keep_all_but_ephemeral, keep_all_but_resources
-from kubesched.apiserver.kinds.pods.totals import qos_class
 from kubesched.apiserver.openapi.decoding import put_in_order
+from kubesched.model.pod_totals import qos_class
 
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 

@@ -1,11 +1,16 @@
-"""What all containers of a pod ask for together, and the pod's quality of service class that follows."""
+"""What all containers of a pod ask for together, and the pod's quality of service class that follows.
+
+On pods as plain JSON, requests and limits alike; `requests` does it for typed pods as schedulers count them.
+"""
 
 from __future__ import annotations
 
-from kubesched.apiserver.kinds.kind import Object
+from typing import Any
+
 from kubesched.model import quantity
 from kubesched.model.quantity import Quantity
 
+Object = dict[str, Any]
 Amounts = dict[str, Quantity]
 
 _QOS_RESOURCES = ("cpu", "memory")
@@ -15,11 +20,11 @@ def container_totals(spec: Object, sort: str) -> Amounts:
     """Sum over containers and sidecars, or the most that any init container needs beside the sidecars before it."""
     total: Amounts = {}
     for container in spec.get("containers") or []:
-        _add(total, _amounts(container, sort))
+        _add(total, container_amounts(container, sort))
     sidecars: Amounts = {}
     peak: Amounts = {}
     for container in spec.get("initContainers", []):
-        needed = _amounts(container, sort)
+        needed = container_amounts(container, sort)
         if container.get("restartPolicy") == "Always":
             _add(total, needed)
             _add(sidecars, needed)
@@ -33,8 +38,8 @@ def container_totals(spec: Object, sort: str) -> Amounts:
     return total
 
 
-def _amounts(container: Object, sort: str) -> Amounts:
-    given = container.get("resources", {}).get(sort, {})
+def container_amounts(container: Object, sort: str) -> Amounts:
+    given = (container.get("resources") or {}).get(sort) or {}
     return {name: quantity.parse(amount) for name, amount in given.items()}
 
 
@@ -64,7 +69,9 @@ def qos_class(pod: Object) -> str:
 
 
 def _positive(holder: Object, sort: str) -> Amounts:
-    return {n: amount for n, amount in _amounts(holder, sort).items() if n in _QOS_RESOURCES and amount.nanos > 0}
+    return {
+        n: amount for n, amount in container_amounts(holder, sort).items() if n in _QOS_RESOURCES and amount.nanos > 0
+    }
 
 
 def _limits_both(resources: Object) -> bool:
