@@ -9,6 +9,7 @@ Next: README.md says what is supported; `program` is the way through the package
 
 from __future__ import annotations
 
+from kubesched.cel.compiling.metering import CostMeter
 from kubesched.cel.device import AttributeValue, DeviceView, VersionText
 from kubesched.cel.errors import CelCompileError, CelError, CelEvaluationError
 from kubesched.cel.expressions import Expression, StructFields, compile_expression
@@ -19,6 +20,7 @@ __all__ = [
     "CelCompileError",
     "CelError",
     "CelEvaluationError",
+    "CostMeter",
     "DeviceView",
     "Expression",
     "Program",

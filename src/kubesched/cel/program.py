@@ -25,6 +25,7 @@ from kubesched.cel.syntax.source import SourceText
 from kubesched.cel.values.naming import type_name
 
 _CACHE_SIZE = 4096
+_CHARACTERS_PER_UNIT = 5
 TOO_DEEP = "expression recursion limit exceeded: 250"
 _NOT_A_BOOL = {
     "int": "unsupported type conversion from 'int' to bool",
@@ -45,13 +46,18 @@ class Program:
     _run: Evaluate
     _locals: tuple[object, ...]
 
-    def evaluate(self, device: DeviceView) -> bool:
-        """Whether the device is selected; raises CelEvaluationError if the expression has no value for it."""
+    def evaluate(self, device: DeviceView, meter: CostMeter | None = None) -> bool:
+        """Whether the device is selected; raises CelEvaluationError if the expression has no value for it.
+
+        What it cost is in `meter` afterwards; a program that is not metered costs by its length.
+        """
         if device.list_attribute and not self.list_type_attributes:
             raise CelEvaluationError(f"attribute {device.list_attribute}: unsupported attribute value")
         frame: Frame = [device, None, *self._locals]
         if self.is_metered:
-            frame[METER_SLOT] = CostMeter()
+            frame[METER_SLOT] = meter if meter is not None else CostMeter()
+        elif meter is not None:
+            meter.spent += 1 + len(self.expression) // _CHARACTERS_PER_UNIT
         try:
             result = self._run(frame)
         except CelAbort as abort:

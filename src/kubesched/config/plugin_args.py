@@ -70,7 +70,7 @@ class DynamicResourcesArgs(ConfigStruct, frozen=True):
     """Arguments of DynamicResources."""
 
     filter_timeout: Duration = Duration.of_seconds(10)
-    """How long the search for devices on one node may take; `0s` for no limit."""
+    """How long the search for devices may take in a decision, counted in work, not time; `0s` for no limit."""
     binding_timeout: Duration = Duration.of_seconds(600)
     """How long to wait, before binding, for the binding conditions of devices; at least `1s`."""
 

@@ -23,7 +23,7 @@ from device_clusters import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.plugins.dynamic_resources.outcomes import AllocationError, NotFound
+from kubesched.plugins.dynamic_resources.outcomes import AllocationError, NotFound, SearchBudget
 from kubesched.plugins.dynamic_resources.search import Search
 from kubesched.testing.make import Manifest
 
@@ -122,7 +122,7 @@ def test_nodes_that_share_an_answer_would_get_it_alone(
         offer = allocator.offer(world.nodes.take(np.array([position])))
         found = attempt.state.sheet.found_at(position)
         try:
-            alone = Search(order.claims, offer, None).run()
+            alone = Search(order.claims, offer, SearchBudget()).run()
         except AllocationError:
             assert attempt.status(name).code.value == "Error"
             continue

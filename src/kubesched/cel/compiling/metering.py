@@ -1,7 +1,8 @@
 """What an evaluation costs, in the units of cel-go with the prices of Kubernetes.
 
-Only patterns with counted repetitions can cost more than in cel-go, which prices a pattern by the length of its text:
-`((a{0,30}){0,30})b` is eighteen characters and a program of two thousand instructions.
+Patterns with counted repetitions can cost more than in cel-go, which prices a pattern by the length of its text:
+`((a{0,30}){0,30})b` is eighteen characters and a program of two thousand instructions. And functions that take long in
+Python cost at least what that is, so that a million units are about a second of anything.
 
 An expression may cost a million. Few expressions can come near that, and only those are metered; for the others
 `needs_metering` says no, and they run without counting.
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from kubesched.cel.errors import COST_EXCEEDED, MAX_COST, CelAbort
 from kubesched.cel.library.addresses import CidrValue, IpValue
 from kubesched.cel.library.named_formats import NamedFormat
-from kubesched.cel.syntax.nodes import CallExpr, Expr, LiteralExpr, MacroExpr, MacroKind, children, walk
+from kubesched.cel.syntax.nodes import CallExpr, Expr, LiteralExpr, MacroExpr, MacroKind, walk
 from kubesched.cel.values.containers import entries
 from kubesched.cel.values.opaque import OpaqueValue
 from kubesched.cel.values.scalars import CelOptional
@@ -86,12 +87,13 @@ class CostMeter:
 def needs_metering(tree: Expr, expression: str) -> bool:
     """Whether the cost could exceed the limit.
 
-    A loop over what a device has, or over what fits into a short text, cannot; a loop within a loop can, and so can
-    strings and lists that grow and are used again.
+    Without a loop, nothing that fits into a short text can, but for strings and lists that grow and are used again.
     """
-    if len(expression) > _UNMETERED_LENGTH or _has_nested_loop(tree, in_loop=False):
+    if len(expression) > _UNMETERED_LENGTH:
         return True
     nodes = [node for node, _ in walk(tree)]
+    if any(isinstance(node, MacroExpr) and node.kind not in _LOCAL_VARIABLES for node in nodes):
+        return True
     if any(_has_large_pattern(node) for node in nodes):
         return True
     called = {node.resolved.name for node in nodes if isinstance(node, CallExpr) and node.resolved is not None}
@@ -117,16 +119,6 @@ def _pattern_size(pattern: str) -> int:
         return 0
 
 
-def _has_nested_loop(node: Expr, in_loop: bool) -> bool:
-    if not isinstance(node, MacroExpr):
-        return any(_has_nested_loop(child, in_loop) for child in children(node))
-    is_loop = node.kind not in _LOCAL_VARIABLES
-    if is_loop and in_loop:
-        return True
-    parts = [node.body] if node.predicate is None else [node.body, node.predicate]
-    return _has_nested_loop(node.subject, in_loop) or any(_has_nested_loop(part, in_loop or is_loop) for part in parts)
-
-
 def size_of(value: object) -> int:
     """How large a value counts: its length, or 1."""
     if isinstance(value, str | bytes | list | dict | IpValue | CidrValue):
@@ -138,6 +130,12 @@ def size_of(value: object) -> int:
 
 def price_of(node: CallExpr) -> Price:
     """The price of a call from the values of its arguments."""
+    assert node.resolved is not None
+    price, least = _listed_price(node), _LEAST.get(node.resolved.name, 0)
+    return (lambda arguments: max(price(arguments), least)) if least else price
+
+
+def _listed_price(node: CallExpr) -> Price:
     assert node.resolved is not None
     identity = node.overloads[0].id if len(node.overloads) == 1 else ""
     if node.function in ("_==_", "_!=_"):
@@ -240,6 +238,15 @@ def _network(extra_bytes: bool, other_is_text: bool) -> Price:
 
     return price
 
+
+_LEAST = {
+    **dict.fromkeys(("cidr", "isCIDR", "containsIP", "containsCIDR", "masked"), 15),
+    **dict.fromkeys(("url", "isURL", "ip", "isIP", "ip.isCanonical"), 10),
+    **dict.fromkeys(("semver", "isSemver", "format", "validate"), 6),
+    **dict.fromkeys(("quantity", "isQuantity", "timestamp", "duration", "string", "double", "replace", "split"), 3),
+    **dict.fromkeys(("matches", "find", "findAll", "sort", "distinct", "isSorted", "sum", "flatten"), 3),
+}
+"""By function: what it costs at least, about the microseconds it takes."""
 
 _BY_OVERLOAD: dict[str, Price] = {
     "list_sets_contains_list": _product(1),

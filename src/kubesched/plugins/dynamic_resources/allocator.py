@@ -21,22 +21,30 @@ from kubesched.plugins.dynamic_resources.outcomes import (
     NotFound,
     Outcome,
     SearchAbandonedError,
+    SearchBudget,
 )
 from kubesched.plugins.dynamic_resources.search import Search
 from kubesched.plugins.dynamic_resources.shared_devices import SharedDevices
 from kubesched.plugins.dynamic_resources.wants import Order, read_claim
 
-_STEPS_PER_SECOND = 100_000
-"""The configured time limit of a search is counted in steps: a decision does not depend on how fast a machine is."""
+_UNITS_PER_SECOND = 200_000
+"""The configured time limit is counted in units of work, so few that all other pods hardly notice."""
+
+_SMALL_SEARCH = 1_000
+"""Units up to which a search is always made, so that large clusters need no larger budget."""
 
 
 class Allocator:
-    """For the claims of one pod, in one cycle."""
+    """For the claims of one pod, in one cycle.
+
+    All its searches share one budget. Who uses it up gets an error, as with kube-scheduler's timeout, and only he.
+    """
 
     def __init__(self, shared: SharedDevices, classes: Mapping[str, DeviceClass], filter_timeout_s: float) -> None:
         self._shared = shared
         self._classes = classes
-        self._max_steps = int(filter_timeout_s * _STEPS_PER_SECOND) or None
+        self._limit = int(filter_timeout_s * _UNITS_PER_SECOND) or None
+        self._left = self._limit or 0
 
     def order(self, claims: Sequence[ResourceClaim]) -> Order:
         return Order(tuple(read_claim(claim, self._classes) for claim in claims))
@@ -51,8 +59,8 @@ class Allocator:
         numbers = table.numbers(codes, self._shared.offers.n_codes)
         failures: dict[int, Outcome] = {}
         for code in np.unique(codes[numbers < 0]).tolist():
-            outcome = self._search(order, code)
-            if isinstance(outcome, Found | NotFound):
+            outcome, is_lasting = self._search(order, code)
+            if is_lasting:
                 table.put(code, outcome)
             else:
                 failures[code] = outcome
@@ -73,14 +81,19 @@ class Allocator:
         """The results for the one node of this table, which must be one of those that the outcome is for."""
         return allocation.spell_out(found, order.claims, self.offer(node), node.names[0])
 
-    def _search(self, order: Order, code: int) -> Outcome:
+    def _search(self, order: Order, code: int) -> tuple[Outcome, bool]:
+        """The outcome, and whether it would be the same another time."""
         offer = self._shared.offers.examples[code]
+        budget = SearchBudget(None if self._limit is None else max(self._left, _SMALL_SEARCH))
+        is_whole = self._left == self._limit
         try:
-            outcome: Found | NotFound = Search(order.claims, offer, self._max_steps).run()
+            outcome: Found | NotFound = Search(order.claims, offer, budget).run()
             if isinstance(outcome, Found):
                 allocation.check(outcome, order.claims, offer)
         except AllocationError as error:
-            return Broken(error.message, error.device, error.rest)
+            return Broken(error.message, error.device, error.rest), False
         except SearchAbandonedError:
-            return Abandoned()
-        return outcome
+            return Abandoned(), is_whole and not budget.has_learnt
+        finally:
+            self._left -= max(budget.spent - _SMALL_SEARCH, 0)
+        return outcome, True

@@ -27,7 +27,28 @@ class AllocationError(Exception):
 
 
 class SearchAbandonedError(Exception):
-    """The search took more steps than it is given."""
+    """The search took more work than it is given."""
+
+
+class SearchBudget:
+    """The work that a search may take, in cost units of CEL; None for any amount.
+
+    Counted, not timed: a decision does not depend on how fast a machine is, or how busy.
+    """
+
+    __slots__ = ("has_learnt", "limit", "spent")
+
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = limit
+        self.spent = 0
+        self.has_learnt = False
+        """Whether some of it went into answers that are remembered, so that another search gets further."""
+
+    def spend(self, units: int) -> None:
+        """Raises SearchAbandonedError."""
+        self.spent += units
+        if self.limit is not None and self.spent > self.limit:
+            raise SearchAbandonedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,8 +85,8 @@ class PublishedDevice:
             for name, nanos in _nanos(use.counters).items()
         )
         self.taints: tuple[DeviceTaint, ...] = tuple(t for t in device.taints or () if t.effect in BLOCKING_EFFECTS)
-        self.selected: dict[str, bool] = {}
-        """What is known of CEL expressions about this device; kept by `selection`."""
+        self.selected: dict[str, bool | str] = {}
+        """What is known of CEL expressions about this device: the answer, or why there is none; kept by `selection`."""
         self.view: DeviceView | None = None
         """The device as expressions see it; made by `selection` when first needed."""
 

@@ -22,10 +22,13 @@ from kubesched.plugins.dynamic_resources.outcomes import (
     AllocationError,
     Found,
     NotFound,
-    SearchAbandonedError,
+    SearchBudget,
 )
 from kubesched.plugins.dynamic_resources.tentative import Place, Tentative
 from kubesched.plugins.dynamic_resources.wants import Want, WantedClaim
+
+_UNITS_PER_STEP = 5
+"""What a step costs, in cost units of CEL."""
 
 
 class End(Enum):
@@ -52,10 +55,10 @@ class Need:
 class Search:
     """One search, for some claims in one offer."""
 
-    def __init__(self, claims: Sequence[WantedClaim], offer: NodeOffer, max_steps: int | None) -> None:
+    def __init__(self, claims: Sequence[WantedClaim], offer: NodeOffer, budget: SearchBudget) -> None:
         self._claims = claims
         self._offer = offer
-        self._max_steps = max_steps
+        self._budget = budget
         self._tentative = Tentative(claims, offer)
         self._needs: dict[Want, Need] = {}
         self._selectable: dict[tuple[Want, int], bool] = {}
@@ -117,7 +120,8 @@ class Search:
     def _is_selectable(self, want: Want, device: int, claim_key: str) -> bool:
         known = self._selectable.get((want, device))
         if known is None:
-            known = selection.is_selected(want, self._offer.devices[device], claim_key) and self._offer.usable[device]
+            is_selected = selection.is_selected(want, self._offer.devices[device], claim_key, self._budget)
+            known = is_selected and self._offer.usable[device]
             self._selectable[want, device] = known
         return known
 
@@ -126,7 +130,6 @@ class Search:
     def _drive(self, first: Step) -> End:
         stack = [first]
         end: End | None = None
-        n_steps = 1
         while stack:
             try:
                 following = next(stack[-1]) if end is None else stack[-1].send(end)
@@ -134,9 +137,7 @@ class Search:
                 stack.pop()
                 end = stopped.value
             else:
-                n_steps += 1
-                if self._max_steps is not None and n_steps > self._max_steps:
-                    raise SearchAbandonedError
+                self._budget.spend(_UNITS_PER_STEP)
                 stack.append(following)
                 end = None
         assert end is not None
@@ -176,6 +177,7 @@ class Search:
         if want.wants_all:
             return (yield self._every_device(place, want, need, n_picked))
         for device in range(start, len(self._offer.devices)):
+            self._budget.spend(1)
             if not self._is_candidate(place, want, device, wanted.key):
                 continue
             undo = self._tentative.take(place, want, device)

@@ -14,7 +14,7 @@ from kubesched.framework.nodes import CodeArray
 from kubesched.plugins.dynamic_resources.claim_book import ClaimBook
 from kubesched.plugins.dynamic_resources.inventory import Inventory
 from kubesched.plugins.dynamic_resources.offers import OfferBook
-from kubesched.plugins.dynamic_resources.outcomes import Found, NotFound, Outcome
+from kubesched.plugins.dynamic_resources.outcomes import Outcome
 
 _MAX_REMEMBERED = 64
 """So many different orders are remembered."""
@@ -26,7 +26,7 @@ class OutcomeTable:
     def __init__(self) -> None:
         self.outcomes: list[Outcome] = []
         """Only ever grows."""
-        self._numbers: dict[Found | NotFound, int] = {}
+        self._numbers: dict[Outcome, int] = {}
         self._by_code: NDArray[np.int32] = np.full(0, -1, dtype=np.int32)
 
     def numbers(self, codes: CodeArray, n_codes: int) -> NDArray[np.int32]:
@@ -37,7 +37,7 @@ class OutcomeTable:
             self._by_code = grown
         return self._by_code[codes]
 
-    def put(self, code: int, outcome: Found | NotFound) -> None:
+    def put(self, code: int, outcome: Outcome) -> None:
         number = self._numbers.setdefault(outcome, len(self.outcomes))
         if number == len(self.outcomes):
             self.outcomes.append(outcome)
