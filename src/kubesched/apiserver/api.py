@@ -50,6 +50,7 @@ class Api:
     new_uid: Callable[[], str] = _random_uid
     new_suffix: Callable[[], str] = random_suffix
     custom_kinds: tuple[ServedResource, ...] = ()
+    mounts_tokens: bool = False
     _by_path: dict[tuple[str, str, str], ServedResource] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -41,6 +41,8 @@ class ServerSettings:
     port: int = 0
     tls: bool = True
     history: HistoryLimits = field(default_factory=HistoryLimits)
+    mounts_tokens: bool = False
+    """Whether new pods get a service account and its token; needs a controller that makes the account ``default``."""
 
 
 class ApiServer:
@@ -81,7 +83,7 @@ class ApiServer:
             self.store = MemoryStore(self._settings.history)
         else:
             self.store = await self._opened(self._directory.objects, kinds)
-        api = Api(self.store, ALL_KINDS)
+        api = Api(self.store, ALL_KINDS, mounts_tokens=self._settings.mounts_tokens)
         refresh_custom_kinds(api)
         bootstrap.ensure(api, self.ca_pem)
         await self.store.settle()

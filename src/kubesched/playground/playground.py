@@ -111,7 +111,7 @@ class Playground:
                 raise PartEndedError(f"the {task.get_name()} has ended")
 
     async def _start_server_here(self) -> None:
-        server = ApiServer(self._settings.server)
+        server = ApiServer(replace(self._settings.server, mounts_tokens=True))
         self._stack.push_async_callback(server.stop)
         await server.start()
         server.write_kubeconfig(self._settings.kubeconfig)

@@ -30,8 +30,9 @@ class ServerOrder(msgspec.Struct, frozen=True):
 def main(argument: str) -> int:
     order = msgspec.json.decode(argument, type=ServerOrder)
     data = None if order.data is None else Path(order.data)
+    settings = ServerSettings(data, order.bind_address, order.port, mounts_tokens=True)
     try:
-        asyncio.run(_serve(ServerSettings(data, order.bind_address, order.port), Path(order.kubeconfig)))
+        asyncio.run(_serve(settings, Path(order.kubeconfig)))
     except DataDirectoryError as problem:
         sys.stderr.write(f"{problem}\n")
         return 1

@@ -67,7 +67,7 @@ class Cluster:
 
 def on_cluster(scenario: Callable[[Cluster], Awaitable[None]], tmp_path: Any) -> None:
     async def run() -> None:
-        server = ApiServer(ServerSettings())
+        server = ApiServer(ServerSettings(mounts_tokens=True))
         await server.start()
         server.write_kubeconfig(tmp_path / "kubeconfig")
         client = RestClient(load_target(tmp_path / "kubeconfig"), qps=0)

@@ -19,7 +19,8 @@ from kubesched.apiserver.http.exchange import Exchange
 from kubesched.apiserver.http.negotiation import choose
 from kubesched.apiserver.http.paths import RequestPath
 from kubesched.apiserver.kinds.kind import ServedResource
-from kubesched.apiserver.storage.store import Stored
+from kubesched.apiserver.kinds.pods.accounts import DEFAULT_ACCOUNT
+from kubesched.apiserver.storage.store import ObjectKey, Stored
 from kubesched.apiserver.verbs import read, writing
 from kubesched.apiserver.verbs.create import create
 from kubesched.apiserver.verbs.delete import RETURNS_DELETED, Deletion, delete, delete_collection
@@ -30,6 +31,7 @@ from kubesched.apiserver.verbs.update import update
 from kubesched.apiserver.verbs.watch import watch_request
 
 WATCH_TIMEOUT_S = 3600.0
+_ACCOUNT_ATTEMPTS, _ACCOUNT_PAUSE_S = 15, 0.1
 _COLLECTION_VERBS = ("create", "list", "watch", "deletecollection")
 
 
@@ -116,6 +118,7 @@ class ResourceHandler:
         writing.read_as_kind(resource, body.obj, options, body.repeated)
         if resource.storage_key == "bindings":
             return await subresources.bind(exchange, body.obj, options)
+        await _default_account(self.api, exchange.target)
         stored = create(self.api, exchange.target, body.obj, options)
         await self.api.store.settle()
         return exchange.answer(stored, 201)
@@ -130,7 +133,9 @@ class ResourceHandler:
 
     async def _patch(self, exchange: Exchange) -> web.Response:
         options = exchange.write_options("PatchOptions")
-        stored, was_created = patch(self.api, exchange.target, await exchange.read_patch(options), options)
+        content = await exchange.read_patch(options)
+        await _default_account(self.api, exchange.target)
+        stored, was_created = patch(self.api, exchange.target, content, options)
         await self.api.store.settle()
         return exchange.answer(stored, 201 if was_created else 200)
 
@@ -151,6 +156,18 @@ class ResourceHandler:
         await self.api.store.settle()
         body = answers.list_body(exchange.target.resource, page, exchange.wanted, exchange.include)
         return answers.respond(body, exchange.wanted, warnings=exchange.warnings)
+
+
+async def _default_account(api: Api, target: Target) -> None:
+    """A pod in a namespace that has just been made waits a moment for the account that a controller makes there."""
+    if not api.mounts_tokens or target.resource.storage_key != "pods":
+        return
+    account = ObjectKey(target.namespace, DEFAULT_ACCOUNT)
+    for _ in range(_ACCOUNT_ATTEMPTS):
+        namespace = api.store.get("namespaces", ObjectKey("", target.namespace))
+        if namespace is None or api.store.get("serviceaccounts", account) is not None:
+            return
+        await asyncio.sleep(_ACCOUNT_PAUSE_S)
 
 
 def deletion_answer(exchange: Exchange, deletion: Deletion) -> web.Response:

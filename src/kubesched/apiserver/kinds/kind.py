@@ -63,6 +63,8 @@ class WriteContext:
     subresource: str = ""
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
+    mounts_tokens: bool = False  # new pods get a service account and its token
+    new_suffix: Callable[[], str] = str
 
 
 @dataclass(frozen=True, slots=True)

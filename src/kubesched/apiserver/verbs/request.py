@@ -68,7 +68,11 @@ class WriteOptions:
         self.grant_check(self.user, target, new, old)
 
     def context(self, api: Api, subresource: str = "") -> WriteContext:
-        return WriteContext(api, api.now(), self.user.name, subresource, self.dry_run, self.warnings)
+        return WriteContext(
+            *(api, api.now(), self.user.name, subresource, self.dry_run, self.warnings),
+            mounts_tokens=api.mounts_tokens,
+            new_suffix=api.new_suffix,
+        )
 
 
 def single(query: Query, name: str) -> str:

@@ -1,14 +1,13 @@
 """What the API server adds to pods on their way in: limit ranges, priority, default tolerations, runtime class.
 
-Refusals are raised as 403, in the admission plugins' words. Service accounts are left as given: none is filled in, no
-token is mounted.
+Refusals are raised as 403, in the admission plugins' words. ``accounts.py`` has the service account, where it counts.
 """
 
 from __future__ import annotations
 
 from kubesched.apiserver.errors import StatusError
 from kubesched.apiserver.kinds.kind import Object, WriteContext
-from kubesched.apiserver.kinds.pods import limits
+from kubesched.apiserver.kinds.pods import accounts, limits
 from kubesched.apiserver.kinds.pods.tolerations import merge_tolerations
 
 _PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
@@ -20,6 +19,8 @@ _UNHEALTHY_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreach
 def admit_new(pod: Object, ctx: WriteContext) -> None:
     ranges = list(ctx.lookup.list("limitranges", pod["metadata"].get("namespace", "")))
     limits.apply_defaults(pod, ranges)
+    if ctx.mounts_tokens and (why := accounts.admit(pod, ctx)):
+        raise _refused(pod, why)
     _set_priority(pod, ctx)
     add_default_tolerations(pod["spec"])
     _apply_runtime_class(pod, ctx)
