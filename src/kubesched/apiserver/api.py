@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -40,6 +40,26 @@ def random_suffix() -> str:
     return "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(5))
 
 
+class Admission(Protocol):
+    """Who has a say in every write beyond the kinds' own rules; ``target`` and ``options`` are those of the verbs."""
+
+    def mutate(self, target: Any, operation: str, new: Object, old: Object | None, options: Any) -> Object:
+        """The object as it shall be written."""
+
+    def validate(self, target: Any, operation: str, new: Object | None, old: Object | None, options: Any) -> None:
+        """Raises StatusError to refuse the write."""
+
+
+class AdmitsAll:
+    """Admission of an API that has no policies."""
+
+    def mutate(self, target: Any, operation: str, new: Object, old: Object | None, options: Any) -> Object:
+        return new
+
+    def validate(self, target: Any, operation: str, new: Object | None, old: Object | None, options: Any) -> None:
+        return None
+
+
 @dataclass
 class Api:
     """The API as one process serves it."""
@@ -49,6 +69,7 @@ class Api:
     clock: Callable[[], datetime] = utc_now
     new_uid: Callable[[], str] = _random_uid
     new_suffix: Callable[[], str] = random_suffix
+    admission: Admission = field(default_factory=AdmitsAll)
     custom_kinds: tuple[ServedResource, ...] = ()
     mounts_tokens: bool = False
     _by_path: dict[tuple[str, str, str], ServedResource] = field(default_factory=dict)

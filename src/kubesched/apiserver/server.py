@@ -17,6 +17,7 @@ import yaml
 from aiohttp import web
 
 from kubesched.apiserver import bootstrap
+from kubesched.apiserver.admission.policies import AdmissionPolicies
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.event_expiry import expire_forever
 from kubesched.apiserver.http import tls
@@ -84,6 +85,7 @@ class ApiServer:
         else:
             self.store = await self._opened(self._directory.objects, kinds)
         api = Api(self.store, ALL_KINDS, mounts_tokens=self._settings.mounts_tokens)
+        api.admission = AdmissionPolicies(api)
         refresh_custom_kinds(api)
         bootstrap.ensure(api, self.ca_pem)
         await self.store.settle()

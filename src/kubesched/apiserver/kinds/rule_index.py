@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kubesched.apiserver.kinds import (
     access_kinds,
+    admission_kinds,
     batch,
     configuration,
     custom,
@@ -24,6 +25,7 @@ from kubesched.apiserver.kinds.pods.rules import POD
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import DEFAULT_COLUMNS
 
+_ADMISSION = "admissionregistration.k8s.io/v1"
 _RBAC = "rbac.authorization.k8s.io/v1"
 _STORAGE = "storage.k8s.io/v1"
 _ALPHA = "scheduling.k8s.io/v1alpha2"
@@ -44,6 +46,10 @@ RULES: dict[tuple[str, str], KindRules] = {
     ("v1", "ReplicationController"): workloads.REPLICATION_CONTROLLER,
     ("v1", "ResourceQuota"): quota_kinds.QUOTA,
     ("v1", "ServiceAccount"): access_kinds.SERVICE_ACCOUNT,
+    (_ADMISSION, "MutatingAdmissionPolicy"): admission_kinds.MUTATING_POLICY,
+    (_ADMISSION, "MutatingAdmissionPolicyBinding"): admission_kinds.MUTATING_BINDING,
+    (_ADMISSION, "ValidatingAdmissionPolicy"): admission_kinds.VALIDATING_POLICY,
+    (_ADMISSION, "ValidatingAdmissionPolicyBinding"): admission_kinds.VALIDATING_BINDING,
     ("apps/v1", "ControllerRevision"): further_kinds.CONTROLLER_REVISION,
     ("apps/v1", "DaemonSet"): workloads.DAEMON_SET,
     ("apps/v1", "Deployment"): workloads.DEPLOYMENT,

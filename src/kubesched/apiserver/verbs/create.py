@@ -37,8 +37,11 @@ def create(api: Api, target: Target, obj: Object, options: WriteOptions) -> Stor
     writing.record_manager(obj, None, target, options, api.now())
     context = options.context(api)
     resource.prepare_create(obj, context)
+    obj = api.admission.mutate(target, "CREATE", obj, None, options)
+    metadata = obj["metadata"]
     writing.check(resource, obj, None)
     resource.approve(obj, None, context)
+    api.admission.validate(target, "CREATE", obj, None, options)
     charges = quotas.charges_of(api, target, obj, None)
     if version and not options.dry_run and not version_mistake(version) and int(version):
         raise unclassified("resourceVersion should not be set on objects to be created")

@@ -110,6 +110,7 @@ def delete(api: Api, target: Target, options: WriteOptions, how: DeleteOptions) 
         options.warnings.append(_JOB_WARNING)
     obj = writing.load(target.resource, before)
     _check_preconditions(target, obj["metadata"], how)
+    api.admission.validate(target, "DELETE", None, obj, options)
     if target.resource.storage_key == "namespaces":
         return _delete_namespace(api, target, obj, before, options)
     if target.resource.storage_key == definitions.DEFINITIONS and not obj["metadata"].get("deletionTimestamp"):

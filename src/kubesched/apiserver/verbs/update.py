@@ -66,10 +66,12 @@ def apply_update(api: Api, target: Target, new: Object, before: Stored, options:
         _restore(new, old, "status")
     context = options.context(api, target.subresource)
     resource.prepare_update(new, old, context)
+    new = api.admission.mutate(target, "UPDATE", new, old, options)
     if resource.tracks_generation and _wants_new_generation(resource, new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     writing.check(resource, new, old, target.subresource)
     resource.approve(new, old, context)
+    api.admission.validate(target, "UPDATE", new, old, options)
     charges = quotas.charges_of(api, target, new, old)
     if is_finished(new["metadata"], old["metadata"]):
         return writing.remove(api, target, new, before, options)
