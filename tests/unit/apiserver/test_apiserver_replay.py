@@ -12,7 +12,7 @@ from kubesched.apiserver.verbs import read
 
 OTHERWISE = {
     "disc_aggregated": {2, 5},  # scheduling.k8s.io/v1alpha2 is served
-    "disc_resources": {31},  # the same
+    "disc_resources": {31, 39},  # the same, and resource.k8s.io/v1beta2
     "disc_version": {4, 7},  # the same
     "pods_scheduling_fields": {25, 26, 30},  # privileged pods are allowed; schedulingGroup belongs to v1alpha2
     "disc_health": {2, 5, 8, 11, 14, 17},  # a list of this server's own checks

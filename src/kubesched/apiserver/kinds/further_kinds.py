@@ -1,13 +1,12 @@
 """Kinds with few rules of their own.
 
-Network policies, autoscalers, claims for devices, pod templates.
+Network policies, autoscalers, pod templates.
 """
 
 from __future__ import annotations
 
 import copy
 
-from kubesched.apiserver.kinds import device_checks
 from kubesched.apiserver.kinds.kind import Object, TableColumn
 from kubesched.apiserver.kinds.name_syntax import path_segment_mistakes
 from kubesched.apiserver.kinds.pods.defaults import set_template_defaults
@@ -18,7 +17,6 @@ from kubesched.apiserver.kinds.table_columns import (
     DEFAULT_COLUMNS,
     IMAGES_TEXT,
     NAME,
-    PLAIN,
     described,
     dig,
     print_labels,
@@ -82,26 +80,6 @@ def autoscaler_from_v2(obj: Object) -> Object:
     old["status"].pop("conditions", None)
     old["spec"].pop("behavior", None)
     return old
-
-
-def _set_device_request_defaults(spec: Object) -> None:
-    for request in spec.get("devices", {}).get("requests") or []:
-        for one in (request.get("exactly"), *request.get("firstAvailable", [])):
-            if one is not None:
-                one.setdefault("allocationMode", "ExactCount")
-                if one["allocationMode"] == "ExactCount":
-                    one.setdefault("count", 1)
-
-
-def _claim_state(claim: Object) -> str:
-    status = claim.get("status", {})
-    is_deleted = bool(claim["metadata"].get("deletionTimestamp"))
-    states = ["deleted"] if is_deleted else []
-    if "allocation" not in status:
-        states += [] if is_deleted else ["pending"]
-    else:
-        states += ["allocated", "reserved"] if status.get("reservedFor") else ["allocated"]
-    return ",".join(states)
 
 
 def _target(obj: Object) -> str:
@@ -194,35 +172,7 @@ POD_TEMPLATE = KindRules(
         ),
     ),
 )
-RESOURCE_CLAIM = KindRules(
-    validate=device_checks.claim_errors,
-    set_defaults=lambda obj: _set_device_request_defaults(obj["spec"]),
-    columns=(
-        NAME,
-        TableColumn(
-            "State", _claim_state, description="A summary of the current state (allocated, pending, reserved, etc.)."
-        ),
-        AGE,
-    ),
-)
-RESOURCE_CLAIM_TEMPLATE = KindRules(
-    validate=device_checks.template_errors,
-    metadata_again="both",
-    set_defaults=lambda obj: _set_device_request_defaults(obj["spec"].get("spec", {})),
-    columns=(NAME, AGE),
-)
-RESOURCE_SLICE = KindRules(
-    validate=device_checks.slice_errors,
-    columns=(
-        NAME,
-        described("Node", dig("spec.nodeName"), "io.k8s.api.resource.v1.ResourceSliceSpec", "nodeName"),
-        described("Driver", dig("spec.driver"), "io.k8s.api.resource.v1.ResourceSliceSpec", "driver"),
-        described("Pool", dig("spec.pool.name"), "io.k8s.api.resource.v1.ResourcePool", "name"),
-        AGE,
-    ),
-)
 FLOW = KindRules(name_rule=path_segment_mistakes, columns=DEFAULT_COLUMNS)
-DEVICE_CLASS = KindRules(validate=device_checks.class_errors, columns=PLAIN)
 INGRESS_CLASS = KindRules(
     columns=(
         NAME,

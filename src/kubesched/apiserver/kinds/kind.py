@@ -120,6 +120,8 @@ class ServedResource:
     validate: Callable[[Object, Object | None], list[InvalidField]] = _no_errors
     # rules of a write through one of these subresources, where they are not those of the whole object
     validate_through: Mapping[str, Callable[[Object, Object | None], list[InvalidField]]] = field(default_factory=dict)
+    # what is wrong in view of other objects; told before all else
+    validate_in_context: Callable[[Object, Object | None, WriteContext], list[InvalidField]] = _no_errors
     # after validation: refuses what admission has the last word on, and warns of what is accepted
     approve: Callable[[Object, Object | None, WriteContext], None] = _nothing
     columns: tuple[TableColumn, ...] = ()
@@ -129,6 +131,7 @@ class ServedResource:
     )
     counted_metadata: tuple[str, ...] = ()  # fields of the metadata whose change raises the generation too
     unconditional_update: bool = True  # PUT without resourceVersion is allowed
+    status_keeps_metadata: bool = False  # writes of its status change no labels, annotations and the like
     create_on_update: bool = False  # PUT on a name that does not exist creates it
     # other kinds that show the same stored objects (events.k8s.io/v1 Event is v1 Event): group/plural of the storage
     stored_as: str = ""

@@ -24,6 +24,7 @@ _NO_COLLECTION_DELETE = ("create", "delete", "get", "list", "patch", "update", "
 _STRICT = {"unconditional_update": False}
 _UPSERT = {"create_on_update": True}
 _COUNTED = {"tracks_generation": True}
+_ONLY_STATUS = {"subresources": STATUS, "status_keeps_metadata": True}
 _NEW_EVENTS = {"to_stored": events.to_core, "from_stored": events.from_core}
 
 
@@ -138,7 +139,7 @@ _STORAGE = (
     _of_cluster("storage.k8s.io/v1", "CSINode", "csinodes", **_STRICT),
     _namespaced("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities", **_STRICT),
     _of_cluster("storage.k8s.io/v1", "StorageClass", "storageclasses", short="sc"),
-    _of_cluster("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", subresources=STATUS, **_STRICT),
+    _of_cluster("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", **_ONLY_STATUS, **_STRICT),
     _of_cluster("storage.k8s.io/v1", "VolumeAttributesClass", "volumeattributesclasses", short="vac"),
 )
 
@@ -165,15 +166,16 @@ _ADMISSION = tuple(
 
 _SCHEDULING = (
     _of_cluster("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", short="pc"),
-    _namespaced("scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups", subresources=STATUS),
+    _namespaced("scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups", **_ONLY_STATUS),
     _namespaced("scheduling.k8s.io/v1alpha2", "Workload", "workloads"),
 )
 
 _RESOURCE = (
     _of_cluster("resource.k8s.io/v1", "DeviceClass", "deviceclasses", **_COUNTED),
-    _namespaced("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", subresources=STATUS),
+    _namespaced("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", **_ONLY_STATUS),
     _namespaced("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
     _of_cluster("resource.k8s.io/v1", "ResourceSlice", "resourceslices", **_COUNTED),
+    _of_cluster("resource.k8s.io/v1beta2", "DeviceTaintRule", "devicetaintrules", **_ONLY_STATUS, **_COUNTED),
 )
 
 _FLOWCONTROL = tuple(

@@ -21,6 +21,7 @@ from kubesched.apiserver.kinds import (
     storage_kinds,
     workloads,
 )
+from kubesched.apiserver.kinds.devices import kinds as device_kinds
 from kubesched.apiserver.kinds.pods.rules import POD
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import DEFAULT_COLUMNS
@@ -74,10 +75,11 @@ RULES: dict[tuple[str, str], KindRules] = {
     (_RBAC, "ClusterRoleBinding"): access_kinds.CLUSTER_ROLE_BINDING,
     (_RBAC, "Role"): access_kinds.ROLE,
     (_RBAC, "RoleBinding"): access_kinds.ROLE_BINDING,
-    ("resource.k8s.io/v1", "DeviceClass"): further_kinds.DEVICE_CLASS,
-    ("resource.k8s.io/v1", "ResourceClaim"): further_kinds.RESOURCE_CLAIM,
-    ("resource.k8s.io/v1", "ResourceClaimTemplate"): further_kinds.RESOURCE_CLAIM_TEMPLATE,
-    ("resource.k8s.io/v1", "ResourceSlice"): further_kinds.RESOURCE_SLICE,
+    ("resource.k8s.io/v1", "DeviceClass"): device_kinds.DEVICE_CLASS,
+    ("resource.k8s.io/v1", "ResourceClaim"): device_kinds.RESOURCE_CLAIM,
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"): device_kinds.RESOURCE_CLAIM_TEMPLATE,
+    ("resource.k8s.io/v1", "ResourceSlice"): device_kinds.RESOURCE_SLICE,
+    ("resource.k8s.io/v1beta2", "DeviceTaintRule"): device_kinds.DEVICE_TAINT_RULE,
     ("scheduling.k8s.io/v1", "PriorityClass"): scheduling_kinds.PRIORITY_CLASS,
     (_ALPHA, "PodGroup"): scheduling_kinds.POD_GROUP,
     (_ALPHA, "Workload"): scheduling_kinds.WORKLOAD,

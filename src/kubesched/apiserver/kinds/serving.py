@@ -49,6 +49,10 @@ def _nothing_wrong(_: Object, __: Object | None) -> list[InvalidField]:
     return []
 
 
+def _nothing_wrong_here(_: Object, __: Object | None, ___: WriteContext) -> list[InvalidField]:
+    return []
+
+
 @dataclass(frozen=True)
 class KindRules:
     """What is particular to a kind: defaults of the scheme, admission and strategy, validation, table."""
@@ -58,6 +62,8 @@ class KindRules:
     prepare_update: Callable[[Object, Object, WriteContext], None] = _no_changes
     validate: Callable[[Object, Object | None], list[InvalidField]] = _nothing_wrong
     validate_through: Mapping[str, Callable[[Object, Object], list[InvalidField]]] = field(default_factory=dict)
+    # what is wrong in view of other objects; told before all else
+    validate_in_context: Callable[[Object, Object | None, WriteContext], list[InvalidField]] = _nothing_wrong_here
     approve: Callable[[Object, Object | None, WriteContext], None] = _no_objection
     name_rule: NameRule = dns_subdomain_mistakes
     keeps_status: bool = False  # a status sent at creation counts
@@ -90,6 +96,7 @@ def serve(
         prepare_update=rules.prepare_update,
         validate=_validation(rules, namespaced),
         validate_through={name: _narrow_validation(check) for name, check in rules.validate_through.items()},
+        validate_in_context=rules.validate_in_context,
         approve=rules.approve,
         columns=rules.columns,
         selectable_fields=rules.selectable_fields,

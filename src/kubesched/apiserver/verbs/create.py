@@ -39,7 +39,7 @@ def create(api: Api, target: Target, obj: Object, options: WriteOptions) -> Stor
     resource.prepare_create(obj, context)
     obj = api.admission.mutate(target, "CREATE", obj, None, options)
     metadata = obj["metadata"]
-    writing.check(resource, obj, None)
+    writing.check(resource, obj, None, context)
     resource.approve(obj, None, context)
     api.admission.validate(target, "CREATE", obj, None, options)
     charges = quotas.charges_of(api, target, obj, None)

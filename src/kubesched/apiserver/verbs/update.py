@@ -59,7 +59,7 @@ def apply_update(api: Api, target: Target, new: Object, before: Stored, options:
     _check_version(target, new["metadata"], before)
     _take_over_metadata(new["metadata"], old["metadata"])
     if target.subresource == "status":
-        _keep_all_but_status(new, old)
+        _keep_all_but_status(new, old, resource.status_keeps_metadata)
     # before anything else changes the object: a manager owns what it sent
     writing.record_manager(new, old, target, options, api.now())
     if target.subresource != "status" and "status" in resource.subresources:
@@ -69,7 +69,7 @@ def apply_update(api: Api, target: Target, new: Object, before: Stored, options:
     new = api.admission.mutate(target, "UPDATE", new, old, options)
     if resource.tracks_generation and _wants_new_generation(resource, new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-    writing.check(resource, new, old, target.subresource)
+    writing.check(resource, new, old, context)
     resource.approve(new, old, context)
     api.admission.validate(target, "UPDATE", new, old, options)
     charges = quotas.charges_of(api, target, new, old)
@@ -132,11 +132,12 @@ def _take_over_metadata(new: dict[str, Any], old: dict[str, Any]) -> None:
         new["managedFields"] = old["managedFields"]
 
 
-def _keep_all_but_status(new: Object, old: Object) -> None:
+def _keep_all_but_status(new: Object, old: Object, with_metadata: bool) -> None:
     for name in set(new) | set(old):
         if name not in ("metadata", "status"):
             _restore(new, old, name)
-    for name in ("ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds"):
+    kept = ("ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds")
+    for name in (*kept, "labels", "annotations", "finalizers") if with_metadata else kept:
         _restore(new["metadata"], old["metadata"], name)
 
 

@@ -12,7 +12,7 @@ import msgspec
 from kubesched.apiserver.api import Api, decode_stored
 from kubesched.apiserver.errors import StatusError, bad_request, invalid
 from kubesched.apiserver.kinds import custom
-from kubesched.apiserver.kinds.kind import DecodeError, Object, ServedResource
+from kubesched.apiserver.kinds.kind import DecodeError, Object, ServedResource, WriteContext
 from kubesched.apiserver.patching.apply import record
 from kubesched.apiserver.repeated_fields import Repeated
 from kubesched.apiserver.storage.store import ObjectKey, Stored
@@ -67,9 +67,10 @@ def _wrong_metadata(value: object, resource: ServedResource) -> str:
     return f"json: cannot unmarshal {word} into Go struct field {resource.kind}.metadata of type v1.ObjectMeta"
 
 
-def check(resource: ServedResource, new: Object, old: Object | None, subresource: str = "") -> None:
+def check(resource: ServedResource, new: Object, old: Object | None, context: WriteContext) -> None:
     """Refuses what the kind's validation finds wrong."""
-    errors = resource.validate_through.get(subresource, resource.validate)(new, old)
+    errors = resource.validate_in_context(new, old, context)
+    errors += resource.validate_through.get(context.subresource, resource.validate)(new, old)
     if errors:
         raise invalid(resource, new["metadata"].get("name", ""), errors)
 

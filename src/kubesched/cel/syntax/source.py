@@ -64,7 +64,7 @@ class SourceText:
 
     def _display_one(self, issue: SourceIssue) -> str:
         line, column = self.location(issue.offset)
-        head = f"ERROR: <input>:{line}:{column + 1}: {issue.message}"
+        head = f"ERROR: <input>:{line}:{column + 1 if self.text else 0}: {issue.message}"
         if line < 1 or not self.text:
             return head
         snippet = self._line(line)
