@@ -114,7 +114,12 @@ class LiveScheduler:
             lambda record: self._recorder.record(record),
             find_pod,
         )
-        self.shell = LiveShell(self.loop, self._writer, may_write=lambda: self._lease_left_s() > 0)
+        self.shell = LiveShell(
+            self.loop,
+            self._writer,
+            may_write=lambda: self._lease_left_s() > 0,
+            set_aside=self.informers.set_aside,
+        )
         self.server: SecureServer | None = None
         self._is_shutting_down = False
         self._stopping = asyncio.Event()

@@ -2,6 +2,8 @@
 
 One thread, one owner. Whatever happens (a fact, an answer, a deadline) asks for a *turn*: a slice of a few milliseconds
 in which pods are scheduled one after another, then the effects go out and everybody else has their turn.
+
+Nothing that is raised ends the loop: it is logged, counted (`failures`), and costs the fact or the pod it was about.
 """
 
 from __future__ import annotations
@@ -9,12 +11,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+import msgspec
+
+from kubesched.client.list_watch.set_aside import SetAside
 from kubesched.engine.loop import SchedulingLoop
 from kubesched.framework.effects import Effect
 from kubesched.model.meta import KubeObject
+from kubesched.model.partial_reading import read_partly
+from kubesched.model.stand_ins import bare_stand_in_for, described, stand_in_for
 
 SLICE_S = 0.005
 """How long pods are scheduled before watches and writes get their turn."""
@@ -41,9 +49,13 @@ class LiveShell:
         writes: Writes,
         clock: Callable[[], float] = time.monotonic,
         may_write: Callable[[], bool] = lambda: True,
+        set_aside: SetAside | None = None,
     ) -> None:
         """`may_write`: whether the lease is surely ours at this moment. While it is not, no pod is tried."""
         self.loop = loop
+        self.failures: Counter[str] = Counter()
+        """How often something was raised that should not be, by what was being done."""
+        self._aside = SetAside() if set_aside is None else set_aside
         self._writes = writes
         self._clock = clock
         self._may_write = may_write
@@ -89,24 +101,46 @@ class LiveShell:
     # -- facts and answers ---------------------------------------------------------------------------------------------
 
     def put(self, item: KubeObject) -> None:
-        self._tell(self.loop.put, item)
+        try:
+            self.loop.put(item, self._clock())
+        except Exception as problem:  # noqa: BLE001  one object that cannot be used must not stop the others
+            self._put_aside(item, problem)
+        self.wake()
 
     def remove(self, item: KubeObject) -> None:
-        self._tell(self.loop.remove, item)
-
-    def _tell(self, tell: Callable[[KubeObject, float], None], item: KubeObject) -> None:
         try:
-            tell(item, self._clock())
-        except Exception as problem:  # noqa: BLE001  one object that cannot be used must not stop the others
-            fields = {"kind": type(item).__name__, "object": item.key, "err": str(problem)}
-            _log.error("Could not take in object", extra={"fields": fields})
-        if self._is_leading and self._turn is None:
-            self._ask_for_turn()
+            self.loop.remove(item, self._clock())
+        except Exception:  # noqa: BLE001  as above
+            self._failed("fact", kind=type(item).__name__, object=item.key)
+        self.wake()
+
+    def _put_aside(self, item: KubeObject, problem: Exception) -> None:
+        """What can be used of the object counts, and if that is nothing, what it was before is gone."""
+        for stand_in, problems in _stand_ins(item):
+            try:
+                if stand_in is None:
+                    self.loop.remove(item, self._clock())
+                else:
+                    self.loop.put(stand_in, self._clock())
+            except Exception:  # noqa: BLE001  then by the next one
+                continue
+            if not problems:  # nothing is wrong with it: something is wrong here
+                self._failed("fact", kind=type(item).__name__, object=item.key)
+            self._aside.note(type(item).__name__, item.key, problems or [str(problem)], described(stand_in))
+            return
+        self._failed("fact", kind=type(item).__name__, object=item.key)
 
     def _answer(self, effect_id: int, answer: object) -> None:
-        self.loop.answer(effect_id, answer, self._clock())
-        if self._is_leading and self._turn is None:
-            self._ask_for_turn()
+        try:
+            self.loop.answer(effect_id, answer, self._clock())
+        except Exception:  # noqa: BLE001  it has cost the pod that it answered
+            self._failed("answer", effect=str(effect_id))
+        self.wake()
+
+    def _failed(self, doing: str, **about: str) -> None:
+        """To be called where it was caught."""
+        self.failures[doing] += 1
+        _log.exception(f"Something failed that should not; going on without this {doing}", extra={"fields": about})
 
     # -- turns ---------------------------------------------------------------------------------------------------------
 
@@ -138,18 +172,27 @@ class LiveShell:
         """Whether there may be more to schedule."""
         loop, clock = self.loop, self._clock
         now_s = clock()
-        loop.tick(now_s)
+        try:
+            loop.tick(now_s)
+        except Exception:  # noqa: BLE001  it has cost the binding that it was about
+            self._failed("tick")
         until_s = now_s + SLICE_S
-        while loop.schedule_one(now_s):
+        has_more = True
+        while has_more and now_s < until_s:
+            try:
+                has_more = loop.schedule_one(now_s)
+            except Exception:  # noqa: BLE001  it has cost this attempt
+                self._failed("attempt")
             now_s = clock()
-            if now_s >= until_s:
-                return True
-        return False
+        return has_more
 
     def _send_effects(self) -> None:
         """Sending may bring answers at once, and these new effects."""
         while effects := self.loop.take_effects():
-            self._writes.send(effects, self._answer)
+            try:
+                self._writes.send(effects, self._answer)
+            except Exception:  # noqa: BLE001  those that were not sent are found by who waits for their answers
+                self._failed("send")
 
     def _wait_for_deadline(self) -> None:
         if self._timer is not None:
@@ -164,3 +207,13 @@ class LiveShell:
         self._timer = None
         if self._turn is None:
             self._take_turn()
+
+
+def _stand_ins(item: KubeObject) -> Iterator[tuple[KubeObject | None, list[str]]]:
+    """What an object that cannot be used may count as, the best first; and what is wrong with it."""
+    reading = read_partly(msgspec.to_builtins(item), type(item))
+    if reading.item is not None and reading.problems:
+        yield stand_in_for(reading.item, reading.problems), reading.problems
+    if (bare := bare_stand_in_for(item)) is not None:
+        yield bare, reading.problems
+    yield None, reading.problems

@@ -15,6 +15,7 @@ from kubesched.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
 from kubesched.framework.pod_info import PodInfo
 from kubesched.model.core import Node, Pod
 from kubesched.model.meta import KubeObject, PodKey
+from kubesched.model.stand_ins import UnreadPod
 from kubesched.queue import SchedulingQueue
 from kubesched.queue.changes import events_of
 
@@ -90,11 +91,22 @@ class Intake:
         if old is not None and old.metadata.uid != pod.metadata.uid:
             self._remove_pod(old, now_s)
             old = None
+        if isinstance(pod, UnreadPod):
+            self._put_unread(old, key, now_s)
+            return
         self._pods[key] = pod
         if pod.spec.node_name:
             self._put_assigned(old, pod, key, now_s)
         else:
             self._put_pending(old, pod, key, now_s)
+
+    def _put_unread(self, old: Pod | None, key: PodKey, now_s: float) -> None:
+        """A pod without a node that cannot be read is not scheduled. If it is being bound it goes on its way, and what
+        it takes stays taken until it is heard of again."""
+        if old is not None and not self._cluster.is_assumed(key):
+            self._remove_pod(old, now_s)
+        else:
+            self.handled = _UNSCHEDULED_UPDATE
 
     def _put_assigned(self, old: Pod | None, pod: Pod, key: PodKey, now_s: float) -> None:
         waiting = self._cluster.pending.get(key)

@@ -121,7 +121,11 @@ class SchedulingLoop:
         self._waits.look(now_s)
         self.requests.tick(now_s)
         for binding in [b for b in self.bindings.values() if b.waiting is not None]:
-            self._check_permit(binding, now_s)
+            try:
+                self._check_permit(binding, now_s)
+            except Exception as bug:
+                self._attempt_broke(binding.queued, bug, now_s)
+                raise
 
     def next_deadline_s(self) -> float | None:
         """When `tick` has something to do."""
@@ -140,7 +144,8 @@ class SchedulingLoop:
     # -- the cycle -----------------------------------------------------------------------------------------------------
 
     def schedule_one(self, now_s: float) -> bool:
-        """One pod, from the queue to a binding under way or back. False if no pod is ready."""
+        """One pod, from the queue to a binding under way or back. False if no pod is ready. What it raises has cost
+        this attempt and nothing else: the pod is tried again after its backoff."""
         queued = self.queue.pop(now_s)
         if queued is None:
             return False
@@ -149,16 +154,37 @@ class SchedulingLoop:
             self.queue.done(info.uid)
             return True
         scheduler = self.schedulers[info.spec.scheduler_name]
-        measured = self.metrics.sampled(scheduler.profile)
-        if measured is None:
-            self._attempt(queued, scheduler, now_s)
-            return True
-        plain, scheduler.profile = scheduler.profile, measured
+        plain = scheduler.profile
         try:
+            scheduler.profile = self.metrics.sampled(plain) or plain
             self._attempt(queued, scheduler, now_s)
+        except Exception as bug:
+            self._attempt_broke(queued, bug, now_s)
+            raise
         finally:
             scheduler.profile = plain
         return True
+
+    def _attempt_broke(self, queued: QueuedPodInfo, bug: Exception, now_s: float) -> None:
+        """Gives back what the attempt took, however far it came, and puts the pod back into the queue."""
+        status = Status.error(f"{type(bug).__name__}: {bug}")
+        binding = self.bindings.pop(queued.uid, None)
+        if binding is not None:
+            self._waits.forget(queued.uid)
+            self._undo(binding, status, now_s)
+            return
+        assumed = self.cluster.find_pod(queued.key)
+        if assumed is not None:
+            self.cluster.forget(assumed)
+        self._failures.handle(
+            queued,
+            message=status.message,
+            is_error=True,
+            plugins=frozenset(),
+            mode=NominatingMode.OVERRIDE,
+            node_name="",
+            now_s=now_s,
+        )
 
     def _attempt(self, queued: QueuedPodInfo, scheduler: Scheduler, now_s: float) -> None:
         """Step 2."""
@@ -288,7 +314,14 @@ class SchedulingLoop:
     def _answered(self, binding: PodBinding, answer: object, now_s: float) -> None:
         if self.bindings.get(binding.assumed.uid) is binding:  # else it was called off in the meantime
             binding.is_withheld = isinstance(answer, Withheld)
+            self._go_on(binding, answer, now_s)
+
+    def _go_on(self, binding: PodBinding, answer: object, now_s: float) -> None:
+        try:
             self._advance(binding, answer, now_s)
+        except Exception as bug:
+            self._attempt_broke(binding.queued, bug, now_s)
+            raise
 
     def _finish(self, binding: PodBinding, status: Status, now_s: float) -> None:
         """Step 7."""
@@ -391,7 +424,7 @@ class SchedulingLoop:
     def _wait_ended(self, uid: str, answer: object, now_s: float) -> None:
         binding = self.bindings.get(uid)
         if binding is not None:
-            self._advance(binding, answer, now_s)
+            self._go_on(binding, answer, now_s)
 
     def _event(self, info: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
         self.outbox.send(

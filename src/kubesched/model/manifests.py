@@ -19,6 +19,7 @@ import yaml
 from kubesched.model import apps, core, policy, resource, storage
 from kubesched.model.collector import collector_paused
 from kubesched.model.meta import KubeObject
+from kubesched.model.partial_reading import plain_problem
 from kubesched.model.workloads import WORKLOAD_KINDS
 
 Kinds = Mapping[tuple[str, str], type[KubeObject]]
@@ -165,7 +166,7 @@ def _json_header(item: msgspec.Raw, source: str, where: str) -> _Header:
     try:
         return _decode_header(item)
     except msgspec.DecodeError as problem:
-        raise ManifestError(source, where, _plain(problem)) from None
+        raise ManifestError(source, where, plain_problem(problem)) from None
 
 
 def _read_json_item(
@@ -178,7 +179,7 @@ def _read_json_item(
         decoded = _decoder(struct)(item)
     except msgspec.DecodeError as problem:
         name = _name_in(msgspec.json.decode(item)) or where
-        raise ManifestError(source, f"{kind} {name}", _plain(problem)) from None
+        raise ManifestError(source, f"{kind} {name}", plain_problem(problem)) from None
     _keep(decoded, kind, source, where, found)
 
 
@@ -233,7 +234,7 @@ def _read_document(document: object, source: str, where: str, found: Manifests) 
     try:
         decoded = msgspec.convert(document, struct)
     except msgspec.ValidationError as problem:
-        raise ManifestError(source, f"{kind} {_name_in(document) or where}", _plain(problem)) from None
+        raise ManifestError(source, f"{kind} {_name_in(document) or where}", plain_problem(problem)) from None
     _keep(decoded, kind, source, where, found)
 
 
@@ -273,12 +274,3 @@ def _name_in(document: object) -> str:
         return ""
     namespace, name = metadata.get("namespace"), metadata.get("name")
     return f"{namespace}/{name}" if namespace else str(name or "")
-
-
-def _plain(problem: Exception) -> str:
-    """msgspec's `Expected `int`, got `str` - at `$.spec.x`` as `spec.x: expected int, got str`."""
-    text, _, path = str(problem).partition(" - at `$")
-    text = text.replace("`", "")
-    text = text[:1].lower() + text[1:]
-    path = path.rstrip("`").lstrip(".")
-    return f"{path}: {text}" if path else text

@@ -13,7 +13,7 @@ from kubesched.app.cluster_reader.kinds import READ_RESOURCES
 from kubesched.app.cluster_reader.reader import ClusterReader, ClusterReadError, ClusterReading
 from kubesched.client.rest import RestClient
 from kubesched.client.target import ServerTarget
-from kubesched.model.core import Pod
+from kubesched.model.core import Node, Pod
 from kubesched.model.manifests import KINDS
 from kubesched.testing import make
 from kubesched.testing.scripted_server import ScriptedServer
@@ -90,9 +90,15 @@ def test_an_object_that_cannot_be_read_does_not_hide_the_others() -> None:
     server = ScriptedServer()
     server.put(make.node("good"))
     server.put({**make.node("odd"), "spec": {"taints": "none"}})
+    server.put({**make.pod("fast"), "spec": {"priority": "high"}})
     reading = read(server)
-    assert keys(reading, "Node") == ["good"]
-    assert reading.warnings == ["test: Node odd cannot be read and is left out"]
+    assert keys(reading, "Node") == ["good", "odd"]
+    assert keys(reading, "Pod") == []
+    assert [item.spec.unschedulable for item in reading.objects if isinstance(item, Node)] == [False, True]
+    assert reading.warnings == [
+        "test: Node odd cannot be read and counts as far as it can be: spec.taints: expected array | null, got str",
+        "test: Pod default/fast cannot be read and is left out: spec.priority: expected int | null, got str",
+    ]
 
 
 def test_a_read_that_fails_for_a_moment_is_repeated() -> None:

@@ -11,6 +11,7 @@ import pytest
 from kubesched.client.resources import resource_of
 from kubesched.model.core import Node, Pod
 from kubesched.model.resource import DeviceClass
+from kubesched.model.stand_ins import UnreadPod
 from kubesched.testing.scripted_server import ScriptedServer, following, until
 from kubesched.testing.scripted_server.kinds import ServedKind
 
@@ -170,7 +171,7 @@ UNREADABLE: dict[str, Any] = {"kind": "Pod", "metadata": {"name": "odd"}, "spec"
 
 
 @pytest.mark.parametrize("streams_lists", [pytest.param(True, id="streamed"), pytest.param(False, id="plain")])
-def test_an_object_that_cannot_be_read_is_passed_over_and_named(
+def test_an_object_that_cannot_be_read_is_set_aside_and_named(
     streams_lists: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def run() -> None:
@@ -178,7 +179,9 @@ def test_an_object_that_cannot_be_read_is_passed_over_and_named(
             server.put({"kind": "Pod", "metadata": {"name": "a"}})
             server.put(UNREADABLE)
             async with following(server, Pod) as listened:
-                await until(lambda: listened.heard == [("put", "default/a")])
+                await until(lambda: listened.heard == [("put", "default/a"), ("put", "default/odd")])
+                (odd,) = [item for item in listened.informers.of(Pod).lister if item.name == "odd"]
+                assert isinstance(odd, UnreadPod)
 
     asyncio.run(run())
     (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]

@@ -21,11 +21,12 @@ import msgspec
 
 from kubesched.app.cluster_reader.kinds import FIELD_SELECTORS, INDISPENSABLE, READ_RESOURCES
 from kubesched.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.client.list_watch.decoding import K, KindDecoder, Listing
+from kubesched.client.list_watch.decoding import K, KindDecoder, Listing, Unread
 from kubesched.client.requester import Requester
 from kubesched.client.resources import Resource, resource_of
 from kubesched.model.core import Node, Pod
 from kubesched.model.meta import KubeObject
+from kubesched.model.stand_ins import UnreadPod
 
 PAGE_SIZE = 500
 PAGE_TIMEOUT_S = 60.0
@@ -75,9 +76,9 @@ class ClusterReader:
             if isinstance(answer, BaseException):
                 raise answer
             read.append(answer)
+        whole.warnings.extend(self._warnings(read))
         for kind in read:
             whole.objects.extend(kind.listing.items)
-        whole.warnings.extend(self._warnings(read))
         return whole
 
     async def pods_named(self, name: str) -> list[Pod]:
@@ -127,7 +128,7 @@ class ClusterReader:
                 # The server forgot where we were: what was read is of a version that cannot be completed any more.
                 return await self._page(resource, decoder, asked)
             whole.items.extend(page.items)
-            whole.unreadable.extend(page.unreadable)
+            whole.unread.extend(page.unread)
         return whole
 
     async def _page(self, resource: Resource, decoder: KindDecoder[K], params: Mapping[str, str]) -> Listing[K]:
@@ -148,8 +149,20 @@ class ClusterReader:
         if forbidden := _names(read, _Answered.FORBIDDEN):
             yield f"{self._source}: no right to list {forbidden}: none are assumed, and the answer may be wrong"
         for kind in read:
-            for key in kind.listing.unreadable:
-                yield f"{self._source}: {kind.resource.type.__name__} {key} cannot be read and is left out"
+            for unread in kind.listing.unread:
+                yield from self._take(kind, unread)
+
+    def _take(self, kind: _KindReading, unread: Unread[KubeObject]) -> Iterator[str]:
+        """What can be counted of an object that cannot be read in full; and the warning about it."""
+        metadata, reading = unread.metadata, unread.read()
+        counts = bool(metadata.name) and reading.item is not None and not isinstance(reading.item, UnreadPod)
+        if counts and reading.item is not None:
+            kind.listing.items.append(reading.item)
+        if reading.problems or not counts:
+            name = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name or unread.where
+            problem = reading.problems[0] if reading.problems else "metadata.name: a name is required"
+            became = "counts as far as it can be" if counts else "is left out"
+            yield f"{self._source}: {kind.resource.type.__name__} {name} cannot be read and {became}: {problem}"
 
 
 def _names(read: list[_KindReading], answered: _Answered) -> str:

@@ -1,31 +1,35 @@
 """Answers of an API server into typed objects: whole lists in one decode, watch events line by line.
 
-One object that cannot be read must not stop all others: it is passed over (what was known of it stays), and logged
-with its name and the field.
+One object that cannot be read must not stop all others: it is handed on as `Unread`, with what can be told of it.
 
-Next: `reflector`, which asks the server.
+Next: `set_aside` for what becomes of those; `reflector`, which asks the server.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from kubesched.client.errors import ApiError
 from kubesched.client.status_answer import api_error
 from kubesched.client.transport import Answer
+from kubesched.model.amount_checks import first_bad_amount
 from kubesched.model.collector import collector_paused
-from kubesched.model.meta import KubeObject, KubeStruct, ObjectMeta
+from kubesched.model.core import Pod
+from kubesched.model.json_trees import tree_of
+from kubesched.model.meta import KubeObject, ObjectMeta
+from kubesched.model.partial_reading import PartialReading, read_partly
+from kubesched.model.stand_ins import stand_in_for
 
 K = TypeVar("K", bound=KubeObject)
-_log = logging.getLogger("kubesched.client.list_watch")
 
-UNREADABLE = "UNREADABLE"
-"""The type of a watch event whose object could not be decoded; of the object there is only the metadata."""
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoders raise: wrong types, no JSON, no UTF-8, nested too deeply."""
+
+_NAMING = ("name", "namespace", "uid", "resourceVersion")
 
 
 class ListMeta(msgspec.Struct, gc=False, frozen=True):
@@ -34,13 +38,46 @@ class ListMeta(msgspec.Struct, gc=False, frozen=True):
 
 
 @dataclass(slots=True)
+class Unread(Generic[K]):
+    """An object that does not decode, or one of its kind that has no name. `change` is that of its watch event;
+    `where` tells which it is if its name cannot be read."""
+
+    kind: type[K]
+    tree: Any
+    where: str
+    change: str = "ADDED"
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """As far as it can be read."""
+        found = self.tree.get("metadata") if isinstance(self.tree, dict) else None
+        known = found if isinstance(found, dict) else {}
+        name, namespace, uid, version = (_text(known.get(part)) for part in _NAMING)
+        return ObjectMeta(name, namespace, uid, version)
+
+    def read(self, last_known: KubeObject | None = None) -> PartialReading[K]:
+        """What the object counts as, and what is wrong with it. With nothing wrong, it is the object itself."""
+        is_same = last_known is not None and self.metadata.uid in ("", last_known.metadata.uid)
+        reading = read_partly(self.tree, self.kind, last_known if is_same else None)
+        if reading.item is not None and reading.problems:
+            reading.item = stand_in_for(reading.item, reading.problems)
+        return reading
+
+    @property
+    def annotations(self) -> dict[str, Any]:
+        found = self.tree.get("metadata") if isinstance(self.tree, dict) else None
+        annotations = found.get("annotations") if isinstance(found, dict) else None
+        return annotations if isinstance(annotations, dict) else {}
+
+
+@dataclass(slots=True)
 class Listing(Generic[K]):
-    """What a list says, or a page of it. `unreadable` are the keys of what exists but could not be decoded."""
+    """What a list says, or a page of it. `unread` exist but could not be decoded."""
 
     items: list[K] = field(default_factory=list)
     version: str = ""
     continue_token: str = ""
-    unreadable: list[str] = field(default_factory=list)
+    unread: list[Unread[K]] = field(default_factory=list)
 
 
 class WatchEvent(msgspec.Struct, Generic[K], gc=False):
@@ -58,29 +95,20 @@ class _RawPage(msgspec.Struct, gc=False):
     metadata: ListMeta = ListMeta()
 
 
-class _RawEvent(msgspec.Struct, gc=False):
-    type: str
-    object: msgspec.Raw
-
-
-class _StatusCode(msgspec.Struct, gc=False):
-    code: int = 0
-
-
-class _MetadataOnly(KubeStruct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class _PlainPage(msgspec.Struct, gc=False):
+    items: list[Any] | None = None
+    metadata: ListMeta = ListMeta()
 
 
 _decode_raw_page = msgspec.json.Decoder(_RawPage).decode
-_decode_raw_event = msgspec.json.Decoder(_RawEvent).decode
-_decode_metadata = msgspec.json.Decoder(_MetadataOnly).decode
 
 
 class KindDecoder(Generic[K]):
     """For one kind."""
 
     def __init__(self, kind: type[K]) -> None:
-        self._kind = kind.__name__
+        self.kind = kind
+        self._checks_amounts = kind is not Pod  # whose amounts are read as soon as it is told of, and often the same
         self._decode_page: Callable[[bytes], _ListPage[K]] = msgspec.json.Decoder(_ListPage[kind]).decode  # type: ignore[valid-type]
         self._decode_event: Callable[[bytes], WatchEvent[K]] = msgspec.json.Decoder(WatchEvent[kind]).decode  # type: ignore[valid-type]
         self._decode_item: Callable[[msgspec.Raw], K] = msgspec.json.Decoder(kind).decode
@@ -90,49 +118,59 @@ class KindDecoder(Generic[K]):
         with collector_paused():
             try:
                 page = self._decode_page(body)
-            except msgspec.ValidationError:
+            except UNREADABLE:
                 return self._readable_part(body)
-        return Listing(page.items or [], page.metadata.resource_version, page.metadata.continue_token)
+        items = page.items or []
+        if all(map(self._is_whole, items)):
+            return Listing(items, page.metadata.resource_version, page.metadata.continue_token)
+        return self._readable_part(body)
 
-    def event(self, line: bytes) -> WatchEvent[K]:
-        """A line of a watch. Raises `ApiError` for an ERROR event."""
+    def event(self, line: bytes) -> WatchEvent[K] | Unread[K]:
+        """A line of a watch. Raises `ApiError` for an ERROR event, msgspec.DecodeError for what is no JSON."""
         try:
             event = self._decode_event(line)
-        except msgspec.ValidationError as problem:
-            return self._unusual_event(line, problem)
-        return self._unusual_event(line, None) if event.type == "ERROR" else event
+        except UNREADABLE:
+            return self._unusual_event(line)
+        if event.type == "ERROR" or not self._is_whole(event.object):
+            return self._unusual_event(line)
+        return event
+
+    def _is_whole(self, item: K) -> bool:
+        """Whether what decoded has a name, and amounts that are amounts."""
+        return item.metadata.name != "" and not (self._checks_amounts and first_bad_amount(item) is not None)
 
     def _readable_part(self, body: bytes) -> Listing[K]:
-        raw = _decode_raw_page(body)
+        try:
+            raw: _RawPage | _PlainPage = _decode_raw_page(body)
+        except UNREADABLE:
+            raw = msgspec.convert(tree_of(body), _PlainPage)
         listing: Listing[K] = Listing([], raw.metadata.resource_version, raw.metadata.continue_token)
-        for part in raw.items or ():
+        for index, part in enumerate(raw.items or ()):
             try:
-                listing.items.append(self._decode_item(part))
-            except msgspec.ValidationError as problem:
-                bare = KubeObject(metadata=_decode_metadata(part).metadata)
-                listing.unreadable.append(bare.key)
-                self._log_unreadable(bare, problem)
+                item = self._decode_item(part) if isinstance(part, msgspec.Raw) else msgspec.convert(part, self.kind)
+                if self._is_whole(item):
+                    listing.items.append(item)
+                    continue
+            except UNREADABLE:
+                pass
+            tree = tree_of(part) if isinstance(part, msgspec.Raw) else part
+            listing.unread.append(Unread(self.kind, tree, f"items[{index}]"))
         return listing
 
-    def _unusual_event(self, line: bytes, problem: msgspec.ValidationError | None) -> WatchEvent[K]:
-        raw = _decode_raw_event(line)
-        if raw.type == "ERROR" or problem is None:
-            raise _error_in(raw)
-        bare = KubeObject(metadata=_decode_metadata(raw.object).metadata)
-        if raw.type == "BOOKMARK":  # an object without content: of a pod, without the containers it must have
-            return WatchEvent(raw.type, cast("K", bare))
-        self._log_unreadable(bare, problem)
-        return WatchEvent(UNREADABLE, cast("K", bare))
-
-    def _log_unreadable(self, bare: KubeObject, problem: msgspec.ValidationError) -> None:
-        fields = {"kind": self._kind, "object": bare.key, "err": str(problem)}
-        _log.error("An object cannot be read and is passed over", extra={"fields": fields})
+    def _unusual_event(self, line: bytes) -> Unread[K]:
+        tree = tree_of(line)
+        change = _text(tree.get("type")) if isinstance(tree, dict) else ""
+        if change == "ERROR":
+            raise _error_in(tree.get("object"))
+        item = tree.get("object") if isinstance(tree, dict) else tree
+        return Unread(self.kind, item, "a watch event", change)
 
 
-def _error_in(raw: _RawEvent) -> ApiError:
-    body = bytes(raw.object)
-    try:
-        code = msgspec.json.decode(body, type=_StatusCode).code
-    except msgspec.ValidationError:
-        code = 0
-    return api_error(Answer(code or 500, {}, body))
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _error_in(status: Any) -> ApiError:
+    code = status.get("code") if isinstance(status, dict) else None
+    known = code if isinstance(code, int) and 100 <= code <= 599 else 500
+    return api_error(Answer(known, {}, msgspec.json.encode(status)))

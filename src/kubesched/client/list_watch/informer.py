@@ -5,7 +5,8 @@ What a handler can rely on, whatever happened to the connection:
 - a deletion that nobody told us of is found by the next list and becomes a `remove` with the last known state;
 - an object that was deleted and made anew meanwhile (another uid) is removed and then put;
 - the same version is not put twice, except by a resync;
-- when it is called, the lister already knows.
+- when it is called, the lister already knows;
+- of an object that cannot be read it hears what that may count as meanwhile (`kubesched.model.stand_ins`).
 A handler that is added later hears at once of everything there is. A handler that raises is logged; the others and
 the lister go on.
 
@@ -19,13 +20,17 @@ import logging
 from collections.abc import Callable
 from typing import Generic, Protocol
 
-from kubesched.client.list_watch.decoding import K, Listing
+from kubesched.client.list_watch.decoding import K, Listing, Unread
 from kubesched.client.list_watch.lister import IndexedLister
+from kubesched.client.list_watch.set_aside import SetAside
 from kubesched.client.resources import Resource
 from kubesched.model.meta import KubeObject
+from kubesched.model.stand_ins import described
 
 SLICE = 500
 """After so many objects of a list the event loop may do something else (renew a lease, say)."""
+
+_NAMELESS = "metadata: name and namespace are required"
 
 _log = logging.getLogger("kubesched.client.list_watch")
 
@@ -41,13 +46,17 @@ class InformerHandler(Protocol):
 class SharedInformer(Generic[K]):
     """`transform` sees every object before it is kept, and may make it smaller; it must keep names, uid and version."""
 
-    def __init__(self, resource: Resource, transform: Callable[[K], K] | None = None) -> None:
+    def __init__(
+        self, resource: Resource, transform: Callable[[K], K] | None = None, set_aside: SetAside | None = None
+    ) -> None:
         self.resource = resource
         """In the version that this server has."""
         self.lister: IndexedLister[K] = IndexedLister()
         self.is_missing = False
         """The server does not have this kind; it counts as synced, with no objects."""
         self._transform = transform
+        self._kind = resource.type.__name__
+        self._aside = SetAside() if set_aside is None else set_aside
         self._handlers: tuple[InformerHandler, ...] = ()
         self._synced = asyncio.Event()
 
@@ -87,12 +96,23 @@ class SharedInformer(Generic[K]):
         metadata = item.metadata
         namespace = metadata.namespace
         key = f"{namespace}/{metadata.name}" if namespace else metadata.name
+        if key not in self._aside.of(self._kind):
+            self._put(key, item, anew=False)
+            return
+        n_noted = self._aside.n_noted
+        self._put(key, item, anew=True)
+        if self._aside.n_noted == n_noted:  # else a handler could not use it, either
+            self._aside.forget(self._kind, key)
+
+    def _put(self, key: str, item: K, *, anew: bool) -> None:
+        """Even if the version is known, with `anew`."""
+        metadata = item.metadata
         old = self.lister.get_by_key(key)
         if old is not None:
             known = old.metadata
             if known.uid != metadata.uid:
                 self._vanished(key)
-            elif known.resource_version == metadata.resource_version != "":
+            elif known.resource_version == metadata.resource_version != "" and not anew:
                 return
         self.lister.put(key, item)
         self._tell_put(item)
@@ -101,20 +121,54 @@ class SharedInformer(Generic[K]):
         """As the server last saw it."""
         if self._transform is not None:
             item = self._transform(item)
+        self._aside.forget(self._kind, item.key)
         if self.lister.remove(item.key) is not None:
             self._tell_remove(item)
 
+    def put_aside(self, unread: Unread[K]) -> str:
+        """An object exists that cannot be read in full, or is gone; gives the key that it has, or goes by."""
+        key = self._key_of(unread)
+        goes_by = key or f"({unread.where})"
+        old = self.lister.get_by_key(key)
+        if unread.change == "DELETED":
+            self._aside.forget(self._kind, goes_by)
+            self._vanished(key)
+            return goes_by
+        reading = unread.read(old)
+        item = reading.item if key else None
+        if item is not None and not reading.problems:
+            self.put(item)
+            return key
+        if item is not None and self._transform is not None:
+            item = self._transform(item)
+        if item is None:
+            self._vanished(key)
+        else:
+            self._put(key, item, anew=goes_by not in self._aside.of(self._kind))
+        self._aside.note(self._kind, goes_by, reading.problems or [_NAMELESS], described(item))
+        return goes_by
+
+    def _key_of(self, unread: Unread[K]) -> str:
+        """By its name; or by its uid, if it is known under a name; else it has none."""
+        metadata = unread.metadata
+        if metadata.name and (metadata.namespace or not self.resource.namespaced):
+            return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+        known = (item.key for item in self.lister if item.metadata.uid == metadata.uid)
+        return next(known, "") if metadata.uid else ""
+
     async def replace(self, listing: Listing[K]) -> None:
         """These exist and no others. Gives way now and then; lister and handlers stay in step."""
-        present = set(listing.unreadable)
+        present: set[str] = set()
         for index, item in enumerate(listing.items, start=1):
             present.add(item.key)
             self.put(item)
             if index % SLICE == 0:
                 await asyncio.sleep(0)
+        present.update([self.put_aside(unread) for unread in listing.unread])
         for key in self.lister.keys():  # noqa: SIM118 - a copy, since what vanished is taken out
             if key not in present:
                 self._vanished(key)
+        self._aside.keep_only(self._kind, present)
         self.is_missing = False
         self._synced.set()
 

@@ -24,6 +24,7 @@ from kubesched.client.list_watch.informer import InformerHandler, SharedInformer
 from kubesched.client.list_watch.pace import Pace
 from kubesched.client.list_watch.reflector import Reflector, ServerAbilities
 from kubesched.client.list_watch.requests import ListWatchApi, Narrowing
+from kubesched.client.list_watch.set_aside import SetAside
 from kubesched.client.resources import RESOURCES, Resource
 from kubesched.model.core import Pod
 from kubesched.model.meta import KubeObject
@@ -61,8 +62,10 @@ class Informers:
         self._abilities = ServerAbilities(
             self._settings.streams_lists, self._settings.initial_events_within_s, self._settings.answers_within_s
         )
+        self.set_aside = SetAside()
+        """What could not be read, of all kinds."""
         self._informers: dict[type[KubeObject], SharedInformer[Any]] = {
-            resource.type: SharedInformer(resource, self._settings.transforms.get(resource.type))
+            resource.type: SharedInformer(resource, self._settings.transforms.get(resource.type), self.set_aside)
             for resource in resources
         }
         self._tasks: list[asyncio.Task[None]] = []

@@ -22,7 +22,7 @@ import msgspec
 
 from kubesched.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
 from kubesched.client.list_watch import requests
-from kubesched.client.list_watch.decoding import UNREADABLE, K, KindDecoder, Listing
+from kubesched.client.list_watch.decoding import K, KindDecoder, Listing, Unread
 from kubesched.client.list_watch.informer import SharedInformer
 from kubesched.client.list_watch.pace import Pace, RetryBackoff
 from kubesched.client.list_watch.requests import ListWatchApi, Narrowing
@@ -121,7 +121,7 @@ class Reflector(Generic[K]):
             body = await self._api.request("GET", self._path, params=params, timeout_s=limit_s, gzip=True)
             page = self._decoder.page(body)
             whole.items += page.items
-            whole.unreadable += page.unreadable
+            whole.unread += page.unread
             whole.version, whole.continue_token = page.version, page.continue_token
             if not whole.continue_token:
                 return whole
@@ -151,18 +151,26 @@ class Reflector(Generic[K]):
     async def _initial_events(self, lines: AsyncIterator[bytes]) -> Listing[K] | None:
         """All objects and their version; `None` if the stream ended before its mark."""
         found: dict[str, K] = {}
-        unreadable: list[str] = []
+        unread: list[Unread[K]] = []
         async for line in lines:
-            event = self._decoder.event(line)
+            try:
+                event = self._decoder.event(line)
+            except msgspec.DecodeError:  # no JSON: the stream would have it again, whatever it is
+                unread.append(Unread(self._decoder.kind, None, f"line {len(found) + len(unread) + 1}"))
+                continue
+            if isinstance(event, Unread):
+                if event.change != "BOOKMARK":
+                    unread.append(event)
+                elif INITIAL_EVENTS_END in event.annotations:
+                    return Listing(list(found.values()), event.metadata.resource_version, unread=unread)
+                continue
             item = event.object
             if event.type in ("ADDED", "MODIFIED"):
                 found[item.key] = item
             elif event.type == "DELETED":
                 found.pop(item.key, None)
-            elif event.type == UNREADABLE:
-                unreadable.append(item.key)
             elif INITIAL_EVENTS_END in (item.metadata.annotations or ()):
-                return Listing(list(found.values()), item.metadata.resource_version, unreadable=unreadable)
+                return Listing(list(found.values()), item.metadata.resource_version, unread=unread)
         return None
 
     def _stop_streaming_lists(self, why: str) -> None:
@@ -185,6 +193,11 @@ class Reflector(Generic[K]):
         decode, put = self._decoder.event, self._informer.put
         async for line in lines:
             event = decode(line)
+            if isinstance(event, Unread):
+                if event.change != "BOOKMARK":
+                    self._informer.put_aside(event)
+                self._version = event.metadata.resource_version or self._version
+                continue
             change, item = event.type, event.object
             if change == "MODIFIED" or change == "ADDED":
                 put(item)
