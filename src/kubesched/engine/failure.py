@@ -12,6 +12,7 @@ from kubesched.engine.outbox import Outbox
 from kubesched.framework.effects import PatchPodStatus, RecordEvent
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode
+from kubesched.framework.status import Status
 from kubesched.model.core import Pod, PodCondition
 from kubesched.queue import QueuedPodInfo, SchedulingQueue
 
@@ -67,6 +68,30 @@ class FailureHandler:
             return False
         queued.info = latest
         return True
+
+    def attempt_broke(self, queued: QueuedPodInfo, status: Status, now_s: float) -> None:
+        """The same for an attempt that something unforeseen ended, however far it came."""
+        if self._queue.contents.find(queued.key) is not None:
+            return
+        assumed = self._cluster.find_pod(queued.key)
+        if assumed is not None:
+            self._cluster.forget(assumed)
+        self.attempt_ended(queued, status, now_s)
+
+    def attempt_ended(self, queued: QueuedPodInfo, status: Status, now_s: float, *, is_withheld: bool = False) -> None:
+        """The same for one that had its node already: by a status that rejects the pod there, or an error."""
+        if is_withheld:
+            self.put_back(queued, now_s)
+            return
+        self.handle(
+            queued,
+            message=f"0/1 nodes are available: 1 {status.message}." if status.is_rejected else status.message,
+            is_error=not status.is_rejected,
+            plugins=frozenset({status.plugin}) if status.is_rejected else frozenset(),
+            mode=NominatingMode.OVERRIDE,
+            node_name="",
+            now_s=now_s,
+        )
 
     def _nominate(self, info: PodInfo, node_name: str, now_s: float) -> None:
         nominations, status = self._cluster.nominations, info.pod.status

@@ -121,11 +121,7 @@ class SchedulingLoop:
         self._waits.look(now_s)
         self.requests.tick(now_s)
         for binding in [b for b in self.bindings.values() if b.waiting is not None]:
-            try:
-                self._check_permit(binding, now_s)
-            except Exception as bug:
-                self._attempt_broke(binding.queued, bug, now_s)
-                raise
+            self._check_permit(binding, now_s)
 
     def next_deadline_s(self) -> float | None:
         """When `tick` has something to do."""
@@ -144,8 +140,7 @@ class SchedulingLoop:
     # -- the cycle -----------------------------------------------------------------------------------------------------
 
     def schedule_one(self, now_s: float) -> bool:
-        """One pod, from the queue to a binding under way or back. False if no pod is ready. What it raises has cost
-        this attempt and nothing else: the pod is tried again after its backoff."""
+        """One pod, from the queue to a binding under way or back. False if none is ready. What it raises cost a try."""
         queued = self.queue.pop(now_s)
         if queued is None:
             return False
@@ -172,19 +167,8 @@ class SchedulingLoop:
         if binding is not None:
             self._waits.forget(queued.uid)
             self._undo(binding, status, now_s)
-            return
-        assumed = self.cluster.find_pod(queued.key)
-        if assumed is not None:
-            self.cluster.forget(assumed)
-        self._failures.handle(
-            queued,
-            message=status.message,
-            is_error=True,
-            plugins=frozenset(),
-            mode=NominatingMode.OVERRIDE,
-            node_name="",
-            now_s=now_s,
-        )
+        else:
+            self._failures.attempt_broke(queued, status, now_s)
 
     def _attempt(self, queued: QueuedPodInfo, scheduler: Scheduler, now_s: float) -> None:
         """Step 2."""
@@ -341,30 +325,14 @@ class SchedulingLoop:
 
     def _undo(self, binding: PodBinding, status: Status, now_s: float) -> None:
         """Gives back what was reserved and assumed, in reverse, and puts the pod back into the queue."""
-        assumed, decision = binding.assumed, binding.decision
-        self.broken_plugins.extend(
-            run_unreserve(binding.scheduler.profile, decision.cycle, assumed, decision.node_name)
-        )
+        assumed, decision, profile = binding.assumed, binding.decision, binding.scheduler.profile
+        self.broken_plugins.extend(run_unreserve(profile, decision.cycle, assumed, decision.node_name))
         self._send_requests(binding.scheduler)
         forgotten = self.cluster.forget(assumed)
         self.preemptions.pod_leaves(assumed.key, now_s)
-        message = status.message
-        profile_name, is_error = assumed.spec.scheduler_name, not status.is_rejected
-        self.metrics.failed(profile_name, is_error=is_error, started_s=binding.started_s)
-        if status.is_rejected:
-            message = f"0/1 nodes are available: 1 {status.message}."
-        if binding.is_withheld:
-            self._failures.put_back(binding.queued, now_s)
-        else:
-            self._failures.handle(
-                binding.queued,
-                message=message,
-                is_error=is_error,
-                plugins=frozenset({status.plugin}) if status.is_rejected else frozenset(),
-                mode=NominatingMode.OVERRIDE,
-                node_name="",
-                now_s=now_s,
-            )
+        is_error = not status.is_rejected
+        self.metrics.failed(assumed.spec.scheduler_name, is_error=is_error, started_s=binding.started_s)
+        self._failures.attempt_ended(binding.queued, status, now_s, is_withheld=binding.is_withheld)
         if forgotten:
             self._intake.assumed_pod_forgotten(assumed, itself_too=is_error, now_s=now_s)
 
@@ -381,7 +349,7 @@ class SchedulingLoop:
         if outcome is not None:
             self.metrics.permit_waited(outcome.code, waited_s)
             binding.waiting = None
-            self._advance(binding, outcome, now_s)
+            self._go_on(binding, outcome, now_s)
 
     def _reject_waiting(self, victim: PodInfo, plugin: str) -> bool:
         binding = self.bindings.get(victim.uid)
