@@ -94,7 +94,7 @@ def main() -> int:
                 f"error: {family.name}: the suite did not run; see {_log_of(options.reports, family)}", file=sys.stderr
             )
             return 2
-        _tell(family, outcome)
+        tell(family, outcome)
         are_all_reached &= outcome.percent >= family.target_percent
     return 0 if are_all_reached else 1
 
@@ -149,14 +149,15 @@ def _run(e2e_test: Path, family: Family, kubeconfig: Path, reports: Path, focus:
     ]
     with _log_of(reports, family).open("wb") as output:
         subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, check=False)
-    return _read(junit) if junit.exists() else None
+    return read_outcome(junit) if junit.exists() else None
 
 
 def _log_of(reports: Path, family: Family) -> Path:
     return reports / f"{family.name}.log"
 
 
-def _read(junit: Path) -> Outcome:
+def read_outcome(junit: Path) -> Outcome:
+    """What a JUnit report of the suite says of each spec that was chosen."""
     outcome = Outcome()
     for case in ElementTree.parse(junit).iter("testcase"):
         match = re.match(r"\[It\] (.*)", case.get("name", ""))
@@ -181,7 +182,8 @@ def _note(element: ElementTree.Element | None, name: str, into: dict[str, str]) 
     into[name] = " ".join(said.split())
 
 
-def _tell(family: Family, outcome: Outcome) -> None:
+def tell(family: Family, outcome: Outcome) -> None:
+    """Prints the answer, then each spec that did not pass."""
     verdict = "reached" if outcome.percent >= family.target_percent else "MISSED"
     print(
         f"{family.name}: {len(outcome.passed)} of {outcome.n_ran} specs pass ({outcome.percent:.1f} %; "
