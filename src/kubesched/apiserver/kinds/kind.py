@@ -55,11 +55,13 @@ class ObjectLookup(Protocol):
 
 @dataclass(slots=True)
 class WriteContext:
-    """What a kind's rules may know of the request; ``warnings`` collects texts for Warning headers."""
+    """What a kind's rules may know of the request; ``warnings`` collects texts for Warning headers, ``user`` is who
+    asks, with the names of Kubernetes' UserInfo (username, uid, groups, extra).
+    """
 
     lookup: ObjectLookup
     now: str
-    user: str = ""
+    user: Mapping[str, Any] = field(default_factory=dict)
     subresource: str = ""
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)

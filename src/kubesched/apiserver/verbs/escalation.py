@@ -1,4 +1,5 @@
-"""Nobody grants what they do not have: the checks on writing roles and bindings beyond the right to write them.
+"""Nobody grants what they do not have: the checks on writing roles and bindings beyond the right to write them, and on
+approving and signing certificates.
 
 A role may hold only rules that its writer holds (or the writer may ``escalate`` it), a binding may name only a role
 whose rules its writer holds (or the writer may ``bind`` it); members of ``system:masters`` may do both. The checks come
@@ -13,6 +14,7 @@ from typing import Any
 
 from kubesched.apiserver.errors import StatusError, bad_request, forbidden, not_found
 from kubesched.apiserver.go_text import quoted
+from kubesched.apiserver.kinds.certificates import RESOURCE as CERTIFICATE_REQUESTS
 from kubesched.apiserver.kinds.kind import Object
 from kubesched.apiserver.verbs.authorization import RBAC, Action, RbacAuthorizer
 from kubesched.apiserver.verbs.request import RequestUser, Target
@@ -20,6 +22,7 @@ from kubesched.apiserver.verbs.role_rules import FULL_AUTHORITY, Rule, described
 
 _ROLES = (f"roles.{RBAC}", f"clusterroles.{RBAC}")
 _BINDINGS = (f"rolebindings.{RBAC}", f"clusterrolebindings.{RBAC}")
+_SIGNED = ("certificate", "conditions")
 _COLLECTED_FIELDS = ("ownerReferences", "finalizers", "selfLink", "managedFields")
 
 
@@ -32,6 +35,8 @@ class EscalationCheck:
     def __call__(self, user: RequestUser, target: Target, new: Object, old: Object | None) -> None:
         """Raises StatusError; ``new`` as it was sent, before the server fills anything in."""
         resource = target.resource.group_resource
+        if resource == CERTIFICATE_REQUESTS and old is not None:
+            self._check_signer(user, target, new, old)
         if resource not in _ROLES + _BINDINGS or "system:masters" in user.groups:
             return
         if old is not None and _only_collection_changes(new, old):
@@ -40,6 +45,22 @@ class EscalationCheck:
             self._check_role(user, target, new, old)
         else:
             self._check_binding(user, target, new)
+
+    def _check_signer(self, user: RequestUser, target: Target, new: Object, old: Object) -> None:
+        """Who approves or signs requests needs the right to do so for their signer."""
+        status, before = new.get("status") or {}, old.get("status") or {}
+        if target.subresource == "approval":
+            verb = "approve"
+        elif target.subresource == "status" and any(status.get(part) != before.get(part) for part in _SIGNED):
+            verb = "sign"
+        else:
+            return
+        signer = old["spec"].get("signerName", "")
+        names = (signer, signer.partition("/")[0] + "/*")
+        may = (Action(verb, "certificates.k8s.io", "signers", name=name) for name in names)
+        if not any(self._authorizer.decide(user, action).allowed for action in may):
+            why = f"user not permitted to {verb} requests with signerName {quoted(signer)}"
+            raise forbidden(target.resource, target.name, why)
 
     def _check_role(self, user: RequestUser, target: Target, role: Object, old: Object | None) -> None:
         escalate = Action("escalate", RBAC, target.resource.plural, "", target.namespace, target.name)
@@ -61,7 +82,7 @@ class EscalationCheck:
             if self._authorizer.decide(user, bind).allowed:
                 return
         if plural is None:
-            raise StatusError(500, "InternalError", f"unsupported role reference kind: {quoted(kind)}", {})
+            raise StatusError(500, "", f"unsupported role reference kind: {quoted(kind)}")
         if kind == "Role" and not target.namespace:
             raise bad_request("Namespace parameter required.")
         rules = self._authorizer.rules_of_role(kind, name, target.namespace)

@@ -31,6 +31,11 @@ class RequestUser:
     uid: str = ""
     extra: Mapping[str, list[str]] = field(default_factory=dict)
 
+    def info(self) -> Object:
+        """As Kubernetes' UserInfo."""
+        shown: Object = {"username": self.name, "uid": self.uid, "groups": list(self.groups), "extra": dict(self.extra)}
+        return {name: value for name, value in shown.items() if value or name == "username"}
+
 
 class Target(msgspec.Struct, frozen=True, gc=False):
     """What is asked for; ``name`` is "" for a collection."""
@@ -69,7 +74,7 @@ class WriteOptions:
 
     def context(self, api: Api, subresource: str = "") -> WriteContext:
         return WriteContext(
-            *(api, api.now(), self.user.name, subresource, self.dry_run, self.warnings),
+            *(api, api.now(), self.user.info(), subresource, self.dry_run, self.warnings),
             mounts_tokens=api.mounts_tokens,
             new_suffix=api.new_suffix,
         )

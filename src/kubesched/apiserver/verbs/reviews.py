@@ -65,11 +65,11 @@ class Reviews:
         except InvalidTokenError as error:
             why = f"[{_INVALID}, {error}]" if str(error) else _INVALID
             return _answered(obj, {"user": {}, "error": why})
-        user, audiences = _user_json(found.user), list(found.audiences)
+        user, audiences = found.user.info(), list(found.audiences)
         return _answered(obj, {"authenticated": True, "user": user, "audiences": audiences})
 
     def _who_am_i(self, user: RequestUser) -> Object:
-        return {"metadata": {"creationTimestamp": self.api.now()}, "status": {"userInfo": _user_json(user)}}
+        return {"metadata": {"creationTimestamp": self.api.now()}, "status": {"userInfo": user.info()}}
 
     def _rules(self, obj: Object, user: RequestUser) -> Object:
         namespace = _object(obj, "spec").get("namespace", "")
@@ -109,17 +109,6 @@ def _object(obj: Object, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise bad_request(f"{name} must be an object")
     return value
-
-
-def _user_json(user: RequestUser) -> Object:
-    shown: dict[str, Any] = {"username": user.name}
-    if user.uid:
-        shown["uid"] = user.uid
-    if user.groups:
-        shown["groups"] = list(user.groups)
-    if user.extra:
-        shown["extra"] = dict(user.extra)
-    return shown
 
 
 def _subject(obj: Object) -> RequestUser:

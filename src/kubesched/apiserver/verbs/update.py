@@ -26,6 +26,7 @@ from kubesched.apiserver.verbs.create import create, place_in_namespace
 from kubesched.apiserver.verbs.request import Target, WriteOptions, version_mistake
 
 _SERVER_OWNED = ("creationTimestamp", "generation")
+_OF_STATUS = ("status", "approval")
 _KEPT_WHEN_ABSENT = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -62,7 +63,7 @@ def apply_update(api: Api, target: Target, new: Object, before: Stored, options:
         _keep_all_but_status(new, old, resource.status_keeps_metadata)
     # before anything else changes the object: a manager owns what it sent
     writing.record_manager(new, old, target, options, api.now())
-    if target.subresource != "status" and "status" in resource.subresources:
+    if target.subresource not in _OF_STATUS and "status" in resource.subresources:
         _restore(new, old, "status")
     context = options.context(api, target.subresource)
     resource.prepare_update(new, old, context)
