@@ -46,12 +46,14 @@ from kubesched.client.leader_election import LeaderCallbacks, LeaderElector, ide
 from kubesched.client.leader_health import LeaderElectionHealth
 from kubesched.client.lease import LeaseLock
 from kubesched.client.list_watch import Informers, Pace
-from kubesched.client.rest import RestClient
+from kubesched.client.rest import REQUEST_TIMEOUT_S, RestClient
 from kubesched.client.target import ServerTarget
+from kubesched.client.transport import MAX_CONNECTIONS
 from kubesched.config import LeaderElectionConfiguration
 from kubesched.engine.build import build_loop
 from kubesched.engine.reload import reload_plugins
 from kubesched.engine.select import Seeded
+from kubesched.engine.self_check import AnswerLimit
 from kubesched.extension import Assembly
 from kubesched.framework.registry import Registry
 from kubesched.model.meta import KubeObject
@@ -60,6 +62,8 @@ from kubesched.model.resource import ResourceClaim
 _log = logging.getLogger("kubesched.run")
 
 _DRAIN_S = 2.0
+_LONGEST_ANSWER_S = 120.0
+"""Longer than all that is done for one effect takes, once it had its turn."""
 _REVIEW_QPS, _REVIEW_BURST = 200, 400
 
 
@@ -97,6 +101,7 @@ class LiveScheduler:
             max_unschedulable_s=options.pod_max_in_unschedulable_pods_for_s,
             clock=time.monotonic,
             emulation=options.emulation,
+            answer_limit=_answer_limit(options.qps),
         )
         self.informers = Informers(self._client, pace=pace)
         self._extenders = ExtenderCalls(config.extenders, self._lease_left_s)
@@ -166,6 +171,7 @@ class LiveScheduler:
             is_shutting_down=lambda: self._is_shutting_down,
             are_handlers_synced=lambda: self.informers.has_synced,
             leader_election=None if elector is None else LeaderElectionHealth(elector).problem,
+            unanswered=self._unanswered,
             unsynced_informers=self._unsynced,
         )
         around = Surroundings(
@@ -300,8 +306,18 @@ class LiveScheduler:
         host = urlsplit(self._client.target.url).netloc
         return {(code, method, host): n for (code, method), n in self._client.n_answers.items()}
 
+    def _unanswered(self) -> int:
+        return 0 if self.loop.check is None else self.loop.check.n_unsettled
+
     def _unsynced(self) -> list[str]:
         return [informer.name for informer in self.informers.all() if not informer.has_synced]
+
+
+def _answer_limit(qps: float) -> AnswerLimit:
+    """Requests stand in line for the rate limit, and for a connection that a server out of order holds for long; an
+    eviction is two of them."""
+    in_line_s = (1 / qps if qps > 0 else 0.0) + REQUEST_TIMEOUT_S / MAX_CONNECTIONS
+    return AnswerLimit(_LONGEST_ANSWER_S, 2 * in_line_s)
 
 
 async def _end(task: asyncio.Task[Any]) -> None:

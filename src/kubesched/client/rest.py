@@ -29,6 +29,7 @@ from kubesched.client.status_answer import api_error
 from kubesched.client.target import Headers, ServerTarget
 from kubesched.client.transport import MAX_CONNECTIONS, Answer, ByteStream, StreamTransport, Transport
 
+REQUEST_TIMEOUT_S = 30.0
 STREAM_TIMEOUT_S = 3600.0
 STREAM_MARGIN_S = 30.0
 """How much longer than a watch's own `timeoutSeconds` we wait for the server to end it."""
@@ -47,7 +48,7 @@ class RestClient:
         *,
         qps: float = 50,
         burst: int = 100,
-        timeout_s: float = 30.0,
+        timeout_s: float = REQUEST_TIMEOUT_S,
         user_agent: str = "",
         retries: RetryPolicy | None = None,
         limiter: RateLimiter | None = None,

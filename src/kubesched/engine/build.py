@@ -17,6 +17,7 @@ from kubesched.engine.metrics.stage_watch import Clock, StageWatch
 from kubesched.engine.older.build import build_older_schedulers
 from kubesched.engine.profile import Profile, build_profile
 from kubesched.engine.select import TieBreak
+from kubesched.engine.self_check import AnswerLimit
 from kubesched.framework.events import EVERY_CHANGE
 from kubesched.framework.registry import Registry
 from kubesched.plugins import registry as in_tree
@@ -69,9 +70,10 @@ def build_loop(
     clock: Clock | None = None,
     source: str = "",
     emulation: Emulation | None = None,
+    answer_limit: AnswerLimit | None = None,
 ) -> SchedulingLoop:
     """A loop over a cluster of which nothing is known yet. With a clock (seconds that only ever grow), it measures how
-    long things take; decisions do not depend on it."""
+    long things take; decisions do not depend on it. With an `answer_limit`, it looks for effects without an answer."""
     metrics = LoopMetrics(clock)
     cluster = Cluster()
     schedulers = build_schedulers(
@@ -96,7 +98,7 @@ def build_loop(
         {name: queue_profile(s.profile, has_extenders=bool(extenders)) for name, s in schedulers.items()},
         None if clock is None else metrics.measured_hint,
     )
-    loop = SchedulingLoop(cluster, schedulers, queue, extenders, metrics)
+    loop = SchedulingLoop(cluster, schedulers, queue, extenders, metrics, answer_limit)
     for scheduler in schedulers.values():
         scheduler.compares_nodes |= any(extender.compares_nodes for extender in extenders)
         assert scheduler.handle is not None

@@ -42,8 +42,9 @@ from kubesched.engine.plugin_requests import PluginRequests
 from kubesched.engine.pod_binding import PodBinding
 from kubesched.engine.preemption.execution import PreemptionExecutor
 from kubesched.engine.reserve import run_reserve, run_unreserve
+from kubesched.engine.self_check import AnswerLimit, SelfCheck
 from kubesched.engine.waits import Waits
-from kubesched.framework.effects import BindPod, Effect, PatchPodStatus, RecordEvent, Withheld
+from kubesched.framework.effects import BindPod, Effect, Failed, PatchPodStatus, RecordEvent, Withheld
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode
 from kubesched.framework.stages import PreBind
@@ -58,7 +59,7 @@ from kubesched.queue import QueuedPodInfo, SchedulingQueue
 _FAILURES_KEPT = 100
 _WAITED_FOR = (WaitForBinding, AwaitClaims)
 """Actions that nobody outside carries out: the loop sees by the facts when they are done."""
-_NOT_ANSWERED = (PatchPodStatus, RecordEvent)
+_KEPT_OR_NOT_ANSWERED = (WaitForPermit, *_WAITED_FOR, PatchPodStatus, RecordEvent)
 
 
 class SchedulingLoop:
@@ -69,21 +70,17 @@ class SchedulingLoop:
         queue: SchedulingQueue,
         extenders: Sequence[HTTPExtender] = (),
         metrics: LoopMetrics | None = None,
+        answer_limit: AnswerLimit | None = None,
     ) -> None:
+        """With an `answer_limit`, the loop looks after itself; without, whoever drives it answers everything."""
         self.metrics = LoopMetrics() if metrics is None else metrics
         self.cluster = cluster
         self.queue = queue
         self.schedulers = schedulers
         self.outbox = Outbox()
-        self.preemptions = PreemptionExecutor(
-            cluster,
-            self.outbox,
-            self._reject_waiting,
-            queue.activate,
-            queue.reconsider_gated,
-            queue.hold_may_be_over,
-            self.metrics,
-        )
+        self.check = None if answer_limit is None else SelfCheck(self.outbox, answer_limit)
+        calls = queue.activate, queue.reconsider_gated, queue.hold_may_be_over
+        self.preemptions = PreemptionExecutor(cluster, self.outbox, self._reject_waiting, *calls, self.metrics)
         self.bindings: dict[str, PodBinding] = {}
         self.broken_plugins: deque[PluginError] = deque(maxlen=_FAILURES_KEPT)
         """The last plugins that broke where nothing depends on them any more, for whoever keeps a log."""
@@ -91,9 +88,9 @@ class SchedulingLoop:
         """Cycles that wait for an extender's answer."""
         self.extenders = extenders
         self.requests = PluginRequests(self.waiting_pods, queue)
-        self._waits = Waits(self._wait_ended)
+        self.waits = Waits(self._wait_ended)
         self._intake = Intake(cluster, queue, schedulers.keys(), self)
-        self._failures = FailureHandler(cluster, queue, self.outbox, self._intake.place_freed)
+        self.failures = FailureHandler(cluster, queue, self.outbox, self._intake.place_freed)
 
     # -- facts, answers, time ------------------------------------------------------------------------------------------
 
@@ -118,15 +115,19 @@ class SchedulingLoop:
     def tick(self, now_s: float) -> None:
         """Time has passed: backoffs end, pods are flushed, waits time out."""
         self.queue.flush(now_s)
-        self._waits.look(now_s)
+        self.waits.look(now_s)
         self.requests.tick(now_s)
         for binding in [b for b in self.bindings.values() if b.waiting is not None]:
             self._check_permit(binding, now_s)
+        if self.check is not None:
+            self.check.look(self, now_s)
 
     def next_deadline_s(self) -> float | None:
         """When `tick` has something to do."""
-        deadlines = [part.next_deadline_s() for part in (self.queue, self._waits, self.requests)]
+        deadlines = [part.next_deadline_s() for part in (self.queue, self.waits, self.requests)]
         deadlines.append(next_deadline_s(self.waiting_pods()))
+        if self.check is not None:
+            deadlines.append(self.check.next_deadline_s(self))
         return min((at_s for at_s in deadlines if at_s is not None), default=None)
 
     @property
@@ -163,12 +164,11 @@ class SchedulingLoop:
     def _attempt_broke(self, queued: QueuedPodInfo, bug: Exception, now_s: float) -> None:
         """Gives back what the attempt took, however far it came, and puts the pod back into the queue."""
         status = Status.error(f"{type(bug).__name__}: {bug}")
-        binding = self.bindings.pop(queued.uid, None)
-        if binding is not None:
-            self._waits.forget(queued.uid)
+        if (binding := self.bindings.pop(queued.uid, None)) is not None:
+            self.waits.forget(queued.uid)
             self._undo(binding, status, now_s)
         else:
-            self._failures.attempt_broke(queued, status, now_s)
+            self.failures.attempt_broke(queued, status, now_s)
 
     def _attempt(self, queued: QueuedPodInfo, scheduler: Scheduler, now_s: float) -> None:
         """Step 2."""
@@ -208,7 +208,7 @@ class SchedulingLoop:
         self.metrics.failed(queued.info.spec.scheduler_name, is_error=bool(decision.error), started_s=started_s)
         post_filter = decision.post_filter
         mode = NominatingMode.OVERRIDE if post_filter is None else post_filter.mode
-        self._failures.handle(
+        self.failures.handle(
             queued,
             message=decision.message,
             is_error=bool(decision.error),
@@ -275,20 +275,17 @@ class SchedulingLoop:
                     binding.is_preparing = False
                 elif binding.is_preempted:
                     answer = CALLED_OFF
-                elif isinstance(action, BindPod):  # as most do; the rest would come to it, too
-                    self.outbox.send(action, partial(self._answered, binding))
+                elif isinstance(action, BindPod) or not isinstance(action, _KEPT_OR_NOT_ANSWERED):  # most are the first
+                    binding.effect = self.outbox.send(action, partial(self._answered, binding))
                     return
                 elif isinstance(action, WaitForPermit):
                     self._check_permit(binding, now_s)
                     return
                 elif isinstance(action, _WAITED_FOR):
-                    self._waits.add(binding.assumed.uid, binding.assumed.name, action, now_s)
+                    self.waits.add(binding.assumed.uid, binding.assumed.name, action, now_s)
                     return
-                elif isinstance(action, _NOT_ANSWERED):
-                    self.outbox.send(action)
                 else:
-                    self.outbox.send(action, partial(self._answered, binding))
-                    return
+                    self.outbox.send(action)
         except StopIteration as end:
             status: Status = end.value
         except PluginError as bug:
@@ -311,7 +308,7 @@ class SchedulingLoop:
         """Step 7."""
         assumed = binding.assumed
         self.bindings.pop(assumed.uid, None)
-        self._waits.forget(assumed.uid)
+        self.waits.forget(assumed.uid)
         if not status.is_success:
             self._undo(binding, status, now_s)
             return
@@ -332,7 +329,7 @@ class SchedulingLoop:
         self.preemptions.pod_leaves(assumed.key, now_s)
         is_error = not status.is_rejected
         self.metrics.failed(assumed.spec.scheduler_name, is_error=is_error, started_s=binding.started_s)
-        self._failures.attempt_ended(binding.queued, status, now_s, is_withheld=binding.is_withheld)
+        self.failures.attempt_ended(binding.queued, status, now_s, is_withheld=binding.is_withheld)
         if forgotten:
             self._intake.assumed_pod_forgotten(assumed, itself_too=is_error, now_s=now_s)
 
@@ -376,22 +373,25 @@ class SchedulingLoop:
         self._check_permit(binding, now_s)
         return True
 
+    def found_out(self, binding: PodBinding, answer: object, now_s: float) -> None:
+        if self.bindings.get(binding.assumed.uid) is binding:
+            self._finish(binding, Status.error(answer.message) if isinstance(answer, Failed) else OK, now_s)
+
     # -- asked by the intake -------------------------------------------------------------------------------------------
 
     def pod_deleted(self, uid: str, now_s: float) -> None:
         self.preemptions.forget(uid)
-        self._waits.pod_deleted(uid, now_s)
+        self.waits.pod_deleted(uid, now_s)
 
     def pod_leaves(self, key: PodKey, now_s: float) -> None:
         self.preemptions.pod_leaves(key, now_s)
 
     def object_changed(self, item: KubeObject, now_s: float) -> None:
         if isinstance(item, PersistentVolume | PersistentVolumeClaim | ResourceClaim):
-            self._waits.look(now_s, at_all=True)
+            self.waits.look(now_s, at_all=True)
 
     def _wait_ended(self, uid: str, answer: object, now_s: float) -> None:
-        binding = self.bindings.get(uid)
-        if binding is not None:
+        if (binding := self.bindings.get(uid)) is not None:
             self._go_on(binding, answer, now_s)
 
     def _event(self, info: PodInfo, kind: str, reason: str, action: str, note: str) -> None:

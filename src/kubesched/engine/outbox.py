@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 
-from kubesched.framework.effects import Effect
+from kubesched.framework.effects import Effect, FindOut
 
 Answered = Callable[[object, float], None]
 """(answer, now) -> None"""
@@ -14,27 +15,46 @@ class Outbox:
     """Numbers effects, and brings answers to whoever asked. An answer that nobody waits for is dropped."""
 
     def __init__(self) -> None:
-        self._next_id = 1
+        self.next_number = 1
         self._effects: list[Effect] = []
-        self._waiting: dict[int, Answered] = {}
+        self._waiting: dict[int, tuple[Effect, Answered]] = {}
+        """By number, and so in the order in which they were sent."""
+        self._asked_as: dict[int, int] = {}
+        """By number of an effect of which it was asked what became of it, the number of the question."""
 
     def send(self, action: object, answered: Answered | None = None) -> int:
-        effect = Effect(self._next_id, action)
-        self._next_id += 1
+        number = self.next_number
+        self.next_number = number + 1
+        effect = Effect(number, action)
         self._effects.append(effect)
         if answered is not None:
-            self._waiting[effect.id] = answered
-        return effect.id
+            self._waiting[number] = effect, answered
+        return number
 
     def take(self) -> list[Effect]:
         effects, self._effects = self._effects, []
         return effects
 
-    def answer(self, effect_id: int, answer: object, now_s: float) -> None:
-        answered = self._waiting.pop(effect_id, None)
-        if answered is not None:
-            answered(answer, now_s)
+    def answer(self, number: int, answer: object, now_s: float) -> None:
+        waiting = self._waiting.pop(number, None)
+        if waiting is not None:
+            waiting[1](answer, now_s)
 
     @property
     def n_unanswered(self) -> int:
         return len(self._waiting)
+
+    def __contains__(self, number: int) -> bool:
+        """Whether the effect of this number is still to be answered, be it by finding out."""
+        return number in self._waiting or self._asked_as.get(number) in self._waiting
+
+    def unanswered_before(self, number: int) -> list[Effect]:
+        return [self._waiting[before][0] for before in takewhile(lambda before: before < number, self._waiting)]
+
+    def find_out(self, effect: Effect) -> FindOut:
+        """Asks what became of an effect; whoever waits for its answer waits for this one instead."""
+        _, answered = self._waiting.pop(effect.id)
+        asked = effect.action if isinstance(effect.action, FindOut) else FindOut(effect.id, effect.action)
+        self._asked_as = {one: as_ for one, as_ in self._asked_as.items() if as_ in self._waiting}
+        self._asked_as[asked.number] = self.send(asked, answered)
+        return asked

@@ -30,3 +30,5 @@ class PodBinding:
     """It is called off: another pod takes the place."""
     is_withheld: bool = False
     """The last thing it asked for was not done, since we may not act: nothing is wrong with the pod."""
+    effect: int = 0
+    """The number of the effect whose answer it waits for, or waited for last."""

@@ -57,6 +57,9 @@ class Waits:
         self._waits.pop(uid, None)
         self._started_s.pop(uid, None)
 
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._waits
+
     def next_deadline_s(self) -> float | None:
         return min((wait.look_at_s for wait in self._waits.values()), default=None)
 

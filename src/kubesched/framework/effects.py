@@ -64,6 +64,15 @@ class EvictPod(Struct, frozen=True):
     preemptor: PodKey
 
 
+class FindOut(Struct, frozen=True):
+    """The effect of this number asked for this action, and was not answered in the time that an answer can take. Leave
+    off, if it is still under way, and read what became of it. Answered as the action is; where nothing can be read, as
+    if it had failed."""
+
+    number: int
+    action: object
+
+
 class RecordEvent(Struct, frozen=True):
     """Record a Kubernetes event about a pod, by this scheduler. Not answered."""
 

@@ -131,6 +131,10 @@ class SchedulingQueue:
         self._in_flight.start(queued)
         return queued
 
+    @property
+    def n_in_flight(self) -> int:
+        return len(self._in_flight)
+
     def done(self, uid: str) -> None:
         """The attempt needs the queue no more: the pod will be bound, or is gone."""
         self._in_flight.end(uid)

@@ -24,6 +24,7 @@ from kubesched.framework.effects import (
     Effect,
     EvictPod,
     Failed,
+    FindOut,
     PatchPodStatus,
     Withheld,
 )
@@ -193,5 +194,40 @@ def test_a_patch_that_was_withheld_goes_out_when_the_lease_is_held_again() -> No
         it.writer.resume()
         await it.writer.settled()
         assert len(it.requests.sent) == 2
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("is_bound", [False, True])
+def test_what_hangs_is_left_and_found_out_about(is_bound: bool) -> None:
+    async def scene() -> None:
+        async def answers_reads(method: str, path: str) -> bytes:
+            if method == "POST":
+                await never_answers(method, path)
+            node = b"node-1" if is_bound else b""
+            return b'{"metadata": {"name": "web", "namespace": "shop", "uid": "u1"}, "spec": {"nodeName": "%s"}}' % node
+
+        it = Scene(answers_reads)
+        it.send([BIND])
+        await asyncio.sleep(0.01)
+        found: list[tuple[int, object]] = []
+        it.writer.send([Effect(7, FindOut(0, BIND))], lambda number, answer: found.append((number, answer)))
+        await it.writer.settled()
+        assert it.answers == [(0, Failed("context canceled"))], "nobody waits for that any more"
+        ((number, answer),) = found
+        assert number == 7 and isinstance(answer, Done if is_bound else Failed)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("action", [CLAIM, EXTENDER_BIND])
+def test_where_nothing_can_be_read_it_counts_as_failed(action: object) -> None:
+    async def scene() -> None:
+        it = Scene(agrees)
+        it.send([FindOut(99, action)])
+        await it.writer.settled()
+        ((_, answer),) = it.answers
+        assert isinstance(answer, Failed)
+        assert it.requests.sent == []
 
     asyncio.run(scene())

@@ -21,8 +21,12 @@ from live_copies import (
     tell,
 )
 
+from kubesched.app import live_scheduler
 from kubesched.app.live_scheduler import LeadershipLost
+from kubesched.app.writes.writer import Answer, EffectWriter
 from kubesched.client.credentials.static import StaticCredentials
+from kubesched.engine import self_check
+from kubesched.framework.effects import BindPod, Effect
 from kubesched.testing.scripted_server import ScriptedServer, until
 
 N_NODES, N_PODS, BATCH = 20, 60, 10
@@ -197,6 +201,38 @@ def test_after_a_pause_the_only_copy_goes_on_with_nothing_lost(for_s: float, n_p
             assert_no_node_is_over_committed(server)
             await until(lambda: not copy.scheduler.loop.bindings)
             assert not copy.running.done()
+
+    tell(story)
+
+
+def test_a_write_that_is_never_answered_is_told_and_settled(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A bug in the writer: the answers to two bindings vanish without a trace."""
+    monkeypatch.setattr(live_scheduler, "_answer_limit", lambda qps: self_check.AnswerLimit(2.0))
+    monkeypatch.setattr(self_check, "LOOK_EVERY_S", 0.1)
+    ended = EffectWriter._ended
+    lost: list[str] = []
+
+    def forgetful(self: EffectWriter, effect: Effect, answer: Answer, task: asyncio.Task[object]) -> None:
+        if isinstance(effect.action, BindPod) and len(lost) < 2:
+            lost.append(effect.action.pod)
+            ended(self, effect, lambda number, outcome: None, task)
+        else:
+            ended(self, effect, answer, task)
+
+    monkeypatch.setattr(EffectWriter, "_ended", forgetful)
+
+    async def story(server: ScriptedServer) -> None:
+        put_nodes(server, N_NODES)
+        async with scheduling(server) as copy:
+            journal = BindingJournal(server)
+            put_pods(server, 0, N_PODS)
+            await all_bound_once(server, journal)
+            await until(lambda: not copy.scheduler.loop.bindings)
+            told = [record for record in caplog.records if record.message.startswith("Nobody answered")]
+            assert {record.levelname for record in told} == {"ERROR"}
+            assert {record.fields["about"] for record in told} >= set(lost)  # type: ignore[attr-defined]
 
     tell(story)
 

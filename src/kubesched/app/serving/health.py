@@ -58,12 +58,16 @@ def scheduler_checks(
     are_handlers_synced: Callable[[], bool],
     leader_election: Callable[[], str] | None = None,
     unsynced_informers: Callable[[], Sequence[str]] | None = None,
+    unanswered: Callable[[], int] | None = None,
 ) -> HealthChecks:
     """kube-scheduler's checks in its order. `leader_election` is the watchdog's word, if there is an election;
-    `unsynced_informers` names the kinds that have not been listed yet."""
-    electing = [] if leader_election is None else [HealthCheck("leaderElection", leader_election)]
+    `unsynced_informers` names the kinds that have not been listed yet. `unanswered`, which is ours, counts writes that
+    were not answered, and of which reading did not tell either what became of them: only a restart helps."""
+    alive = [] if leader_election is None else [HealthCheck("leaderElection", leader_election)]
+    if unanswered is not None:
+        alive.append(HealthCheck("writes-answered", lambda: _unanswered(unanswered())))
     ready = [
-        *electing,
+        *alive,
         HealthCheck("shutdown", lambda: "process is shutting down" if is_shutting_down() else ""),
         HealthCheck(
             "sched-handler-sync", lambda: "" if are_handlers_synced() else "handlers are not fully synchronized"
@@ -71,7 +75,7 @@ def scheduler_checks(
     ]
     if unsynced_informers is not None:
         ready.append(HealthCheck("informer-sync", lambda: _unsynced(unsynced_informers())))
-    return HealthChecks(healthz=electing, readyz=ready)
+    return HealthChecks(healthz=alive, readyz=ready)
 
 
 def examine(
@@ -103,6 +107,10 @@ def examine(
     if failed:
         return HealthAnswer(False, f"{''.join(lines)}{page} check failed\n", tuple(problems))
     return HealthAnswer(True, f"{''.join(lines)}{page} check passed\n" if verbose else "ok", ())
+
+
+def _unanswered(n_writes: int) -> str:
+    return f"{n_writes} writes were not answered, and could not be found out about" if n_writes else ""
 
 
 def _unsynced(kinds: Sequence[str]) -> str:

@@ -28,6 +28,7 @@ _decode_pod = msgspec.json.Decoder(Pod).decode
 _PODS = resource_of(Pod)
 
 _DONE = Done()
+_NO_ANSWER = AnswerLost("no answer in the time that it may take")
 _PATCH_PAUSES_S = (0.01, 0.05, 0.25)
 _LOOK_AGAIN_S = (0.2, 0.5, 1.0, 2.0)
 """After so long the server has surely ended a request whose connection broke."""
@@ -68,10 +69,12 @@ class PodWrites:
         except (ApiError, Unreachable) as problem:
             return failed(problem)
         except AnswerLost as problem:
-            return await self._settle(
-                action.pod, action.uid, lambda pod: pod.spec.node_name == action.node_name, problem
-            )
+            return await self.find_binding(action, problem)
         return _DONE
+
+    async def find_binding(self, action: BindPod, problem: AnswerLost = _NO_ANSWER) -> Done | Failed:
+        """What became of a binding whose answer is lost."""
+        return await self._settle(action.pod, action.uid, lambda pod: pod.spec.node_name == action.node_name, problem)
 
     # -- conditions and nominations ------------------------------------------------------------------------------------
 
@@ -133,8 +136,11 @@ class PodWrites:
         except (ApiError, Unreachable) as problem:
             return failed(problem)
         except AnswerLost as problem:
-            return await self._settle(action.pod, action.uid, lambda pod: pod.is_terminating, problem, gone=_DONE)
+            return await self.find_eviction(action, problem)
         return _DONE
+
+    async def find_eviction(self, action: EvictPod, problem: AnswerLost = _NO_ANSWER) -> Done | Failed:
+        return await self._settle(action.pod, action.uid, lambda pod: pod.is_terminating, problem, gone=_DONE)
 
     # -- lost answers --------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from kubesched.framework.effects import (
     Effect,
     EvictPod,
     Failed,
+    FindOut,
     PatchPodStatus,
     RecordEvent,
     Withheld,
@@ -82,7 +83,8 @@ class EffectWriter:
         self._record = record
         self._find_pod = find_pod
         self._pods = pods
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._tasks: dict[int, asyncio.Task[object]] = {}
+        """By number of the effect, what is under way."""
         self._victims: dict[str, ObjectReference] = {}
         """By uid, pods that are being evicted, as they were: when it is told, they may be gone."""
         self._waiting_patches: dict[PodKey, _WaitingPatch] = {}
@@ -91,6 +93,7 @@ class EffectWriter:
         """By pod, the last patch of its status or binding that is under way."""
         self._carry_out: dict[type, Callable[[Any], Awaitable[object]]] = {
             EvictPod: pods.evict,
+            FindOut: self._find_out,
             BindVolumeToClaim: volumes.bind_volume,
             SelectNodeForClaim: volumes.select_node,
             CreateResourceClaim: claims.create,
@@ -105,11 +108,11 @@ class EffectWriter:
     async def settled(self) -> None:
         """Until nothing is under way any more."""
         while self._tasks:
-            await asyncio.wait(self._tasks)
+            await asyncio.wait(self._tasks.values())
 
     def cancel(self) -> None:
         """All that is under way ends here, and is answered so."""
-        for task in self._tasks:
+        for task in self._tasks.values():
             task.cancel()
 
     def resume(self) -> None:
@@ -140,7 +143,7 @@ class EffectWriter:
 
     def _start(self, effect: Effect, answer: Answer) -> None:
         task = asyncio.create_task(self._write(effect.action))
-        self._tasks.add(task)
+        self._tasks[effect.id] = task
         task.add_done_callback(partial(self._ended, effect, answer))
         if isinstance(effect.action, EvictPod):
             victim = effect.action
@@ -158,9 +161,21 @@ class EffectWriter:
             return Failed(f"nobody carries out {type(action).__name__}")
         return await carry_out(action)
 
+    async def _find_out(self, asked: FindOut) -> object:
+        """Nobody knows what became of a write. It is not to come about later, when the answer was given."""
+        under_way = self._tasks.get(asked.number)
+        if under_way is not None:
+            under_way.cancel()
+            await asyncio.wait((under_way,))
+        if isinstance(asked.action, BindPod):
+            return await self._pods.find_binding(asked.action)
+        if isinstance(asked.action, EvictPod):
+            return await self._pods.find_eviction(asked.action)
+        return Failed(f"no answer to {type(asked.action).__name__} in the time that it may take")
+
     def _ended(self, effect: Effect, answer: Answer, task: asyncio.Task[object]) -> None:
         """However it ended, whoever waits for it is answered, once."""
-        self._tasks.discard(task)
+        del self._tasks[effect.id]
         action, outcome = effect.action, _outcome(effect.action, task)
         if isinstance(action, EvictPod) and not isinstance(outcome, Done):
             self._victims.pop(action.uid, None)

@@ -75,6 +75,9 @@ class PausedCycles:
     def __contains__(self, uid: str) -> bool:
         return uid in self._under_way or any(pause.queued.uid == uid for pause in self._line)
 
+    def uids(self) -> set[str]:
+        return {*self._under_way, *(pause.queued.uid for pause in self._line)}
+
     def takes(self, queued: QueuedPodInfo, scheduler: Scheduler, started_s: float, now_s: float) -> bool:
         """Whether the pod interests an extender; then its cycle is here, and its decision is told when it is made."""
         interested = [extender for extender in self._extenders if extender.is_interested(queued.info)]

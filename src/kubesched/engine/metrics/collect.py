@@ -68,6 +68,7 @@ def _states(loop: SchedulingLoop) -> list[MetricFamily]:
         MetricFamily(definitions.UNSCHEDULABLE_PODS, _as_floats(contents.unschedulable_pods())),
         MetricFamily(definitions.CACHE_SIZE, _labelled(sizes)),
         MetricFamily(definitions.GOROUTINES, _labelled(work)),
+        MetricFamily(definitions.STRAYS, _labelled({} if loop.check is None else loop.check.totals)),
     ]
 
 

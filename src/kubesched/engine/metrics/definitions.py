@@ -1,4 +1,4 @@
-"""Every metric: name, kind, labels and buckets are kube-scheduler's, the words are ours.
+"""Every metric: name, kind, labels and buckets are kube-scheduler's, the words are ours. So is `strays_total`.
 
 The reference page (`docs/reference/metrics.md`) is made from this. Next: `loop_metrics`, which fills them.
 """
@@ -170,6 +170,14 @@ GOROUTINES = _gauge(
     "BETA",
     "Work under way outside of the loop: binding (pods being bound), prioritizing_extender (calls not answered yet).",
 )
+STRAYS = _counter(
+    "strays_total",
+    "kind",
+    "ALPHA",
+    "What the loop waited for and nobody would have told it, found by its look at itself: actions that were not "
+    "answered in the time that an answer can take, bindings that waited for nothing, pods taken out of the queue that "
+    "were nowhere. Settled by reading. More than none is a bug.",
+)
 
 DEFINITIONS: tuple[MetricDefinition, ...] = (
     SCHEDULE_ATTEMPTS,
@@ -194,6 +202,7 @@ DEFINITIONS: tuple[MetricDefinition, ...] = (
     PERMIT_WAIT_DURATION,
     CACHE_SIZE,
     GOROUTINES,
+    STRAYS,
 )
 
 NOT_KEPT: dict[str, str] = {

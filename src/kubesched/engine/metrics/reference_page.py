@@ -13,8 +13,8 @@ from kubesched.engine.metrics.exposition import number
 _HEAD = f"""# Metrics
 
 This page is generated (`make docs`). Names, kinds, labels and buckets are kube-scheduler's, so dashboards keep working;
-all names begin with `{PREFIX}`. Durations are measured only where the loop is given a clock. `render(collect(loop))`
-gives them as text for Prometheus.
+`strays_total` alone is ours. All names begin with `{PREFIX}`. Durations are measured only where the loop is given a
+clock. `render(collect(loop))` gives them as text for Prometheus.
 
 | metric | kind | labels | stability | what it says |
 |---|---|---|---|---|
