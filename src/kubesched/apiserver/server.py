@@ -25,6 +25,7 @@ from kubesched.apiserver.http.app import MOST_BODY_BYTES, HttpApp
 from kubesched.apiserver.http.authentication import TokenAuthenticator
 from kubesched.apiserver.http.protocol import StatusServer
 from kubesched.apiserver.kinds.registry import ALL_KINDS
+from kubesched.apiserver.list_expiry import expire_lists_forever
 from kubesched.apiserver.storage.data_directory import DataDirectory, DataDirectoryError
 from kubesched.apiserver.storage.memory import HistoryLimits, MemoryStore
 from kubesched.apiserver.storage.sqlite import SqliteStore
@@ -56,7 +57,7 @@ class ApiServer:
         self._identity = tls.load_or_create(settings.data, settings.bind_address)
         self._runner: web.ServerRunner | None = None
         self._app: HttpApp | None = None
-        self._expiring: asyncio.Task[None] | None = None
+        self._expiring: list[asyncio.Task[None]] = []
         self._port = settings.port
         self.store: MemoryStore | None = None
 
@@ -94,7 +95,10 @@ class ApiServer:
         self._app = HttpApp(api, TokenAuthenticator(self.token, tokens), tokens)
         await self._listen(self._app)
         self._app.url = self.url
-        self._expiring = asyncio.create_task(expire_forever(api), name="expiry of events")
+        self._expiring = [
+            asyncio.create_task(expire_forever(api), name="expiry of events"),
+            asyncio.create_task(expire_lists_forever(self.store), name="expiry of old lists"),
+        ]
 
     async def _opened(self, path: Path, kinds: Mapping[str, FieldsOf]) -> SqliteStore:
         try:
@@ -124,8 +128,8 @@ class ApiServer:
         if self._app is not None:
             self._app.stopping.set()
             self._app.api.store.wake()
-        if self._expiring is not None:
-            self._expiring.cancel()
+        for task in self._expiring:
+            task.cancel()
         if self._runner is not None:
             await self._runner.cleanup()
         if self.store is not None:

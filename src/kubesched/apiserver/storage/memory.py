@@ -73,6 +73,7 @@ class MemoryStore:
         self._kept_bytes = 0
         self._revision = FIRST_REVISION
         self._compacted = FIRST_REVISION
+        self._oldest_list = FIRST_REVISION
         self._published = FIRST_REVISION
 
     @property
@@ -100,8 +101,9 @@ class MemoryStore:
         return [stored for stored in table.in_order() if stored.key.namespace == namespace]
 
     def list_at(self, resource: str, namespace: str, revision: int) -> Sequence[Stored]:
-        if revision < self._compacted:
-            raise CompactedError(self._compacted)
+        oldest = max(self._compacted, self._oldest_list)
+        if revision < oldest:
+            raise CompactedError(oldest)
         objects = {stored.key: stored for stored in self.list(resource, namespace)}
         for change in reversed(self.history(resource).newer_than(revision)):
             if namespace and change.now.key.namespace != namespace:
@@ -149,6 +151,9 @@ class MemoryStore:
         self._compacted = max(self._compacted, revision)
         for history in self._histories.values():
             history.drop_through(self._compacted)
+
+    def expire_lists(self, revision: int) -> None:
+        self._oldest_list = max(self._oldest_list, revision)
 
     async def settle(self) -> None:
         return

@@ -104,6 +104,9 @@ class Store(Protocol):
     def list_at(self, resource: str, namespace: str, revision: int) -> Sequence[Stored]:
         """As it was then. Raises CompactedError."""
 
+    def expire_lists(self, revision: int) -> None:
+        """From now on, ``list_at`` answers only for this revision and later ones; watches are not affected."""
+
     def put(
         self, resource: str, key: ObjectKey, obj: dict[str, Any], fields: FieldsOf, expected: int | None = None
     ) -> Stored:
