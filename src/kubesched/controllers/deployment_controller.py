@@ -11,23 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from kubesched.client.errors import ApiError
 from kubesched.controllers.adoption import claims_of, settle_claims
 from kubesched.controllers.controller import ControllerContext
 from kubesched.controllers.documents import Body
 from kubesched.controllers.plan_notes import ScalingNotes
-from kubesched.controllers.status.rollout_status import deployment_status, stalls_in_s
+from kubesched.controllers.status.conditions import condition, with_condition_set
+from kubesched.controllers.status.rollout_status import deployment_status, stalls_in_s, with_replica_failure
 from kubesched.controllers.whole_bodies import replica_set_body
 from kubesched.controllers.workload import selector_of, write_status
-from kubesched.expansion.deployments import REVISION_ANNOTATION, find_current, sync_deployment
-from kubesched.expansion.replicas import n_wanted
-from kubesched.expansion.rollout import rolling_limits
+from kubesched.expansion.deployments import REVISION_ANNOTATION, find_current, size_annotations, sync_deployment
 from kubesched.model.apps import ReplicaSet
 from kubesched.model.core import Pod
 from kubesched.model.meta import KubeObject
-from kubesched.model.workloads import Deployment, DeploymentStrategy
+from kubesched.model.times import print_instant
+from kubesched.model.workloads import Deployment
 
-DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
-MOST_REPLICAS = "deployment.kubernetes.io/max-replicas"
 DEFAULT_HISTORY = 10
 
 _NOT_HANDED_DOWN = frozenset({"kubectl.kubernetes.io/last-applied-configuration", REVISION_ANNOTATION})
@@ -57,12 +56,29 @@ class DeploymentController:
             candidates = self._view.in_namespace(ReplicaSet, deployment.namespace)
             await settle_claims(self._context, deployment, claims_of(deployment, selector, candidates))
         sets = self._sets(deployment)
-        plan = sync_deployment(deployment, sets, self._pods(sets))
+        plan = sync_deployment(deployment, sets, self._pods(sets), self._context.now_s())
         notes = ScalingNotes(self._context, deployment)
-        await self._context.writer.carry_out(plan, partial(self._body, deployment), notes)
+        try:
+            await self._context.writer.carry_out(plan, partial(self._body, deployment), notes)
+        except ApiError as error:
+            await self._tell_refusal(deployment, error)
+            raise
         await self._number(deployment)
         await self._tidy_up(deployment)
-        return await self._tell_status(key)
+        return _soonest(await self._tell_status(key), plan.again_at_s, self._context.now_s())
+
+    async def _tell_refusal(self, deployment: Deployment, error: ApiError) -> None:
+        """A name that is taken is counted, so that the next one is another; other refusals are told."""
+        status = self._view.whole(deployment).status
+        if error.is_already_exists:
+            count = status.get("collisionCount", 0) + 1
+            await write_status(self._context, deployment, {"collisionCount": count})
+        elif not error.is_conflict:
+            told = condition("Progressing", False, "ReplicaSetCreateError", error.message)
+            now_s = self._context.now_s()
+            told["lastUpdateTime"] = print_instant(now_s)
+            conditions = with_condition_set(status.get("conditions") or (), told, now_s)
+            await write_status(self._context, deployment, {"conditions": conditions})
 
     def _sets(self, deployment: Deployment) -> list[ReplicaSet]:
         """The oldest first: they shrink first."""
@@ -79,7 +95,6 @@ class DeploymentController:
         body["metadata"]["annotations"] = {
             **handed_down(deployment),
             **body["metadata"].get("annotations", {}),
-            **_size_annotations(deployment),
         }
         return body
 
@@ -93,7 +108,7 @@ class DeploymentController:
         revision = revision_of(current)
         if revision <= highest:
             revision = highest + 1
-        wanted = {**handed_down(deployment), **_size_annotations(deployment), REVISION_ANNOTATION: str(revision)}
+        wanted = {**handed_down(deployment), **size_annotations(deployment), REVISION_ANNOTATION: str(revision)}
         known_annotations = current.metadata.annotations or {}
         if any(known_annotations.get(key) != value for key, value in wanted.items()):
             await self._context.writer.patch(current, {"metadata": {"annotations": wanted}})
@@ -118,7 +133,9 @@ class DeploymentController:
             return None
         whole, now_s = self._view.whole(deployment), self._context.now_s()
         sets = self._sets(deployment)
+        failures = [self._view.whole(known).status.get("conditions") or () for known in sets]
         status = deployment_status(deployment, whole.spec, whole.status, sets, self._pods(sets), now_s)
+        status["conditions"] = with_replica_failure(status["conditions"], failures, now_s)
         await write_status(self._context, deployment, status)
         return stalls_in_s(status, whole.spec, now_s)
 
@@ -134,7 +151,6 @@ def handed_down(deployment: Deployment) -> dict[str, str]:
     return {key: value for key, value in given.items() if key not in _NOT_HANDED_DOWN}
 
 
-def _size_annotations(deployment: Deployment) -> dict[str, str]:
-    wanted = n_wanted(deployment)
-    surge, _ = rolling_limits(deployment.spec.strategy or DeploymentStrategy(), wanted)
-    return {DESIRED_REPLICAS: str(wanted), MOST_REPLICAS: str(wanted + surge)}
+def _soonest(in_s: float | None, at_s: float | None, now_s: float) -> float | None:
+    times = [for_s for for_s in (in_s, None if at_s is None else max(0.0, at_s - now_s)) if for_s is not None]
+    return min(times, default=None)

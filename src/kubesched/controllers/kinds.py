@@ -50,9 +50,10 @@ class ClusterRole(KubeObject, frozen=True):
 
 
 class ControllerRevision(KubeObject, frozen=True):
-    """A template that a set has had; what it looked like is not kept here."""
+    """A template that a set has had."""
 
     revision: int = 0
+    data: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class NamespacePhase(KubeObject, frozen=True):

@@ -7,6 +7,9 @@ when there are more than `revisionHistoryLimit`; those that pods were made from 
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import dataclass
+
+import msgspec
 
 from kubesched.client.errors import ApiError
 from kubesched.controllers.controller import ControllerContext
@@ -15,10 +18,12 @@ from kubesched.controllers.kinds import ControllerRevision, home_of, kind_name
 from kubesched.controllers.whole_bodies import plain
 from kubesched.expansion.revisions import REVISION_HASH_LABEL
 from kubesched.expansion.templates import owner_reference
-from kubesched.model.core import Pod
+from kubesched.model.apps import StatefulSet
+from kubesched.model.core import Pod, PodTemplateSpec
 from kubesched.model.meta import KubeObject
 
 DEFAULT_HISTORY = 10
+_encode_in_order = msgspec.json.Encoder(order="sorted").encode
 _HASH_LABEL = "controller.kubernetes.io/hash"
 
 
@@ -33,6 +38,25 @@ async def keep_revision(context: ControllerContext, owner: KubeObject, hash_: st
     elif current is not known[-1]:
         await context.writer.patch(current, {"revision": highest + 1})
     await _tidy_up(context, owner, [one for one in known if one.name != name])
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTemplate:
+    """A template that a set had before: whole and as the model has it, and its hash."""
+
+    whole: Body
+    typed: PodTemplateSpec
+    revision: str
+
+
+def older_template(context: ControllerContext, owner: StatefulSet) -> KeptTemplate | None:
+    """What the set's `currentRevision` names; None if that is not kept."""
+    known = context.view.find(ControllerRevision, f"{owner.namespace}/{owner.status.current_revision}")
+    if known is None:
+        return None
+    spec = msgspec.json.decode(known.data).get("spec") or {}
+    whole = {key: value for key, value in (spec.get("template") or {}).items() if key != "$patch"}
+    return KeptTemplate(whole, msgspec.convert(whole, PodTemplateSpec), known.name.rpartition("-")[2])
 
 
 async def _create(context: ControllerContext, owner: KubeObject, name: str, hash_: str, revision: int) -> None:
@@ -52,6 +76,7 @@ async def _create(context: ControllerContext, owner: KubeObject, name: str, hash
         "data": {"spec": {"template": {**template, "$patch": "replace"}}},
         "revision": revision,
     }
+    body["data"] = msgspec.json.decode(_encode_in_order(body["data"]))  # clients compare it letter by letter
     made = ControllerRevision(metadata=owner.metadata, revision=revision)
     try:
         await context.writer.create(made, body)

@@ -13,10 +13,12 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
+from kubesched.client.errors import ApiError
 from kubesched.controllers.adoption import Claims, claims_of, settle_claims
 from kubesched.controllers.controller import ControllerContext
 from kubesched.controllers.documents import Body
 from kubesched.controllers.plan_notes import PodNotes
+from kubesched.controllers.status.conditions import condition, find_condition, with_condition_set
 from kubesched.controllers.whole_bodies import merge_patch
 from kubesched.expansion.actions import Plan, UpdateObject
 from kubesched.model import selectors
@@ -25,6 +27,8 @@ from kubesched.model.core import Pod, ReplicationController
 from kubesched.model.meta import KubeObject, controller_of
 from kubesched.model.selectors import Selector
 from kubesched.model.workloads import DaemonSet, Deployment, Job
+
+_TELL_FAILURES = (ReplicaSet, ReplicationController)
 
 W = TypeVar("W", bound=KubeObject)
 R = TypeVar("R", bound=KubeObject, contravariant=True)
@@ -101,12 +105,22 @@ class WorkloadController(Generic[W]):
         await self._rules.prepare(owner, plan)
         if plan.held_back:
             notes.held_back(plan.held_back)
-        await self._context.writer.carry_out(_without(plan, owner), body_of, notes)
+        refusal: ApiError | None = None
+        try:
+            await self._context.writer.carry_out(_without(plan, owner), body_of, notes)
+        except ApiError as error:
+            refusal = error
         now = view.find(self._kind, key)
         if now is not None:
             status = self._rules.status(now, plan)
+            if self._kind in _TELL_FAILURES:
+                known = view.whole(now).status.get("conditions") or ()
+                status["conditions"] = with_failure(known, refusal, plan.held_back, self._context.now_s())
             notes.tell_end(view.whole(now).status, status)
-            await write_status(self._context, now, status)
+            if refusal is None or self._kind in _TELL_FAILURES:
+                await write_status(self._context, now, status)
+        if refusal is not None:
+            raise refusal
         if plan.is_cut:
             return 0.0
         return None if plan.again_at_s is None else max(0.0, plan.again_at_s - self._context.now_s())
@@ -119,6 +133,19 @@ def selector_of(owner: KubeObject) -> Selector | None:
     if isinstance(owner, ReplicaSet | StatefulSet | DaemonSet | Deployment | Job) and owner.spec.selector is not None:
         return selectors.from_label_selector(owner.spec.selector)
     return None
+
+
+def with_failure(known: Iterable[Body], refusal: ApiError | None, held_back: str, now_s: float) -> list[Body] | None:
+    """The conditions with the one that says why pods cannot be made, or without it; None for none at all."""
+    if refusal is not None and refusal.is_conflict:
+        return list(known) or None  # somebody else was faster: nothing is known of what would have been
+    message = held_back if refusal is None else refusal.message
+    if not message:
+        return [one for one in known if one["type"] != "ReplicaFailure"] or None
+    before = find_condition(known, "ReplicaFailure")
+    if before is not None:
+        return list(known)
+    return with_condition_set(known, condition("ReplicaFailure", True, "FailedCreate", message), now_s)
 
 
 def _without(plan: Plan, owner: KubeObject) -> Plan:

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from kubesched.controllers.controller import ControllerContext
 from kubesched.controllers.documents import Body
-from kubesched.controllers.revision_history import keep_revision
+from kubesched.controllers.revision_history import keep_revision, older_template
 from kubesched.controllers.status.daemon_counts import daemon_set_status
 from kubesched.controllers.status.replica_counts import replica_set_status, stateful_set_status
 from kubesched.controllers.whole_bodies import claim_body, pod_body
@@ -19,7 +19,7 @@ from kubesched.expansion.bursts import PACED
 from kubesched.expansion.daemon_sets import sync_daemon_set
 from kubesched.expansion.replicas import sync_replicas
 from kubesched.expansion.revisions import REVISION_HASH_LABEL, Revisions
-from kubesched.expansion.stateful_sets import sync_stateful_set
+from kubesched.expansion.stateful_sets import OlderTemplate, partition_of, sync_stateful_set
 from kubesched.expansion.templates import EMPTY_TEMPLATE
 from kubesched.model.apps import ReplicaSet, StatefulSet
 from kubesched.model.core import Node, Pod, PodTemplateSpec, ReplicationController
@@ -57,10 +57,10 @@ class ReplicaRules(PodMaking[ReplicaSet | ReplicationController]):
     """Of replica sets and replication controllers."""
 
     def plan(self, owner: ReplicaSet | ReplicationController) -> Plan:
-        return sync_replicas(owner, self._pods(owner), self._context.names, PACED)
+        return sync_replicas(owner, self._pods(owner), self._context.names, PACED, self._context.now_s())
 
     def status(self, owner: ReplicaSet | ReplicationController, plan: Plan) -> Body:
-        return replica_set_status(owner, self._pods(owner))
+        return replica_set_status(owner, self._pods(owner), self._context.now_s())
 
     def body_of(self, owner: ReplicaSet | ReplicationController, item: KubeObject) -> Body | None:
         return self._pod_body(owner, item) if isinstance(item, Pod) else None
@@ -84,18 +84,26 @@ class StatefulSetRules(PodMaking[StatefulSet]):
 
     def plan(self, owner: StatefulSet) -> Plan:
         claims = self._view.of(PersistentVolumeClaim)
-        return sync_stateful_set(owner, self._pods(owner), claims, self._revisions, PACED)
+        now_s = self._context.now_s()
+        found = older_template(self._context, owner) if partition_of(owner) else None
+        older = None if found is None else OlderTemplate(found.typed, found.revision)
+        return sync_stateful_set(owner, self._pods(owner), claims, self._revisions, PACED, now_s, older)
 
     def status(self, owner: StatefulSet, plan: Plan) -> Body:
+        now_s = self._context.now_s()
         revision = f"{owner.name}-{self._revisions.current(owner, owner.spec.template)}"
-        return stateful_set_status(owner, self._pods(owner), revision, self._view.whole(owner).status)
+        return stateful_set_status(owner, self._pods(owner), revision, self._view.whole(owner).status, now_s)
 
     def body_of(self, owner: StatefulSet, item: KubeObject) -> Body | None:
         if isinstance(item, PersistentVolumeClaim):
             return claim_body(item, self._view.whole(owner).spec, owner.name)
         if not isinstance(item, Pod):
             return None
-        body = self._pod_body(owner, item)
+        older = older_template(self._context, owner)
+        if older is not None and item.labels.get(REVISION_HASH_LABEL) == f"{owner.name}-{older.revision}":
+            body = pod_body(item, older.whole, older.typed)
+        else:
+            body = self._pod_body(owner, item)
         body["spec"] |= {"hostname": item.name}
         service = self._view.whole(owner).spec.get("serviceName")
         if service:
@@ -113,11 +121,13 @@ class DaemonSetRules(PodMaking[DaemonSet]):
 
     def plan(self, owner: DaemonSet) -> Plan:
         nodes = list(self._view.of(Node).values())
-        return sync_daemon_set(owner, self._pods(owner), nodes, self._context.names, self._revisions)
+        now_s = self._context.now_s()
+        return sync_daemon_set(owner, self._pods(owner), nodes, self._context.names, self._revisions, now_s)
 
     def status(self, owner: DaemonSet, plan: Plan) -> Body:
         revision = self._revisions.current(owner, owner.spec.template)
-        return daemon_set_status(owner, self._pods(owner), self._view.of(Node).values(), revision)
+        nodes = self._view.of(Node).values()
+        return daemon_set_status(owner, self._pods(owner), nodes, revision, self._context.now_s())
 
     def body_of(self, owner: DaemonSet, item: KubeObject) -> Body | None:
         return self._pod_body(owner, item) if isinstance(item, Pod) else None

@@ -27,6 +27,9 @@ def sync_cron_job(owner: CronJob, jobs: Sequence[Job], since_s: float, now_s: fl
     schedule = CronSchedule.parse(owner.spec.schedule, owner.spec.time_zone or "UTC")
     last = owner.status.last_schedule_time
     from_s = since_s if last is None else max(since_s, parse_instant(last))
+    deadline_s = owner.spec.starting_deadline_seconds
+    if deadline_s is not None:  # what is later than that is missed
+        from_s = max(from_s, now_s - deadline_s)
     due_s = schedule.last_between(from_s, now_s)
     if due_s is not None:
         running = [job for job in jobs if not job.is_finished]

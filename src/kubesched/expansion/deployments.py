@@ -7,42 +7,56 @@ pods. `rollout` says how far each set may be scaled at a time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
 from msgspec.structs import replace
 
 from kubesched.expansion.actions import Plan
-from kubesched.expansion.rollout import ReplicaSetScale, next_sizes
+from kubesched.expansion.pod_states import available_next_s
+from kubesched.expansion.replicas import n_wanted
+from kubesched.expansion.rollout import (
+    DESIRED_REPLICAS,
+    MOST_REPLICAS,
+    ReplicaSetScale,
+    most_replicas,
+    next_sizes,
+)
 from kubesched.expansion.templates import EMPTY_TEMPLATE, owner_reference, template_hash, without_labels
 from kubesched.model.apps import ReplicaSet, ReplicaSetSpec
 from kubesched.model.core import Pod, PodTemplateSpec
 from kubesched.model.meta import LabelSelector, ObjectMeta
-from kubesched.model.workloads import Deployment
+from kubesched.model.workloads import Deployment, DeploymentStrategy
 
 TEMPLATE_HASH_LABEL = "pod-template-hash"
 REVISION_ANNOTATION = "deployment.kubernetes.io/revision"
 
 
 def sync_deployment(
-    deployment: Deployment, replica_sets: Sequence[ReplicaSet], pods: Mapping[str, Sequence[Pod]]
+    deployment: Deployment,
+    replica_sets: Sequence[ReplicaSet],
+    pods: Mapping[str, Sequence[Pod]],
+    now_s: float = inf,
 ) -> Plan:
-    """`replica_sets` are those of the deployment; `pods` has theirs, by the set's uid."""
+    """`replica_sets` are those of the deployment, the oldest first; `pods` has theirs, by the set's uid."""
     plan = Plan()
-    if deployment.spec.paused and replica_sets:
-        return plan
     current = find_current(deployment, replica_sets)
     old = [known for known in replica_sets if known is not current]
     sizes = next_sizes(
         deployment,
-        None if current is None else ReplicaSetScale.of(current, pods.get(current.metadata.uid, ())),
-        [ReplicaSetScale.of(known, pods.get(known.metadata.uid, ())) for known in old],
+        None if current is None else ReplicaSetScale.of(current, pods.get(current.metadata.uid, ()), now_s),
+        [ReplicaSetScale.of(known, pods.get(known.metadata.uid, ()), now_s) for known in old],
     )
     if current is None:
-        plan.create(_new_set(deployment, sizes.current, replica_sets))
-    elif current.spec.replicas != sizes.current:
-        plan.update(_scaled(current, sizes.current))
+        if not deployment.spec.paused or not replica_sets:
+            plan.create(_new_set(deployment, sizes.current, replica_sets))
+    else:
+        _scale(plan, deployment, current, sizes.current)
     for known, size in zip(old, sizes.old, strict=True):
-        if known.spec.replicas != size:
-            plan.update(_scaled(known, size))
+        _scale(plan, deployment, known, size)
+    for known in replica_sets:
+        next_s = available_next_s(pods.get(known.metadata.uid, ()), known.spec.min_ready_seconds, now_s)
+        if next_s is not None:
+            plan.look_again(next_s)
     return plan
 
 
@@ -66,7 +80,7 @@ def _revision(known: ReplicaSet) -> int:
 
 def _new_set(deployment: Deployment, size: int, others: Sequence[ReplicaSet]) -> ReplicaSet:
     template = deployment.spec.template or EMPTY_TEMPLATE
-    own_hash = template_hash(template)
+    own_hash = template_hash(template, salt=deployment.status.collision_count or 0)
     marked = {TEMPLATE_HASH_LABEL: own_hash}
     labels = {**(template.metadata.labels or {}), **marked}
     selector = deployment.spec.selector or LabelSelector()
@@ -76,16 +90,28 @@ def _new_set(deployment: Deployment, size: int, others: Sequence[ReplicaSet]) ->
             name=f"{deployment.name}-{own_hash}",
             namespace=deployment.namespace,
             labels=labels,
-            annotations={REVISION_ANNOTATION: str(revision)},
+            annotations={REVISION_ANNOTATION: str(revision), **size_annotations(deployment)},
             owner_references=(owner_reference(deployment),),
         ),
         spec=ReplicaSetSpec(
             replicas=size,
             selector=replace(selector, match_labels={**(selector.match_labels or {}), **marked}),
             template=replace(template, metadata=replace(template.metadata, labels=labels)),
+            min_ready_seconds=deployment.spec.min_ready_seconds,
         ),
     )
 
 
-def _scaled(known: ReplicaSet, size: int) -> ReplicaSet:
-    return replace(known, spec=replace(known.spec, replicas=size))
+def _scale(plan: Plan, deployment: Deployment, known: ReplicaSet, size: int) -> None:
+    """A set that has pods notes for how many it was scaled: a change of that number is seen by it."""
+    noted = known.metadata.annotations or {}
+    wanted = noted | size_annotations(deployment) if size or known.spec.replicas else noted
+    if known.spec.replicas != size or wanted != noted:
+        metadata = replace(known.metadata, annotations=wanted or None)
+        plan.update(replace(known, metadata=metadata, spec=replace(known.spec, replicas=size)))
+
+
+def size_annotations(deployment: Deployment) -> dict[str, str]:
+    wanted = n_wanted(deployment)
+    most = most_replicas(deployment.spec.strategy or DeploymentStrategy(), wanted)
+    return {DESIRED_REPLICAS: str(wanted), MOST_REPLICAS: str(most)}

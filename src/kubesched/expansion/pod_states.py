@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from kubesched.model.core import Pod, PodCondition
+from kubesched.model.reported_pods import ReportedCondition
+from kubesched.model.times import InstantError, parse_instant
 
 POD_SUCCEEDED = "Succeeded"
 POD_FAILED = "Failed"
@@ -32,6 +36,29 @@ def is_ready(pod: Pod) -> bool:
 def is_healthy(pod: Pod) -> bool:
     """Runs, is ready, and is to stay."""
     return is_active(pod) and is_ready(pod)
+
+
+def ready_since_s(pod: Pod) -> float:
+    """Since when its condition says so; where nobody reported that, since ever."""
+    condition = condition_of(pod, READY)
+    text = condition.last_transition_time if isinstance(condition, ReportedCondition) else None
+    try:
+        return parse_instant(text) if text else 0.0
+    except InstantError:
+        return 0.0
+
+
+def is_available(pod: Pod, min_ready_s: int, now_s: float) -> bool:
+    """Ready, and long enough so."""
+    return is_healthy(pod) and (min_ready_s == 0 or ready_since_s(pod) + min_ready_s <= now_s)
+
+
+def available_next_s(pods: Iterable[Pod], min_ready_s: int, now_s: float) -> float | None:
+    """When the next of those that are ready will have been so long enough."""
+    if min_ready_s == 0:
+        return None
+    times = (ready_since_s(pod) + min_ready_s for pod in pods if is_healthy(pod))
+    return min((at_s for at_s in times if at_s > now_s), default=None)
 
 
 def with_condition(pod: Pod, condition: PodCondition) -> Pod:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import inf
 
 from kubesched.expansion.actions import Plan
 from kubesched.expansion.bursts import UNPACED, Bursts
 from kubesched.expansion.names import NameSource
-from kubesched.expansion.pod_states import is_active, is_ready
+from kubesched.expansion.pod_states import available_next_s, is_active, is_ready
 from kubesched.expansion.templates import EMPTY_TEMPLATE, pod_from_template
 from kubesched.model.apps import ReplicaSet, StatefulSet
 from kubesched.model.core import Pod, ReplicationController
@@ -25,7 +26,11 @@ _PHASE_RANKS = {"Pending": 0, "": 0, "Unknown": 1, "Running": 2}
 
 
 def sync_replicas(
-    owner: ReplicaSet | ReplicationController, pods: Sequence[Pod], names: NameSource, bursts: Bursts = UNPACED
+    owner: ReplicaSet | ReplicationController,
+    pods: Sequence[Pod],
+    names: NameSource,
+    bursts: Bursts = UNPACED,
+    now_s: float = inf,
 ) -> Plan:
     """`pods` are those that belong to the owner, in whatever state."""
     plan = Plan()
@@ -36,6 +41,9 @@ def sync_replicas(
         plan.create(pod_from_template(template, owner, names.name(f"{owner.name}-")))
     for pod in least_valuable(active, -n_missing):
         plan.delete(pod)
+    next_s = available_next_s(active, owner.spec.min_ready_seconds, now_s)
+    if next_s is not None:
+        plan.look_again(next_s)
     return plan
 
 

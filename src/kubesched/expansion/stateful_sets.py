@@ -1,41 +1,53 @@
 """Stateful sets: pods with a number each, their claims, one after another or all at once.
 
-In order (`OrderedReady`), the next pod comes when all before it are ready, and the last goes first, one at a time. A
-pod that has ended is replaced under the same name. Claims outlive their pods.
+In order (`OrderedReady`), the next pod comes when all before it are available, and the last goes first, one at a time.
+A pod that has ended is replaced under the same name. Claims outlive their pods, unless the set's retention policy says
+otherwise: then they belong to the set, or to the pod that goes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
 
 from msgspec.structs import replace
 
 from kubesched.expansion.actions import Plan
 from kubesched.expansion.bursts import UNPACED, Bursts
-from kubesched.expansion.pod_states import is_healthy
+from kubesched.expansion.pod_states import available_next_s, is_available
 from kubesched.expansion.replicas import n_wanted
 from kubesched.expansion.revisions import REVISION_HASH_LABEL, Revisions
-from kubesched.expansion.templates import EMPTY_TEMPLATE, pod_from_template
-from kubesched.model.apps import StatefulSet, StatefulSetUpdateStrategy
-from kubesched.model.core import Pod, PodSpec
-from kubesched.model.meta import ObjectMeta
+from kubesched.expansion.templates import EMPTY_TEMPLATE, owner_reference, pod_from_template
+from kubesched.model.apps import StatefulSet, StatefulSetClaimRetention, StatefulSetUpdateStrategy
+from kubesched.model.core import Pod, PodSpec, PodTemplateSpec
+from kubesched.model.meta import ObjectMeta, OwnerReference
 from kubesched.model.storage import PersistentVolumeClaim
 from kubesched.model.volumes import PersistentVolumeClaimVolumeSource, Volume
 
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 PARALLEL = "Parallel"
+DELETE = "Delete"
 
 
 def sync_stateful_set(
     owner: StatefulSet,
     pods: Sequence[Pod],
-    claim_keys: Container[str],
+    claims: Mapping[str, PersistentVolumeClaim],
     revisions: Revisions,
     bursts: Bursts = UNPACED,
+    now_s: float = inf,
+    older: OlderTemplate | None = None,
 ) -> Plan:
-    """`pods` are those of the set; `claim_keys` are the claims that exist."""
+    """`pods` are those of the set; `claims` are all that exist, by key; `older` is what pods below the partition are
+    made from in the middle of an update."""
     plan = Plan()
+    _hand_over_claims(plan, owner, pods, claims)
+    min_ready_s = owner.spec.min_ready_seconds
+    next_s = available_next_s(pods, min_ready_s, now_s)
+    if next_s is not None:
+        plan.look_again(next_s)
     by_ordinal = {ordinal: pod for pod in pods if (ordinal := _ordinal(owner, pod)) is not None}
     wanted = _ordinals(owner)
     in_order = owner.spec.pod_management_policy != PARALLEL
@@ -47,10 +59,10 @@ def sync_stateful_set(
             if n_allowed == 0:
                 return plan
             n_allowed -= 1
-            _create(plan, owner, ordinal, claim_keys, revisions)
+            _create(plan, owner, ordinal, claims, revisions, older)
         elif pod.is_terminal and not pod.is_terminating:
             plan.delete(pod)
-        if in_order and (pod is None or not is_healthy(pod)):
+        if in_order and (pod is None or not is_available(pod, min_ready_s, now_s)):
             return plan
     surplus = [by_ordinal[ordinal] for ordinal in sorted(by_ordinal, reverse=True) if ordinal not in wanted]
     for pod in surplus:
@@ -58,36 +70,58 @@ def sync_stateful_set(
             plan.delete(pod)
         if in_order:
             return plan
-    if not plan.actions and not surplus:
-        _roll(plan, owner, [by_ordinal[ordinal] for ordinal in reversed(wanted)], revisions)
+    if not surplus and all(ordinal in by_ordinal for ordinal in wanted):
+        _roll(plan, owner, [by_ordinal[ordinal] for ordinal in reversed(wanted)], revisions, now_s)
     return plan
 
 
-def _roll(plan: Plan, owner: StatefulSet, last_first: Sequence[Pod], revisions: Revisions) -> None:
+@dataclass(frozen=True, slots=True)
+class OlderTemplate:
+    """The template that the set had before, and the hash of it."""
+
+    template: PodTemplateSpec
+    revision: str
+
+
+def partition_of(owner: StatefulSet) -> int:
+    strategy = owner.spec.update_strategy or StatefulSetUpdateStrategy()
+    return 0 if strategy.rolling_update is None else strategy.rolling_update.partition
+
+
+def _roll(plan: Plan, owner: StatefulSet, last_first: Sequence[Pod], revisions: Revisions, now_s: float) -> None:
     """Replaces pods of an older template, the last first, each when those after it are ready."""
     strategy = owner.spec.update_strategy or StatefulSetUpdateStrategy()
     if strategy.type != "RollingUpdate":
         return
-    partition = 0 if strategy.rolling_update is None else strategy.rolling_update.partition
+    first = _ordinals(owner).start + partition_of(owner)
     for pod in last_first:
-        if (_ordinal(owner, pod) or 0) < partition:
+        if (_ordinal(owner, pod) or 0) < first:
             return
         if pod.is_terminating:
             return
         if not revisions.is_current(owner, owner.spec.template, pod):
             plan.delete(pod)
             return
-        if not is_healthy(pod):
+        if not is_available(pod, owner.spec.min_ready_seconds, now_s):
             return
 
 
-def _create(plan: Plan, owner: StatefulSet, ordinal: int, claim_keys: Container[str], revisions: Revisions) -> None:
+def _create(
+    plan: Plan,
+    owner: StatefulSet,
+    ordinal: int,
+    claims: Mapping[str, PersistentVolumeClaim],
+    revisions: Revisions,
+    older: OlderTemplate | None,
+) -> None:
     for claim in _claims(owner, ordinal):
-        if claim.key not in claim_keys:
+        if claim.key not in claims:
             plan.create(claim)
     name = f"{owner.name}-{ordinal}"
     template = owner.spec.template or EMPTY_TEMPLATE
     revision = revisions.current(owner, owner.spec.template)
+    if older is not None and ordinal < _ordinals(owner).start + partition_of(owner):
+        template, revision = older.template, older.revision
     labels = {
         POD_NAME_LABEL: name,
         POD_INDEX_LABEL: str(ordinal),
@@ -106,8 +140,43 @@ def _claims(owner: StatefulSet, ordinal: int) -> Iterator[PersistentVolumeClaim]
             namespace=owner.namespace,
             labels={**(template.metadata.labels or {}), **selected} or None,
             annotations=template.metadata.annotations,
+            owner_references=(owner_reference(owner),) if _retention(owner).when_deleted == DELETE else None,
         )
         yield PersistentVolumeClaim(metadata=metadata, spec=template.spec)
+
+
+def _hand_over_claims(
+    plan: Plan, owner: StatefulSet, pods: Sequence[Pod], claims: Mapping[str, PersistentVolumeClaim]
+) -> None:
+    """Claims that are to go belong to who goes first: to the set, or to a pod that is too much."""
+    policy = _retention(owner)
+    wanted = _ordinals(owner)
+    for pod in pods if owner.spec.volume_claim_templates else ():
+        ordinal = _ordinal(owner, pod)
+        if ordinal is None:
+            continue
+        owners = [owner_reference(owner)] if policy.when_deleted == DELETE else []
+        if ordinal not in wanted and policy.when_scaled == DELETE:
+            owners = [replace(owner_reference(pod), controller=False)]
+        for named in _claims(owner, ordinal):
+            known = claims.get(named.key)
+            if known is None or known.metadata.deletion_timestamp is not None:
+                continue
+            before = known.metadata.owner_references or ()
+            ours = {owner.metadata.uid, pod.metadata.uid}
+            kept = [one for one in before if one.uid not in ours and not _is_of_pod(one, pod)]
+            if {one.uid for one in (*kept, *owners)} != {one.uid for one in before}:
+                metadata = replace(known.metadata, owner_references=(*kept, *owners) or None)
+                plan.update(replace(known, metadata=metadata))
+
+
+def _is_of_pod(reference: OwnerReference, pod: Pod) -> bool:
+    """Of this pod or of a predecessor of the same name."""
+    return reference.kind == "Pod" and reference.name == pod.name
+
+
+def _retention(owner: StatefulSet) -> StatefulSetClaimRetention:
+    return owner.spec.persistent_volume_claim_retention_policy or StatefulSetClaimRetention()
 
 
 def _with_claims(owner: StatefulSet, spec: PodSpec, ordinal: int) -> PodSpec:

@@ -33,7 +33,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def owner_reference(owner: KubeObject) -> OwnerReference:
-    api_version, kind = _API[type(owner)]
+    api_version, kind = _API[Pod if isinstance(owner, Pod) else type(owner)]
     return OwnerReference(kind=kind, name=owner.name, uid=owner.metadata.uid, api_version=api_version, controller=True)
 
 
@@ -63,9 +63,11 @@ def pod_from_template(
     )
 
 
-def template_hash(template: PodTemplateSpec | None, *, without: Iterable[str] = ()) -> str:
-    """Templates that differ have different hashes; labels named by `without` do not count."""
-    return safe_hash(_encode(without_labels(template or EMPTY_TEMPLATE, without)))
+def template_hash(template: PodTemplateSpec | None, *, without: Iterable[str] = (), salt: int = 0) -> str:
+    """Templates that differ have different hashes; labels named by `without` do not count. With a salt it is another
+    one, for a name that is taken."""
+    text = _encode(without_labels(template or EMPTY_TEMPLATE, without))
+    return safe_hash(text + str(salt).encode() if salt else text)
 
 
 def without_labels(template: PodTemplateSpec, keys: Iterable[str]) -> PodTemplateSpec:

@@ -22,6 +22,7 @@ READY_AFTER_KEY = "kubesched.dev/ready-after"
 _MOST_FILES = 20_000
 _RUNS_ON = Ending(None)
 _DONE_AT_ONCE = Ending(0.0, 0)
+_BARE_SHELLS = frozenset({"alpine", "busybox"})
 _ABSENT_TAGS = frozenset({"nonexistent", "non-existent", "does-not-exist", "404"})
 
 
@@ -72,7 +73,7 @@ class RunBook:
         script = pod.annotations.get(f"{RUN_KEY}.{container.name}")
         if script is None and not is_init:
             script = pod.annotations.get(RUN_KEY)
-        argv = (*(container.command or ()), *(container.args or ()))
+        argv = (*(container.command or ()), *(container.args or ())) or _own_command(container)
         try:
             found = ending_of(argv, variables, files) if script is None else script_ending(script, variables, files)
         except NotUnderstoodError:
@@ -116,6 +117,12 @@ class MountedFiles(MutableSet[str]):
 
     def discard(self, value: str) -> None:
         self._kept.pop(self._key(value), None)
+
+
+def _own_command(container: HollowContainer) -> tuple[str, ...]:
+    """Images that hold a shell and little else start it when they are not told what to do."""
+    name = container.image.rpartition("/")[2].partition(":")[0].partition("@")[0]
+    return ("sh",) if name in _BARE_SHELLS and not container.stdin else ()
 
 
 def ready_after_s(pod: HollowPod, container: HollowContainer) -> float:

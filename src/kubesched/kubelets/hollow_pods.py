@@ -60,6 +60,7 @@ class HollowContainer(Container, frozen=True):
     restart_policy_rules: tuple[HollowRestartRule, ...] | None = None
     command: tuple[str, ...] | None = None
     args: tuple[str, ...] | None = None
+    stdin: bool = False
     env: tuple[EnvValue, ...] | None = None  # type: ignore[assignment]
     volume_mounts: tuple[VolumeMount, ...] | None = None
     lifecycle: Lifecycle | None = None

@@ -67,6 +67,8 @@ def ending_of(argv: Sequence[str], variables: Mapping[str, str], files: MutableS
     name = words[0].rpartition("/")[2]
     if name in _SHELLS and len(words) >= 3 and re.fullmatch(r"-[euxo]*c[euxo]*", words[1]):
         return _run(words[2], "e" in words[1], variables, files)
+    if name in _SHELLS and len(words) == 1:
+        return Ending(0.0)  # nobody tells it anything
     shell = _Shell(dict(variables), files, is_strict=False)
     return shell.ending(lambda: shell.command([name, *words[1:]]))
 

@@ -15,9 +15,10 @@ import msgspec
 
 from kubesched.client.patch_types import STRATEGIC_PATCH
 from kubesched.client.requester import Requester
-from kubesched.expansion.pod_states import POD_RUNNING
+from kubesched.expansion.pod_states import POD_FAILED, POD_RUNNING
 from kubesched.kubelets.container_runs import RunBook
 from kubesched.kubelets.hollow_pods import HollowPod
+from kubesched.kubelets.host_ports import MESSAGE, REASON, HostPorts
 from kubesched.kubelets.kubelet_notes import KubeletNotes
 from kubesched.kubelets.pod_play import begun_now, play, stopped
 from kubesched.kubelets.pod_statuses import Body, conditions, says_the_same, status_body
@@ -52,6 +53,7 @@ class PodPlays:
         self._is_played = is_played
         self._pulled = pulled
         self._book = RunBook()
+        self._ports = HostPorts()
         self._pods: dict[str, HollowPod] = {}
         """Those that are played, by uid, as they were seen last."""
         self._due_s: dict[str, float] = {}
@@ -69,13 +71,19 @@ class PodPlays:
             since_s = self._going_since_s.setdefault(uid, now_s)
             self._look_at(uid, since_s + stops_in_s(pod, self._delays)[0])
         elif has_begun(pod) and not pod.is_terminal:
+            if is_new:
+                self._ports.take(pod)
             self._play(pod)
-        elif is_new and not pod.is_terminal:
+        elif pod.is_terminal:
+            self._ports.free(pod)
+        elif is_new:
             self._look_at(uid, now_s + self._delays.start_s)
 
     def drop(self, pod: KubeObject) -> None:
         uid = pod.metadata.uid
-        self._pods.pop(uid, None)
+        known = self._pods.pop(uid, None)
+        if known is not None:
+            self._ports.free(known)
         self._due_s.pop(uid, None)
         self._going_since_s.pop(uid, None)
         self._book.forget(uid)
@@ -100,7 +108,11 @@ class PodPlays:
         elif pod.is_terminating:
             self._sender.send(f"pod {pod.key}", partial(self._stop, pod))
         elif not pod.is_terminal:
-            self._play(pod)
+            if has_begun(pod) or self._ports.take(pod):
+                self._play(pod)
+            else:
+                status = {"phase": POD_FAILED, "reason": REASON, "message": MESSAGE}
+                self._sender.send(f"pod {pod.key}", partial(self._report, pod, status))
 
     def _play(self, seen: HollowPod) -> None:
         now_s = self._now_s()

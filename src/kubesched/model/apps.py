@@ -14,6 +14,7 @@ class ReplicaSetSpec(KubeStruct, frozen=True):
     replicas: int | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec | None = None
+    min_ready_seconds: int = 0
 
 
 class ReplicaSet(KubeObject, frozen=True):
@@ -26,6 +27,14 @@ class StatefulSetOrdinals(KubeStruct, frozen=True):
 
 class StatefulSetRollingUpdate(KubeStruct, frozen=True):
     partition: int = 0
+    max_unavailable: int | str | None = None
+
+
+class StatefulSetClaimRetention(KubeStruct, frozen=True):
+    """What becomes of claims when their pod, or the whole set, goes: `Retain` or `Delete`."""
+
+    when_deleted: str = "Retain"
+    when_scaled: str = "Retain"
 
 
 class StatefulSetUpdateStrategy(KubeStruct, frozen=True):
@@ -40,8 +49,15 @@ class StatefulSetSpec(KubeStruct, frozen=True):
     volume_claim_templates: tuple[PersistentVolumeClaimTemplate, ...] | None = None
     pod_management_policy: str = "OrderedReady"
     ordinals: StatefulSetOrdinals | None = None
+    min_ready_seconds: int = 0
+    persistent_volume_claim_retention_policy: StatefulSetClaimRetention | None = None
     update_strategy: StatefulSetUpdateStrategy | None = None
+
+
+class StatefulSetStatus(KubeStruct, frozen=True):
+    current_revision: str = ""
 
 
 class StatefulSet(KubeObject, frozen=True):
     spec: StatefulSetSpec = StatefulSetSpec()
+    status: StatefulSetStatus = StatefulSetStatus()

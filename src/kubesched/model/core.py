@@ -316,6 +316,7 @@ class ReplicationControllerSpec(KubeStruct, frozen=True):
     replicas: int | None = None
     selector: dict[str, str] | None = None
     template: PodTemplateSpec | None = None
+    min_ready_seconds: int = 0
 
 
 class ReplicationController(KubeObject, frozen=True):

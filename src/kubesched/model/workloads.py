@@ -29,15 +29,22 @@ class DeploymentSpec(KubeStruct, frozen=True):
     selector: LabelSelector | None = None
     template: PodTemplateSpec | None = None
     strategy: DeploymentStrategy | None = None
+    min_ready_seconds: int = 0
     paused: bool = False
+
+
+class DeploymentStatus(KubeStruct, frozen=True):
+    collision_count: int | None = None
 
 
 class Deployment(KubeObject, frozen=True):
     spec: DeploymentSpec = DeploymentSpec()
+    status: DeploymentStatus = DeploymentStatus()
 
 
 class RollingUpdateDaemonSet(KubeStruct, frozen=True):
     max_unavailable: int | str | None = None
+    max_surge: int | str | None = None
 
 
 class DaemonSetUpdateStrategy(KubeStruct, frozen=True):
@@ -49,6 +56,7 @@ class DaemonSetSpec(KubeStruct, frozen=True):
     selector: LabelSelector | None = None
     template: PodTemplateSpec | None = None
     update_strategy: DaemonSetUpdateStrategy | None = None
+    min_ready_seconds: int = 0
 
 
 class DaemonSet(KubeObject, frozen=True):
@@ -154,6 +162,7 @@ class CronJobSpec(KubeStruct, frozen=True):
     schedule: str = ""
     time_zone: str | None = None
     concurrency_policy: str = "Allow"
+    starting_deadline_seconds: int | None = None
     suspend: bool = False
     job_template: JobTemplateSpec = JobTemplateSpec()
 

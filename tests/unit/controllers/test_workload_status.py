@@ -30,12 +30,13 @@ def test_a_replica_set_counts_active_ready_and_fully_labelled_pods() -> None:
     assert isinstance(owner, ReplicaSet)
     going = _pod("c", labels={"app": "web"}, deletion_timestamp="2026-01-01T00:00:00Z")
     pods = [_pod("a", labels={"app": "web"}), _pod("b", ready=False), going]
-    status = replica_set_status(owner, pods)
+    status = replica_set_status(owner, pods, NOW_S)
     assert status | {"observedGeneration": 0} == {
         "replicas": 2,
         "fullyLabeledReplicas": 1,
         "readyReplicas": 1,
         "availableReplicas": 1,
+        "terminatingReplicas": 1,
         "observedGeneration": 0,
     }
 
@@ -45,10 +46,10 @@ def test_the_current_revision_of_a_stateful_set_follows_when_all_pods_have_it() 
     assert isinstance(owner, StatefulSet)
     old, new = ({REVISION_HASH_LABEL: revision} for revision in ("db-1", "db-2"))
     rolling = stateful_set_status(
-        owner, [_pod("a", labels=old), _pod("b", labels=new)], "db-2", {"currentRevision": "db-1"}
+        owner, [_pod("a", labels=old), _pod("b", labels=new)], "db-2", {"currentRevision": "db-1"}, NOW_S
     )
     assert (rolling["currentRevision"], rolling["currentReplicas"], rolling["updatedReplicas"]) == ("db-1", 1, 1)
-    done = stateful_set_status(owner, [_pod("a", labels=new), _pod("b", labels=new)], "db-2", rolling)
+    done = stateful_set_status(owner, [_pod("a", labels=new), _pod("b", labels=new)], "db-2", rolling, NOW_S)
     assert (done["currentRevision"], done["updateRevision"], done["readyReplicas"]) == ("db-2", "db-2", 2)
 
 
@@ -58,7 +59,7 @@ def test_a_daemon_set_counts_nodes() -> None:
     tainted = make.node("c", taints=[make.taint("gpu")])
     nodes = [node for node in objects(make.node("a"), make.node("b"), tainted) if isinstance(node, Node)]
     pods = [_pod("p", on="a", labels={REVISION_HASH_LABEL: "h"}), _pod("q", on="c")]
-    status = daemon_set_status(owner, pods, nodes, "h")
+    status = daemon_set_status(owner, pods, nodes, "h", NOW_S)
     wanted = {"desiredNumberScheduled": 2, "currentNumberScheduled": 1, "numberReady": 1, "numberUnavailable": 1}
     assert {key: status[key] for key in wanted} == wanted
     assert (status["numberMisscheduled"], status["updatedNumberScheduled"]) == (1, 1)

@@ -31,7 +31,7 @@ def _replica_set() -> Plan:
 def _stateful_set() -> Plan:
     (owner,) = objects(workload("StatefulSet", "db", replicas=BILLIONS, podManagementPolicy="Parallel"))
     assert isinstance(owner, StatefulSet)
-    return sync_stateful_set(owner, [], (), Revisions())
+    return sync_stateful_set(owner, [], {}, Revisions())
 
 
 def _indexed_job() -> Plan:

@@ -157,3 +157,34 @@ def test_daemons_of_an_older_template_are_replaced(strategy: dict[str, Any] | No
     assert isinstance(changed, DaemonSet)
     changed = replace(changed, metadata=old.metadata)
     assert len(_summary(_sync(changed, daemons, nodes, revisions))) == n_replaced
+
+
+def _surging(**pod: Any) -> DaemonSet:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    (found,) = objects(workload("DaemonSet", "agent", pod=pod, updateStrategy=rolling))
+    assert isinstance(found, DaemonSet)
+    return replace(found, metadata=replace(found.metadata, uid="uid-agent"))
+
+
+def test_in_a_surge_new_daemons_come_first_and_old_ones_go_when_they_are_ready() -> None:
+    nodes = _nodes(make.node("a"), make.node("b"))
+    revisions = Revisions()
+    old = [
+        _running(pod)
+        for action in _sync(_surging(), [], nodes, revisions).actions
+        if isinstance(pod := action.item, Pod)
+    ]
+    changed = _surging(cpu="2")
+    plan = _sync(changed, old, nodes, revisions)
+    assert _summary(plan) == ["+a"]
+    (new,) = (action.item for action in plan.actions if isinstance(action.item, Pod))
+    assert _summary(_sync(changed, [*old, new], nodes, revisions)) == []
+    assert _summary(_sync(changed, [*old, _running(new)], nodes, revisions)) == ["-a", "+b"]
+
+
+def test_a_daemon_that_failed_is_replaced() -> None:
+    nodes = _nodes(make.node("a"))
+    (pod,) = _daemons(_set(), nodes)
+    failed = replace(pod, status=replace(pod.status, phase="Failed"))
+    assert _summary(_sync(_set(), [failed], nodes)) == ["-a"]
+    assert _summary(_sync(_set(), [], nodes)) == ["+a"]

@@ -394,3 +394,9 @@ def test_a_job_that_still_runs_is_dealt_with_by_policy(policy: str, n_created: i
     plan = sync_cron_job(_cron(concurrencyPolicy=policy), [running], NOW_S, NOW_S + 600)
     kinds = [type(action) for action in plan.actions]
     assert (kinds.count(CreateObject), kinds.count(DeleteObject)) == (n_created, n_deleted)
+
+
+def test_a_start_that_is_too_late_is_missed() -> None:
+    for deadline_s, n_created in ((30, 0), (90, 1)):
+        plan = sync_cron_job(_cron(startingDeadlineSeconds=deadline_s), [], NOW_S, NOW_S + 660)
+        assert len(_created(plan)) == n_created

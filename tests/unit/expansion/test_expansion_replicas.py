@@ -10,11 +10,14 @@ from msgspec.structs import replace
 from kubesched.expansion.actions import CreateObject, DeleteObject, Plan, UpdateObject
 from kubesched.expansion.deployments import sync_deployment
 from kubesched.expansion.names import SeededNames
+from kubesched.expansion.pod_states import available_next_s, is_available
 from kubesched.expansion.replicas import least_valuable, sync_replicas
 from kubesched.expansion.rollout import ReplicaSetScale, ReplicaSetSizes, next_sizes
 from kubesched.model.apps import ReplicaSet
 from kubesched.model.core import Pod, PodCondition, ReplicationController
-from kubesched.model.workloads import Deployment
+from kubesched.model.reported_pods import ReportedCondition, ReportedPod, ReportedPodStatus
+from kubesched.model.times import parse_instant
+from kubesched.model.workloads import Deployment, DeploymentStatus
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 from kubesched.testing.workload_manifests import objects, workload
@@ -116,7 +119,7 @@ def test_of_several_replica_sets_alike_the_last_revision_counts() -> None:
     deployment = _deployment(replicas=2)
     (known,) = _created(sync_deployment(deployment, [], {}))
     old = replace(known, metadata=replace(known.metadata, name="web-old"), spec=replace(known.spec, replicas=0))
-    newer = {"deployment.kubernetes.io/revision": "9"}
+    newer = {**known.metadata.annotations, "deployment.kubernetes.io/revision": "9"}
     new = replace(known, metadata=replace(known.metadata, annotations=newer))
     assert sync_deployment(deployment, [old, new], {}).actions == []
 
@@ -127,11 +130,65 @@ def test_another_template_gets_another_replica_set_with_the_next_revision() -> N
     pods = [_ready(_pod(make.pod(f"p{i}", on="a"))) for i in range(4)]
     plan = sync_deployment(_deployment(replicas=4, pod={"cpu": "2"}), [known], {"uid-old": pods})
     (new,) = _created(plan)
-    assert new.metadata.annotations == {"deployment.kubernetes.io/revision": "2"}
+    assert new.metadata.annotations == {
+        "deployment.kubernetes.io/revision": "2",
+        "deployment.kubernetes.io/desired-replicas": "4",
+        "deployment.kubernetes.io/max-replicas": "5",
+    }
     assert new.spec.replicas == 1  # 25% more
     (old,) = (action.item for action in plan.actions if isinstance(action, UpdateObject))
     assert isinstance(old, ReplicaSet)
     assert old.spec.replicas == 3  # 25% fewer
+
+
+def _noted(told: int, desired: int, most: int, available: int = 0) -> ReplicaSetScale:
+    return ReplicaSetScale(told, told, available, desired, most)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "current", "old", "expected"),
+    [
+        pytest.param(30, _noted(5, 10, 13), [_noted(8, 10, 13)], (13, (20,)), id="each grows by its share"),
+        pytest.param(5, _noted(5, 10, 13), [_noted(8, 10, 13)], (3, (5,)), id="each shrinks by its share"),
+        pytest.param(0, _noted(5, 10, 13), [_noted(8, 10, 13)], (0, (0,)), id="all go"),
+        pytest.param(30, _noted(10, 10, 13), [], (30, ()), id="the only one grows to all"),
+        pytest.param(30, _noted(0, 10, 13), [_noted(10, 10, 13)], (0, (30,)), id="the only one that has pods"),
+        pytest.param(
+            10, _noted(10, 10, 13, 10), [_noted(2, 12, 15)], (10, (0,)), id="a new one that is full: the old ones go"
+        ),
+    ],
+)
+def test_a_deployment_that_is_resized_in_a_rollout_shares_out(
+    replicas: int, current: ReplicaSetScale, old: list[ReplicaSetScale], expected: tuple[int, tuple[int, ...]]
+) -> None:
+    rolling = {"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
+    found = next_sizes(_deployment(replicas=replicas, strategy=rolling), current, old)
+    assert found == ReplicaSetSizes(*expected)
+
+
+def test_a_paused_deployment_is_scaled_but_rolls_out_nothing() -> None:
+    (known,) = _created(sync_deployment(_deployment(replicas=2), [], {}))
+    assert sync_deployment(_deployment(replicas=2, paused=True, pod={"cpu": "2"}), [known], {}).actions == []
+    (action,) = sync_deployment(_deployment(replicas=5, paused=True), [known], {}).actions
+    assert isinstance(action.item, ReplicaSet)
+    assert action.item.spec.replicas == 5
+
+
+def test_a_pod_is_available_when_it_has_been_ready_long_enough() -> None:
+    ready = ReportedCondition("Ready", "True", last_transition_time="2026-01-01T00:00:00Z")
+    pod = ReportedPod(status=ReportedPodStatus("Running", conditions=(ready,)))
+    since_s = parse_instant("2026-01-01T00:00:00Z")
+    assert [is_available(pod, 10, since_s + for_s) for for_s in (0, 9, 10)] == [False, False, True]
+    assert available_next_s([pod], 10, since_s) == since_s + 10
+    assert available_next_s([pod], 10, since_s + 10) is None
+    assert is_available(pod, 0, since_s)
+
+
+def test_a_name_that_is_taken_is_followed_by_another() -> None:
+    deployment = _deployment(replicas=1)
+    again = replace(deployment, status=DeploymentStatus(collision_count=1))
+    names = [_created(sync_deployment(one, [], {}))[0].name for one in (deployment, again)]
+    assert names[0] != names[1]
 
 
 def _scale(told: int, available: int) -> ReplicaSetScale:

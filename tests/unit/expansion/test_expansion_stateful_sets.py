@@ -9,10 +9,13 @@ from msgspec.structs import replace
 
 from kubesched.expansion.actions import CreateObject, DeleteObject, Plan
 from kubesched.expansion.revisions import Revisions
-from kubesched.expansion.stateful_sets import sync_stateful_set
+from kubesched.expansion.stateful_sets import OlderTemplate, sync_stateful_set
 from kubesched.model.apps import StatefulSet
 from kubesched.model.core import Pod, PodCondition
+from kubesched.model.meta import ObjectMeta
+from kubesched.model.reported_pods import ReportedCondition, ReportedPod, ReportedPodStatus
 from kubesched.model.storage import PersistentVolumeClaim
+from kubesched.model.times import parse_instant
 from kubesched.testing.workload_manifests import objects, workload
 
 CLAIM_TEMPLATE = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
@@ -29,7 +32,7 @@ def _made(owner: StatefulSet, n: int, *, ready: bool = True) -> list[Pod]:
     revisions = Revisions()
     found: list[Pod] = []
     for _ in range(n):
-        plan = sync_stateful_set(owner, found, (), revisions)
+        plan = sync_stateful_set(owner, found, {}, revisions)
         pod = next(action.item for action in plan.actions if isinstance(action.item, Pod))
         found.append(_in_phase(pod, "Running", ready=True))
     return found if ready else [*found[:-1], _in_phase(found[-1], "Running", ready=False)]
@@ -72,12 +75,12 @@ PARALLEL = _set(replicas=3, podManagementPolicy="Parallel")
     ],
 )
 def test_pods_come_and_go_in_order(owner: StatefulSet, pods: list[Pod], expected: list[str]) -> None:
-    assert _summary(sync_stateful_set(owner, pods, (), Revisions())) == expected
+    assert _summary(sync_stateful_set(owner, pods, {}, Revisions())) == expected
 
 
 def test_a_pod_has_its_number_its_labels_and_its_claim() -> None:
     owner = _set(volumeClaimTemplates=[CLAIM_TEMPLATE])
-    claim, pod = (action.item for action in sync_stateful_set(owner, [], (), Revisions()).actions)
+    claim, pod = (action.item for action in sync_stateful_set(owner, [], {}, Revisions()).actions)
     assert isinstance(claim, PersistentVolumeClaim)
     assert (claim.key, claim.metadata.labels) == ("default/data-db-0", {"app": "db"})
     assert isinstance(pod, Pod)
@@ -89,9 +92,65 @@ def test_a_pod_has_its_number_its_labels_and_its_claim() -> None:
     assert volume.persistent_volume_claim.claim_name == "data-db-0"
 
 
+def _claim(owner: StatefulSet) -> PersistentVolumeClaim:
+    claim = sync_stateful_set(owner, [], {}, Revisions()).actions[0].item
+    assert isinstance(claim, PersistentVolumeClaim)
+    return replace(claim, metadata=replace(claim.metadata, uid="uid-claim"))
+
+
+def _owners(plan: Plan) -> list[str]:
+    claims = [action.item for action in plan.actions if isinstance(action.item, PersistentVolumeClaim)]
+    return [reference.kind for claim in claims for reference in claim.metadata.owner_references or ()]
+
+
+def test_claims_belong_to_the_set_or_to_the_pod_that_goes_if_they_are_to_go_with_it() -> None:
+    def spec(replicas: int, **retention: str) -> StatefulSet:
+        return _set(
+            replicas=replicas,
+            volumeClaimTemplates=[CLAIM_TEMPLATE],
+            persistentVolumeClaimRetentionPolicy=retention,
+        )
+
+    owner = spec(1, whenDeleted="Delete")
+    made = _claim(owner)
+    assert _owners(sync_stateful_set(owner, [], {}, Revisions())) == ["StatefulSet"]
+    (pod,) = _made(spec(1), 1)
+    pod = replace(pod, metadata=replace(pod.metadata, uid="uid-pod"))
+    kept = {made.key: replace(made, metadata=replace(made.metadata, owner_references=None))}
+    assert _owners(sync_stateful_set(owner, [pod], kept, Revisions())) == ["StatefulSet"]
+    assert _owners(sync_stateful_set(spec(0, whenScaled="Delete"), [pod], kept, Revisions())) == ["Pod"]
+    assert sync_stateful_set(spec(1, whenScaled="Delete"), [pod], kept, Revisions()).actions == []
+    back = sync_stateful_set(spec(1), [pod], {made.key: made}, Revisions())
+    assert [type(action).__name__ for action in back.actions] == ["UpdateObject"]
+    assert _owners(back) == []
+
+
+def test_below_the_partition_pods_are_made_from_the_older_template() -> None:
+    owner = _set(replicas=3, updateStrategy={"rollingUpdate": {"partition": 1}}, podManagementPolicy="Parallel")
+    assert owner.spec.template is not None
+    older = OlderTemplate(replace(owner.spec.template, metadata=ObjectMeta(labels={"is": "older"})), "abc")
+    plan = sync_stateful_set(owner, [], {}, Revisions(), older=older)
+    made = [action.item for action in plan.actions if isinstance(action.item, Pod)]
+    assert [pod.labels.get("is") for pod in made] == ["older", None, None]
+    assert made[0].labels["controller-revision-hash"] == "db-abc"
+
+
+def test_the_next_pod_waits_until_the_one_before_has_been_ready_long_enough() -> None:
+    owner = _set(replicas=2, minReadySeconds=10)
+    (pod,) = _made(owner, 1)
+    ready = ReportedCondition("Ready", "True", last_transition_time="2026-01-01T00:00:00Z")
+    status = ReportedPodStatus("Running", conditions=(ready,))
+    pods = [ReportedPod(metadata=pod.metadata, spec=pod.spec, status=status)]
+    since_s = parse_instant("2026-01-01T00:00:00Z")
+    early = sync_stateful_set(owner, pods, {}, Revisions(), now_s=since_s + 1)
+    assert (_summary(early), early.again_at_s) == ([], since_s + 10)
+    assert _summary(sync_stateful_set(owner, pods, {}, Revisions(), now_s=since_s + 10)) == ["+db-1"]
+
+
 def test_a_claim_that_is_there_is_used_again() -> None:
     owner = _set(volumeClaimTemplates=[CLAIM_TEMPLATE])
-    assert _summary(sync_stateful_set(owner, [], ("default/data-db-0",), Revisions())) == ["+db-0"]
+    claim = _claim(owner)
+    assert _summary(sync_stateful_set(owner, [], {claim.key: claim}, Revisions())) == ["+db-0"]
 
 
 @pytest.mark.parametrize(
@@ -105,9 +164,9 @@ def test_a_claim_that_is_there_is_used_again() -> None:
 def test_pods_of_an_older_template_are_replaced(strategy: dict[str, Any], expected: list[str]) -> None:
     revisions = Revisions()
     pods = _made(OWNER, 3)
-    assert _summary(sync_stateful_set(OWNER, pods, (), revisions)) == []
+    assert _summary(sync_stateful_set(OWNER, pods, {}, revisions)) == []
     changed = _set(replicas=3, pod={"cpu": "2"}, updateStrategy=strategy)
-    assert _summary(sync_stateful_set(changed, pods, (), revisions)) == expected
+    assert _summary(sync_stateful_set(changed, pods, {}, revisions)) == expected
 
 
 def test_pods_with_a_hash_of_somebody_elses_making_are_of_the_first_template() -> None:
@@ -116,5 +175,5 @@ def test_pods_with_a_hash_of_somebody_elses_making_are_of_the_first_template() -
         for pod in _made(OWNER, 3)
     ]
     revisions = Revisions()
-    assert _summary(sync_stateful_set(OWNER, pods, (), revisions)) == []
-    assert _summary(sync_stateful_set(_set(replicas=3, pod={"cpu": "2"}), pods, (), revisions)) == ["-db-2"]
+    assert _summary(sync_stateful_set(OWNER, pods, {}, revisions)) == []
+    assert _summary(sync_stateful_set(_set(replicas=3, pod={"cpu": "2"}), pods, {}, revisions)) == ["-db-2"]

@@ -196,3 +196,22 @@ def _is_ready(server: ScriptedServer, name: str) -> bool:
     node = server.get("nodes", name) or {}
     conditions = (node.get("status") or {}).get("conditions") or ()
     return any(known["type"] == "Ready" and known["status"] == "True" for known in conditions)
+
+
+def test_a_pod_whose_host_port_is_taken_is_turned_away_until_it_is_free() -> None:
+    async def scenario(server: ScriptedServer, fleet: KubeletFleet) -> None:
+        await fleet.start(NodeShape().bodies(1))
+        for name in ("first", "second"):
+            pod = _bound(name, "node-0")
+            pod["spec"]["containers"][0]["ports"] = [{"hostPort": 80, "containerPort": 80}]
+            server.put(pod)
+            await until(lambda name=name: _phase(server, name) in ("Running", "Failed"))  # type: ignore[misc]
+        second = server.get("pods", "second", "default") or {}
+        assert (second["status"]["phase"], second["status"]["reason"]) == ("Failed", "NodePorts")
+        server.delete("pods", "first", "default")
+        third = _bound("third", "node-0")
+        third["spec"]["containers"][0]["ports"] = [{"hostPort": 80, "containerPort": 80}]
+        server.put(third)
+        await until(lambda: _phase(server, "third") == "Running")
+
+    _play(scenario)

@@ -24,6 +24,7 @@ ODD = "if [ $(expr ${INDEX} % 2) -ne 0 ]; then exit 1; else exit 0; fi"
     ("argv", "ending"),
     [
         (["true"], Ending(0, 0)),
+        (["/bin/sh"], Ending(0, 0)),
         (["/bin/false"], Ending(0, 1)),
         (["sleep", "1000"], Ending(1000, 0)),
         (["sleep", "infinity"], Ending(None)),

@@ -223,6 +223,12 @@ def test_an_image_that_cannot_be_pulled_keeps_the_pod_waiting() -> None:
     assert [cannot_be_pulled(image) for image in (*absent, "invalid", "b:1")] == [True] * 3 + [False] * 2
 
 
+def test_an_image_that_is_a_bare_shell_ends_at_once_unless_somebody_talks_to_it() -> None:
+    bare = {"image": "registry.example/busybox:1.37"}
+    assert Life(bare, restartPolicy="Never").status["phase"] == "Succeeded"
+    assert Life({**bare, "stdin": True}, restartPolicy="Never").status["phase"] == "Running"
+
+
 def test_an_ephemeral_container_has_one_go() -> None:
     life = Life()
     life.body["spec"]["ephemeralContainers"] = [{"name": "debug", "image": "i", **_command("sleep 2; exit 1")}]

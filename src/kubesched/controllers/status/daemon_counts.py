@@ -6,20 +6,22 @@ from collections.abc import Iterable, Sequence
 
 from kubesched.controllers.documents import Body
 from kubesched.expansion.daemon_nodes import DaemonRules, node_of, with_daemon_tolerations
-from kubesched.expansion.pod_states import is_healthy
+from kubesched.expansion.pod_states import is_available, is_healthy
 from kubesched.expansion.revisions import REVISION_HASH_LABEL
 from kubesched.expansion.templates import EMPTY_TEMPLATE
 from kubesched.model.core import Node, Pod
 from kubesched.model.workloads import DaemonSet
 
 
-def daemon_set_status(owner: DaemonSet, pods: Sequence[Pod], nodes: Iterable[Node], revision: str) -> Body:
+def daemon_set_status(
+    owner: DaemonSet, pods: Sequence[Pod], nodes: Iterable[Node], revision: str, now_s: float
+) -> Body:
     rules = DaemonRules.of(with_daemon_tolerations((owner.spec.template or EMPTY_TEMPLATE).spec))
     by_node: dict[str, list[Pod]] = {}
     for pod in pods:
         if not pod.is_terminal and not pod.is_terminating:
             by_node.setdefault(node_of(pod), []).append(pod)
-    n_desired = n_current = n_ready = n_updated = n_misplaced = 0
+    n_desired = n_current = n_ready = n_available = n_updated = n_misplaced = 0
     for node in nodes:
         here = by_node.get(node.name, [])
         if not rules.should_run_on(node):
@@ -28,14 +30,15 @@ def daemon_set_status(owner: DaemonSet, pods: Sequence[Pod], nodes: Iterable[Nod
         n_desired += 1
         n_current += bool(here)
         n_ready += any(map(is_healthy, here))
+        n_available += any(is_available(pod, owner.spec.min_ready_seconds, now_s) for pod in here)
         n_updated += any(pod.labels.get(REVISION_HASH_LABEL) == revision for pod in here)
     return {
         "currentNumberScheduled": n_current,
         "desiredNumberScheduled": n_desired,
         "numberMisscheduled": n_misplaced,
         "numberReady": n_ready,
-        "numberAvailable": n_ready or None,
-        "numberUnavailable": (n_desired - n_ready) or None,
+        "numberAvailable": n_available or None,
+        "numberUnavailable": (n_desired - n_available) or None,
         "updatedNumberScheduled": n_updated or None,
         "observedGeneration": owner.metadata.generation or None,
     }

@@ -5,31 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubesched.controllers.documents import Body
-from kubesched.expansion.pod_states import is_active, is_healthy
+from kubesched.expansion.pod_states import is_active, is_available, is_healthy
 from kubesched.expansion.replicas import n_wanted
 from kubesched.expansion.revisions import REVISION_HASH_LABEL
 from kubesched.model.apps import ReplicaSet, StatefulSet
 from kubesched.model.core import Pod, ReplicationController
 
 
-def replica_set_status(owner: ReplicaSet | ReplicationController, pods: Sequence[Pod]) -> Body:
+def replica_set_status(owner: ReplicaSet | ReplicationController, pods: Sequence[Pod], now_s: float) -> Body:
     active = [pod for pod in pods if is_active(pod)]
     n_ready = sum(map(is_healthy, active))
+    n_available = sum(is_available(pod, owner.spec.min_ready_seconds, now_s) for pod in active)
     template = owner.spec.template
     wanted = (template.metadata.labels or {}).items() if template is not None else ()
     n_labelled = sum(1 for pod in active if all(pod.labels.get(key) == value for key, value in wanted))
-    return {
+    status: Body = {
         "replicas": len(active),
         "fullyLabeledReplicas": n_labelled or None,
         "readyReplicas": n_ready or None,
-        "availableReplicas": n_ready or None,
+        "availableReplicas": n_available or None,
         "observedGeneration": owner.metadata.generation or None,
     }
+    if isinstance(owner, ReplicaSet):
+        status["terminatingReplicas"] = n_terminating(pods)
+    return status
 
 
-def stateful_set_status(owner: StatefulSet, pods: Sequence[Pod], update_revision: str, before: Body) -> Body:
+def n_terminating(pods: Sequence[Pod]) -> int:
+    return sum(1 for pod in pods if pod.is_terminating and not pod.is_terminal)
+
+
+def stateful_set_status(
+    owner: StatefulSet, pods: Sequence[Pod], update_revision: str, before: Body, now_s: float
+) -> Body:
     """`update_revision` is that of the present template; the current one follows when all pods have it."""
     n_ready = sum(map(is_healthy, pods))
+    n_available = sum(is_available(pod, owner.spec.min_ready_seconds, now_s) for pod in pods)
     updated = [pod for pod in pods if pod.labels.get(REVISION_HASH_LABEL) == update_revision]
     current_revision = before.get("currentRevision") or update_revision
     if len(updated) >= n_wanted(owner) and len(updated) == len(pods) and all(map(is_healthy, updated)):
@@ -39,7 +50,7 @@ def stateful_set_status(owner: StatefulSet, pods: Sequence[Pod], update_revision
         "observedGeneration": owner.metadata.generation or None,
         "replicas": len(pods),
         "readyReplicas": n_ready or None,
-        "availableReplicas": n_ready,
+        "availableReplicas": n_available,
         "currentReplicas": len(current) or None,
         "updatedReplicas": len(updated) or None,
         "currentRevision": current_revision,
