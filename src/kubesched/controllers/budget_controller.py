@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kubesched.client.event_recorder import NORMAL, WARNING
 from kubesched.controllers.controller import ControllerContext
 from kubesched.controllers.documents import Body
 from kubesched.controllers.status.conditions import condition, with_condition_set
-from kubesched.expansion.budgets import budget_numbers
+from kubesched.expansion.budgets import BudgetNumbers, budget_numbers
 from kubesched.expansion.replicas import scale_behind
 from kubesched.model import selectors
 from kubesched.model.apps import ReplicaSet, StatefulSet
@@ -21,6 +22,11 @@ from kubesched.model.times import InstantError, parse_instant
 from kubesched.model.workloads import Deployment
 
 GRANT_LASTS_S = 120.0
+_UNMANAGED = (
+    "Pods selected by this PodDisruptionBudget were found to be unmanaged. As a result, the status of the PDB cannot "
+    "be calculated correctly, which may result in undefined behavior. To account for these pods please set "
+    '".spec.minAvailable" field of the PDB to an integer value.'
+)
 
 
 class BudgetController:
@@ -29,9 +35,10 @@ class BudgetController:
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
         self._view = context.view
-        self._conditions: dict[str, list[Body]] = {}
         self._told: dict[str, Body] = {}
         """Status last written, by the uid of the budget: the model keeps less than that."""
+        self._said: dict[str, tuple[str, str]] = {}
+        """Reason and note of the event last recorded, by the uid of the budget."""
 
     def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
         item = before if after is None else after
@@ -51,20 +58,19 @@ class BudgetController:
         now_s = self._context.now_s()
         pods = self._view.in_namespace(Pod, budget.namespace)
         granted, next_s = self._granted(budget, pods, now_s)
-        numbers = budget_numbers(budget, [pod for pod in pods if pod.name not in granted], self._scale_of)
-        before = self._conditions.get(budget.metadata.uid, [])
-        conditions = with_condition_set(before, _condition(numbers.n_allowed), now_s)
-        self._conditions[budget.metadata.uid] = conditions
-        status: Body = {
-            "observedGeneration": budget.metadata.generation or None,
-            "disruptionsAllowed": numbers.n_allowed,
-            "currentHealthy": numbers.n_healthy,
-            "desiredHealthy": numbers.n_needed,
-            "expectedPods": numbers.n_expected,
-            "conditions": conditions,
-        }
+        numbers = budget_numbers(budget, pods, self._scale_of, granted)
+        self._tell(budget, numbers)
+        conditions = with_condition_set(self._known_conditions(budget), _condition(budget, numbers), now_s)
+        status: Body = {"disruptionsAllowed": numbers.n_allowed, "conditions": conditions}
+        if not numbers.problem:
+            status |= {
+                "observedGeneration": budget.metadata.generation or None,
+                "currentHealthy": numbers.n_healthy,
+                "desiredHealthy": numbers.n_needed,
+                "expectedPods": numbers.n_expected,
+            }
         dropped = {name: None for name in budget.status.disrupted_pods or {} if name not in granted}
-        if dropped:
+        if dropped and not numbers.problem:
             status["disruptedPods"] = dropped
         if status != self._told.get(budget.metadata.uid) or budget.status.disruptions_allowed != numbers.n_allowed:
             await self._context.writer.patch(
@@ -74,6 +80,21 @@ class BudgetController:
             )
             self._told[budget.metadata.uid] = status
         return next_s
+
+    def _known_conditions(self, budget: PodDisruptionBudget) -> list[Body]:
+        """As written last; what an eviction noted since then has the same form."""
+        told = self._told.get(budget.metadata.uid, {})
+        known: list[Body] = told.get("conditions", [])
+        return known
+
+    def _tell(self, budget: PodDisruptionBudget, numbers: BudgetNumbers) -> None:
+        """What the owner of the budget should know, once until it changes."""
+        reason, note, sort = _finding(numbers)
+        uid = budget.metadata.uid
+        if (reason, note) != self._said.get(uid, ("", "")):
+            self._said[uid] = (reason, note)
+            if reason:
+                self._context.event("controllermanager", budget, reason, note, sort)
 
     def _granted(self, budget: PodDisruptionBudget, pods: list[Pod], now_s: float) -> tuple[set[str], float | None]:
         """Pods that are about to go, and when to look again."""
@@ -101,7 +122,19 @@ def _instant(text: str, otherwise_s: float) -> float:
         return otherwise_s
 
 
-def _condition(n_allowed: int) -> Body:
-    if n_allowed > 0:
-        return condition("DisruptionAllowed", True, "SufficientPods", "")
-    return condition("DisruptionAllowed", False, "InsufficientPods", "")
+def _condition(budget: PodDisruptionBudget, numbers: BudgetNumbers) -> Body:
+    reason = "SufficientPods" if numbers.n_allowed > 0 else "InsufficientPods"
+    if numbers.problem:
+        reason = "SyncFailed"
+    made = condition("DisruptionAllowed", numbers.n_allowed > 0, reason, numbers.problem)
+    return {**made, "observedGeneration": budget.metadata.generation} if budget.metadata.generation else made
+
+
+def _finding(numbers: BudgetNumbers) -> tuple[str, str, str]:
+    """Reason, note and type of the event to record; no reason: none."""
+    if numbers.problem:
+        why = f"Failed to calculate the number of expected pods: {numbers.problem}"
+        return "CalculateExpectedPodCountFailed", why, WARNING
+    if numbers.unmanaged:
+        return "UnmanagedPods", _UNMANAGED, WARNING
+    return ("NoPods", "No matching pods found", NORMAL) if not numbers.n_expected else ("", "", NORMAL)

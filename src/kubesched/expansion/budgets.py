@@ -5,13 +5,14 @@ Healthy pods beyond the number that must stay. Shares are of what the pods' cont
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_numbers
 
 from msgspec.structs import replace
 
 from kubesched.expansion.actions import Plan
-from kubesched.expansion.percentages import share_of
+from kubesched.expansion.percentages import ShareError, share_of
 from kubesched.expansion.pod_states import is_healthy
 from kubesched.model import selectors
 from kubesched.model.core import Pod
@@ -37,47 +38,58 @@ def disruptions_allowed(budget: PodDisruptionBudget, pods: Sequence[Pod], scale_
 
 @dataclass(frozen=True, slots=True)
 class BudgetNumbers:
-    """A budget in numbers; where it cannot be said how many must stay, nobody may go."""
+    """A budget in numbers; where it cannot be said how many must stay, nobody may go, and ``problem`` says why."""
 
     n_expected: int
     n_healthy: int
     n_needed: int
     n_allowed: int
+    unmanaged: tuple[str, ...] = ()
+    """Pods without a controller, which count for nothing where a share is asked for."""
+    problem: str = ""
 
 
-def budget_numbers(budget: PodDisruptionBudget, pods: Sequence[Pod], scale_of: ScaleOf) -> BudgetNumbers:
+def budget_numbers(
+    budget: PodDisruptionBudget, pods: Sequence[Pod], scale_of: ScaleOf, leaving: Container[str] = ()
+) -> BudgetNumbers:
+    """`pods` are all pods of the budget's namespace; those named in `leaving` are about to be evicted."""
     selector = selectors.from_label_selector(budget.spec.selector)
-    covered = [pod for pod in pods if not pod.is_terminal and selector.matches(pod.labels)]
-    n_healthy = sum(map(is_healthy, covered))
-    needed = _n_needed(budget, covered, scale_of)
-    expected = len(covered) if isinstance(budget.spec.min_available, int) else _n_expected(covered, scale_of)
-    allowed = 0 if needed is None else max(0, n_healthy - needed)
-    return BudgetNumbers(expected or 0, n_healthy, needed or 0, allowed)
-
-
-def _n_needed(budget: PodDisruptionBudget, pods: Sequence[Pod], scale_of: ScaleOf) -> int | None:
-    """How many pods must stay healthy; None if nobody may go, because it cannot be said."""
+    covered = [pod for pod in pods if selector.matches(pod.labels)]
+    n_healthy = sum(is_healthy(pod) and pod.name not in leaving for pod in covered)
     least, most_missing = budget.spec.min_available, budget.spec.max_unavailable
-    if isinstance(least, int):
-        return least if pods else None
-    n_expected = _n_expected(pods, scale_of)
-    if not n_expected:
-        return None
-    if least is not None:
-        return share_of(least, n_expected, rounding_up=True)
-    if most_missing is None:
-        return None
-    return max(0, n_expected - share_of(most_missing, n_expected, rounding_up=True))
+    if most_missing is None and isinstance(least, int):
+        return _numbers(len(covered), n_healthy, least)
+    if most_missing is None and least is None:
+        return _numbers(0, n_healthy, 0)
+    unmanaged = tuple(pod.name for pod in covered if controller_of(pod.metadata) is None)
+    try:
+        n_expected = _n_expected(covered, scale_of)
+        if most_missing is not None:
+            n_needed = max(0, n_expected - share_of(most_missing, n_expected, rounding_up=True))
+        else:
+            n_needed = share_of(least or 0, n_expected, rounding_up=True)
+    except (UnknownScaleError, ShareError) as error:
+        return BudgetNumbers(0, n_healthy, 0, 0, unmanaged, str(error))
+    return replace_numbers(_numbers(n_expected, n_healthy, n_needed), unmanaged=unmanaged)
 
 
-def _n_expected(pods: Sequence[Pod], scale_of: ScaleOf) -> int | None:
+def _numbers(n_expected: int, n_healthy: int, n_needed: int) -> BudgetNumbers:
+    n_allowed = max(0, n_healthy - n_needed) if n_expected > 0 else 0
+    return BudgetNumbers(n_expected, n_healthy, n_needed, n_allowed)
+
+
+class UnknownScaleError(ValueError):
+    """A pod's controller is of a kind that says nowhere how many pods it wants."""
+
+
+def _n_expected(pods: Sequence[Pod], scale_of: ScaleOf) -> int:
     scales: dict[str, int] = {}
     for pod in pods:
         owner = controller_of(pod.metadata)
         if owner is None:
-            return None
+            continue
         scale = scale_of(owner)
         if scale is None:
-            return None
+            raise UnknownScaleError(f'found no controllers for pod "{pod.name}"')
         scales[scale[0]] = scale[1]
     return sum(scales.values())

@@ -163,7 +163,8 @@ def test_an_eviction_spends_the_budget_and_is_refused_when_it_is_spent() -> None
             made = pod(name)
             made["metadata"]["labels"] = {"app": "a"}
             await client.ask("POST", PODS, made)
-            await client.ask("PATCH", f"{PODS}/{name}/status", {"status": {"phase": "Running"}}, **merge)
+            running = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            await client.ask("PATCH", f"{PODS}/{name}/status", {"status": running}, **merge)
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "x"}}
         assert (await client.ask("POST", f"{PODS}/x/eviction", eviction)).status == 201
         refused = await client.ask("POST", f"{PODS}/y/eviction", {**eviction, "metadata": {"name": "y"}})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.expansion.budgets import disruptions_allowed
+from kubesched.expansion.budgets import budget_numbers, disruptions_allowed
 from kubesched.expansion.percentages import ShareError, share_of
 from kubesched.model.core import Pod
 from kubesched.model.meta import OwnerReference
@@ -50,11 +50,28 @@ def _scale(_: OwnerReference) -> tuple[str, int]:
         pytest.param({"maxUnavailable": "30%"}, _pods(4), 2, id="shares are rounded up"),
         pytest.param({"maxUnavailable": 1}, _pods(4, owned=False), 0, id="nobody says how many there should be"),
         pytest.param({"minAvailable": 0}, _pods(0), 0, id="no pods, nothing allowed"),
+        pytest.param(
+            {"maxUnavailable": 1}, [*_pods(4), *_pods(2, owned=False)], 3, id="pods of nobody are not expected"
+        ),
         pytest.param({}, _pods(4), 0, id="a budget that says nothing"),
     ],
 )
 def test_as_many_may_go_as_are_healthy_beyond_need(spec: dict[str, Any], pods: list[Pod], expected: int) -> None:
     assert disruptions_allowed(_budget(**spec), pods, _scale) == expected
+
+
+def test_a_budget_says_what_it_cannot_reckon() -> None:
+    numbers = budget_numbers(_budget(minAvailable="50%"), _pods(2), lambda _: None)
+    assert (numbers.n_allowed, numbers.problem) == (0, 'found no controllers for pod "r0"')
+    numbers = budget_numbers(_budget(maxUnavailable=1), _pods(2, owned=False), _scale)
+    assert numbers.unmanaged == ("r0", "r1")
+
+
+def test_who_is_about_to_go_is_expected_but_not_healthy() -> None:
+    numbers = budget_numbers(_budget(minAvailable=2), _pods(3), _scale, {"r1"})
+    assert (numbers.n_expected, numbers.n_healthy, numbers.n_needed, numbers.n_allowed) == (3, 2, 2, 0)
+    numbers = budget_numbers(_budget(minAvailable=2), [], _scale)
+    assert (numbers.n_expected, numbers.n_needed, numbers.n_allowed) == (0, 2, 0)
 
 
 def test_shares_are_percentages_or_numbers() -> None:
