@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from kubesched.apiserver.errors import StatusError
+from kubesched.apiserver.errors import StatusError, unclassified
 from kubesched.apiserver.http import tables
 from kubesched.apiserver.http.negotiation import JSON, YAML, Wanted, choose
 from kubesched.apiserver.kinds.kind import ServedResource
@@ -64,7 +64,7 @@ def list_metadata(page: ListPage, is_custom: bool) -> dict[str, Any]:
 
 def list_body(resource: ServedResource, page: ListPage, wanted: Wanted, include: str) -> bytes:
     """A list in the wanted form, as JSON."""
-    metadata = list_metadata(page, resource.is_custom and wanted.transform != "Table")
+    metadata = list_metadata(page, resource.is_custom and not wanted.transform)
     if not wanted.transform:
         head = f'{{"kind":"{resource.list_kind}","apiVersion":"{resource.api_version}","metadata":'.encode()
         items = b",".join([raw_item(resource, stored) for stored in page.items])
@@ -76,11 +76,16 @@ def list_body(resource: ServedResource, page: ListPage, wanted: Wanted, include:
         return _encode(tables.table(resource, objects, metadata, include, wanted.version))
     items_json = [tables.partial_metadata(obj, wanted.version) for obj in objects]
     kind = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{wanted.version}"}
-    return _encode({**kind, "metadata": metadata, "items": items_json})
+    return _encode({**kind, "metadata": metadata, "items": items_json or None})
 
 
 def _not_in_this_form(what: str, resource: ServedResource, kind: str) -> StatusError:
-    package = resource.group.partition(".")[0] or "core"
+    if resource.is_custom and kind == resource.kind:
+        return unclassified("content is not a list")
+    group = resource.stored_as.partition(".")[2] if resource.stored_as else resource.group
+    package = group.partition(".")[0] or "core"
+    if resource.is_custom:
+        package, kind = "unstructured", "UnstructuredList"
     return StatusError(406, "NotAcceptable", f"you requested {what} (*{package}.{kind})")
 
 

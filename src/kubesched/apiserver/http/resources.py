@@ -60,6 +60,8 @@ class ResourceHandler:
         if path.watched_name:
             query["fieldSelector"] = [f"metadata.name={path.watched_name}"]
         include = tables.check_include(single(query, "includeObject")) if wanted.transform == "Table" else "Metadata"
+        if resource.deprecation:
+            warnings.append(resource.deprecation)
         exchange = Exchange(self.api, request, target, user, query, wanted, include, warnings, self.grant_check)
         if path.subresource:
             return await subresources.handle(exchange, path, self.reviews)
@@ -99,7 +101,7 @@ class ResourceHandler:
     async def _list(self, exchange: Exchange) -> web.Response:
         page = await read.list_page(self.api, exchange.target, exchange.query)
         body = answers.list_body(exchange.target.resource, page, exchange.wanted, exchange.include)
-        return answers.respond(body, exchange.wanted)
+        return answers.respond(body, exchange.wanted, warnings=exchange.warnings)
 
     async def _watch(self, exchange: Exchange) -> web.StreamResponse:
         watch = watch_request(exchange.query, exchange.target, WATCH_TIMEOUT_S)

@@ -10,37 +10,13 @@ from typing import Any
 
 from kubesched.apiserver.errors import StatusError
 from kubesched.apiserver.kinds.kind import Object, ServedResource, TableColumn
+from kubesched.apiserver.kinds.table_columns import DEFAULT_COLUMNS
 
 _PHASES_AT_THE_END = {
     "Succeeded": {"reason": "Succeeded", "message": "The pod has completed successfully."},
     "Failed": {"reason": "Failed", "message": "The pod failed."},
 }
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
-_NAME_DESCRIPTION = (
-    "Name must be unique within a namespace. Is required when creating resources, although some "
-    "resources may allow a client to "
-    "request the generation of an appropriate name automatically. Name is primarily intended for "
-    "creation idempotence and "
-    "configuration definition. Cannot be updated. More info: "
-    "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
-)
-_CREATED_DESCRIPTION = (
-    "CreationTimestamp is a timestamp representing the server time when this object was created. It "
-    "is not guaranteed to be set in "
-    "happens-before order across separate operations. Clients may not set this value. It is "
-    "represented in RFC3339 form and is in "
-    "UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: "
-    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
-)
-_DEFAULT_COLUMNS = (
-    TableColumn("Name", lambda obj: obj["metadata"].get("name", ""), format="name", description=_NAME_DESCRIPTION),
-    TableColumn(
-        "Created At",
-        lambda obj: obj["metadata"].get("creationTimestamp"),
-        type="date",
-        description=_CREATED_DESCRIPTION,
-    ),
-)
 
 
 def check_include(include: str) -> str:
@@ -52,7 +28,7 @@ def check_include(include: str) -> str:
 
 
 def columns_of(resource: ServedResource) -> tuple[TableColumn, ...]:
-    return resource.columns or _DEFAULT_COLUMNS
+    return resource.columns or DEFAULT_COLUMNS
 
 
 def definitions(resource: ServedResource) -> list[dict[str, Any]]:
@@ -65,6 +41,7 @@ def definitions(resource: ServedResource) -> list[dict[str, Any]]:
             "priority": column.priority,
         }
         for column in columns_of(resource)
+        if column.name
     ]
 
 
@@ -101,6 +78,11 @@ def _internal_metadata(metadata: Object) -> Object:
     return {**shown, "annotations": rest} if rest else shown
 
 
+def _no_rows(resource: ServedResource) -> list[Any] | None:
+    """Kinds for which the real server has no printer have no list of rows when it would be empty."""
+    return None if columns_of(resource)[-1].name == "Created At" else []
+
+
 def table(
     resource: ServedResource, objects: list[Object], metadata: dict[str, Any], include: str, version: str
 ) -> dict[str, Any]:
@@ -110,5 +92,5 @@ def table(
         "apiVersion": f"meta.k8s.io/{version}",
         "metadata": metadata,
         "columnDefinitions": definitions(resource),
-        "rows": [row(resource, obj, include, version) for obj in objects],
+        "rows": [row(resource, obj, include, version) for obj in objects] or _no_rows(resource),
     }

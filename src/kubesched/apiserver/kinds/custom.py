@@ -11,14 +11,13 @@ from typing import Any
 
 from kubesched.apiserver.go_text import printed, type_name
 from kubesched.apiserver.kinds import field_errors as errors
-from kubesched.apiserver.kinds import metadata
-from kubesched.apiserver.kinds.ages import since
+from kubesched.apiserver.kinds import metadata, printer_columns
 from kubesched.apiserver.kinds.custom_schema import definition_pattern_errors, schema_errors, shape
 from kubesched.apiserver.kinds.custom_types import custom_type
-from kubesched.apiserver.kinds.kind import DecodeError, InvalidField, Object, ServedResource, TableColumn, WriteContext
+from kubesched.apiserver.kinds.kind import DecodeError, InvalidField, Object, ServedResource, WriteContext
 from kubesched.apiserver.kinds.name_syntax import dns_subdomain_mistakes
 from kubesched.apiserver.kinds.serving import KindRules
-from kubesched.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME
+from kubesched.apiserver.kinds.table_columns import DEFAULT_COLUMNS
 from kubesched.apiserver.openapi.decoding import decode_object
 from kubesched.apiserver.openapi.go_json import word_for
 from kubesched.apiserver.openapi.struct_types import struct_type
@@ -54,7 +53,7 @@ def _served(spec: Object, version: Object) -> ServedResource:
         decode=_decoder(schema),
         prepare_create=_creation("status" in subresources),
         validate=_validation(namespaced, schema, scale),
-        columns=_columns(version.get("additionalPrinterColumns", [])),
+        columns=printer_columns.columns_of(version.get("additionalPrinterColumns") or []),
         tracks_generation=True,
         unconditional_update=False,
         scale_paths=scale,
@@ -126,33 +125,6 @@ def _validation(
         return found + schema_errors(new, {**schema, "type": "object"}) + _scale_errors(new, scale)
 
     return validate
-
-
-def _columns(wanted: list[Object]) -> tuple[TableColumn, ...]:
-    if not wanted:
-        return (NAME, TableColumn("Age", AGE.value, type="date", description=AGE.description))
-    return (NAME, *(_column(one) for one in wanted))
-
-
-def _column(one: Object) -> TableColumn:
-    names = [name for name in one["jsonPath"].split(".") if name]
-    is_date = one.get("type") == "date"
-
-    def value(obj: Object) -> Any:
-        found: Any = obj
-        for name in names:
-            found = found.get(name) if isinstance(found, dict) else None
-        return since(found) if is_date and found else found
-
-    return TableColumn(
-        name=one["name"],
-        value=value,
-        type=one.get("type", "string"),
-        format=one.get("format", ""),
-        description=one.get("description")
-        or f"Custom resource definition column (in JSONPath format): {one['jsonPath']}",
-        priority=one.get("priority", 0),
-    )
 
 
 def _set_definition_defaults(obj: Object) -> None:

@@ -1,20 +1,16 @@
 """Kinds with few rules of their own.
 
-Network policies, autoscalers, pod templates.
+Network policies, ingresses, pod templates.
 """
 
 from __future__ import annotations
 
-import copy
-
 from kubesched.apiserver.kinds.kind import Object, TableColumn
-from kubesched.apiserver.kinds.name_syntax import path_segment_mistakes
 from kubesched.apiserver.kinds.pods.defaults import set_template_defaults
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import (
     AGE,
     CONTAINERS_TEXT,
-    DEFAULT_COLUMNS,
     IMAGES_TEXT,
     NAME,
     described,
@@ -23,8 +19,6 @@ from kubesched.apiserver.kinds.table_columns import (
     print_selector,
 )
 
-_HPA = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler"
-_DEFAULT_CPU_PERCENT = 80
 _CLASS_TEXT = "The name of the IngressClass resource that should be used for additional configuration"
 
 
@@ -36,64 +30,6 @@ def _set_policy_defaults(obj: Object) -> None:
         for rule in spec.get(sort, []):
             for port in rule.get("ports", []):
                 port.setdefault("protocol", "TCP")
-
-
-def _set_autoscaler_defaults(obj: Object) -> None:
-    spec = obj["spec"]
-    spec.setdefault("minReplicas", 1)
-    if "targetCPUUtilizationPercentage" in spec or "metrics" in spec:
-        return
-    target = {"type": "Utilization", "averageUtilization": _DEFAULT_CPU_PERCENT}
-    spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-
-
-def _set_old_autoscaler_defaults(obj: Object) -> None:
-    obj["spec"].setdefault("minReplicas", 1)
-    obj["spec"].setdefault("targetCPUUtilizationPercentage", _DEFAULT_CPU_PERCENT)
-
-
-def autoscaler_to_v2(obj: Object) -> Object:
-    """autoscaling/v1 to the stored form: the one CPU target becomes a metric."""
-    stored = copy.deepcopy(obj)
-    percent = stored["spec"].pop("targetCPUUtilizationPercentage", None)
-    if percent is not None:
-        target = {"type": "Utilization", "averageUtilization": percent}
-        stored["spec"]["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-    current = stored["status"].pop("currentCPUUtilizationPercentage", None)
-    stored["status"]["currentMetrics"] = None
-    if current is not None:
-        reading = {"name": "cpu", "current": {"averageUtilization": current}}
-        stored["status"]["currentMetrics"] = [{"type": "Resource", "resource": reading}]
-    return stored
-
-
-def autoscaler_from_v2(obj: Object) -> Object:
-    """The stored form as autoscaling/v1, which knows only the CPU."""
-    old = copy.deepcopy(obj)
-    for metric in old["spec"].pop("metrics", []):
-        if metric.get("resource", {}).get("name") == "cpu":
-            old["spec"]["targetCPUUtilizationPercentage"] = metric["resource"]["target"].get("averageUtilization")
-    for metric in old["status"].pop("currentMetrics", None) or []:
-        if metric.get("resource", {}).get("name") == "cpu":
-            old["status"]["currentCPUUtilizationPercentage"] = metric["resource"]["current"].get("averageUtilization")
-    old["status"].setdefault("currentReplicas", 0)
-    old["status"].pop("conditions", None)
-    old["spec"].pop("behavior", None)
-    return old
-
-
-def _target(obj: Object) -> str:
-    reference = obj["spec"].get("scaleTargetRef", {})
-    return f"{reference.get('kind', '')}/{reference.get('name', '')}"
-
-
-def _targets(obj: Object) -> str:
-    shown = []
-    for metric in obj["spec"].get("metrics", []):
-        resource = metric.get("resource", {})
-        percent = resource.get("target", {}).get("averageUtilization")
-        shown.append(f"{resource.get('name', 'unknown')}: <unknown>/{percent}%" if percent is not None else "<unknown>")
-    return ", ".join(shown) or "<none>"
 
 
 def _names(what: str) -> TableColumn:
@@ -123,6 +59,12 @@ def _parameters(obj: Object) -> str:
     return f"{reference.get('kind', '')}{group}/{reference.get('name', '')}"
 
 
+def _set_ingress_class_defaults(obj: Object) -> None:
+    parameters = obj["spec"].get("parameters")
+    if parameters is not None and parameters.get("scope") is None:
+        parameters["scope"] = "Cluster"
+
+
 def _hosts(obj: Object) -> str:
     hosts = [rule["host"] for rule in obj["spec"].get("rules", []) if rule.get("host")]
     return ",".join(hosts[:3]) + (f" + {len(hosts) - 3} more..." if len(hosts) > 3 else "") if hosts else "*"
@@ -146,19 +88,6 @@ NETWORK_POLICY = KindRules(
         AGE,
     ),
 )
-AUTOSCALER = KindRules(
-    set_defaults=_set_autoscaler_defaults,
-    columns=(
-        NAME,
-        described("Reference", _target, _HPA + "Spec", "scaleTargetRef"),
-        described("Targets", _targets, _HPA + "Spec", "metrics"),
-        described("MinPods", lambda obj: str(dig("spec.minReplicas", "<unset>")(obj)), _HPA + "Spec", "minReplicas"),
-        described("MaxPods", dig("spec.maxReplicas", 0), _HPA + "Spec", "maxReplicas"),
-        described("Replicas", dig("status.currentReplicas", 0), _HPA + "Status", "currentReplicas"),
-        AGE,
-    ),
-)
-OLD_AUTOSCALER = KindRules(set_defaults=_set_old_autoscaler_defaults, columns=AUTOSCALER.columns)
 POD_TEMPLATE = KindRules(
     set_defaults=_set_pod_template_defaults,
     columns=(
@@ -172,8 +101,8 @@ POD_TEMPLATE = KindRules(
         ),
     ),
 )
-FLOW = KindRules(name_rule=path_segment_mistakes, columns=DEFAULT_COLUMNS)
 INGRESS_CLASS = KindRules(
+    set_defaults=_set_ingress_class_defaults,
     columns=(
         NAME,
         TableColumn(

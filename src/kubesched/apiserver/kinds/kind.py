@@ -72,7 +72,7 @@ class WriteContext:
 @dataclass(frozen=True, slots=True)
 class TableColumn:
     """One column of the kind's table; ``value`` takes the object and gives a JSON value. Priority 0 is shown by
-    default, 1 with -o wide.
+    default, 1 with -o wide. One without a name has cells, but is not announced.
     """
 
     name: str
@@ -144,6 +144,7 @@ class ServedResource:
     # of a custom resource: where its scale lies (replicas wanted, replicas seen, selector), and its type for apply
     scale_paths: tuple[str, str, str] = ("", "", "")
     custom_type: Any = None
+    deprecation: str = ""  # what every request for it is warned of
     is_custom: bool = False  # from a CustomResourceDefinition: list items carry kind and apiVersion
 
     @property

@@ -14,6 +14,7 @@ from kubesched.apiserver.kinds.name_syntax import NameRule, dns_label_mistakes, 
 from kubesched.model.label_syntax import label_key_mistakes, label_value_mistakes
 
 _MOST_ANNOTATION_BYTES = 256 * 1024
+_MOST_MANAGER_BYTES = 128
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 _FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
@@ -59,7 +60,26 @@ def validate_changed(meta: Object, old: Object, again: str = "changed") -> list[
 def _content_errors(meta: Object) -> list[InvalidField]:
     found = label_errors(meta.get("labels", {}), "metadata.labels")
     found += annotation_errors(meta.get("annotations", {}), "metadata.annotations")
-    return found + _owner_errors(meta.get("ownerReferences", []))
+    return found + _owner_errors(meta.get("ownerReferences", [])) + _manager_errors(meta.get("managedFields", []))
+
+
+def _manager_errors(entries: list[Any]) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    for position, entry in enumerate(entries):
+        path = errors.index("metadata.managedFields", position) + ".manager"
+        found += [InvalidField(reason, path, message) for reason, message in manager_mistakes(entry.get("manager", ""))]
+    return found
+
+
+def manager_mistakes(manager: str) -> list[tuple[str, str]]:
+    """Reason and message of what is wrong with the name of a field manager."""
+    if len(manager.encode()) > _MOST_MANAGER_BYTES:
+        return [("FieldValueTooLong", f"Too long: may not be more than {_MOST_MANAGER_BYTES} bytes")]
+    if manager.isprintable():
+        return []
+    place, sign = next((place, sign) for place, sign in enumerate(manager) if not sign.isprintable())
+    why = f"invalid character U+{ord(sign):04X} (at position {place})"
+    return [("FieldValueInvalid", f"Invalid value: {quoted(manager)}: {why}")]
 
 
 def template_metadata_errors(meta: Object, path: str) -> list[InvalidField]:

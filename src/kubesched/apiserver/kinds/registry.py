@@ -9,13 +9,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from kubesched.apiserver.kinds import events, further_kinds, rule_index
+from kubesched.apiserver.kinds import autoscalers, events, rule_index
 from kubesched.apiserver.kinds.kind import ServedResource
 from kubesched.apiserver.kinds.serving import SCALE, STATUS, serve
 
 _POD_SUBRESOURCES = frozenset(
     ("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "proxy", "resize", "status")
 )
+_OLD_STATUS = "v1 ComponentStatus is deprecated in v1.19+"
+_OLD_POINTS = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _ALL = ("all",)
 _EXTENSIONS = ("api-extensions",)
 _CREATE_ONLY = ("create",)
@@ -45,9 +47,9 @@ def _served(group_version: str, kind: str, plural: str, namespaced: bool, names:
 
 _CORE = (
     _namespaced("v1", "Binding", "bindings", verbs=_CREATE_ONLY),
-    _of_cluster("v1", "ComponentStatus", "componentstatuses", short="cs", verbs=_READ_ONLY),
+    _of_cluster("v1", "ComponentStatus", "componentstatuses", short="cs", verbs=_READ_ONLY, deprecation=_OLD_STATUS),
     _namespaced("v1", "ConfigMap", "configmaps", short="cm"),
-    _namespaced("v1", "Endpoints", "endpoints", short="ep", singular="endpoints", **_UPSERT),
+    _namespaced("v1", "Endpoints", "endpoints", short="ep", singular="endpoints", deprecation=_OLD_POINTS, **_UPSERT),
     _namespaced("v1", "Event", "events", short="ev", **_UPSERT),
     _namespaced("v1", "LimitRange", "limitranges", short="limits", **_UPSERT),
     _of_cluster(
@@ -108,8 +110,8 @@ _AUTOSCALING = (
         "autoscaling/v1",
         "HorizontalPodAutoscaler",
         "horizontalpodautoscalers",
-        to_stored=further_kinds.autoscaler_to_v2,
-        from_stored=further_kinds.autoscaler_from_v2,
+        to_stored=autoscalers.to_v2,
+        from_stored=autoscalers.from_v2,
         **_HPA,
     ),
 )

@@ -24,7 +24,6 @@ FIRST_ADDRESS = str(_NETWORK[1])
 """That of the service which stands for the API server."""
 _FIRST_FREE = 10
 _NODE_PORTS = range(30000, 32768)
-_ENDPOINTS_WARNING = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 
 
 def _is_reachable_from_outside(spec: Object) -> bool:
@@ -75,6 +74,7 @@ def _prepare(service: Object, old: Object | None, ctx: WriteContext) -> None:
     if spec["type"] in ("NodePort", "LoadBalancer"):
         _keep_node_ports(spec, old["spec"] if old is not None else {})
         _open_node_ports(spec, others)
+    _open_health_port(spec, others)
 
 
 def _free_address(taken: set[Any]) -> str:
@@ -98,6 +98,25 @@ def _open_node_ports(spec: Object, others: list[Object]) -> None:
     for port in spec.get("ports") or []:
         if not port.get("nodePort"):
             port["nodePort"] = next(free, 0)
+
+
+def _open_health_port(spec: Object, others: list[Object]) -> None:
+    """Load balancers ask a port of its own whether a node has pods of a service that stays on its node."""
+    if spec["type"] != "LoadBalancer" or spec.get("externalTrafficPolicy") != "Local":
+        spec.pop("healthCheckNodePort", None)
+        return
+    if not spec.get("healthCheckNodePort"):
+        services = [one["spec"] for one in others] + [spec]
+        taken = {port.get("nodePort") for one in services for port in one.get("ports") or []}
+        taken |= {one.get("healthCheckNodePort") for one in services}
+        spec["healthCheckNodePort"] = next((number for number in _NODE_PORTS if number not in taken), 0)
+
+
+def _validate_status(service: Object, _: Object) -> list[InvalidField]:
+    if service["spec"].get("type") == "LoadBalancer" or not dig("status.loadBalancer.ingress", None)(service):
+        return []
+    why = "may only be used when `spec.type` is 'LoadBalancer'"
+    return [errors.forbidden("status.loadBalancer.ingress", why)]
 
 
 def _validate_service(service: Object, old: Object | None) -> list[InvalidField]:
@@ -162,10 +181,6 @@ def _set_endpoints_defaults(obj: Object) -> None:
     for subset in obj.get("subsets", []):
         for port in subset.get("ports", []):
             port.setdefault("protocol", "TCP")
-
-
-def _warn_of_endpoints(_: Object, ctx: WriteContext) -> None:
-    ctx.warnings.append(_ENDPOINTS_WARNING)
 
 
 def _set_slice_defaults(obj: Object) -> None:
@@ -243,6 +258,7 @@ SERVICE = KindRules(
     prepare_create=lambda obj, ctx: _prepare(obj, None, ctx),
     prepare_update=_prepare,
     validate=_validate_service,
+    validate_through={"status": _validate_status},
     name_rule=dns_label_mistakes,
     selectable_fields=_selectable_service,
     columns=(
@@ -257,7 +273,6 @@ SERVICE = KindRules(
 )
 ENDPOINTS = KindRules(
     set_defaults=_set_endpoints_defaults,
-    prepare_create=_warn_of_endpoints,
     columns=(NAME, described("Endpoints", _endpoints, "io.k8s.api.core.v1.Endpoints", "subsets"), AGE),
 )
 ENDPOINT_SLICE = KindRules(

@@ -20,7 +20,7 @@ from kubesched.apiserver.openapi.go_json import restore_mistake, restore_whole_n
 from kubesched.apiserver.openapi.struct_types import ValueType
 from kubesched.apiserver.patching import json_patch, merge_patch, strategic
 from kubesched.apiserver.patching.apply import apply as server_side_apply
-from kubesched.apiserver.patching.apply.managed import type_for
+from kubesched.apiserver.patching.apply.managed import mark_reset, type_for
 from kubesched.apiserver.patching.key_order import as_written
 from kubesched.apiserver.repeated_fields import unknown_field
 from kubesched.apiserver.storage.store import Stored
@@ -156,6 +156,7 @@ def _read_patched(resource: ServedResource, new: Object, body: PatchBody, option
     if mistake:
         raise _wrong_patch(_shown_patch({**head, **new}, content, media_type), mistake)
     shown = _shown_patch({**head, **new}, content, media_type) if is_strict else ""
+    mark_reset(new)
     restores = media_type == STRATEGIC_PATCH and not resource.is_custom
     mistake = restore_mistake(new, type_for(resource)) if restores else ""
     try:

@@ -124,13 +124,17 @@ def _state_at(api: Api, target: Target, version: int) -> Sequence[Stored]:
 def _cut(objects: Sequence[Stored], chosen: Selection, limit: int, revision: int, after: str = "") -> ListPage:
     """The page of the selected objects that come after the given key."""
     rest = [stored for stored in objects if _position(stored) >= after] if after else objects
-    if not chosen.is_everything:
-        rest = [stored for stored in rest if chosen.matches(stored)]
-    if not limit or len(rest) <= limit:
-        return ListPage(rest, revision)
-    items = rest[:limit]
-    remaining = len(rest) - limit if chosen.is_everything else None
-    return ListPage(items, revision, _token(revision, _position(items[-1]) + "\0"), remaining)
+    if not limit:
+        return ListPage(rest if chosen.is_everything else [one for one in rest if chosen.matches(one)], revision)
+    items: list[Stored] = []
+    for n_read, stored in enumerate(rest, start=1):
+        if chosen.is_everything or chosen.matches(stored):
+            items.append(stored)
+        if len(items) == limit and n_read < len(rest):
+            # whether anything of the rest is selected, too, the next page will tell
+            remaining = len(rest) - n_read if chosen.is_everything else None
+            return ListPage(items, revision, _token(revision, _position(stored) + "\0"), remaining)
+    return ListPage(items, revision)
 
 
 def _position(stored: Stored) -> str:

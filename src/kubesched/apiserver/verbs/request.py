@@ -16,6 +16,7 @@ from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import StatusError, bad_request
 from kubesched.apiserver.go_text import quoted
 from kubesched.apiserver.kinds.kind import Object, ServedResource, WriteContext
+from kubesched.apiserver.kinds.metadata import manager_mistakes
 
 _LONGEST_INT64 = 20
 _MOST_UINT64 = 2**64 - 1
@@ -137,13 +138,7 @@ def write_options(query: Query, user: RequestUser, user_agent: str, options_kind
     if options_kind == "DeleteOptions":
         query = {name: values for name, values in query.items() if name not in ("fieldManager", "fieldValidation")}
     manager = single(query, "fieldManager")
-    if len(manager.encode()) > 128:
-        causes.append(("FieldValueTooLong", "fieldManager", "Too long: may not be more than 128 bytes"))
-    elif not manager.isprintable():
-        place, sign = next((place, sign) for place, sign in enumerate(manager) if not sign.isprintable())
-        why = f"invalid character {_code_point(sign)} (at position {place})"
-        message = f"Invalid value: {quoted(manager)}: {why}"
-        causes.append(("FieldValueInvalid", "fieldManager", message))
+    causes += [(reason, "fieldManager", message) for reason, message in manager_mistakes(manager)]
     validation = single(query, "fieldValidation")
     if validation not in ("", "Ignore", "Strict", "Warn"):
         message = f'Unsupported value: {quoted(validation)}: supported values: "", "Ignore", "Strict", "Warn"'
@@ -159,7 +154,3 @@ def write_options(query: Query, user: RequestUser, user_agent: str, options_kind
         bool(truth(query, "force")),
         bool(manager),
     )
-
-
-def _code_point(sign: str) -> str:
-    return f"U+{ord(sign):04X}"

@@ -14,6 +14,7 @@ from kubesched.apiserver.errors import StatusError, bad_request, invalid
 from kubesched.apiserver.kinds import custom
 from kubesched.apiserver.kinds.kind import DecodeError, Object, ServedResource, WriteContext
 from kubesched.apiserver.patching.apply import record
+from kubesched.apiserver.patching.apply.managed import mark_reset
 from kubesched.apiserver.repeated_fields import Repeated
 from kubesched.apiserver.storage.store import ObjectKey, Stored
 from kubesched.apiserver.verbs import definitions
@@ -39,6 +40,7 @@ def read_as_kind(
     try:
         if not isinstance(obj.get("metadata", {}) or {}, dict):
             raise DecodeError(_wrong_metadata(obj["metadata"], resource))
+        mark_reset(obj)
         unknown = resource.decode(obj)
     except DecodeError as error:
         raise bad_request(prefix + str(error)) from None

@@ -44,11 +44,14 @@ def apply(
 ) -> Object:
     """The new object with its managedFields; ``live`` is None when the object does not exist yet."""
     metadata = applied.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
+    owners = metadata.get("managedFields") if isinstance(metadata, dict) else None
+    if isinstance(owners, list) and all(isinstance(entry, dict) for entry in owners):
         raise bad_request("metadata.managedFields must be nil")
     kind_type = type_for(resource)
     applied = {name: value for name, value in applied.items() if name not in ("kind", "apiVersion")}
     check_configuration(applied, kind_type, resource)
+    if owners is not None:
+        applied["metadata"].pop("managedFields")
     before = {} if live is None else _without_owners(live)
     managed = _owners_of(live, before, kind_type, resource)
     owner = own(manager, "Apply", resource.api_version, subresource)

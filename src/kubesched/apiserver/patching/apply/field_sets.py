@@ -19,8 +19,12 @@ FieldSet = frozenset[Path]
 EMPTY: FieldSet = frozenset()
 
 
-def read_fields(fields: dict[str, Any]) -> FieldSet:
-    """From FieldsV1."""
+class FieldsError(ValueError):
+    """What should be FieldsV1 is not."""
+
+
+def read_fields(fields: Any) -> FieldSet:
+    """From FieldsV1, None being none. Raises FieldsError."""
     return _read_text(msgspec.json.encode(fields))
 
 
@@ -32,14 +36,37 @@ def _read_text(fields: bytes) -> FieldSet:
     return frozenset(found)
 
 
-def _read_into(fields: dict[str, Any], path: Path, found: set[Path]) -> None:
+def _read_into(fields: Any, path: Path, found: set[Path]) -> None:
+    if fields is None:
+        return
+    if not isinstance(fields, dict):
+        raise FieldsError(f"no fields: {fields!r}")
     for element, inner in fields.items():
         if element == ".":
             found.add(path)
-        elif not inner:
+        elif not _is_element(element):
+            continue
+        elif not inner and isinstance(inner, dict | None):
             found.add((*path, element))
         else:
             _read_into(inner, (*path, element), found)
+
+
+def _is_element(element: str) -> bool:
+    """Whether it names something; sorts of a later version are passed over, broken ones raise FieldsError."""
+    sort, colon, text = element.partition(":")
+    if not colon or len(sort) != 1:
+        raise FieldsError(f"no path element: {element!r}")
+    try:
+        if sort == "k" and not isinstance(msgspec.json.decode(text), dict):
+            raise FieldsError(f"no keys: {element!r}")
+        if sort == "v":
+            msgspec.json.decode(text)
+        if sort == "i":
+            int(text)
+    except ValueError as error:
+        raise FieldsError(f"{element!r}: {error}") from None
+    return sort in _RANKS
 
 
 def write_fields(paths: FieldSet) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from kubesched.apiserver.kinds.kind import Object, ServedResource
 from kubesched.apiserver.openapi.decoding import zero_object
 from kubesched.apiserver.openapi.struct_types import ANY, ValueType, struct_type, type_of_kind
 from kubesched.apiserver.patching.apply.comparing import Comparison, compare
-from kubesched.apiserver.patching.apply.field_sets import EMPTY, FieldSet, Path, read_fields, write_fields
+from kubesched.apiserver.patching.apply.field_sets import EMPTY, FieldsError, FieldSet, Path, read_fields, write_fields
 
 _MOST_UPDATERS = 10
 _SYSTEM_METADATA = (
@@ -56,13 +56,21 @@ def own(manager: str, operation: str, api_version: str, subresource: str = "") -
 
 
 def read_managed(meta: Object) -> Managed:
+    """The owners as they are written; nobody, if one of the entries cannot be read."""
+    try:
+        return _read_entries(meta.get("managedFields") or [])
+    except FieldsError:
+        return Managed()
+
+
+def _read_entries(entries: list[Any]) -> Managed:
     managed = Managed()
-    for entry in meta.get("managedFields") or []:
-        if not entry.get("operation"):
-            continue
-        version = entry.get("apiVersion", "")
-        owner = own(entry.get("manager", ""), entry["operation"], version, entry.get("subresource", ""))
-        managed.fields[owner] = read_fields(entry.get("fieldsV1", {}))
+    for entry in entries:
+        version, operation = entry.get("apiVersion", ""), entry.get("operation")
+        if operation not in ("Apply", "Update") or entry.get("fieldsType") != "FieldsV1" or not version:
+            raise FieldsError("an entry of managedFields without operation, fieldsType or apiVersion")
+        owner = own(entry.get("manager", ""), operation, version, entry.get("subresource", ""))
+        managed.fields[owner] = read_fields(entry.get("fieldsV1"))
         managed.versions[owner] = version
         if entry.get("time"):
             managed.times[owner] = entry["time"]
@@ -130,10 +138,10 @@ def record(
     ``live`` is None at creation.
     """
     meta = new.setdefault("metadata", {})
-    if _asks_for_reset(meta):
+    if live is not None and _asks_for_reset(meta):
         meta.pop("managedFields", None)
         return
-    managed = read_managed(meta) if not subresource else Managed()
+    managed = read_managed(meta) if not subresource and live is not None else Managed()
     if not managed.fields and live is not None:
         managed = read_managed(live.get("metadata", {}))
         if not managed.fields:
@@ -177,6 +185,13 @@ def take_over(managed: Managed, comparison: Comparison, except_for: Owner | None
 
 def ownable(fields: FieldSet) -> FieldSet:
     return fields - _NEVER_OWNED
+
+
+def mark_reset(obj: Object) -> None:
+    """An empty list of owners asks for a reset; decoding would take it for none: it becomes one empty entry."""
+    meta = obj.get("metadata")
+    if isinstance(meta, dict) and meta.get("managedFields") == []:
+        meta["managedFields"] = [{}]
 
 
 def _asks_for_reset(meta: Object) -> bool:
