@@ -59,17 +59,21 @@ def default_configuration(output: str) -> None:
 def validate(filenames: tuple[str, ...], resolved: bool) -> None:
     """Check configurations: print `FILE: ok`, or every mistake."""
     from kubesched.config import ConfigError, load
+    from kubesched.config.extenders import extender_warnings
 
     n_bad = 0
     for filename in filenames:
         source = _source(filename)
         try:
-            profiles = _resolved(load(_read(filename), source), source)
+            loaded = load(_read(filename), source)
+            profiles = _resolved(loaded, source)
         except (ConfigError, OSError) as error:
             click.echo(_problem(filename, error), err=True)
             n_bad += 1
             continue
         click.echo(f"{source}: ok")
+        for warning in extender_warnings(loaded.extenders):
+            click.echo(f"{source}: warning: {warning}", err=True)
         if resolved:
             for profile in profiles:
                 _print_resolved(profile)

@@ -33,7 +33,22 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--port", type=click.IntRange(0, 65535), default=8888, show_default=True, help="0 takes a free port.")
 @click.option("--tls-cert-file", type=_FILE, help="Serve HTTPS with this certificate (PEM).")
 @click.option("--tls-private-key-file", type=_FILE, help="The certificate's key.")
-@click.option("--client-ca-file", type=_FILE, help="Only answer callers with a certificate of these authorities.")
+@click.option(
+    "--client-ca-file", type=_FILE, help="Answer callers with a certificate of these authorities, instead of a token."
+)
+@click.option(
+    "--token-file",
+    type=_FILE,
+    help="The token that callers must show; made if missing. Without it there is a new token at every start.",
+)
+@click.option("--insecure-allow-anybody", is_flag=True, help="Answer whoever reaches the port.")
+@click.option(
+    "--max-request-mib",
+    type=click.IntRange(1, 1024),
+    default=64,
+    show_default=True,
+    help="Larger requests are refused.",
+)
 @click.option(
     "--url-prefix", metavar="URL", help="Where kube-scheduler finds this server, if not at the address above."
 )
@@ -50,6 +65,9 @@ def extender(
     tls_cert_file: Path | None,
     tls_private_key_file: Path | None,
     client_ca_file: Path | None,
+    token_file: Path | None,
+    insecure_allow_anybody: bool,
+    max_request_mib: int,
     url_prefix: str | None,
     binds: bool,
     print_config: bool,
@@ -61,26 +79,42 @@ def extender(
     kube-scheduler --config kube-scheduler.yaml ...
 
     The plugins of --plugin and those that --config enables are asked; in-tree ones are not, as kube-scheduler has run
-    them by then.
+    them by then. Callers show a token, which is part of the printed address, or a client certificate.
     """
     if (tls_cert_file is None) != (tls_private_key_file is None):
         raise click.UsageError("--tls-cert-file and --tls-private-key-file belong together")
     if client_ca_file is not None and tls_cert_file is None:
         raise click.UsageError("--client-ca-file needs --tls-cert-file")
+    if insecure_allow_anybody and (client_ca_file or token_file):
+        raise click.UsageError("--insecure-allow-anybody does not go with --client-ca-file or --token-file")
+    if client_ca_file is not None and token_file is not None:
+        raise click.UsageError("--token-file does not go with --client-ca-file: callers show the one or the other")
     if no_cluster and (kubeconfig or context or binds):
         raise click.UsageError("--no-cluster does not go with --kubeconfig, --context or --bind")
     from kubesched.cli.extender_serving import ServingChoice, serve
     from kubesched.cli.files import InputError
     from kubesched.config import ConfigError
+    from kubesched.extender_server.access import TokenFileError
     from kubesched.extender_server.outside_profiles import NoPluginsError
     from kubesched.extender_server.server import ListenError, ListenSettings
 
     listen = ListenSettings(bind_address, port, tls_cert_file, tls_private_key_file, client_ca_file)
     choice = ServingChoice(
-        listen, config_file, plugin_files, kubeconfig, context, not no_cluster, url_prefix, binds, print_config
+        listen,
+        config_file,
+        plugin_files,
+        kubeconfig,
+        context,
+        not no_cluster,
+        url_prefix,
+        binds,
+        print_config,
+        token_file,
+        insecure_allow_anybody,
+        max_request_mib << 20,
     )
     try:
         asyncio.run(serve(choice))
-    except (InputError, ConfigError, NoPluginsError, ListenError) as mistake:
+    except (InputError, ConfigError, NoPluginsError, ListenError, TokenFileError) as mistake:
         say_error(str(mistake))
         sys.exit(ERROR_EXIT)

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
@@ -27,12 +28,13 @@ from kubesched.client.rest import RestClient
 from kubesched.client.target import ServerTarget
 from kubesched.cluster import Cluster
 from kubesched.config.older.given import GivenConfiguration
+from kubesched.extender_server.access import CallerRules, token_from
 from kubesched.extender_server.binding import PluginBinder
 from kubesched.extender_server.call_metrics import CallMetrics
 from kubesched.extender_server.following import ClusterFollower
 from kubesched.extender_server.node_scope import ServedCluster
 from kubesched.extender_server.outside_profiles import OutsideProfiles, build_outside_profiles
-from kubesched.extender_server.routes import ExtenderPages
+from kubesched.extender_server.routes import MOST_BYTES, ExtenderPages
 from kubesched.extender_server.server import ExtenderServer, ListenSettings, url_of
 from kubesched.extender_server.snippet import Endpoint, configuration_yaml, extender_configuration
 from kubesched.extender_server.verdicts import PluginVerdictService
@@ -55,15 +57,20 @@ class ServingChoice:
     url_prefix: str | None
     binds: bool
     only_prints: bool
+    token_file: Path | None = None
+    lets_anybody_in: bool = False
+    most_bytes: int = MOST_BYTES
 
 
 async def serve(choice: ServingChoice) -> None:
-    """Until it is told to stop. Raises `InputError`, `ConfigError`, `NoPluginsError` and `ListenError`."""
+    """Until it is told to stop. Raises `InputError`, `ConfigError`, `NoPluginsError`, `ListenError` and
+    `TokenFileError`."""
     cluster = Cluster()
     profiles = _profiles(choice, cluster)
+    rules = _caller_rules(choice)
     _warn(choice, profiles)
     if choice.only_prints:
-        click.echo(_snippet(choice, profiles, url_of(choice.listen, choice.listen.port)), nl=False)
+        click.echo(_snippet(choice, profiles, url_of(choice.listen, choice.listen.port), rules), nl=False)
         return
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -71,10 +78,10 @@ async def serve(choice: ServingChoice) -> None:
     async with AsyncExitStack() as parts:
         follower = _follower(choice, cluster, parts)
         served = ServedCluster(cluster, _is_synced(follower), is_followed=follower is not None)
-        server = _server(choice, served, profiles, follower)
+        server = _server(choice, served, profiles, follower, rules)
         await server.start()
         parts.push_async_callback(server.stop)
-        click.echo(_snippet(choice, profiles, server.url), nl=False)
+        click.echo(_snippet(choice, profiles, server.url, rules), nl=False)
         click.echo(
             f"serving plugins on {server.url}; kube-scheduler needs the configuration on standard output", err=True
         )
@@ -108,16 +115,36 @@ def _warn(choice: ServingChoice, profiles: OutsideProfiles) -> None:
         say_warning(f"{plugin}: kube-scheduler does not ask extenders about {', '.join(stages)}: left out")
     if profiles.binds and not choice.follows:
         say_warning("without a cluster nothing can be bound: preBind, bind and postBind are left out")
-    if choice.listen.bind_address not in _LOOPBACK and choice.listen.client_ca_file is None:
-        say_warning(f"whoever reaches {choice.listen.bind_address} may call: consider --client-ca-file")
+    where = choice.listen.bind_address
+    if choice.lets_anybody_in:
+        say_warning(f"whoever reaches {where} may call, and bind pods: leave out --insecure-allow-anybody")
+    elif where not in _LOOPBACK and choice.listen.cert_file is None:
+        say_warning(f"the token goes to {where} in the clear: consider --tls-cert-file and --client-ca-file")
+    has_own_key = choice.lets_anybody_in or choice.token_file is not None or choice.listen.client_ca_file is not None
+    if choice.only_prints and not has_own_key:
+        say_warning("the printed token is good for no server: give --token-file, here and when serving")
 
 
-def _snippet(choice: ServingChoice, profiles: OutsideProfiles, url: str) -> str:
+def _caller_rules(choice: ServingChoice) -> CallerRules:
+    names = frozenset(name for name in (_host_of(choice.url_prefix), choice.listen.bind_address) if name)
+    if choice.lets_anybody_in:
+        return CallerRules(host_names=names)
+    if choice.listen.client_ca_file is not None:
+        return CallerRules(takes_certificates=True, host_names=names)
+    return CallerRules(token_from(choice.token_file), host_names=names)
+
+
+def _host_of(url: str | None) -> str:
+    return "" if url is None else urlsplit(url).hostname or ""
+
+
+def _snippet(choice: ServingChoice, profiles: OutsideProfiles, url: str, rules: CallerRules) -> str:
     cert_file, client_ca = choice.listen.cert_file, choice.listen.client_ca_file
     endpoint = Endpoint(
         (choice.url_prefix or url).rstrip("/"),
         ca_file="" if cert_file is None else str(cert_file.absolute()),
         asks_for_certificate=client_ca is not None,
+        token=rules.token,
     )
     extender = extender_configuration(profiles, endpoint, is_followed=choice.follows, binds=choice.binds)
     return configuration_yaml(extender, list(profiles.by_name))
@@ -149,14 +176,18 @@ def _is_synced(follower: ClusterFollower | None) -> Callable[[], bool]:
 
 
 def _server(
-    choice: ServingChoice, served: ServedCluster, profiles: OutsideProfiles, follower: ClusterFollower | None
+    choice: ServingChoice,
+    served: ServedCluster,
+    profiles: OutsideProfiles,
+    follower: ClusterFollower | None,
+    rules: CallerRules,
 ) -> ExtenderServer:
     service = PluginVerdictService(served, profiles)
     binder = None
     if follower is not None:
         writes = PodWrites(follower.client, served.cluster.find_pod)
         binder = PluginBinder(served, service, _carried_out_by(writes), follower.read_pod)
-    pages = ExtenderPages(service, binder, served.is_ready, CallMetrics(served.cluster))
+    pages = ExtenderPages(service, binder, served.is_ready, CallMetrics(served.cluster), rules, choice.most_bytes)
     return ExtenderServer(choice.listen, pages.application())
 
 

@@ -5,6 +5,9 @@ Next: `configuration`, where they are listed.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import msgspec
 
 from kubesched.config.durations import Duration
@@ -68,3 +71,41 @@ class ExtenderConfiguration(SparseConfigStruct, frozen=True):
     """Send it only pods that ask for one of these; all pods if empty."""
     ignorable: bool = False
     """Carry on without the extender when it fails."""
+
+    @property
+    def shown_url(self) -> str:
+        """`urlPrefix` as messages, events and metrics show it: a password in it is nobody else's business."""
+        return hide_password(self.url_prefix)
+
+    @property
+    def trusts_anybody(self) -> bool:
+        """Whether it is called over TLS without a look at who answers, as kube-scheduler does without authorities."""
+        tls = self.tls_config or ExtenderTLSConfig()
+        return tls.insecure or (self.enable_https and not (tls.ca_data or tls.ca_file))
+
+
+def hide_password(url: str) -> str:
+    """As Go's HTTP client writes addresses in its errors."""
+    return re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:***@", url, count=1)
+
+
+_THIS_MACHINE = re.compile(r"(https?://)?([^/@]*@)?(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?(/|$)")
+
+
+def extender_warnings(extenders: Sequence[ExtenderConfiguration]) -> list[str]:
+    """What is allowed and leaves decisions to whoever happens to answer; one line each, naming the field."""
+    found: list[str] = []
+    for number, extender in enumerate(extenders):
+        at, url = f"extenders[{number}]", extender.shown_url
+        if extender.tls_config is not None and extender.tls_config.insecure:
+            found.append(
+                f"{at}.tlsConfig.insecure: whoever answers at {url} decides where pods go, whatever its certificate"
+            )
+        elif extender.trusts_anybody:
+            found.append(
+                f"{at}: enableHTTPS without tlsConfig.caFile or caData trusts any certificate, as in kube-scheduler: "
+                f"whoever answers at {url} decides where pods go"
+            )
+        elif extender.tls_config is None and not url.startswith("https://") and not _THIS_MACHINE.match(url):
+            found.append(f"{at}.urlPrefix: {url} is neither encrypted nor verified: consider enableHTTPS and tlsConfig")
+    return found

@@ -23,7 +23,7 @@ class ListenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ListenSettings:
-    """`client_ca_file`: only who shows a certificate of these authorities may call."""
+    """`client_ca_file`: who shows a certificate of these authorities may call, without any token."""
 
     bind_address: str = "127.0.0.1"
     port: int = 8888
@@ -86,5 +86,5 @@ def tls_context(settings: ListenSettings) -> ssl.SSLContext | None:
             context.load_verify_locations(settings.client_ca_file)
         except (OSError, ssl.SSLError) as problem:
             raise ListenError(f"--client-ca-file {settings.client_ca_file}: {problem.strerror or problem}") from None
-        context.verify_mode = ssl.CERT_REQUIRED
+        context.verify_mode = ssl.CERT_OPTIONAL  # probes have none; `access` asks for one where it counts
     return context

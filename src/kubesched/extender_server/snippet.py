@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from kubesched.config import Duration, ExtenderConfiguration, ExtenderTLSConfig, to_yaml
 from kubesched.config.manifest import plain
 from kubesched.config.schema import API_VERSION
+from kubesched.extender_server.access import with_token
 from kubesched.extender_server.outside_profiles import OutsideProfiles
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
@@ -23,6 +24,8 @@ class Endpoint:
     ca_file: str = ""
     """What kube-scheduler is to trust: the server's own certificate will do."""
     asks_for_certificate: bool = False
+    token: str | None = None
+    """What callers show where no certificate is asked for; part of the address."""
     timeout_s: int = 5
 
 
@@ -36,7 +39,7 @@ def extender_configuration(
         certificate = ("/path/to/client.crt", "/path/to/client.key") if endpoint.asks_for_certificate else ("", "")
         tls = ExtenderTLSConfig(ca_file=endpoint.ca_file, cert_file=certificate[0], key_file=certificate[1])
     return ExtenderConfiguration(
-        url_prefix=endpoint.url,
+        url_prefix=endpoint.url if endpoint.token is None else with_token(endpoint.url, endpoint.token),
         filter_verb="filter" if profiles.filters else "",
         preempt_verb="preempt" if profiles.filters and is_followed else "",
         prioritize_verb="prioritize" if profiles.scores else "",

@@ -42,19 +42,34 @@ def run(*arguments: str) -> tuple[int, str, str]:
 
 
 def test_the_configuration_is_printed_and_can_be_loaded(plugin: str) -> None:
-    code, text, warnings = run("--plugin", plugin, "--print-config", "--port", "8899")
+    token_file = Path(plugin).with_name("token")
+    given = ("--token-file", str(token_file))
+    code, text, warnings = run("--plugin", plugin, "--print-config", "--port", "8899", *given)
     assert code == 0
     (extender,) = load(text, "printed").extenders
-    assert (extender.url_prefix, extender.filter_verb) == ("http://127.0.0.1:8899", "filter")
+    token = token_file.read_text().strip()
+    assert extender.url_prefix == f"http://kubesched:{token}@127.0.0.1:8899"
+    assert extender.filter_verb == "filter"
     assert warnings == "warning: Anywhere: kube-scheduler does not ask extenders about permit: left out\n"
+
+
+def test_a_token_that_no_server_will_know_is_told(plugin: str) -> None:
+    _, _, warnings = run("--plugin", plugin, "--print-config")
+    assert "warning: the printed token is good for no server: give --token-file, here and when serving\n" in warnings
 
 
 def test_kube_scheduler_is_told_the_address_that_it_can_reach(plugin: str) -> None:
     _, text, warnings = run(
         "--plugin", plugin, "--print-config", "--bind-address", "0.0.0.0", "--url-prefix", "http://plugins.svc:8888/"
     )
-    assert load(text, "printed").extenders[0].url_prefix == "http://plugins.svc:8888"
-    assert "warning: whoever reaches 0.0.0.0 may call: consider --client-ca-file" in warnings
+    assert load(text, "printed").extenders[0].url_prefix.endswith("@plugins.svc:8888")
+    assert "warning: the token goes to 0.0.0.0 in the clear: consider --tls-cert-file and --client-ca-file" in warnings
+
+
+def test_letting_anybody_in_is_told(plugin: str) -> None:
+    _, text, warnings = run("--plugin", plugin, "--print-config", "--insecure-allow-anybody")
+    assert load(text, "printed").extenders[0].url_prefix == "http://127.0.0.1:8888"
+    assert "warning: whoever reaches 127.0.0.1 may call, and bind pods: leave out --insecure-allow-anybody" in warnings
 
 
 @pytest.mark.parametrize(
@@ -65,6 +80,9 @@ def test_kube_scheduler_is_told_the_address_that_it_can_reach(plugin: str) -> No
         pytest.param(["--config", "/none.yaml"], "/none.yaml: No such file", id="no such configuration"),
         pytest.param(["--tls-cert-file", "x"], "belong together", id="a certificate without a key"),
         pytest.param(["--client-ca-file", "x"], "--client-ca-file needs", id="authorities without a certificate"),
+        pytest.param(
+            ["--insecure-allow-anybody", "--token-file", "x"], "--insecure-allow-anybody does not go", id="anybody"
+        ),
         pytest.param(["--no-cluster", "--bind"], "--no-cluster does not go with", id="nobody to bind"),
     ],
 )

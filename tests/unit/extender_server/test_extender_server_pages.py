@@ -12,16 +12,19 @@ import pytest
 from served_plugins import Broken, Tiers, cluster_of, profiles_of
 
 from kubesched.cluster import Cluster
+from kubesched.extender_server.access import CallerRules
 from kubesched.extender_server.binding import PluginBinder
 from kubesched.extender_server.call_metrics import CallMetrics
 from kubesched.extender_server.node_scope import ServedCluster
-from kubesched.extender_server.routes import ExtenderPages
+from kubesched.extender_server.routes import MOST_BYTES, ExtenderPages
 from kubesched.extender_server.server import ExtenderServer, ListenError, ListenSettings
 from kubesched.extender_server.verdicts import PluginVerdictService
 from kubesched.framework.effects import Done
 from kubesched.testing import make
 
 Body = Any
+ANYBODY = CallerRules()
+LISTEN = ListenSettings(port=0)
 JSON = {"Content-Type": "application/json"}
 ARGS = {"Pod": make.pod("p"), "Nodes": None, "NodeNames": ["a", "b"]}
 BIND = {"PodName": "p", "PodNamespace": "default", "PodUID": "uid-default-p", "Node": "a"}
@@ -39,13 +42,20 @@ async def _nobody(_key: object) -> None:
     return None
 
 
-def application(*plugins: type, is_ready: bool = True, has_binder: bool = True) -> ExtenderServer:
+def application(
+    *plugins: type,
+    is_ready: bool = True,
+    has_binder: bool = True,
+    rules: CallerRules = ANYBODY,
+    settings: ListenSettings = LISTEN,
+    most_bytes: int = MOST_BYTES,
+) -> ExtenderServer:
     known = cluster()
     served = ServedCluster(known, lambda: is_ready, is_followed=True)
     service = PluginVerdictService(served, profiles_of(known, *plugins))
     binder = PluginBinder(served, service, _done, _nobody) if has_binder else None
-    pages = ExtenderPages(service, binder, served.is_ready, CallMetrics(known))
-    return ExtenderServer(ListenSettings(port=0), pages.application())
+    pages = ExtenderPages(service, binder, served.is_ready, CallMetrics(known), rules, most_bytes)
+    return ExtenderServer(settings, pages.application())
 
 
 def asked(server: ExtenderServer, *calls: tuple[str, str, Body]) -> list[tuple[int, str]]:

@@ -30,6 +30,7 @@ from kubesched.app.options.versions import check_versions
 from kubesched.app.serving.errors import ServingError
 from kubesched.app.serving.settings import ServingSettings
 from kubesched.config.errors import ErrorList
+from kubesched.config.extenders import extender_warnings
 from kubesched.extension import Assembly, PluginSource, check_no_emulation
 
 _LOG_FORMATS = ("text", "json")
@@ -74,6 +75,7 @@ def read_options(given: GivenFlags, policy: bytes | None = None) -> RunOptions:
             *serving.serving_warnings(value),
             *ignored_flags(given),
             *scheduler.notes,
+            *extender_warnings(assembled.config.extenders),
         ),
     )
 

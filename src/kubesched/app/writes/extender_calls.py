@@ -16,6 +16,7 @@ import aiohttp
 from kubesched.client.errors import ClientConfigError, NotSent
 from kubesched.client.tls import TlsMaterialError, make_tls_context, show_certificate
 from kubesched.config import ExtenderConfiguration, ExtenderTLSConfig
+from kubesched.config.extenders import hide_password
 from kubesched.framework.effects import CallExtender, Failed
 
 
@@ -36,14 +37,14 @@ class ExtenderCalls:
             raise NotSent
         if self._session is None:
             self._session = aiohttp.ClientSession()
-        context = self._contexts[action.extender]
+        context, shown = self._contexts[action.extender], hide_password(action.url)
         try:
             async with asyncio.timeout(limit_s):
                 return await self._post(self._session, action, context)
         except TimeoutError:
-            return Failed(f'Post "{action.url}": context deadline exceeded')
+            return Failed(f'Post "{shown}": context deadline exceeded')
         except (aiohttp.ClientError, OSError) as problem:
-            return Failed(f'Post "{action.url}": {problem}')
+            return Failed(f'Post "{shown}": {problem}')
 
     async def _post(
         self, session: aiohttp.ClientSession, action: CallExtender, context: ssl.SSLContext | None
@@ -59,7 +60,9 @@ class ExtenderCalls:
             body = await answer.read()
             if answer.status == 200:
                 return body
-            return Failed(f"failed {action.verb} with extender at URL {action.url}, code {answer.status}")
+            return Failed(
+                f"failed {action.verb} with extender at URL {hide_password(action.url)}, code {answer.status}"
+            )
 
     async def close(self) -> None:
         if self._session is not None:
@@ -78,9 +81,8 @@ def _tls_context(number: int, extender: ExtenderConfiguration) -> ssl.SSLContext
     authorities = _material(tls.ca_data, tls.ca_file, where, "caFile")
     certificate = _material(tls.cert_data, tls.cert_file, where, "certFile")
     key = _material(tls.key_data, tls.key_file, where, "keyFile")
-    trusts_anybody = tls.insecure or (extender.enable_https and authorities is None)
     try:
-        context = make_tls_context(authorities=authorities, verify=not trusts_anybody)
+        context = make_tls_context(authorities=authorities, verify=not extender.trusts_anybody)
         if certificate is not None and key is not None:
             show_certificate(context, certificate, key)
     except TlsMaterialError as problem:

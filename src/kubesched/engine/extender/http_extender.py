@@ -41,7 +41,7 @@ class HTTPExtender:
 
     @property
     def name(self) -> str:
-        return self.config.url_prefix
+        return self.config.shown_url
 
     @property
     def is_ignorable(self) -> bool:
