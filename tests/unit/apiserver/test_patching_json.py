@@ -94,6 +94,8 @@ def test_operations_that_fit(document: Any, operations: list[Any], expected: Any
         pytest.param({"op": "replace", "path": "/missing", "value": 1}, id="nothing to replace"),
         pytest.param({"op": "add", "path": "/list/9", "value": 1}, id="beyond the list"),
         pytest.param({"op": "add", "path": "/list/01", "value": 1}, id="a leading zero"),
+        pytest.param({"op": "remove", "path": f"/list/{'9' * 5000}"}, id="a place of 5,000 digits"),
+        pytest.param({"op": "add", "path": "/o" * 600, "value": 1}, id="600 levels down"),
         pytest.param({"op": "remove", "path": "/list/-"}, id="the end cannot be removed"),
         pytest.param({"op": "frobnicate", "path": "/a"}, id="an unknown operation"),
         pytest.param({"op": "add", "path": "a", "value": 1}, id="a path without a slash"),
@@ -114,6 +116,39 @@ def test_a_patch_that_is_no_list_is_a_bad_request() -> None:
     assert refusal.value.message == (
         "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
     )
+
+
+def test_copies_that_double_are_refused_before_they_fill_the_memory() -> None:
+    operations = [{"op": "copy", "from": "", "path": f"/{number}"} for number in range(40)]
+    with pytest.raises(StatusError) as refusal:
+        json_patch.apply({"a": "x" * 1000}, operations)
+    assert (refusal.value.code, refusal.value.reason) == (422, "Invalid")
+    assert refusal.value.message == "the server rejected our request due to an error in our request"
+
+
+def test_copies_count_together_up_to_three_mebibytes() -> None:
+    mebibyte = {"a": "x" * (1024 * 1024 - 2)}
+    copies = [{"op": "copy", "from": "/a", "path": f"/copy{number}"} for number in range(4)]
+    assert len(json_patch.apply(mebibyte, copies[:3])) == 4
+    with pytest.raises(StatusError):
+        json_patch.apply(mebibyte, copies)
+
+
+def test_copies_into_themselves_end() -> None:
+    operations = [{"op": "copy", "from": "/a", "path": "/a" * depth} for depth in range(2, 400)]
+    with pytest.raises(StatusError) as refusal:
+        json_patch.apply({"a": {}}, operations)
+    assert refusal.value.code == 422
+
+
+def test_too_many_operations_are_refused_in_the_real_words() -> None:
+    with pytest.raises(StatusError) as refusal:
+        json_patch.apply({}, [{"op": "add", "path": "/a", "value": 1}] * 10_001)
+    assert (refusal.value.code, refusal.value.reason) == (413, "RequestEntityTooLarge")
+    assert refusal.value.message == (
+        "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
+    )
+    assert len(json_patch.apply({}, [{"op": "add", "path": "/a", "value": 1}] * 10_000)) == 1
 
 
 _NAMES = st.text("ab/~", min_size=1, max_size=3)

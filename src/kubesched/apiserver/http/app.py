@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from kubesched.apiserver.api import Api
-from kubesched.apiserver.errors import StatusError, bad_request
+from kubesched.apiserver.errors import StatusError, bad_request, unclassified
 from kubesched.apiserver.http import discovery, health, issuer_paths
 from kubesched.apiserver.http.answers import error_response
 from kubesched.apiserver.http.authentication import TokenAuthenticator, impersonated
 from kubesched.apiserver.http.paths import RequestPath, read_path
 from kubesched.apiserver.http.resources import ResourceHandler
-from kubesched.apiserver.storage.store import StoreFailedError
+from kubesched.apiserver.storage.store import ObjectTooLargeError, StoreFailedError
 from kubesched.apiserver.verbs.authorization import Action, RbacAuthorizer, forbidden_action
 from kubesched.apiserver.verbs.escalation import EscalationCheck
 from kubesched.apiserver.verbs.impersonation import Impersonation
@@ -61,6 +61,8 @@ class HttpApp:
             return error_response(error, accept, warnings)
         except StoreFailedError as error:
             return error_response(StatusError(503, "ServiceUnavailable", str(error)), accept)
+        except ObjectTooLargeError as error:
+            return error_response(unclassified(str(error)), accept, warnings)
         except web.HTTPRequestEntityTooLarge:
             return error_response(_too_large(), accept)
         except RecursionError:

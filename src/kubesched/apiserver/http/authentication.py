@@ -63,6 +63,8 @@ class TokenAuthenticator:
 
     def identify(self, token: str, audiences: Sequence[str] = API_AUDIENCES) -> Identified:
         """Whose token it is. Raises InvalidTokenError."""
+        if not token.isascii():
+            raise InvalidTokenError
         if not hmac.compare_digest(token.encode(), self._token):
             return self._service_tokens.identify(token, audiences)
         common = tuple(audience for audience in audiences if audience in API_AUDIENCES)

@@ -1,11 +1,12 @@
 """JSON patch (RFC 6902) on plain JSON, with the real server's answers to operations that fail.
 
 A failing operation gives 422 without further detail, a patch that is no list of operations 400. As there, at most
-10,000 operations.
+10,000 operations, and copies of at most 3 MiB together.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from kubesched.apiserver.errors import StatusError, bad_request
@@ -13,6 +14,10 @@ from kubesched.apiserver.openapi.go_json import word_for
 from kubesched.apiserver.patching.plain_copies import plain_copy
 
 _MOST_OPERATIONS = 10_000
+_MOST_COPIED_BYTES = 3 * 1024 * 1024
+_MOST_DIGITS = 9
+_MOST_LEVELS = 500
+"""How deep an operation may reach; copies of copies could nest without end."""
 
 
 class _CannotApplyError(Exception):
@@ -24,12 +29,22 @@ def apply(document: Any, operations: Any) -> Any:
     operations = [] if operations is None else operations
     _check_form(operations)
     patched = plain_copy(document)
+    n_copied = 0
     try:
         for operation in operations:
+            if operation.get("op") == "copy":
+                n_copied += _size(_find(patched, _segments(operation.get("from"))))
+                if n_copied > _MOST_COPIED_BYTES:
+                    raise _CannotApplyError
             patched = _apply_one(patched, operation)
-    except _CannotApplyError:
+    except (_CannotApplyError, RecursionError):
         raise rejected() from None
     return patched
+
+
+def _size(value: Any) -> int:
+    """In bytes, as JSON."""
+    return len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="replace"))
 
 
 def unknown_fields(operations: Any) -> list[str]:
@@ -52,7 +67,7 @@ def _check_form(operations: Any) -> None:
         raise bad_request(f"error decoding patch: json: cannot unmarshal {word_for(operations)} into {where}")
     if len(operations) > _MOST_OPERATIONS:
         message = f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}"
-        raise StatusError(413, "RequestEntityTooLarge", message, {})
+        raise StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
     for operation in operations:
         if operation is None:
             raise rejected()
@@ -100,12 +115,16 @@ def _value(operation: dict[str, Any]) -> Any:
 def _segments(pointer: Any) -> list[str]:
     if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
         raise _CannotApplyError
+    if pointer.count("/") > _MOST_LEVELS:
+        raise _CannotApplyError
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 
 def _position(segment: str, length: int) -> int:
     """The place that a segment names in a list of that length (one more is allowed by callers that add)."""
     if not segment.isascii() or not segment.isdigit() or (segment != "0" and segment.startswith("0")):
+        raise _CannotApplyError
+    if len(segment) > _MOST_DIGITS:
         raise _CannotApplyError
     place = int(segment)
     if place >= length:

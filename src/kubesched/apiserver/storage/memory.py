@@ -18,6 +18,7 @@ from kubesched.apiserver.storage.store import (
     CompactedError,
     FieldsOf,
     ObjectKey,
+    ObjectTooLargeError,
     RevisionConflictError,
     Stored,
     StoredChange,
@@ -25,6 +26,9 @@ from kubesched.apiserver.storage.store import (
 
 FIRST_REVISION = 100
 """The counter begins here, so that no small made-up version ever names an existing state."""
+
+MOST_OBJECT_BYTES = 3 * 512 * 1024
+"""As etcd, which takes requests of 1.5 MiB; here it is the object as JSON."""
 
 _FORGOTTEN_AT_ONCE = 16
 """When there is too much history, one part in so many goes: little enough that nobody notices the pause."""
@@ -121,6 +125,8 @@ class MemoryStore:
         if expected is not None and expected != (before.revision if before else 0):
             raise RevisionConflictError(f"{resource} {key} is not at revision {expected}")
         stored = self._next_state(key, obj, fields)
+        if len(stored.raw) > MOST_OBJECT_BYTES:
+            raise ObjectTooLargeError("etcdserver: request is too large")
         self._table(resource).set(stored)
         self._record(StoredChange("MODIFIED" if before else "ADDED", resource, stored.revision, stored, before))
         return stored

@@ -37,6 +37,10 @@ class RevisionConflictError(Exception):
     """The object is not at the revision that the writer expected."""
 
 
+class ObjectTooLargeError(Exception):
+    """The object is larger than a store takes."""
+
+
 class StoreFailedError(Exception):
     """The disk refused a write: nothing after it was acknowledged, and the store answers no more."""
 
@@ -111,7 +115,7 @@ class Store(Protocol):
         self, resource: str, key: ObjectKey, obj: dict[str, Any], fields: FieldsOf, expected: int | None = None
     ) -> Stored:
         """Writes; sets metadata.resourceVersion in ``obj``. ``expected`` 0 means that nothing may be there. Raises
-        RevisionConflictError.
+        RevisionConflictError, ObjectTooLargeError.
         """
 
     def delete(self, resource: str, key: ObjectKey, obj: dict[str, Any], fields: FieldsOf) -> Stored:
