@@ -23,7 +23,7 @@ from kubesched.apiserver.event_expiry import expire_forever
 from kubesched.apiserver.http import tls
 from kubesched.apiserver.http.app import MOST_BODY_BYTES, HttpApp
 from kubesched.apiserver.http.authentication import TokenAuthenticator
-from kubesched.apiserver.http.protocol import StatusServer
+from kubesched.apiserver.http.protocol import StatusServer, with_plain_headers
 from kubesched.apiserver.kinds.registry import ALL_KINDS
 from kubesched.apiserver.list_expiry import expire_lists_forever
 from kubesched.apiserver.storage.data_directory import DataDirectory, DataDirectoryError
@@ -32,6 +32,7 @@ from kubesched.apiserver.storage.sqlite import SqliteStore
 from kubesched.apiserver.storage.store import FieldsOf
 from kubesched.apiserver.verbs.service_tokens import ServiceTokens
 from kubesched.apiserver.verbs.writing import refresh_custom_kinds
+from kubesched.connections import BoundedSite, ConnectionLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class ServerSettings:
     port: int = 0
     tls: bool = True
     history: HistoryLimits = field(default_factory=HistoryLimits)
+    connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     mounts_tokens: bool = False
     """Whether new pods get a service account and its token; needs a controller that makes the account ``default``."""
 
@@ -111,7 +113,7 @@ class ApiServer:
         server = StatusServer(
             app.handle,
             request_factory=lambda message, payload, protocol, writer, task: web.BaseRequest(
-                message, payload, protocol, writer, task, loop, client_max_size=MOST_BODY_BYTES
+                with_plain_headers(message), payload, protocol, writer, task, loop, client_max_size=MOST_BODY_BYTES
             ),
             handler_cancellation=True,  # a watch whose client is gone ends at once
             access_log=None,
@@ -119,7 +121,13 @@ class ApiServer:
         self._runner = web.ServerRunner(server, shutdown_timeout=2.0)
         await self._runner.setup()
         context = self._identity.ssl_context() if self._settings.tls else None
-        site = web.TCPSite(self._runner, self._settings.bind_address, self._settings.port, ssl_context=context)
+        site = BoundedSite(
+            self._runner,
+            self._settings.bind_address,
+            self._settings.port,
+            ssl_context=context,
+            limits=self._settings.connections,
+        )
         await site.start()
         self._port = self._runner.addresses[0][1]
 

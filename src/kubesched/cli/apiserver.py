@@ -15,6 +15,7 @@ import click
 from kubesched.apiserver.server import ApiServer, ServerSettings
 from kubesched.apiserver.storage.data_directory import DataDirectoryError
 from kubesched.apiserver.storage.memory import HistoryLimits
+from kubesched.app.logs import configure_logs
 
 
 @click.command()
@@ -48,6 +49,7 @@ def apiserver(
     if insecure_http and bind_address not in ("127.0.0.1", "::1", "localhost"):
         raise click.UsageError("--insecure-http serves on loopback only")
     settings = ServerSettings(data, bind_address, port, not insecure_http, HistoryLimits(changes=history))
+    configure_logs()
     asyncio.run(_serve(settings, write_kubeconfig))
 
 

@@ -14,6 +14,9 @@ from pathlib import Path
 
 from aiohttp import web
 
+from kubesched.connections import BoundedSite, ConnectionLimits
+
+_MOST_CONNECTIONS = 512
 _FINISH_WITHIN_S = 2.0
 
 
@@ -49,7 +52,9 @@ class ExtenderServer:
         runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=_FINISH_WITHIN_S)
         await runner.setup()
         try:
-            await web.TCPSite(runner, settings.bind_address, settings.port, ssl_context=context).start()
+            limits = ConnectionLimits(total=_MOST_CONNECTIONS)
+            site = BoundedSite(runner, settings.bind_address, settings.port, ssl_context=context, limits=limits)
+            await site.start()
         except OSError as problem:
             await runner.cleanup()
             where = f"--bind-address {settings.bind_address}, --port {settings.port}"

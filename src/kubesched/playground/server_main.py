@@ -14,6 +14,7 @@ import msgspec
 
 from kubesched.apiserver.server import ApiServer, ServerSettings
 from kubesched.apiserver.storage.data_directory import DataDirectoryError
+from kubesched.app.logs import configure_logs
 
 SERVING = "serving on "
 
@@ -31,6 +32,7 @@ def main(argument: str) -> int:
     order = msgspec.json.decode(argument, type=ServerOrder)
     data = None if order.data is None else Path(order.data)
     settings = ServerSettings(data, order.bind_address, order.port, mounts_tokens=True)
+    configure_logs()
     try:
         asyncio.run(_serve(settings, Path(order.kubeconfig)))
     except DataDirectoryError as problem:

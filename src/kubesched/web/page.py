@@ -25,6 +25,7 @@ import msgspec
 from aiohttp import web
 
 from kubesched.client.errors import AnswerLost, ApiError, Unreachable
+from kubesched.connections import BoundedSite, ConnectionLimits
 from kubesched.explanation.explain import NotExplainableError
 from kubesched.web.access import LOGIN_PATH, PageKey, add_headers, guard
 from kubesched.web.answers import json_answer, refused
@@ -37,6 +38,7 @@ STATIC = Path(__file__).parent / "static"
 LOOPBACK = "127.0.0.1"
 
 _NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
+_MOST_CONNECTIONS = 256
 _MOST_LOGIN_BYTES = 1024
 
 
@@ -90,7 +92,8 @@ class WebPage:
         )
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
-        await web.TCPSite(self._runner, LOOPBACK, self._settings.port).start()
+        limits = ConnectionLimits(total=_MOST_CONNECTIONS)
+        await BoundedSite(self._runner, LOOPBACK, self._settings.port, limits=limits).start()
         self._port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMethod
+from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from kubesched.apiserver.errors import StatusError, method_not_supported
 from kubesched.apiserver.http.answers import error_response
@@ -34,6 +36,18 @@ class StatusProtocol(RequestHandler):
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def with_plain_headers(message: RawRequestMessage) -> RawRequestMessage:
+    """Headers that are no UTF-8 become text that can be shown and stored, as Go's JSON has it."""
+    if all(value.isascii() for _, value in message.raw_headers):
+        return message
+    plain = ((name, _plain(value)) for name, value in message.headers.items())
+    return message._replace(headers=CIMultiDictProxy(CIMultiDict(plain)))
+
+
+def _plain(value: str) -> str:
+    return value.encode(errors="surrogateescape").decode(errors="replace")
 
 
 class StatusServer(web.Server):

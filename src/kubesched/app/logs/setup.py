@@ -13,6 +13,7 @@ from typing import TextIO
 from kubesched.app.logs.json_format import KlogJsonFormatter
 from kubesched.app.logs.text_format import KlogTextFormatter
 from kubesched.app.logs.verbosity import LogSettingsError, Verbosity
+from kubesched.connections import JoinRepeats
 
 FORMATS = ("text", "json")
 
@@ -47,6 +48,7 @@ def configure_logs(
     handler = GuardedHandler(stream or sys.stderr)
     handler.setFormatter(KlogTextFormatter() if logging_format == "text" else KlogJsonFormatter())
     handler.addFilter(chosen)
+    handler.addFilter(JoinRepeats())
     root = logging.getLogger()
     for earlier in [known for known in root.handlers if isinstance(known, GuardedHandler)]:
         root.removeHandler(earlier)

@@ -28,8 +28,11 @@ from kubesched.app.serving.settings import AuthenticationSettings, ServingSettin
 from kubesched.app.serving.sources import Sources
 from kubesched.app.serving.tls.ca_bundle import CaBundle
 from kubesched.app.serving.tls.renewing import ContextMaker, RenewingContext
+from kubesched.connections import BoundedSite, ConnectionLimits
 
 _log = logging.getLogger("kubesched.serving")
+
+_MOST_CONNECTIONS = 512
 
 
 class SecureServer:
@@ -78,13 +81,13 @@ class SecureServer:
         settings = self._settings
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=settings.shutdown_timeout_s)
         await runner.setup()
-        site = web.TCPSite(
+        site = BoundedSite(
             runner,
             settings.bind_address,
             settings.port,
             ssl_context=context,
-            reuse_port=settings.permit_port_sharing or None,
-            reuse_address=settings.permit_address_sharing or None,
+            reuse_port=settings.permit_port_sharing,
+            limits=ConnectionLimits(total=_MOST_CONNECTIONS),
         )
         try:
             await site.start()
