@@ -59,6 +59,9 @@ class PodNotes(PlanListener):
                 self._tell(condition.get("reason", "Failed"), condition.get("message", ""), WARNING)
             elif kind == "Suspended":
                 self._tell("Suspended", "Job suspended")
+        is_told = any(one["type"] == "Suspended" for one in after.get("conditions") or ())
+        if is_told and "Suspended" in known and "Suspended" not in _true_conditions(after):
+            self._tell("Resumed", "Job resumed")
 
     def _note(self, verb: str, item: Pod | PersistentVolumeClaim) -> str:
         if not isinstance(self._owner, StatefulSet):

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 
 from kubesched.client.patch_types import STRATEGIC_PATCH
 from kubesched.controllers.controller import ControllerContext
+from kubesched.controllers.documents import Body
+from kubesched.expansion.pod_states import POD_FAILED
 from kubesched.expansion.taint_tolerance import driving_taints, tolerated_for_s
 from kubesched.model.core import Node, Pod, Taint
 from kubesched.model.meta import KubeObject
@@ -77,7 +79,7 @@ class TaintEvictionController:
 
 
 class OrphanedPodController:
-    """Pods whose node is gone: nobody else will end them."""
+    """Pods whose node is gone, and deleted pods that never had one: nobody else will end them."""
 
     name = "pod-garbage-collector"
 
@@ -93,17 +95,42 @@ class OrphanedPodController:
             return [pod.key for pod in self._view.pods_on(before.name)]
         if isinstance(after, Node):
             self._since_s.pop(after.name, None)
-        if isinstance(after, Pod) and after.spec.node_name and self._view.find(Node, after.spec.node_name) is None:
+        if isinstance(after, Pod) and (_is_left(after) or self._has_lost_its_node(after)):
             return (after.key,)
         return ()
 
+    def _has_lost_its_node(self, pod: Pod) -> bool:
+        return bool(pod.spec.node_name) and self._view.find(Node, pod.spec.node_name) is None
+
     async def reconcile(self, key: str) -> float | None:
         pod = self._view.find(Pod, key)
-        if pod is None or not pod.spec.node_name or self._view.find(Node, pod.spec.node_name) is not None:
+        if pod is not None and _is_left(pod):
+            await self._end(pod, {})
+            return None
+        if pod is None or not self._has_lost_its_node(pod):
             return None
         now_s = self._context.now_s()
         left_s = self._since_s.setdefault(pod.spec.node_name, now_s) + self._quarantine_s - now_s
         if left_s > 0:
             return left_s
-        await self._context.writer.delete(pod, grace_s=0)
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByPodGC",
+            "message": "PodGC: node no longer exists",
+            "lastTransitionTime": print_instant(now_s),
+        }
+        await self._end(pod, {"conditions": [condition]})
         return None
+
+    async def _end(self, pod: Pod, told: Body) -> None:
+        """Who counts pods that failed is to see this one among them, if it is held until then."""
+        if not pod.is_terminal and pod.metadata.finalizers:
+            patch = {"status": {"phase": POD_FAILED, **told}}
+            await self._context.writer.patch(pod, patch, subresource="status", content_type=STRATEGIC_PATCH)
+        await self._context.writer.delete(pod, grace_s=0)
+
+
+def _is_left(pod: Pod) -> bool:
+    """Deleted, and no kubelet will ever see it; only who holds it by a finalizer."""
+    return pod.is_terminating and not pod.spec.node_name and not pod.is_terminal and bool(pod.metadata.finalizers)
