@@ -31,6 +31,7 @@ from kubesched.app.serving.health import scheduler_checks
 from kubesched.app.serving.live_sources import Surroundings, live_sources
 from kubesched.app.serving.server import SecureServer
 from kubesched.app.shell import LiveShell
+from kubesched.app.tainted_slices import TAINT_RULES, TaintedSlices
 from kubesched.app.writes.claim_writes import ClaimWrites
 from kubesched.app.writes.extender_calls import ExtenderCalls
 from kubesched.app.writes.leadership import LeaderGate
@@ -46,6 +47,7 @@ from kubesched.client.leader_election import LeaderCallbacks, LeaderElector, ide
 from kubesched.client.leader_health import LeaderElectionHealth
 from kubesched.client.lease import LeaseLock
 from kubesched.client.list_watch import Informers, Pace
+from kubesched.client.resources import RESOURCES
 from kubesched.client.rest import REQUEST_TIMEOUT_S, RestClient
 from kubesched.client.target import ServerTarget
 from kubesched.client.transport import MAX_CONNECTIONS
@@ -103,7 +105,9 @@ class LiveScheduler:
             emulation=options.emulation,
             answer_limit=_answer_limit(options.qps),
         )
-        self.informers = Informers(self._client, pace=pace)
+        self._reads_taint_rules = options.gates["DRADeviceTaintRules"]
+        resources = (*RESOURCES, TAINT_RULES) if self._reads_taint_rules else RESOURCES
+        self.informers = Informers(self._client, resources, pace=pace)
         self._extenders = ExtenderCalls(config.extenders, self._lease_left_s)
         self._elector, self._election_client = self._make_elector(target, options.leader_election)
         self._recorder = EventRecorder(self._event_client, EventsV1Form(socket.gethostname()))
@@ -192,7 +196,7 @@ class LiveScheduler:
         await self.server.start()
 
     async def _sync(self) -> None:
-        self.informers.add_handler(self.shell)
+        self.informers.add_handler(TaintedSlices(self.shell) if self._reads_taint_rules else self.shell)
         self.informers.start()
         await self.informers.wait_for_sync("kube-scheduler")
         gc.collect()

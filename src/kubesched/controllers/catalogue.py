@@ -9,6 +9,7 @@ from kubesched.controllers.budget_controller import BudgetController
 from kubesched.controllers.controller import Controller, ControllerContext
 from kubesched.controllers.cron_job_controller import CronJobController
 from kubesched.controllers.deployment_controller import DeploymentController
+from kubesched.controllers.device_taint_eviction import DeviceTaintEvictionController
 from kubesched.controllers.discovered import DiscoveredKinds
 from kubesched.controllers.garbage_collector import GarbageCollector
 from kubesched.controllers.job_rules import JobPodRelease, JobRules
@@ -20,7 +21,7 @@ from kubesched.controllers.role_aggregation import RoleAggregationController
 from kubesched.controllers.root_ca_publisher import RootCaPublisher
 from kubesched.controllers.taint_eviction import OrphanedPodController, TaintEvictionController
 from kubesched.controllers.volume_controllers import ClaimBinder, VolumeBinder
-from kubesched.controllers.volume_protection import ClaimProtection, VolumeProtection
+from kubesched.controllers.volume_protection import AttributesClassProtection, ClaimProtection, VolumeProtection
 from kubesched.controllers.workload import WorkloadController
 from kubesched.controllers.workload_kinds import DaemonSetRules, ReplicaRules, StatefulSetRules
 from kubesched.model.apps import ReplicaSet, StatefulSet
@@ -46,10 +47,12 @@ def all_controllers(context: ControllerContext, discovered: DiscoveredKinds, roo
         VolumeBinder(context),
         ClaimProtection(context),
         VolumeProtection(context),
+        AttributesClassProtection(context),
         BudgetController(context),
         RoleAggregationController(context),
         NodeLifecycleController(context),
         TaintEvictionController(context),
+        DeviceTaintEvictionController(context),
         OrphanedPodController(context),
         NamespaceController(context, discovered),
         ServiceAccountController(context),

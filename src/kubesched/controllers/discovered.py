@@ -6,7 +6,7 @@ Asked again now and then, and when a custom resource definition changes: kinds c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -49,6 +49,12 @@ class _GroupVersion(msgspec.Struct, rename="camel", gc=False):
 class _Group(msgspec.Struct, rename="camel", gc=False):
     name: str
     preferred_version: _GroupVersion
+    versions: list[_GroupVersion] = []
+
+    def in_order(self) -> list[_GroupVersion]:
+        """The preferred version, then the others, which may have kinds that it lacks."""
+        others = [one for one in self.versions if one.version != self.preferred_version.version]
+        return [self.preferred_version, *others]
 
 
 class _GroupList(msgspec.Struct, gc=False):
@@ -71,12 +77,12 @@ class DiscoveredKinds:
         self._asked_at_s = float("-inf")
 
     async def kinds(self) -> list[DiscoveredKind]:
-        """Those that have objects of their own, each in its preferred version."""
+        """Those that have objects of their own, each in the preferred version of its group if that has it."""
         async with self._asking:
             if self._now_s() - self._asked_at_s > REFRESH_S:
                 self._asked_at_s = self._now_s()  # what changes while we ask is asked for again
                 try:
-                    self._kinds = {(kind.home.group, kind.home.plural): kind for kind in await self._ask()}
+                    self._kinds = _first_of_each(await self._ask())
                 except BaseException:
                     self.forget()
                     raise
@@ -91,8 +97,7 @@ class DiscoveredKinds:
         groups = msgspec.json.decode(await self._api.request("GET", "/apis"), type=_GroupList).groups
         versions = [("", "v1", "/api/v1")]
         versions += [
-            (group.name, group.preferred_version.version, f"/apis/{group.preferred_version.group_version}")
-            for group in groups
+            (group.name, one.version, f"/apis/{one.group_version}") for group in groups for one in group.in_order()
         ]
         found: list[DiscoveredKind] = []
         for group_name, version, path in versions:
@@ -115,3 +120,11 @@ class DiscoveredKinds:
                 self._types[group, known.name] = cast("type[KubeObject]", made)
             home = Resource(self._types[group, known.name], group, version, known.name, known.namespaced)
             yield DiscoveredKind(home, known.kind, frozenset(known.verbs))
+
+
+def _first_of_each(found: Iterable[DiscoveredKind]) -> dict[tuple[str, str], DiscoveredKind]:
+    """Of a kind that several versions have, the version that was asked first."""
+    kinds: dict[tuple[str, str], DiscoveredKind] = {}
+    for one in found:
+        kinds.setdefault((one.home.group, one.home.plural), one)
+    return kinds

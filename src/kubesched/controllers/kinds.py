@@ -69,6 +69,10 @@ class ResourceQuota(KubeObject, frozen=True):
     status: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+class VolumeAttributesClass(KubeObject, frozen=True):
+    """Only that it exists, and who holds it."""
+
+
 class CustomResourceDefinition(KubeObject, frozen=True):
     """Only that it exists: kinds come and go with it."""
 
@@ -99,7 +103,10 @@ _TYPED = (
     Resource(storage.PersistentVolumeClaim, "", "v1", "persistentvolumeclaims", True),
     Resource(storage.StorageClass, "storage.k8s.io", "v1", "storageclasses", False),
     Resource(storage.CSINode, "storage.k8s.io", "v1", "csinodes", False),
+    Resource(VolumeAttributesClass, "storage.k8s.io", "v1", "volumeattributesclasses", False),
     Resource(resource.ResourceClaim, "resource.k8s.io", "v1", "resourceclaims", True, ("v1beta2",)),
+    Resource(resource.ResourceSlice, "resource.k8s.io", "v1", "resourceslices", False, ("v1beta2",)),
+    Resource(resource.DeviceTaintRule, "resource.k8s.io", "v1beta2", "devicetaintrules", False),
     Resource(resource.ResourceClaimTemplate, "resource.k8s.io", "v1", "resourceclaimtemplates", True, ("v1beta2",)),
     Resource(NodeLease, "coordination.k8s.io", "v1", "leases", True),
 )

@@ -1,4 +1,4 @@
-"""Claims and volumes that are deleted while somebody uses them: they stay until nobody does.
+"""Claims, volumes and their classes that are deleted while somebody uses them: they stay until nobody does.
 
 The API server gives each a finalizer when it is made; these controllers take it off. A claim is in use while a pod that
 has a node names it, a volume while it is bound to a claim that exists.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubesched.controllers.controller import ControllerContext
+from kubesched.controllers.kinds import VolumeAttributesClass
 from kubesched.model.core import Pod
 from kubesched.model.meta import KubeObject
 from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim
@@ -16,6 +17,7 @@ from kubesched.model.volume_claims import claims_of
 
 CLAIM_FINALIZER = "kubernetes.io/pvc-protection"
 VOLUME_FINALIZER = "kubernetes.io/pv-protection"
+CLASS_FINALIZER = "kubernetes.io/vac-protection"
 
 
 class ClaimProtection:
@@ -69,6 +71,35 @@ class VolumeProtection:
             return False
         claim = self._view.find(PersistentVolumeClaim, f"{named.namespace}/{named.name}")
         return claim is not None and named.uid in ("", claim.metadata.uid)
+
+
+class AttributesClassProtection:
+    """A VolumeAttributesClass is in use while a claim or a volume names it."""
+
+    name = "vac-protection"
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._view = context.view
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        if isinstance(after, VolumeAttributesClass):
+            return (after.key,) if is_held(after, CLASS_FINALIZER) else ()
+        if isinstance(before, PersistentVolumeClaim | PersistentVolume):
+            name = before.spec.volume_attributes_class_name
+            return (name,) if name else ()
+        return ()
+
+    async def reconcile(self, key: str) -> float | None:
+        found = self._view.find(VolumeAttributesClass, key)
+        if found is not None and is_held(found, CLASS_FINALIZER) and not self._is_used(found.name):
+            await let_go(self._context, found, CLASS_FINALIZER)
+        return None
+
+    def _is_used(self, name: str) -> bool:
+        claims, volumes = self._view.of(PersistentVolumeClaim).values(), self._view.of(PersistentVolume).values()
+        by_claim = any(claim.spec.volume_attributes_class_name == name for claim in claims)
+        return by_claim or any(volume.spec.volume_attributes_class_name == name for volume in volumes)
 
 
 def is_held(item: KubeObject, finalizer: str) -> bool:

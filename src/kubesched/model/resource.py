@@ -264,6 +264,26 @@ class ResourceSlice(KubeObject, frozen=True):
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
+class DeviceTaintSelector(KubeStruct, frozen=True):
+    """Which devices a rule is about; what it leaves out may be anything."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(KubeStruct, frozen=True):
+    taint: DeviceTaint
+    device_selector: DeviceTaintSelector | None = None
+
+
+class DeviceTaintRule(KubeObject, frozen=True):
+    """A taint that somebody other than the driver puts on devices (`resource.k8s.io/v1beta2`)."""
+
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec(DeviceTaint("", ""))
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
 class DeviceClassConfiguration(KubeStruct, frozen=True):
     opaque: OpaqueDeviceConfiguration | None = None
 

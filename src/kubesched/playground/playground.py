@@ -181,7 +181,7 @@ class Playground:
 def scheduler_options(config: Path | None, plugin_files: Sequence[str] = ()) -> RunOptions:
     """Alone in its cluster, so it needs no election; without a configuration of its own it may write as fast as it can.
     Raises ConfigError."""
-    given: dict[str, object] = {"secure-port": 0}
+    given: dict[str, object] = {"secure-port": 0, "feature-gates": (("", "DRADeviceTaintRules=true"),)}
     if config is not None:
         given["config"] = str(config)
     if plugin_files:

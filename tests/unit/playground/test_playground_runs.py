@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from kubesched.apiserver.server import ServerSettings
 from kubesched.cli.up import up
+from kubesched.controllers.cluster_view import ClusterView
 from kubesched.kubelets.node_bodies import NodeShape
 from kubesched.kubelets.pod_steps import Delays
 from kubesched.model.core import Pod
+from kubesched.model.resource import ResourceClaim
 from kubesched.playground.playground import Playground, PlaygroundSettings
 from kubesched.playground.settling import wait_settled
+from kubesched.testing.scripted_server.recording import until
 from kubesched.testing.workload_manifests import workload
 
 
@@ -39,6 +43,59 @@ def test_a_deployment_is_made_scheduled_and_run(tmp_path: Path) -> None:
     assert len(pods) == 6
     assert {pod.spec.node_name for pod in pods} == {"node-0", "node-1"}
     assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
+
+
+def _devices() -> list[dict[str, Any]]:
+    group = "resource.k8s.io/v1"
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": "gpu-0"}, {"name": "gpu-1"}]
+    claim = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpus"}}]}}
+    rule = {"taint": {"key": "broken", "effect": "NoSchedule"}, "deviceSelector": {"device": "gpu-0"}}
+    pod = {
+        "containers": [{"name": "c", "image": "i"}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": "claim"}],
+    }
+    return [
+        {"apiVersion": group, "kind": "DeviceClass", "metadata": {"name": "gpus"}, "spec": {}},
+        {
+            "apiVersion": group,
+            "kind": "ResourceSlice",
+            "metadata": {"name": "s"},
+            "spec": {"driver": "d.x", "pool": pool, "allNodes": True, "devices": devices},
+        },
+        {"apiVersion": f"{group}beta2", "kind": "DeviceTaintRule", "metadata": {"name": "rule"}, "spec": rule},
+        {"apiVersion": group, "kind": "ResourceClaim", "metadata": {"name": "claim"}, "spec": claim},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": pod},
+    ]
+
+
+def test_a_rule_keeps_pods_off_a_device_and_drives_them_off(tmp_path: Path) -> None:
+    settings = PlaygroundSettings(
+        ServerSettings(), tmp_path / "kubeconfig", nodes=list(NodeShape().bodies(1)), delays=Delays(0.0, 0.0)
+    )
+
+    async def run() -> None:
+        async with Playground(settings) as playground:
+            view = playground.controllers.view
+            await playground.put_in(_devices())
+            await until(lambda: _allocated(view) == ["gpu-1"], 30.0)
+            await until(lambda: bool(view.of(Pod)), 30.0)
+            rule = _devices()[2]
+            rule["metadata"]["name"] = "second"
+            rule["spec"] = {"taint": {"key": "broken", "effect": "NoExecute"}, "deviceSelector": {"device": "gpu-1"}}
+            await playground.put_in([rule])
+            await until(lambda: not view.of(Pod), 30.0)
+
+    asyncio.run(run())
+
+
+def _allocated(view: ClusterView) -> list[str]:
+    return [
+        result.device
+        for claim in view.of(ResourceClaim).values()
+        if claim.status.allocation is not None
+        for result in claim.status.allocation.devices.results or ()
+    ]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ REFUSED_GATES: Mapping[str, str] = MappingProxyType(
         "CoordinatedLeaderElection": "lease candidates are not implemented",
         "DRAConsumableCapacity": "consumable capacity is always taken into account",
         "DRADeviceBindingConditions": "binding always waits for the conditions of devices",
-        "DRADeviceTaintRules": "device taint rules are not read",
         "DRADeviceTaints": "taints of devices are always taken into account",
         "DRAExtendedResource": "extended resources are always served by device classes that name them",
         "DRAListTypeAttributes": "attributes that are lists are not implemented",
@@ -51,6 +50,11 @@ REFUSED_GATES: Mapping[str, str] = MappingProxyType(
     }
 )
 """Gates that cannot be taken away from their defaults, since decisions or what is seen of them would be wrong."""
+
+SWITCHES: Mapping[str, str] = MappingProxyType(
+    {"DRADeviceTaintRules": "objects of kind DeviceTaintRule are read, and the taints that they put on devices count"}
+)
+"""Gates that can be turned on and off, and what they turn on."""
 
 _GO_CLIENT = "it concerns Go's client"
 

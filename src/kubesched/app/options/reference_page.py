@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from kubesched.app.options.flag import Flag, FlagUse
 from kubesched.app.options.flag_table import FLAGS, GROUPS
-from kubesched.app.options.gate_effects import GATES_WITHOUT_EFFECT, REFUSED_GATES
+from kubesched.app.options.gate_effects import GATES_WITHOUT_EFFECT, REFUSED_GATES, SWITCHES
 from kubesched.app.options.gate_table import KNOWN_GATES
 
 _HEAD = """# Flags
@@ -38,6 +38,10 @@ does nothing. A gate that does not exist, one that is locked and one that lacks 
 kube-scheduler's words. `AllAlpha` and `AllBeta` set the gates of their stage that are not named themselves.
 """
 
+_SWITCHES = """
+### Turned on and off as in kube-scheduler
+"""
+
 _REFUSED = """
 ### Refused unless at their default
 
@@ -54,7 +58,8 @@ Accepted; a warning says so.
 def page() -> str:
     groups = "".join(map(_group, GROUPS))
     return (
-        f"{_HEAD}{groups}{_GATES}{_REFUSED}{_gate_table(REFUSED_GATES)}"
+        f"{_HEAD}{groups}{_GATES}{_SWITCHES}{_gate_table(SWITCHES, 'what it turns on')}"
+        f"{_REFUSED}{_gate_table(REFUSED_GATES)}"
         f"{_WITHOUT_EFFECT}{_gate_table(GATES_WITHOUT_EFFECT)}"
     )
 
@@ -72,9 +77,9 @@ def _row(flag: Flag) -> str:
     return f"| {names}{mark} | {_cell(flag.kind.name or 'bool')} | {_code(default)} | {_cell(help_text)} |\n"
 
 
-def _gate_table(gates: Mapping[str, str]) -> str:
+def _gate_table(gates: Mapping[str, str], heading: str = "why") -> str:
     rows = "".join(f"| {name} | {_default(name)} | {text} |\n" for name, text in gates.items())
-    return f"\n| gate | default | why |\n|---|---|---|\n{rows}"
+    return f"\n| gate | default | {heading} |\n|---|---|---|\n{rows}"
 
 
 def _default(gate: str) -> str:

@@ -11,7 +11,8 @@ from collections import OrderedDict
 
 from kubesched import cel
 from kubesched.cel.device import AttributeValue, DeviceView, VersionText
-from kubesched.model.resource import DeviceAttribute, DeviceSelector, DeviceTaint, DeviceToleration
+from kubesched.model.device_taints import tolerates
+from kubesched.model.resource import DeviceAttribute, DeviceSelector
 from kubesched.plugins.dynamic_resources.outcomes import AllocationError, SearchBudget
 from kubesched.plugins.dynamic_resources.published import PublishedDevice
 from kubesched.plugins.dynamic_resources.wants import Want
@@ -37,16 +38,6 @@ def is_kept_away(device: PublishedDevice, want: Want) -> bool:
     """Whether the device has a taint that the request does not tolerate."""
     tolerations = want.tolerations or ()
     return any(not any(tolerates(toleration, taint) for toleration in tolerations) for taint in device.taints)
-
-
-def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator in ("", "Equal"):
-        return toleration.value == taint.value
-    return toleration.operator == "Exists"
 
 
 def _all_match(

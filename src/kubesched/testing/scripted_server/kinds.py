@@ -57,12 +57,14 @@ _CLUSTER_WIDE = {
     ("", "v1"): {"nodes": "Node", "namespaces": "Namespace", "persistentvolumes": "PersistentVolume"},
     ("apiextensions.k8s.io", "v1"): {"customresourcedefinitions": "CustomResourceDefinition"},
     ("resource.k8s.io", "v1"): {"resourceslices": "ResourceSlice", "deviceclasses": "DeviceClass"},
+    ("resource.k8s.io", "v1beta2"): {"devicetaintrules": "DeviceTaintRule"},
     ("scheduling.k8s.io", "v1"): {"priorityclasses": "PriorityClass"},
     ("storage.k8s.io", "v1"): {
         "storageclasses": "StorageClass",
         "csinodes": "CSINode",
         "csidrivers": "CSIDriver",
         "volumeattachments": "VolumeAttachment",
+        "volumeattributesclasses": "VolumeAttributesClass",
     },
 }
 
