@@ -186,6 +186,8 @@ class LiveScheduler:
             requests=self._requests_made,
             leads=lambda: {} if elector is None else {elector.describe().partition("/")[2]: elector.is_leader},
             is_leader=lambda: self.shell.is_leading,
+            set_aside=lambda: (self.informers.set_aside.counts(), self.informers.set_aside.totals),
+            failures=lambda: self.shell.failures,
             shown=partial(shown_families, settings=options.metrics),
             emulation=options.emulation,
             assembled=lambda: self.assembled,

@@ -16,6 +16,7 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.recount import recount_rows
 from kubesched.model.core import Node, Pod
 from kubesched.model.meta import KubeObject, PodKey
+from kubesched.model.stand_ins import UnreadPod
 
 MISSED = "missed"
 """The informers hold it, the cluster does not."""
@@ -51,7 +52,7 @@ def self_check(cluster: Cluster, objects: Iterable[KubeObject]) -> list[CacheFin
             nodes[item.name] = item
         elif not isinstance(item, Pod):
             others.append(item)
-        elif not item.is_terminal:  # finished pods hold nothing and are not kept
+        elif not item.is_terminal and not isinstance(item, UnreadPod):  # which hold nothing and are not kept
             pods[item.pod_key] = item
     return [
         *_check_nodes(cluster, nodes),

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from kubesched.model.core import PodTemplateSpec
 from kubesched.model.meta import KubeObject, KubeStruct, LabelSelector
+from kubesched.model.numbers import Int32
 from kubesched.model.volumes import PersistentVolumeClaimTemplate
 
 
 class ReplicaSetSpec(KubeStruct, frozen=True):
-    replicas: int | None = None
+    replicas: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec | None = None
-    min_ready_seconds: int = 0
+    min_ready_seconds: Int32 = 0
 
 
 class ReplicaSet(KubeObject, frozen=True):
@@ -22,11 +23,11 @@ class ReplicaSet(KubeObject, frozen=True):
 
 
 class StatefulSetOrdinals(KubeStruct, frozen=True):
-    start: int = 0
+    start: Int32 = 0
 
 
 class StatefulSetRollingUpdate(KubeStruct, frozen=True):
-    partition: int = 0
+    partition: Int32 = 0
     max_unavailable: int | str | None = None
 
 
@@ -43,13 +44,13 @@ class StatefulSetUpdateStrategy(KubeStruct, frozen=True):
 
 
 class StatefulSetSpec(KubeStruct, frozen=True):
-    replicas: int | None = None
+    replicas: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec | None = None
     volume_claim_templates: tuple[PersistentVolumeClaimTemplate, ...] | None = None
     pod_management_policy: str = "OrderedReady"
     ordinals: StatefulSetOrdinals | None = None
-    min_ready_seconds: int = 0
+    min_ready_seconds: Int32 = 0
     persistent_volume_claim_retention_policy: StatefulSetClaimRetention | None = None
     update_strategy: StatefulSetUpdateStrategy | None = None
 

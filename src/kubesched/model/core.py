@@ -9,6 +9,7 @@ import msgspec
 
 from kubesched.model.amounts import ResourceList
 from kubesched.model.meta import KubeObject, KubeStruct, LabelSelector, ObjectMeta, PodKey
+from kubesched.model.numbers import Int32, Int64
 from kubesched.model.volumes import Volume
 
 # -- Pods ------------------------------------------------------------------------------------------------------------
@@ -26,8 +27,8 @@ class ResourceRequirements(KubeStruct, frozen=True):
 
 
 class ContainerPort(KubeStruct, frozen=True):
-    container_port: int = 0
-    host_port: int = 0
+    container_port: Int32 = 0
+    host_port: Int32 = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = "TCP"
 
@@ -83,7 +84,7 @@ class NodeSelector(KubeStruct, frozen=True):
 
 
 class PreferredSchedulingTerm(KubeStruct, frozen=True):
-    weight: int
+    weight: Int32
     preference: NodeSelectorTerm
 
 
@@ -102,7 +103,7 @@ class PodAffinityTerm(KubeStruct, frozen=True):
 
 
 class WeightedPodAffinityTerm(KubeStruct, frozen=True):
-    weight: int
+    weight: Int32
     pod_affinity_term: PodAffinityTerm
 
 
@@ -127,15 +128,15 @@ class Toleration(KubeStruct, frozen=True):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class TopologySpreadConstraint(KubeStruct, frozen=True):
-    max_skew: int
+    max_skew: Int32
     topology_key: str
     when_unsatisfiable: str
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: tuple[str, ...] | None = None
@@ -164,7 +165,7 @@ class PodSpec(KubeStruct, frozen=True):
     tolerations: tuple[Toleration, ...] | None = None
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
     volumes: tuple[Volume, ...] | None = None
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: str | None = None
     scheduler_name: str = "default-scheduler"
@@ -176,7 +177,7 @@ class PodSpec(KubeStruct, frozen=True):
     host_network: bool = False
     host_users: bool | None = None
     restart_policy: str = ""
-    termination_grace_period_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
 
 
 class PodTemplateSpec(KubeStruct, frozen=True):
@@ -270,7 +271,7 @@ class NodeSpec(KubeStruct, frozen=True):
 
 class ContainerImage(KubeStruct, frozen=True):
     names: tuple[str, ...] | None = None
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class NodeCondition(KubeStruct, frozen=True):
@@ -313,7 +314,7 @@ class Service(KubeObject, frozen=True):
 
 
 class ReplicationControllerSpec(KubeStruct, frozen=True):
-    replicas: int | None = None
+    replicas: Int32 | None = None
     selector: dict[str, str] | None = None
     template: PodTemplateSpec | None = None
     min_ready_seconds: int = 0

@@ -12,6 +12,8 @@ from typing import NewType
 
 import msgspec
 
+from kubesched.model.numbers import Int64
+
 PodKey = NewType("PodKey", str)
 """`namespace/name` of a pod."""
 
@@ -35,7 +37,7 @@ class ObjectMeta(KubeStruct, frozen=True):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: Int64 = 0
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: tuple[OwnerReference, ...] | None = None

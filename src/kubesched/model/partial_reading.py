@@ -23,6 +23,9 @@ K = TypeVar("K", bound=KubeObject)
 MOST_PROBLEMS = 100
 """An object with more damaged fields counts as nothing."""
 
+GARBLED = "\ufffd"
+"""Stands in texts where the bytes were no UTF-8."""
+
 _Steps = tuple[str | int, ...]
 _EACH = "..."
 _STEPS = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
@@ -49,6 +52,10 @@ class PartialReading(Generic[K]):
 def read_partly(tree: Any, kind: type[K], last_known: KubeObject | None = None) -> PartialReading[K]:
     """`tree` is taken apart on the way."""
     reading: PartialReading[K] = PartialReading()
+    if isinstance(tree, dict):
+        for steps in garbled(tree):
+            reading.problems.append(f"{_written(steps)}: not UTF-8")
+            _replace(tree, steps, None, set())
     older = None if last_known is None else msgspec.to_builtins(last_known)
     restored: set[_Steps] = set()
     for _ in range(MOST_PROBLEMS):
@@ -62,6 +69,18 @@ def read_partly(tree: Any, kind: type[K], last_known: KubeObject | None = None) 
         if not _mend(tree, found, older, restored):
             break
     return reading
+
+
+def garbled(tree: Any, path: _Steps = ()) -> list[_Steps]:
+    """Where a text was not UTF-8, the last first, so that all can be taken out."""
+    found: list[_Steps] = []
+    for step, value in reversed(_entries(tree)):
+        steps = (*path, step)
+        if GARBLED in str(step) or (isinstance(value, str) and GARBLED in value):
+            found.append(steps)
+        elif isinstance(value, dict | list):
+            found += garbled(value, steps)
+    return found
 
 
 def plain_problem(problem: Exception) -> str:

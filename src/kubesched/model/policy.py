@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubesched.model.meta import KubeObject, KubeStruct, LabelSelector
+from kubesched.model.numbers import Int32
 
 
 class PodDisruptionBudgetSpec(KubeStruct, frozen=True):
@@ -12,7 +13,7 @@ class PodDisruptionBudgetSpec(KubeStruct, frozen=True):
 
 
 class PodDisruptionBudgetStatus(KubeStruct, frozen=True):
-    disruptions_allowed: int = 0
+    disruptions_allowed: Int32 = 0
     disrupted_pods: dict[str, str] | None = None
 
 
@@ -22,6 +23,6 @@ class PodDisruptionBudget(KubeObject, frozen=True):
 
 
 class PriorityClass(KubeObject, frozen=True):
-    value: int = 0
+    value: Int32 = 0
     global_default: bool = False
     preemption_policy: str | None = None

@@ -12,6 +12,7 @@ import msgspec
 from kubesched.model.amounts import Amount
 from kubesched.model.core import NodeSelector
 from kubesched.model.meta import KubeObject, KubeStruct, ObjectMeta
+from kubesched.model.numbers import Int64
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 """Keeps an allocated claim until nobody uses it any more."""
@@ -42,7 +43,7 @@ class DeviceToleration(KubeStruct, frozen=True):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class CapacityRequirements(KubeStruct, frozen=True):
@@ -53,7 +54,7 @@ class ExactDeviceRequest(KubeStruct, frozen=True):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] | None = None
     allocation_mode: str = ""
-    count: int = 0
+    count: Int64 = 0
     admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] | None = None
     capacity: CapacityRequirements | None = None
@@ -64,7 +65,7 @@ class DeviceSubRequest(KubeStruct, frozen=True):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] | None = None
     allocation_mode: str = ""
-    count: int = 0
+    count: Int64 = 0
     tolerations: tuple[DeviceToleration, ...] | None = None
     capacity: CapacityRequirements | None = None
 
@@ -147,7 +148,7 @@ class DeviceCondition(KubeStruct, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
     last_transition_time: str | None = None
 
 
@@ -184,7 +185,7 @@ class ResourceClaimTemplate(KubeObject, frozen=True):
 class DeviceAttribute(KubeStruct, frozen=True):
     """Exactly one is set. Named for the API's fields, which Python reserves."""
 
-    int_value: int | None = msgspec.field(default=None, name="int")
+    int_value: Int64 | None = msgspec.field(default=None, name="int")
     bool_value: bool | None = msgspec.field(default=None, name="bool")
     string: str | None = None
     version: str | None = None
@@ -245,8 +246,8 @@ class Device(KubeStruct, frozen=True):
 
 class ResourcePool(KubeStruct, frozen=True):
     name: str = ""
-    generation: int = 0
-    resource_slice_count: int = 1
+    generation: Int64 = 0
+    resource_slice_count: Int64 = 1
 
 
 class ResourceSliceSpec(KubeStruct, frozen=True):

@@ -10,6 +10,7 @@ import msgspec
 from kubesched.model.amounts import Amount, ResourceList
 from kubesched.model.core import NodeSelector
 from kubesched.model.meta import KubeObject, KubeStruct, LabelSelector
+from kubesched.model.numbers import Int32
 from kubesched.model.volumes import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
@@ -95,7 +96,7 @@ class StorageClass(KubeObject, frozen=True):
 
 
 class VolumeNodeResources(KubeStruct, frozen=True):
-    count: int | None = None
+    count: Int32 | None = None
 
 
 class CSINodeDriver(KubeStruct, frozen=True):

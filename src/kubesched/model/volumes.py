@@ -9,6 +9,7 @@ import msgspec
 
 from kubesched.model.amounts import ResourceList
 from kubesched.model.meta import KubeStruct, LabelSelector, ObjectMeta
+from kubesched.model.numbers import Int32
 
 
 class PersistentVolumeClaimVolumeSource(KubeStruct, frozen=True):
@@ -19,14 +20,14 @@ class PersistentVolumeClaimVolumeSource(KubeStruct, frozen=True):
 class GCEPersistentDiskVolumeSource(KubeStruct, frozen=True):
     pd_name: str = ""
     fs_type: str = ""
-    partition: int = 0
+    partition: Int32 = 0
     read_only: bool = False
 
 
 class AWSElasticBlockStoreVolumeSource(KubeStruct, frozen=True):
     volume_id: str = msgspec.field(default="", name="volumeID")
     fs_type: str = ""
-    partition: int = 0
+    partition: Int32 = 0
     read_only: bool = False
 
 
@@ -64,7 +65,7 @@ class PortworxVolumeSource(KubeStruct, frozen=True):
 class ISCSIVolumeSource(KubeStruct, frozen=True):
     target_portal: str = ""
     iqn: str = ""
-    lun: int = 0
+    lun: Int32 = 0
     read_only: bool = False
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from kubesched.model.core import PodTemplateSpec
 from kubesched.model.meta import KubeObject, KubeStruct, LabelSelector, ObjectMeta
+from kubesched.model.numbers import Int32, Int64
 
 # -- apps --------------------------------------------------------------------------------------------------------------
 
@@ -25,16 +26,16 @@ class DeploymentStrategy(KubeStruct, frozen=True):
 
 
 class DeploymentSpec(KubeStruct, frozen=True):
-    replicas: int | None = None
+    replicas: Int32 | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec | None = None
     strategy: DeploymentStrategy | None = None
-    min_ready_seconds: int = 0
+    min_ready_seconds: Int32 = 0
     paused: bool = False
 
 
 class DeploymentStatus(KubeStruct, frozen=True):
-    collision_count: int | None = None
+    collision_count: Int32 | None = None
 
 
 class Deployment(KubeObject, frozen=True):
@@ -56,7 +57,7 @@ class DaemonSetSpec(KubeStruct, frozen=True):
     selector: LabelSelector | None = None
     template: PodTemplateSpec | None = None
     update_strategy: DaemonSetUpdateStrategy | None = None
-    min_ready_seconds: int = 0
+    min_ready_seconds: Int32 = 0
 
 
 class DaemonSet(KubeObject, frozen=True):
@@ -89,7 +90,7 @@ class PodFailurePolicy(KubeStruct, frozen=True):
 
 class SuccessRule(KubeStruct, frozen=True):
     succeeded_indexes: str | None = None
-    succeeded_count: int | None = None
+    succeeded_count: Int64 | None = None
 
 
 class SuccessPolicy(KubeStruct, frozen=True):
@@ -97,17 +98,17 @@ class SuccessPolicy(KubeStruct, frozen=True):
 
 
 class JobSpec(KubeStruct, frozen=True):
-    parallelism: int | None = None
-    completions: int | None = None
+    parallelism: Int32 | None = None
+    completions: Int32 | None = None
     completion_mode: str = "NonIndexed"
-    backoff_limit: int | None = None
-    backoff_limit_per_index: int | None = None
-    max_failed_indexes: int | None = None
-    active_deadline_seconds: int | None = None
+    backoff_limit: Int32 | None = None
+    backoff_limit_per_index: Int64 | None = None
+    max_failed_indexes: Int64 | None = None
+    active_deadline_seconds: Int64 | None = None
     pod_failure_policy: PodFailurePolicy | None = None
     pod_replacement_policy: str | None = None
     success_policy: SuccessPolicy | None = None
-    ttl_seconds_after_finished: int | None = None
+    ttl_seconds_after_finished: Int64 | None = None
     managed_by: str | None = None
     suspend: bool = False
     selector: LabelSelector | None = None
@@ -130,8 +131,8 @@ class UncountedTerminatedPods(KubeStruct, frozen=True):
 
 
 class JobStatus(KubeStruct, frozen=True):
-    succeeded: int = 0
-    failed: int = 0
+    succeeded: Int32 = 0
+    failed: Int32 = 0
     completed_indexes: str = ""
     failed_indexes: str | None = None
     start_time: str | None = None
@@ -162,7 +163,7 @@ class CronJobSpec(KubeStruct, frozen=True):
     schedule: str = ""
     time_zone: str | None = None
     concurrency_policy: str = "Allow"
-    starting_deadline_seconds: int | None = None
+    starting_deadline_seconds: Int32 | None = None
     suspend: bool = False
     job_template: JobTemplateSpec = JobTemplateSpec()
 

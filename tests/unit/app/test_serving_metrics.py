@@ -72,6 +72,8 @@ def test_metrics_of_scheduler_and_process_are_one_page() -> None:
         metrics=lambda: collect(world.loop),
         requests=lambda: {("200", "GET", "10.0.0.1:6443"): 5.0, ("<error>", "POST", "10.0.0.1:6443"): 1.0},
         leads=lambda: {"kube-scheduler": True},
+        set_aside=lambda: ({"Pod": 1}, {"Pod": 3}),
+        failures=lambda: {"fact": 2},
     )
     answer = ask("/metrics", sources)
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -82,6 +84,9 @@ def test_metrics_of_scheduler_and_process_are_one_page() -> None:
     requests = "rest_client_requests_total"
     assert series[requests, (("code", "200"), ("host", "10.0.0.1:6443"), ("method", "GET"))] == 5
     assert series["leader_election_master_status", (("name", "kube-scheduler"),)] == 1
+    assert series["kubesched_objects_set_aside", (("kind", "Pod"),)] == 1
+    assert series["kubesched_objects_set_aside_total", (("kind", "Pod"),)] == 3
+    assert series["kubesched_failures_total", (("part", "fact"),)] == 2
     assert series["process_start_time_seconds", ()] > 1.7e9
     assert series["process_resident_memory_bytes", ()] > 1e6
     assert types["process_cpu_seconds_total"] == "counter"

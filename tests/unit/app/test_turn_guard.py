@@ -2,62 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from still_shell import StillShell
 
-from kubesched.app.shell import LiveShell
-from kubesched.client.list_watch.set_aside import SetAside
-from kubesched.config import default
-from kubesched.engine.build import build_loop
-from kubesched.engine.select import ByName
-from kubesched.framework.effects import BindPod, Done, Effect
 from kubesched.model import manifests
 from kubesched.model.meta import KubeObject
 from kubesched.testing import make
-from kubesched.testing.make import Manifest
-
-
-class Surroundings:
-    """A shell whose clock stands still until it is moved, and whose writes are answered at once."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-        self.bound: dict[str, str] = {}
-        self.breaks_at = ""
-        self.aside = SetAside()
-        self.shell = LiveShell(build_loop(default(), ByName()), self, lambda: self.now_s, set_aside=self.aside)
-
-    def send(self, effects: Sequence[Effect], answer: Callable[[int, object], None]) -> None:
-        for effect in effects:
-            if isinstance(effect.action, BindPod):
-                if effect.action.pod == self.breaks_at:
-                    raise OSError("no file handles")
-                self.bound[effect.action.pod] = effect.action.node_name
-                answer(effect.id, Done())
-
-    def resume(self) -> None:
-        pass
-
-    def put(self, *items: Manifest) -> None:
-        for item in manifests.from_dicts(items).objects:
-            self.shell.put(item)
-
-    def run(self, *items: Manifest, at_s: float = 0.0) -> None:
-        """Tells of these, and takes turns until nothing is left to do."""
-
-        async def story() -> None:
-            self.shell.lead()
-            self.put(*items)
-            for _ in range(20):
-                await asyncio.sleep(0)
-            self.shell.stop()
-
-        self.now_s = at_s
-        asyncio.run(story())
 
 
 def breaking(function: Callable[..., Any], at: Callable[[Any], bool]) -> Callable[..., Any]:
@@ -75,7 +29,7 @@ PODS = [make.pod(f"p{i}", cpu=1) for i in range(3)]
 def test_an_attempt_that_breaks_is_repeated_after_its_backoff_and_the_others_go_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    around = Surroundings()
+    around = StillShell()
     (scheduler,) = around.shell.loop.schedulers.values()
     decide = scheduler.decide
     scheduler.decide = breaking(decide, lambda info: info.name == "p1")  # type: ignore[method-assign]
@@ -93,7 +47,7 @@ def test_an_attempt_that_breaks_is_repeated_after_its_backoff_and_the_others_go_
 @pytest.mark.parametrize("part", ["_assume", "_advance", "_finish"])
 def test_what_a_broken_attempt_took_is_given_back(part: str) -> None:
     """Whether it breaks before its place is taken, after that, or when it is bound already."""
-    around = Surroundings()
+    around = StillShell()
     loop = around.shell.loop
     whole = getattr(loop, part)
     setattr(loop, part, breaking(whole, lambda what: getattr(what, "key", "") == "default/p1" or _is_of(what, "p1")))
@@ -114,7 +68,7 @@ def _is_of(binding: Any, name: str) -> bool:
 
 
 def test_effects_that_cannot_be_sent_do_not_end_the_loop() -> None:
-    around = Surroundings()
+    around = StillShell()
     around.breaks_at = "default/p0"
     around.put(make.node("a"), PODS[0])
     around.run()
@@ -124,7 +78,7 @@ def test_effects_that_cannot_be_sent_do_not_end_the_loop() -> None:
 
 
 def test_a_pod_whose_amounts_cannot_be_read_takes_what_is_known_of_them(caplog: pytest.LogCaptureFixture) -> None:
-    around = Surroundings()
+    around = StillShell()
     around.put(make.node("a", cpu=2))
     around.put(make.pod("odd", on="a", requests={"cpu": "1500m", "memory": "much"}), make.pod("q", cpu=1))
     around.run()
@@ -139,7 +93,7 @@ def test_a_pod_whose_amounts_cannot_be_read_takes_what_is_known_of_them(caplog: 
 
 
 def test_a_fact_that_breaks_the_loop_counts_as_the_least_it_can(caplog: pytest.LogCaptureFixture) -> None:
-    around = Surroundings()
+    around = StillShell()
     loop = around.shell.loop
     put: Callable[[KubeObject, float], None] = loop.put
     loop.put = breaking(put, lambda item: item.metadata.labels == {"breaks": "it"})  # type: ignore[method-assign]

@@ -154,12 +154,12 @@ class ClusterReader:
 
     def _take(self, kind: _KindReading, unread: Unread[KubeObject]) -> Iterator[str]:
         """What can be counted of an object that cannot be read in full; and the warning about it."""
-        metadata, reading = unread.metadata, unread.read()
-        counts = bool(metadata.name) and reading.item is not None and not isinstance(reading.item, UnreadPod)
+        key, reading = unread.key(is_namespaced=kind.resource.namespaced), unread.read()
+        counts = bool(key) and reading.item is not None and not isinstance(reading.item, UnreadPod)
         if counts and reading.item is not None:
             kind.listing.items.append(reading.item)
         if reading.problems or not counts:
-            name = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name or unread.where
+            name = key or unread.where
             problem = reading.problems[0] if reading.problems else "metadata.name: a name is required"
             became = "counts as far as it can be" if counts else "is left out"
             yield f"{self._source}: {kind.resource.type.__name__} {name} cannot be read and {became}: {problem}"

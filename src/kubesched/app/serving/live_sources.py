@@ -35,6 +35,8 @@ class Surroundings:
     flags: Mapping[str, str] = field(default_factory=dict)
     requests: Callable[[], Mapping[tuple[str, str, str], float]] = dict
     leads: Callable[[], Mapping[str, bool]] = dict
+    set_aside: Callable[[], tuple[Mapping[str, int], Mapping[str, int]]] = lambda: ({}, {})
+    failures: Callable[[], Mapping[str, int]] = dict
     is_leader: Callable[[], bool] = lambda: True
     shown: MetricChoice = everything
     assembled: Callable[[], Assembly] | None = None
@@ -51,6 +53,8 @@ def live_sources(loop: SchedulingLoop, config: KubeSchedulerConfiguration, aroun
         shown=around.shown,
         requests=around.requests,
         leads=around.leads,
+        set_aside=around.set_aside,
+        failures=around.failures,
         is_leader=around.is_leader,
         pods=lambda: (item for item in around.informed() if isinstance(item, Pod)),
         configuration=lambda: to_manifest(assembled().config),

@@ -44,6 +44,10 @@ class Sources:
     """Requests to the API server by (code, method, host)."""
     leads: Callable[[], Mapping[str, bool]] = dict
     """Whether this process leads, by the name of the lease."""
+    set_aside: Callable[[], tuple[Mapping[str, int], Mapping[str, int]]] = lambda: ({}, {})
+    """Objects that cannot be read, by kind: how many there are, and how often one was found."""
+    failures: Callable[[], Mapping[str, int]] = dict
+    """What was raised in the loop and should not be, by what was being done."""
     is_leader: Callable[[], bool] = lambda: True
     """Whether it schedules; true if there is no election."""
     pods: Callable[[], Iterable[Pod]] = tuple

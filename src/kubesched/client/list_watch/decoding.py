@@ -21,13 +21,15 @@ from kubesched.model.collector import collector_paused
 from kubesched.model.core import Pod
 from kubesched.model.json_trees import tree_of
 from kubesched.model.meta import KubeObject, ObjectMeta
-from kubesched.model.partial_reading import PartialReading, read_partly
+from kubesched.model.partial_reading import GARBLED, PartialReading, garbled, read_partly
 from kubesched.model.stand_ins import stand_in_for
 
 K = TypeVar("K", bound=KubeObject)
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoders raise: wrong types, no JSON, no UTF-8, nested too deeply."""
+
+NAMELESS = "metadata: name and namespace are required"
 
 _NAMING = ("name", "namespace", "uid", "resourceVersion")
 
@@ -46,6 +48,7 @@ class Unread(Generic[K]):
     tree: Any
     where: str
     change: str = "ADDED"
+    is_nameless: bool = False
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -55,10 +58,24 @@ class Unread(Generic[K]):
         name, namespace, uid, version = (_text(known.get(part)) for part in _NAMING)
         return ObjectMeta(name, namespace, uid, version)
 
+    def key(self, *, is_namespaced: bool) -> str:
+        """`namespace/name`, or the name of what has no namespace; empty if that cannot be read."""
+        metadata = self.metadata
+        if not is_namespaced:
+            return metadata.name
+        return f"{metadata.namespace}/{metadata.name}" if metadata.namespace and metadata.name else ""
+
+    def take_name_of(self, known: KubeObject) -> None:
+        """Its uid tells that it is this one."""
+        self.tree["metadata"] |= {"name": known.name, "namespace": known.namespace}
+        self.is_nameless = True
+
     def read(self, last_known: KubeObject | None = None) -> PartialReading[K]:
         """What the object counts as, and what is wrong with it. With nothing wrong, it is the object itself."""
         is_same = last_known is not None and self.metadata.uid in ("", last_known.metadata.uid)
         reading = read_partly(self.tree, self.kind, last_known if is_same else None)
+        if self.is_nameless:
+            reading.problems.insert(0, NAMELESS)
         if reading.item is not None and reading.problems:
             reading.item = stand_in_for(reading.item, reading.problems)
         return reading
@@ -146,16 +163,26 @@ class KindDecoder(Generic[K]):
             raw = msgspec.convert(tree_of(body), _PlainPage)
         listing: Listing[K] = Listing([], raw.metadata.resource_version, raw.metadata.continue_token)
         for index, part in enumerate(raw.items or ()):
-            try:
-                item = self._decode_item(part) if isinstance(part, msgspec.Raw) else msgspec.convert(part, self.kind)
-                if self._is_whole(item):
-                    listing.items.append(item)
-                    continue
-            except UNREADABLE:
-                pass
-            tree = tree_of(part) if isinstance(part, msgspec.Raw) else part
-            listing.unread.append(Unread(self.kind, tree, f"items[{index}]"))
+            item = self._item(part)
+            if item is not None:
+                listing.items.append(item)
+            else:
+                tree = tree_of(part) if isinstance(part, msgspec.Raw) else part
+                listing.unread.append(Unread(self.kind, tree, f"items[{index}]"))
         return listing
+
+    def _item(self, part: Any) -> K | None:
+        """`None` if it cannot be read in full."""
+        try:
+            if isinstance(part, msgspec.Raw):
+                item = self._decode_item(part)
+            elif garbled(part):
+                return None
+            else:
+                item = msgspec.convert(part, self.kind)
+        except UNREADABLE:
+            return None
+        return item if self._is_whole(item) else None
 
     def _unusual_event(self, line: bytes) -> Unread[K]:
         tree = tree_of(line)
@@ -167,7 +194,7 @@ class KindDecoder(Generic[K]):
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    return value if isinstance(value, str) and GARBLED not in value else ""
 
 
 def _error_in(status: Any) -> ApiError:

@@ -20,7 +20,7 @@ import logging
 from collections.abc import Callable
 from typing import Generic, Protocol
 
-from kubesched.client.list_watch.decoding import K, Listing, Unread
+from kubesched.client.list_watch.decoding import NAMELESS, K, Listing, Unread
 from kubesched.client.list_watch.lister import IndexedLister
 from kubesched.client.list_watch.set_aside import SetAside
 from kubesched.client.resources import Resource
@@ -29,8 +29,6 @@ from kubesched.model.stand_ins import described
 
 SLICE = 500
 """After so many objects of a list the event loop may do something else (renew a lease, say)."""
-
-_NAMELESS = "metadata: name and namespace are required"
 
 _log = logging.getLogger("kubesched.client.list_watch")
 
@@ -127,15 +125,23 @@ class SharedInformer(Generic[K]):
 
     def put_aside(self, unread: Unread[K]) -> str:
         """An object exists that cannot be read in full, or is gone; gives the key that it has, or goes by."""
-        key = self._key_of(unread)
-        goes_by = key or f"({unread.where})"
+        key = unread.key(is_namespaced=self.resource.namespaced)
+        if not key:
+            known = self._known_by_uid(unread)
+            if known is None:
+                problems = unread.read().problems or [NAMELESS]
+                goes_by = f"({unread.where}: {problems[0]})"
+                self._aside.note(self._kind, goes_by, problems, described(None))
+                return goes_by
+            unread.take_name_of(known)
+            key = known.key
         old = self.lister.get_by_key(key)
         if unread.change == "DELETED":
-            self._aside.forget(self._kind, goes_by)
+            self._aside.forget(self._kind, key)
             self._vanished(key)
-            return goes_by
+            return key
         reading = unread.read(old)
-        item = reading.item if key else None
+        item = reading.item
         if item is not None and not reading.problems:
             self.put(item)
             return key
@@ -144,17 +150,13 @@ class SharedInformer(Generic[K]):
         if item is None:
             self._vanished(key)
         else:
-            self._put(key, item, anew=goes_by not in self._aside.of(self._kind))
-        self._aside.note(self._kind, goes_by, reading.problems or [_NAMELESS], described(item))
-        return goes_by
+            self._put(key, item, anew=key not in self._aside.of(self._kind))
+        self._aside.note(self._kind, key, reading.problems, described(item))
+        return key
 
-    def _key_of(self, unread: Unread[K]) -> str:
-        """By its name; or by its uid, if it is known under a name; else it has none."""
-        metadata = unread.metadata
-        if metadata.name and (metadata.namespace or not self.resource.namespaced):
-            return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
-        known = (item.key for item in self.lister if item.metadata.uid == metadata.uid)
-        return next(known, "") if metadata.uid else ""
+    def _known_by_uid(self, unread: Unread[K]) -> K | None:
+        uid = unread.metadata.uid
+        return next((item for item in self.lister if item.metadata.uid == uid), None) if uid else None
 
     async def replace(self, listing: Listing[K]) -> None:
         """These exist and no others. Gives way now and then; lister and handlers stay in step."""

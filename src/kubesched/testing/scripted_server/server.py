@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
 from aiohttp import web
 
 from kubesched.testing.scripted_server.access import Access
@@ -105,8 +106,8 @@ class ScriptedServer:
 
     # -- objects, without HTTP -----------------------------------------------------------------------------------------
 
-    def put(self, manifest: dict[str, Any]) -> Stored:
-        """Create or replace this object; needs `kind` and a name."""
+    def put(self, manifest: dict[str, Any], encode: Callable[[Stored], bytes] = msgspec.json.encode) -> Stored:
+        """Create or replace this object; needs `kind` and a name. With `encode` it can look damaged to who asks."""
         served = self._kind_of(manifest)
         item = self.writing.completed(served, None, manifest)
         old = self.storage.get(served.resource, key_of(item))
@@ -114,7 +115,7 @@ class ScriptedServer:
             kept = {key: old["metadata"][key] for key in ("uid", "creationTimestamp")}
             given = manifest["metadata"]
             item["metadata"].update({key: given.get(key, value) for key, value in kept.items()})
-        return self.storage.put(served.resource, key_of(item), item)
+        return self.storage.put(served.resource, key_of(item), item, encode)
 
     def get(self, kind: str, name: str, namespace: str | None = None) -> Stored | None:
         return self.storage.get(self.routes.kind(kind).resource, f"{namespace}/{name}" if namespace else name)

@@ -21,17 +21,18 @@ FIRST_REVISION = 100
 class StoredItem:
     """An object as of one resourceVersion, encoded once however many ask for it."""
 
-    __slots__ = ("_encoded", "item", "revision")
+    __slots__ = ("_encode", "_encoded", "item", "revision")
 
-    def __init__(self, item: Stored, revision: int) -> None:
+    def __init__(self, item: Stored, revision: int, encode: Callable[[Stored], bytes] = msgspec.json.encode) -> None:
         self.item = item
         self.revision = revision
+        self._encode = encode
         self._encoded: bytes | None = None
 
     @property
     def encoded(self) -> bytes:
         if self._encoded is None:
-            self._encoded = msgspec.json.encode(self.item)
+            self._encoded = self._encode(self.item)
         return self._encoded
 
 
@@ -79,10 +80,12 @@ class VersionedStorage:
         objects = self._objects[resource]
         return [objects[key] for key in sorted(objects)]
 
-    def put(self, resource: str, key: str, item: Stored) -> Stored:
-        """Keep this state; it gets the next resourceVersion."""
+    def put(
+        self, resource: str, key: str, item: Stored, encode: Callable[[Stored], bytes] = msgspec.json.encode
+    ) -> Stored:
+        """Keep this state; it gets the next resourceVersion. `encode` is how callers get to see it."""
         before = self._objects[resource].get(key)
-        after = self._stamped(item)
+        after = self._stamped(item, encode)
         self._objects[resource][key] = after
         self._record(resource, "MODIFIED" if before else "ADDED", after, before)
         return after.item
@@ -104,10 +107,10 @@ class VersionedStorage:
         self.oldest_revision = self.revision
         self._log.clear()
 
-    def _stamped(self, item: Stored) -> StoredItem:
+    def _stamped(self, item: Stored, encode: Callable[[Stored], bytes] = msgspec.json.encode) -> StoredItem:
         self.revision += 1
         metadata = {**item["metadata"], "resourceVersion": str(self.revision)}
-        return StoredItem({**item, "metadata": metadata}, self.revision)
+        return StoredItem({**item, "metadata": metadata}, self.revision, encode)
 
     def _record(self, resource: str, change: str, after: StoredItem, before: StoredItem | None) -> None:
         self._log[resource].append(LogEntry(after.revision, change, after, before))

@@ -48,6 +48,19 @@ HEALTHCHECKS_TOTAL = counter(
     "kubernetes_healthchecks_total", "name type status", "STABLE", "How often health checks said what."
 )
 
+SET_ASIDE = gauge(
+    "kubesched_objects_set_aside", "kind", "ALPHA", "Objects that cannot be read now; the log names each once."
+)
+SET_ASIDE_TOTAL = counter(
+    "kubesched_objects_set_aside_total", "kind", "ALPHA", "How often an object was found that cannot be read."
+)
+FAILURES = counter(
+    "kubesched_failures_total",
+    "part",
+    "ALPHA",
+    "What was raised that should not be, and cost a fact, an attempt, an answer, a tick or a send; the log has it.",
+)
+
 
 def build_family(build: BuildInfo) -> MetricFamily:
     labels = (
@@ -67,6 +80,19 @@ def build_family(build: BuildInfo) -> MetricFamily:
 def request_family(requests: Mapping[tuple[str, str, str], float]) -> MetricFamily:
     """`requests` by (code, method, host)."""
     return MetricFamily(REST_CLIENT_REQUESTS, dict(requests.items()))
+
+
+def set_aside_families(now: Mapping[str, int], totals: Mapping[str, int]) -> list[MetricFamily]:
+    """By kind."""
+    return [
+        MetricFamily(SET_ASIDE, {(kind,): float(n) for kind, n in now.items()}),
+        MetricFamily(SET_ASIDE_TOTAL, {(kind,): float(n) for kind, n in totals.items()}),
+    ]
+
+
+def failures_family(failures: Mapping[str, int]) -> MetricFamily:
+    """By what was being done."""
+    return MetricFamily(FAILURES, {(part,): float(n) for part, n in failures.items()})
 
 
 def leadership_family(leads: Mapping[str, bool]) -> MetricFamily:

@@ -48,6 +48,8 @@ class MetricsPages:
         yield component_metrics.build_family(sources.build)
         yield component_metrics.request_family(sources.requests())
         yield component_metrics.leadership_family(sources.leads())
+        yield from component_metrics.set_aside_families(*sources.set_aside())
+        yield component_metrics.failures_family(sources.failures())
 
 
 def _exposed(request: web.Request, exposition: str) -> web.Response:
