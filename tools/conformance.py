@@ -47,7 +47,7 @@ FAMILIES = (
         r"\[sig-apps\].*\[Conformance\]",
         (
             r"should serve a basic image on each replica",
-            r"StatefulSet Basic .* (Burst scaling|Scaling should happen|should perform (canary|rolling) updates)",
+            r"StatefulSet Basic .* (Burst scaling|Scaling should happen|should perform rolling updates)",
         ),
         90.0,
     ),

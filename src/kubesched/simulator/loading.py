@@ -117,6 +117,11 @@ def _check_kind(item: KubeObject) -> None:
         case Deployment():
             with _in_field("spec.strategy.rollingUpdate"):
                 rolling_limits(item.spec.strategy or DeploymentStrategy(), 1)
+        case DaemonSet():
+            rolling = item.spec.update_strategy.rolling_update if item.spec.update_strategy else None
+            with _in_field("spec.updateStrategy.rollingUpdate"):
+                for value in (rolling.max_surge, rolling.max_unavailable) if rolling else ():
+                    share_of(value or 0, 1, rounding_up=True)
         case PodDisruptionBudget():
             with _in_field("spec.selector"):
                 from_label_selector(item.spec.selector)

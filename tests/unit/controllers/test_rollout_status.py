@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubesched.controllers.status.rollout_status import deployment_status, stalls_in_s
+from kubesched.controllers.status.rollout_status import deployment_status, stalls_in_s, with_replica_failure
 from kubesched.expansion.deployments import sync_deployment
 from kubesched.model.apps import ReplicaSet
 from kubesched.model.core import Pod, PodCondition, PodStatus
@@ -84,3 +84,28 @@ def test_any_move_starts_the_time_anew() -> None:
 def test_a_status_that_stays_is_the_same_later() -> None:
     before = _status(4, 0)
     assert _status(4, 0, before, NOW_S + 1000) == before
+
+
+def test_a_paused_deployment_misses_no_deadline() -> None:
+    paused = replace(_deployment(4), spec=replace(_deployment(4).spec, paused=True))
+    known = _current_set(_deployment(4))
+    pods = {"rs": _pods(1, 3)}
+    status = deployment_status(paused, {}, _status(1, 3), [known], pods, NOW_S)
+    assert _reasons(status)["Progressing"] == ("Unknown", "DeploymentPaused")
+    assert stalls_in_s(status, {}, NOW_S) is None
+    later = deployment_status(paused, {}, status, [known], pods, NOW_S + 10_000)
+    assert _reasons(later)["Progressing"] == ("Unknown", "DeploymentPaused")
+    resumed = deployment_status(_deployment(4), {}, later, [known], pods, NOW_S + 10_000)
+    assert _reasons(resumed)["Progressing"] == ("Unknown", "DeploymentResumed")
+    moving = deployment_status(_deployment(4), {}, resumed, [known], pods, NOW_S + 10_001)
+    assert _reasons(moving)["Progressing"] == ("True", "ReplicaSetUpdated")
+
+
+def test_what_keeps_a_replica_set_from_making_pods_is_told_while_it_lasts() -> None:
+    failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota"}
+    told = with_replica_failure([], [(), [failure]], NOW_S)
+    assert [(one["type"], one["reason"], one["message"]) for one in told] == [
+        ("ReplicaFailure", "FailedCreate", "exceeded quota")
+    ]
+    assert with_replica_failure(told, [[failure]], NOW_S + 60) == told
+    assert with_replica_failure(told, [()], NOW_S) == []
