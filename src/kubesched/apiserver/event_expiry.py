@@ -26,7 +26,7 @@ async def expire_forever(api: Api) -> None:
         try:
             await expire_events(api)
         except StoreFailedError:
-            return
+            continue  # some other time
 
 
 async def expire_events(api: Api) -> int:

@@ -11,6 +11,7 @@ import base64
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -26,9 +27,9 @@ from kubesched.apiserver.http.authentication import TokenAuthenticator
 from kubesched.apiserver.http.protocol import StatusServer, with_plain_headers
 from kubesched.apiserver.kinds.registry import ALL_KINDS
 from kubesched.apiserver.list_expiry import expire_lists_forever
-from kubesched.apiserver.storage.data_directory import DataDirectory, DataDirectoryError
+from kubesched.apiserver.storage.data_directory import WHAT_TO_DO, DataDirectory, DataDirectoryError
 from kubesched.apiserver.storage.memory import HistoryLimits, MemoryStore
-from kubesched.apiserver.storage.sqlite import SqliteStore
+from kubesched.apiserver.storage.sqlite import BrokenRowError, ForeignDatabaseError, SqliteStore
 from kubesched.apiserver.storage.store import FieldsOf
 from kubesched.apiserver.verbs.service_tokens import ServiceTokens
 from kubesched.apiserver.verbs.writing import refresh_custom_kinds
@@ -56,12 +57,26 @@ class ApiServer:
         """Raises DataDirectoryError."""
         self._settings = settings
         self._directory = None if settings.data is None else DataDirectory(settings.data)
-        self._identity = tls.load_or_create(settings.data, settings.bind_address)
+        self._identity = self._load_identity()
         self._runner: web.ServerRunner | None = None
         self._app: HttpApp | None = None
         self._expiring: list[asyncio.Task[None]] = []
+        self._policies: AdmissionPolicies | None = None
         self._port = settings.port
         self.store: MemoryStore | None = None
+
+    def _load_identity(self) -> tls.ServerIdentity:
+        directory = self._directory
+        try:
+            if directory is not None and directory.cluster is not None and (missing := tls.missing(directory.path)):
+                raise DataDirectoryError(f"{missing[0]}: is missing: {WHAT_TO_DO}")
+            return tls.load_or_create(self._settings.data, self._settings.bind_address)
+        except (tls.IdentityError, DataDirectoryError) as problem:
+            if directory is not None:
+                directory.close()
+            if isinstance(problem, DataDirectoryError):
+                raise
+            raise DataDirectoryError(f"{problem}: {WHAT_TO_DO}") from None
 
     @property
     def url(self) -> str:
@@ -86,15 +101,18 @@ class ApiServer:
         if self._directory is None:
             self.store = MemoryStore(self._settings.history)
         else:
-            self.store = await self._opened(self._directory.objects, kinds)
+            self.store = await self._opened(self._directory, kinds)
         api = Api(self.store, ALL_KINDS, mounts_tokens=self._settings.mounts_tokens)
-        api.admission = AdmissionPolicies(api)
+        policies = api.admission = AdmissionPolicies(api)
         refresh_custom_kinds(api)
         bootstrap.ensure(api, self.ca_pem)
         await self.store.settle()
         self.store.compact(self.store.revision if data is None else self.store.compacted)
         tokens = ServiceTokens(api, self._identity.signing_key())
         self._app = HttpApp(api, TokenAuthenticator(self.token, tokens), tokens)
+        self._policies = policies
+        if isinstance(self.store, SqliteStore):
+            self.store.on_taken_back = partial(self._look_again, self._app)
         await self._listen(self._app)
         self._app.url = self.url
         self._expiring = [
@@ -102,11 +120,24 @@ class ApiServer:
             asyncio.create_task(expire_lists_forever(self.store), name="expiry of old lists"),
         ]
 
-    async def _opened(self, path: Path, kinds: Mapping[str, FieldsOf]) -> SqliteStore:
+    async def _opened(self, directory: DataDirectory, kinds: Mapping[str, FieldsOf]) -> SqliteStore:
+        directory.check_objects()
+        path = directory.objects
         try:
-            return await SqliteStore.open(path, kinds, self._settings.history)
+            store = await SqliteStore.open(path, kinds, self._settings.history, directory.cluster)
+        except (ForeignDatabaseError, BrokenRowError) as problem:
+            raise DataDirectoryError(f"{path}: {problem}: {WHAT_TO_DO}") from None
         except sqlite3.DatabaseError as problem:
-            raise DataDirectoryError(f"{path}: {problem}") from None
+            raise DataDirectoryError(f"{path}: cannot be read ({problem}): {WHAT_TO_DO}") from None
+        directory.note_cluster(store.cluster)
+        return store
+
+    def _look_again(self, app: HttpApp) -> None:
+        """Writes were taken back that may have been acted upon already."""
+        refresh_custom_kinds(app.api)
+        app.authorizer.forget()
+        if self._policies is not None:
+            self._policies.forget()
 
     async def _listen(self, app: HttpApp) -> None:
         loop = asyncio.get_running_loop()

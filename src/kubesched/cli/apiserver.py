@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+import sys
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from kubesched.apiserver.server import ApiServer, ServerSettings
 from kubesched.apiserver.storage.data_directory import DataDirectoryError
 from kubesched.apiserver.storage.memory import HistoryLimits
 from kubesched.app.logs import configure_logs
+from kubesched.cli.output import ERROR_EXIT, say_error
 
 
 @click.command()
@@ -58,7 +60,8 @@ async def _serve(settings: ServerSettings, kubeconfig: Path | None) -> None:
         server = ApiServer(settings)
         await server.start()
     except DataDirectoryError as mistake:
-        raise click.ClickException(str(mistake)) from None
+        say_error(str(mistake))
+        sys.exit(ERROR_EXIT)
     except OSError as error:
         raise click.ClickException(f"cannot serve on {settings.bind_address}:{settings.port}: {error}") from None
     # What was read back stays; without this, every full collection would walk through all of it.

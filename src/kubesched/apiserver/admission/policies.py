@@ -108,6 +108,10 @@ class AdmissionPolicies:
 
     # -- policies as they are now ------------------------------------------------------------------------------------
 
+    def forget(self) -> None:
+        """Compiles anew what is known: writes may have been taken back."""
+        self._compiled_at = ()
+
     def _current(self, kind: str) -> tuple[CompiledPolicy, ...]:
         store = self._api.store
         now = tuple(store.history(table).position_after(store.revision) for table in _TABLES)

@@ -85,7 +85,9 @@ class HttpApp:
             raise forbidden_action(user, action, verdict.reason)
         if path.is_resource:
             return await self.resources.handle(request, path, user, warnings)
-        answer = health.answer(request) or issuer_paths.answer(request, self.service_tokens, self.url)
+        answer = health.answer(request, self.api.store.failure) or issuer_paths.answer(
+            request, self.service_tokens, self.url
+        )
         answer = answer or self.discovery.answer(request)
         if answer is not None:
             return answer

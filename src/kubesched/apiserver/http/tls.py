@@ -12,17 +12,23 @@ import os
 import secrets
 import ssl
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _VALID_FOR = timedelta(days=3650)
 _FILES = {"ca_pem": "ca.crt", "certificate_pem": "server.crt", "key_pem": "server.key", "signing_pem": "tokens.key"}
+
+
+class IdentityError(ValueError):
+    """A file that proves who the server is cannot be used; says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +71,15 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def load_or_create(folder: Path | None, address: str) -> ServerIdentity:
-    """The identity kept in the folder; a new one when there is none, or no folder."""
+    """The identity kept in the folder; a new one when there is none, or no folder. Raises IdentityError."""
     if folder is None:
         return create(address)
     token_file = folder / "admin.token"
     files = {name: folder / file for name, file in _FILES.items()}
     if token_file.exists() and all(file.exists() for file in files.values()):
+        for name, file in files.items():
+            _check(file, _READERS[name])
+        _check(token_file, _read_token)
         contents = {name: file.read_bytes() for name, file in files.items()}
         return ServerIdentity(**contents, token=token_file.read_text().strip())
     identity = create(address)
@@ -78,6 +87,38 @@ def load_or_create(folder: Path | None, address: str) -> ServerIdentity:
         write_private(file, getattr(identity, name))
     write_private(token_file, identity.token.encode())
     return identity
+
+
+def missing(folder: Path) -> list[Path]:
+    """Which files of an identity are not there."""
+    return [folder / name for name in ("admin.token", *_FILES.values()) if not (folder / name).exists()]
+
+
+def _check(file: Path, read: Callable[[bytes], object]) -> None:
+    try:
+        read(file.read_bytes())
+    except (ValueError, TypeError, UnsupportedAlgorithm, OSError) as problem:
+        why = getattr(problem, "strerror", None) or "it holds no key, certificate or token"
+        raise IdentityError(f"{file}: cannot be read ({why})") from None
+
+
+def _read_key(content: bytes) -> None:
+    key = serialization.load_pem_private_key(content, None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise TypeError
+
+
+def _read_token(content: bytes) -> None:
+    if not content.strip() or not content.isascii():
+        raise ValueError
+
+
+_READERS: dict[str, Callable[[bytes], object]] = {
+    "ca_pem": x509.load_pem_x509_certificate,
+    "certificate_pem": x509.load_pem_x509_certificate,
+    "key_pem": _read_key,
+    "signing_pem": _read_key,
+}
 
 
 def create(address: str) -> ServerIdentity:

@@ -14,6 +14,10 @@ FORMAT = "1"
 
 _FORMAT_FILE = "format"
 _LOCK_FILE = "lock"
+_CLUSTER_FILE = "cluster"
+"""The number of the cluster whose database belongs here, once there is one."""
+
+WHAT_TO_DO = "put it back from a backup, or remove the directory to begin a new cluster"
 
 
 class DataDirectoryError(OSError):
@@ -43,6 +47,31 @@ class DataDirectory:
     @property
     def objects(self) -> Path:
         return self.path / "objects.sqlite"
+
+    @property
+    def cluster(self) -> int | None:
+        """The cluster that lives here; None as long as there is none. Raises DataDirectoryError."""
+        file = self.path / _CLUSTER_FILE
+        try:
+            return int(file.read_text()) if file.exists() else None
+        except (OSError, ValueError):
+            raise DataDirectoryError(f"{file}: is broken: {WHAT_TO_DO}") from None
+
+    def check_objects(self) -> None:
+        """Raises DataDirectoryError if a cluster lives here whose objects are gone."""
+        if self.cluster is None:
+            return
+        if not self.objects.exists():
+            raise DataDirectoryError(f"{self.objects}: is missing, with all objects of this cluster: {WHAT_TO_DO}")
+        if self.objects.stat().st_size == 0:
+            raise DataDirectoryError(f"{self.objects}: is empty, all objects of this cluster are gone: {WHAT_TO_DO}")
+
+    def note_cluster(self, cluster: int) -> None:
+        """From now on, no other database is taken for this cluster's."""
+        if self.cluster is None:
+            beside = self.path / f".{_CLUSTER_FILE}"
+            beside.write_text(f"{cluster}\n")
+            beside.replace(self.path / _CLUSTER_FILE)
 
     def close(self) -> None:
         if self._lock is not None:

@@ -92,6 +92,10 @@ class MemoryStore:
     def published(self) -> int:
         return self._published
 
+    @property
+    def failure(self) -> str:
+        return ""
+
     def get(self, resource: str, key: ObjectKey) -> Stored | None:
         table = self._tables.get(resource)
         return table.objects.get(key) if table else None
@@ -121,6 +125,7 @@ class MemoryStore:
     def put(
         self, resource: str, key: ObjectKey, obj: dict[str, Any], fields: FieldsOf, expected: int | None = None
     ) -> Stored:
+        self._check_writable()
         before = self.get(resource, key)
         if expected is not None and expected != (before.revision if before else 0):
             raise RevisionConflictError(f"{resource} {key} is not at revision {expected}")
@@ -132,6 +137,7 @@ class MemoryStore:
         return stored
 
     def delete(self, resource: str, key: ObjectKey, obj: dict[str, Any], fields: FieldsOf) -> Stored:
+        self._check_writable()
         before = self._tables[resource].objects[key]
         stored = self._next_state(key, obj, fields)
         self._tables[resource].remove(key)
@@ -175,6 +181,9 @@ class MemoryStore:
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(self._revision)
         return Stored(key, self._revision, _encode(obj), metadata.get("labels") or {}, fields(obj))
+
+    def _check_writable(self) -> None:
+        """Raises StoreFailedError while nothing can be written; memory always can."""
 
     def _record(self, change: StoredChange) -> None:
         """A write happened; here it is durable at once."""

@@ -42,7 +42,7 @@ class ObjectTooLargeError(Exception):
 
 
 class StoreFailedError(Exception):
-    """The disk refused a write: nothing after it was acknowledged, and the store answers no more."""
+    """The disk refused a write: it is as if it had never been asked for. Reads go on, and so do writes, some time."""
 
 
 class Stored(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -99,6 +99,10 @@ class Store(Protocol):
     @property
     def published(self) -> int:
         """Every change up to this revision is in the history."""
+
+    @property
+    def failure(self) -> str:
+        """Why nothing can be written at the moment; empty if all is well."""
 
     def get(self, resource: str, key: ObjectKey) -> Stored | None: ...
 

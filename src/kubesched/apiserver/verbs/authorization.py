@@ -126,6 +126,10 @@ class RbacAuthorizer:
             )
         return found
 
+    def forget(self) -> None:
+        """Compiles anew what is known: writes may have been taken back."""
+        self._compiled_at = ()
+
     def _current(self) -> tuple[Grant, ...]:
         store = self._api.store
         now = tuple(store.history(resource).position_after(store.revision) for resource in _RESOURCES)
