@@ -5,11 +5,9 @@ Defaults, protection finalizers, validation, tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from kubesched.apiserver.kinds import claim_checks, storage_checks, volume_warnings
 from kubesched.apiserver.kinds.amounts import round_up_to_milli
-from kubesched.apiserver.kinds.kind import Object, TableColumn, WriteContext, metadata_fields
+from kubesched.apiserver.kinds.kind import Object, TableColumn, WriteContext
 from kubesched.apiserver.kinds.pods import limits
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME, described, dig, name_of
@@ -112,11 +110,6 @@ def _warn_of_driver(obj: Object, old: Object | None, ctx: WriteContext) -> None:
         ctx.warnings.append(_TOKENS_OUTSIDE_SECRETS)
 
 
-def _fields_of_storage(obj: Object) -> Mapping[str, str]:
-    """Volumes and claims can also be selected by ``name``."""
-    return {**metadata_fields(obj), "name": name_of(obj)}
-
-
 def _set_driver_defaults(obj: Object) -> None:
     spec = obj["spec"]
     spec.setdefault("attachRequired", True)
@@ -147,8 +140,8 @@ def _claim_reference(volume: Object) -> str:
     return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
 
 
-def _of_bound(claim: Object, path: str) -> object:
-    return dig(path, "")(claim) if claim["spec"].get("volumeName") else ""
+def _claim_capacity(claim: Object) -> object:
+    return dig("status.capacity.storage", "0")(claim) if claim["spec"].get("volumeName") else ""
 
 
 def _class_of(obj: Object) -> str:
@@ -177,12 +170,11 @@ CLAIM = KindRules(
     validate=claim_checks.claim_errors,
     validate_through={"status": claim_checks.status_errors},
     approve=_admit_claim,
-    selectable_fields=_fields_of_storage,
     columns=(
         NAME,
         described("Status", _phase, _PVC_STATUS, "phase"),
         _field("Volume", "spec.volumeName", _PVC_SPEC),
-        described("Capacity", lambda c: _of_bound(c, "status.capacity.storage"), _PVC_STATUS, "capacity"),
+        described("Capacity", _claim_capacity, _PVC_STATUS, "capacity"),
         described(
             "Access Modes",
             lambda c: _print_modes(dig("status.accessModes", [])(c)) if c["spec"].get("volumeName") else "",
@@ -207,7 +199,6 @@ VOLUME = KindRules(
     validate=volume_errors,
     validate_through={"status": lambda new, old: []},
     approve=lambda volume, _, ctx: ctx.warnings.extend([] if ctx.subresource else volume_warnings.for_volume(volume)),
-    selectable_fields=_fields_of_storage,
     columns=(
         NAME,
         described("Capacity", dig("spec.capacity.storage", "0"), _PV_SPEC, "capacity"),

@@ -202,7 +202,7 @@ def parse_fields(text: str, resource: ServedResource) -> Matcher | None:
     supported = resource.selectable_fields({"metadata": {"name": "", "namespace": ""}, "spec": {}, "status": {}})
     for name, _, _ in terms:
         if name not in supported:
-            raise _unsupported_field(name, supported, resource.is_custom)
+            raise _unsupported_field(name, supported, resource)
     return lambda fields: all((fields.get(name, "") == value) is equal for name, equal, value in terms)
 
 
@@ -220,7 +220,11 @@ def _unescape(value: str) -> str:
     return re.sub(r"\\([\\,=])", r"\1", value)
 
 
-def _unsupported_field(name: str, supported: Mapping[str, str], is_custom: bool) -> Exception:
-    if is_custom or set(supported) - {"metadata.name", "metadata.namespace"}:
+def _unsupported_field(name: str, supported: Mapping[str, str], resource: ServedResource) -> Exception:
+    if resource.is_custom or set(supported) - {"metadata.name", "metadata.namespace"}:
+        # some cluster-wide kinds say themselves what they have
+        if not resource.is_custom and "metadata.namespace" not in supported:
+            what = f"{resource.api_version}, Kind={resource.kind}"
+            return bad_request(f"field label not supported for {what}: {name}")
         return bad_request(f"field label not supported: {name}")
     return bad_request(f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubesched.apiserver.kinds.devices import allocation, requests, slices, taints
-from kubesched.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext, metadata_fields
+from kubesched.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import AGE, NAME, PLAIN, described, dig
 
@@ -49,7 +49,7 @@ def _claim_state(claim: Object) -> str:
 def _slice_fields(piece: Object) -> Mapping[str, str]:
     spec = piece["spec"]
     return {
-        **metadata_fields(piece),
+        "metadata.name": piece["metadata"].get("name", ""),
         "spec.nodeName": spec.get("nodeName", ""),
         "spec.driver": spec.get("driver", ""),
     }
@@ -85,7 +85,7 @@ RESOURCE_SLICE = KindRules(
     selectable_fields=_slice_fields,
     columns=(
         NAME,
-        described("Node", dig("spec.nodeName", "<unset>"), _GROUP + "ResourceSliceSpec", "nodeName"),
+        described("Node", dig("spec.nodeName"), _GROUP + "ResourceSliceSpec", "nodeName"),
         described("Driver", dig("spec.driver"), _GROUP + "ResourceSliceSpec", "driver"),
         described("Pool", dig("spec.pool.name"), _GROUP + "ResourcePool", "name"),
         AGE,
