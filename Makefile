@@ -85,6 +85,19 @@ SUITES ?=
 conformance: setup
 	$(BIN)/python tools/conformance.py --e2e-test "$(E2E_TEST)" $(SUITES)
 
+# The image, on a base image that is named by its digest; `make base-image` finds out what its tag means today.
+IMAGE ?=
+.PHONY: image base-image sbom
+image:
+	@deploy/build-image.sh "$(IMAGE)"
+
+base-image:
+	@deploy/build-image.sh --renew
+
+# What kubesched is made of: components (CycloneDX), licences and their texts, in build/sbom.
+sbom: setup
+	$(BIN)/python tools/sbom.py
+
 # Looks for new cases that break a property.
 .PHONY: fuzz
 fuzz: setup

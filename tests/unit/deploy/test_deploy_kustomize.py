@@ -33,6 +33,7 @@ def test_an_overlay_has_every_object(overlay: Path) -> None:
         "ClusterRoleBinding",
         "ConfigMap",
         "Deployment",
+        "NetworkPolicy",
         "PodDisruptionBudget",
         "Role",
         "RoleBinding",
@@ -75,11 +76,14 @@ def test_in_the_place_of_kube_scheduler_it_may_run_on_the_control_plane() -> Non
 
 
 @each_overlay
-def test_the_monitor_can_be_added(overlay: Path, tmp_path: Path) -> None:
+def test_components_can_be_added(overlay: Path, tmp_path: Path) -> None:
     """By the lines that stand in each overlay as a comment."""
     copy = tmp_path / "deploy"
     shutil.copytree(DEPLOY, copy)
     edited = copy / overlay.relative_to(DEPLOY) / "kustomization.yaml"
-    text = edited.read_text().replace("# components:\n#   - ", "components:\n  - ")
+    text = edited.read_text().replace("# components:\n", "components:\n").replace("#   - ../", "  - ../")
     edited.write_text(text)
     assert only(built(edited.parent), "ServiceMonitor")["spec"]["endpoints"]
+    assert only(built(edited.parent), "NetworkPolicy")["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    arguments = container_of(only(built(edited.parent), "Deployment"))["args"]
+    assert "--tls-cert-file=/etc/kubesched-serving/tls.crt" in arguments

@@ -17,7 +17,8 @@ POD = DEPLOYMENT["spec"]["template"]["spec"]
 CONTAINER = container_of(DEPLOYMENT)
 LABELS = DEPLOYMENT["spec"]["template"]["metadata"]["labels"]
 MONITOR = only(resources_of(DEPLOY / "components" / "service-monitor"), "ServiceMonitor")
-NOT_OBJECTS = {"kustomization.yaml", "lease-name.yaml"}
+NOT_OBJECTS = {"kustomization.yaml", "lease-name.yaml", "egress.yaml", "serving-certificate.yaml"}
+CHART = DEPLOY / "helm"
 WITHOUT_NAMESPACE = {"ClusterRole", "ClusterRoleBinding"}
 
 
@@ -29,7 +30,11 @@ def files_of(folder: Path) -> set[str]:
     return files | {file for made in content.get("configMapGenerator", ()) for file in made["files"]}
 
 
-@pytest.mark.parametrize("path", sorted(DEPLOY.rglob("*.yaml")), ids=lambda path: str(path.relative_to(DEPLOY)))
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sorted(DEPLOY.rglob("*.yaml")) if CHART not in path.parents],
+    ids=lambda path: str(path.relative_to(DEPLOY)),
+)
 def test_every_file_is_yaml_and_every_object_has_kind_and_version(path: Path) -> None:
     documents = read_all(path)
     assert documents
@@ -48,12 +53,13 @@ def test_a_kustomization_lists_what_is_there_and_all_of_it(path: Path) -> None:
 @pytest.mark.parametrize("overlay", ["beside", "replace"])
 def test_an_overlay_shows_how_to_add_a_component_that_exists(overlay: str) -> None:
     folder = DEPLOY / "overlays" / overlay
-    (shown,) = [
+    shown = {
         line.removeprefix("#   - ")
         for line in (folder / "kustomization.yaml").read_text().splitlines()
         if line.startswith("#   - ")
-    ]
-    assert read_one(folder / shown / "kustomization.yaml")["kind"] == "Component"
+    }
+    assert {(folder / one).resolve() for one in shown} == set((DEPLOY / "components").iterdir())
+    assert {read_one(folder / one / "kustomization.yaml")["kind"] for one in shown} == {"Component"}
 
 
 @pytest.mark.parametrize("manifest", [*OBJECTS, MONITOR], ids=lambda m: f"{m['kind']} {m['metadata']['name']}")
@@ -127,6 +133,27 @@ def test_the_pod_is_never_held_back_by_lesser_ones() -> None:
     assert POD["priorityClassName"] == "system-cluster-critical"
     assert CONTAINER["resources"]["requests"].keys() == {"cpu", "memory"}
     assert CONTAINER["resources"]["limits"].keys() == {"memory"}, "a throttled leader loses its lease"
+
+
+def test_only_the_secure_port_can_be_reached() -> None:
+    policy = only(OBJECTS, "NetworkPolicy")["spec"]
+    assert policy["podSelector"]["matchLabels"] == LABELS
+    assert policy["policyTypes"] == ["Ingress"]
+    assert policy["ingress"] == [{"ports": [{"port": DEFAULT_PORT, "protocol": "TCP"}]}]
+
+
+def test_metrics_are_scraped_only_from_a_server_that_is_verified() -> None:
+    service = only(OBJECTS, "Service")["metadata"]
+    (serving,) = [
+        patch["value"]["secret"]["secretName"]
+        for patch in read_one(DEPLOY / "components" / "service-monitor" / "serving-certificate.yaml")
+        if patch["path"].endswith("/volumes/-")
+    ]
+    for endpoint in MONITOR["spec"]["endpoints"]:
+        assert endpoint["tlsConfig"] == {
+            "ca": {"secret": {"name": serving, "key": "ca.crt"}},
+            "serverName": f"{service['name']}.{service['namespace']}.svc",
+        }
 
 
 def test_every_mounted_volume_exists_and_keys_pass_through_memory_alone() -> None:
