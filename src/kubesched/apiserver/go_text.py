@@ -33,6 +33,8 @@ def printed(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, float):
         return _printed_number(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return _printed_number(float(value))  # what is no int64 has been read as a number with fractions
     return "<nil>" if value is None else str(value)
 
 

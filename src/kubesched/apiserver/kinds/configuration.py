@@ -6,7 +6,7 @@ import base64
 import re
 
 from kubesched.apiserver.kinds import field_errors as errors
-from kubesched.apiserver.kinds.kind import InvalidField, Object, metadata_fields
+from kubesched.apiserver.kinds.kind import InvalidField, Object, WriteContext, metadata_fields
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import AGE, NAME, described, dig
 
@@ -24,6 +24,17 @@ _NEEDED_KEYS = {
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
 }
+
+
+def _warn_of_certificate(secret: Object, _: Object | None, ctx: WriteContext) -> None:
+    """A pair of certificate and key that no server could load is kept, with a warning."""
+    if secret.get("type") != "kubernetes.io/tls":
+        return
+    for key, what in (("tls.crt", "certificate"), ("tls.key", "key")):
+        text = base64.b64decode((secret.get("data") or {}).get(key) or "")
+        if b"-----BEGIN " not in text:
+            ctx.warnings.append(f"tls: failed to find any PEM data in {what} input")
+            return
 
 
 def _key_errors(keys: list[str], path: str) -> list[InvalidField]:
@@ -98,6 +109,7 @@ CONFIG_MAP = KindRules(
     columns=(NAME, described("Data", _n_keys, _CONFIG_MAP, "data"), AGE),
 )
 SECRET = KindRules(
+    approve=_warn_of_certificate,
     metadata_again="both",
     set_defaults=_set_secret_defaults,
     validate=_validate_secret,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from functools import lru_cache
 from typing import Any
@@ -49,6 +50,8 @@ def read_scalar(value: Any, of: ValueType, where: str) -> Any:
             bound = _BOUNDS.get(of.go_type, 2**31 if of.format == "int32" else 2**63)
             fits = fits and -bound <= value < bound
         case "bytes":
+            if isinstance(value, list):
+                return _read_bytes(value, where)
             fits = isinstance(value, str)
             if fits and (at := _base64_mistake(value)) is not None:
                 raise DecodeError(f"illegal base64 data at input byte {at}")
@@ -57,10 +60,18 @@ def read_scalar(value: Any, of: ValueType, where: str) -> Any:
         case "int-or-string":
             return _read_int_or_string(value, where)
         case _:
-            return _read_time(value, of)
+            return _read_time(value, of, where)
     if not fits:
         raise DecodeError(wrong_type(value, of, where))
     return value
+
+
+def _read_bytes(numbers: list[Any], where: str) -> str:
+    """A list of numbers is taken for bytes, too."""
+    for number in numbers:
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 256:
+            raise DecodeError(wrong_type(number, ValueType("integer", "uint8"), where))
+    return base64.b64encode(bytes(numbers)).decode()
 
 
 def _base64_mistake(text: str) -> int | None:
@@ -98,15 +109,15 @@ def _read_int_or_string(value: Any, where: str) -> int | str:
         if -(2**31) <= value < 2**31:
             return value
         raise DecodeError(f"json: cannot unmarshal number {value} into Go struct field {where} of type int32")
-    raise DecodeError(f"json: cannot unmarshal {word_for(value)} into Go value of type int32")
+    raise DecodeError(f"json: cannot unmarshal {word_for(value)} into Go struct field {where} of type int32")
 
 
 _WHOLE_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})")
 
 
-def _read_time(value: Any, of: ValueType) -> str:
+def _read_time(value: Any, of: ValueType, where: str) -> str:
     if not isinstance(value, str):
-        raise DecodeError(f"json: cannot unmarshal {word_for(value)} into Go value of type string")
+        raise DecodeError(f"json: cannot unmarshal {word_for(value)} into Go struct field {where} of type string")
     return _canonical_time(value, of.form == "micro-time")
 
 
@@ -194,9 +205,9 @@ def _scalar_mistake(value: Any, of: ValueType) -> str:
         return ""
     if of.form == "integer" and isinstance(value, float):
         return "" if value.is_integer() else f"cannot convert float64 to {wanted}"
-    return (
-        "cannot convert int64 to string" if (found, wanted) == ("int64", "string") else f"unrecognized type: {wanted}"
-    )
+    if (found, wanted) == ("int64", "string"):
+        return f"cannot convert int64 to {of.go_type or 'string'}"
+    return f"unrecognized type: {wanted}"
 
 
 def _kind_word(value: Any) -> str:

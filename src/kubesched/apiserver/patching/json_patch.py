@@ -7,6 +7,7 @@ A failing operation gives 422 without further detail, a patch that is no list of
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from kubesched.apiserver.errors import StatusError, bad_request
@@ -85,102 +86,91 @@ def _apply_one(document: Any, operation: dict[str, Any]) -> Any:
     path = _segments(operation.get("path"))
     match operation.get("op"):
         case "add":
-            return _add(document, path, plain_copy(_value(operation)))
+            _add(document, path, plain_copy(operation.get("value")))
         case "remove":
-            return _remove(document, path)
+            _remove(document, path)
         case "replace":
-            _find(document, path)
-            return _put(document, path, plain_copy(_value(operation)))
+            return _replace(document, path, plain_copy(operation.get("value")))
         case "move":
             source = _segments(operation.get("from"))
-            if path[: len(source)] == source and path != source:
-                raise _CannotApplyError
             value = _find(document, source)
-            return _add(_remove(document, source), path, value)
+            _remove(document, source)
+            _add(document, path, value)
         case "copy":
-            return _add(document, path, plain_copy(_find(document, _segments(operation.get("from")))))
+            _add(document, path, plain_copy(_find(document, _segments(operation.get("from")))))
         case "test":
-            if not _is_equal(_find(document, path), _value(operation)):
+            found = _find(document, path) if path else document
+            if not _is_equal(found, operation.get("value")):
                 raise _CannotApplyError
-            return document
-    raise _CannotApplyError
-
-
-def _value(operation: dict[str, Any]) -> Any:
-    if "value" not in operation:
-        raise _CannotApplyError
-    return operation["value"]
+        case _:
+            raise _CannotApplyError
+    return document
 
 
 def _segments(pointer: Any) -> list[str]:
-    if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
+    if not isinstance(pointer, str):
         raise _CannotApplyError
-    if pointer.count("/") > _MOST_LEVELS:
+    found = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    if len(found) > _MOST_LEVELS:
         raise _CannotApplyError
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    return found
 
 
 def _position(segment: str, length: int) -> int:
-    """The place that a segment names in a list of that length (one more is allowed by callers that add)."""
-    if not segment.isascii() or not segment.isdigit() or (segment != "0" and segment.startswith("0")):
-        raise _CannotApplyError
-    if len(segment) > _MOST_DIGITS:
+    """The place that a segment names in a list of that length; negative ones count from the end."""
+    if len(segment) > _MOST_DIGITS or not re.fullmatch(r"[+-]?[0-9]+", segment):
         raise _CannotApplyError
     place = int(segment)
-    if place >= length:
+    if not -length <= place < length:
         raise _CannotApplyError
-    return place
+    return place + length if place < 0 else place
 
 
-def _step(container: Any, segment: str) -> Any:
-    if isinstance(container, dict) and segment in container:
-        return container[segment]
-    if isinstance(container, list):
-        return container[_position(segment, len(container))]
-    raise _CannotApplyError
+def _container(document: Any, path: list[str]) -> Any:
+    """What holds the last step of a path."""
+    if not path:
+        raise _CannotApplyError
+    for segment in path[:-1]:
+        if isinstance(document, dict) and document.get(segment) is not None:
+            document = document[segment]
+        elif isinstance(document, list):
+            document = document[_position(segment, len(document))]
+        else:
+            raise _CannotApplyError
+    if not isinstance(document, dict | list):
+        raise _CannotApplyError
+    return document
 
 
 def _find(document: Any, path: list[str]) -> Any:
-    for segment in path:
-        document = _step(document, segment)
-    return document
+    """The value at a path; what an object does not have is null."""
+    container = _container(document, path)
+    return container.get(path[-1]) if isinstance(container, dict) else container[_position(path[-1], len(container))]
 
 
-def _add(document: Any, path: list[str], value: Any) -> Any:
-    if not path:
-        return value
-    container = _find(document, path[:-1])
-    last = path[-1]
+def _add(document: Any, path: list[str], value: Any) -> None:
+    container, last = _container(document, path), path[-1]
     if isinstance(container, dict):
         container[last] = value
-    elif isinstance(container, list):
+    else:
         container.insert(len(container) if last == "-" else _position(last, len(container) + 1), value)
-    else:
-        raise _CannotApplyError
-    return document
 
 
-def _put(document: Any, path: list[str], value: Any) -> Any:
+def _replace(document: Any, path: list[str], value: Any) -> Any:
     if not path:
+        if not isinstance(value, dict | list):
+            raise _CannotApplyError
         return value
-    container = _find(document, path[:-1])
-    if isinstance(container, dict):
-        container[path[-1]] = value
-    else:
-        container[_position(path[-1], len(container))] = value
+    container = _container(document, path)
+    container[path[-1] if isinstance(container, dict) else _position(path[-1], len(container))] = value
     return document
 
 
-def _remove(document: Any, path: list[str]) -> Any:
-    if not path:
-        return None
-    container = _find(document, path[:-1])
-    _step(container, path[-1])
-    if isinstance(container, dict):
-        del container[path[-1]]
-    else:
-        del container[_position(path[-1], len(container))]
-    return document
+def _remove(document: Any, path: list[str]) -> None:
+    container, last = _container(document, path), path[-1]
+    if isinstance(container, dict) and last not in container:
+        raise _CannotApplyError
+    del container[last if isinstance(container, dict) else _position(last, len(container))]
 
 
 def _is_equal(one: Any, other: Any) -> bool:

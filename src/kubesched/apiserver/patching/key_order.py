@@ -13,9 +13,9 @@ def as_written(patched: Any, patch: Any) -> Any:
     """The object with sorted keys wherever the patch (a merge patch or JSON patch operations) reached into it."""
     if isinstance(patch, list):
         for operation in patch:
-            path = operation.get("path") if isinstance(operation, dict) else None
-            if isinstance(path, str):
-                patched = _sorted_along(patched, path.split("/")[1:])
+            for name in ("from", "path") if isinstance(operation, dict) else ():
+                if isinstance(operation.get(name), str):
+                    patched = _sorted_along(patched, operation[name].split("/")[1:])
         return patched
     return _sorted_where_merged(patched, patch)
 

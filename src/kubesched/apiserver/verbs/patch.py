@@ -22,6 +22,7 @@ from kubesched.apiserver.patching import json_patch, merge_patch, strategic
 from kubesched.apiserver.patching.apply import apply as server_side_apply
 from kubesched.apiserver.patching.apply.managed import mark_reset, type_for
 from kubesched.apiserver.patching.key_order import as_written
+from kubesched.apiserver.patching.plain_copies import plain_copy
 from kubesched.apiserver.repeated_fields import unknown_field
 from kubesched.apiserver.storage.store import Stored
 from kubesched.apiserver.verbs import writing
@@ -127,7 +128,10 @@ def _no_kind(value: object) -> str:
 
 def _kind_mistake(resource: ServedResource, new: Object, media_type: str) -> str:
     """What is wrong with kind and apiVersion after the patch; a strategic patch cannot change them."""
-    kind, version = new.pop("kind", None) or resource.kind, new.pop("apiVersion", None) or resource.api_version
+    kind, version = new.pop("kind", None) or resource.kind, new.pop("apiVersion", None)
+    if not version and media_type != STRATEGIC_PATCH:
+        new.clear()  # without a version nothing of it is understood
+    version = version or resource.api_version
     for name, value in (("kind", kind), ("apiVersion", version)):
         if isinstance(value, str):
             continue
@@ -137,8 +141,14 @@ def _kind_mistake(resource: ServedResource, new: Object, media_type: str) -> str
         return f"couldn't get version/kind; json parse error: {why}"
     if media_type == STRATEGIC_PATCH or (kind, version) == (resource.kind, resource.api_version):
         return ""
-    known = any((one.kind, one.api_version) == (kind, version) for one in ALL_KINDS)
-    if known:
+    if version.count("/") > 1:
+        return f"unexpected GroupVersion string: {version}"
+    other = next((one for one in ALL_KINDS if (one.kind, one.api_version) == (kind, version)), None)
+    if other is not None:
+        try:
+            other.decode(plain_copy(new))
+        except DecodeError as error:
+            return str(error)
         own = resource.group.partition(".")[0] or "core"
         return f"converting ({version.rpartition('/')[2]}.{kind}) to ({own}.{resource.kind}): unknown conversion"
     return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'

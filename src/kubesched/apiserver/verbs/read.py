@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import StatusError, bad_request, expired, not_found, unclassified
-from kubesched.apiserver.go_text import quoted
+from kubesched.apiserver.go_text import json_kind, quoted
 from kubesched.apiserver.json_errors import go_json_error
 from kubesched.apiserver.kinds.kind import ServedResource
 from kubesched.apiserver.storage.store import CompactedError, Stored
@@ -25,6 +27,7 @@ from kubesched.apiserver.verbs.request import Query, Target, integer, options_er
 from kubesched.apiserver.verbs.selectors import Matcher, parse_fields, parse_labels
 
 _FUTURE_WAIT_S = 3.0
+_ONE_NAME = re.compile(r"(?:^|,)metadata\.name==?[^=!,]+(?:,|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,8 @@ async def list_page(api: Api, target: Target, query: Query) -> ListPage:
     _check_options(query)
     chosen = selection(query, target)
     limit = max(integer(query, "limit") or 0, 0)
+    if _ONE_NAME.search(single(query, "fieldSelector")):
+        limit = 0  # there is no more than one
     if single(query, "resourceVersion") == "0" and single(query, "resourceVersionMatch") != "Exact":
         limit = 0  # answered from a cache that has everything at hand
     integer(query, "timeoutSeconds")
@@ -91,9 +96,9 @@ async def list_page(api: Api, target: Target, query: Query) -> ListPage:
     match = single(query, "resourceVersionMatch")
     await _wait_for(api, version)
     if version and (match == "Exact" or (limit and not match)):
-        page = _cut(_state_at(api, target, version), chosen, limit, version)
+        page = _cut(target, _state_at(api, target, version), chosen, limit, version)
     else:
-        page = _cut(_now(api, target), chosen, limit, api.store.revision)
+        page = _cut(target, _now(api, target), chosen, limit, api.store.revision)
     await api.store.settle()
     return page
 
@@ -121,9 +126,16 @@ def _state_at(api: Api, target: Target, version: int) -> Sequence[Stored]:
         raise expired("The resourceVersion for the provided list is too old.") from None
 
 
-def _cut(objects: Sequence[Stored], chosen: Selection, limit: int, revision: int, after: str = "") -> ListPage:
+def _cut(
+    target: Target, objects: Sequence[Stored], chosen: Selection, limit: int, revision: int, after: str = ""
+) -> ListPage:
     """The page of the selected objects that come after the given key."""
-    rest = [stored for stored in objects if _position(stored) >= after] if after else objects
+
+    def position(stored: Stored) -> str:
+        is_whole = bool(stored.key.namespace) and not target.namespace
+        return f"{stored.key.namespace}/{stored.key.name}" if is_whole else stored.key.name
+
+    rest = [stored for stored in objects if position(stored) >= after] if after else objects
     if not limit:
         return ListPage(rest if chosen.is_everything else [one for one in rest if chosen.matches(one)], revision)
     items: list[Stored] = []
@@ -133,12 +145,8 @@ def _cut(objects: Sequence[Stored], chosen: Selection, limit: int, revision: int
         if len(items) == limit and n_read < len(rest):
             # whether anything of the rest is selected, too, the next page will tell
             remaining = len(rest) - n_read if chosen.is_everything else None
-            return ListPage(items, revision, _token(revision, _position(stored) + "\0"), remaining)
+            return ListPage(items, revision, _token(revision, f"/{position(stored)}\0"), remaining)
     return ListPage(items, revision)
-
-
-def _position(stored: Stored) -> str:
-    return f"{stored.key.namespace}/{stored.key.name}"
 
 
 def _token(revision: int, start: str) -> str:
@@ -157,28 +165,47 @@ def _read_token(token: str) -> tuple[int, str]:
         content = json.loads(text)
     except (ValueError, RecursionError):
         raise bad_request(f"{wrong}: {go_json_error(text) or 'invalid character'}") from None
-    if not isinstance(content, dict) or content.get("v") != "meta.k8s.io/v1":
-        version = content.get("v", "") if isinstance(content, dict) else ""
-        raise bad_request(f"{wrong}: server does not recognize this encoded version {version}")
-    revision, start = content.get("rv", 0), content.get("start", "")
-    if not isinstance(revision, int) or isinstance(revision, bool) or not isinstance(start, str) or not start:
-        raise bad_request(f"{wrong}: encoded start key is empty")
-    return revision, start
+    mistake = _token_mistake(content)
+    if mistake:
+        raise bad_request(f"{wrong}: {mistake}")
+    return content["rv"], content["start"].removeprefix("/")
+
+
+def _token_mistake(content: Any) -> str:
+    """What is wrong with the content of a token."""
+    if content is not None and not isinstance(content, dict):
+        return f"json: cannot unmarshal {json_kind(content)} into Go value of type storage.continueToken"
+    content = content or {}
+    for name, form, go_type in (("v", str, "string"), ("rv", int, "int64"), ("start", str, "string")):
+        value = content.get(name)
+        if value is not None and (not isinstance(value, form) or isinstance(value, bool)):
+            shown = f"number {value}" if isinstance(value, float) and form is int else json_kind(value)
+            return f"json: cannot unmarshal {shown} into Go struct field continueToken.{name} of type {go_type}"
+    if content.get("v") != "meta.k8s.io/v1":
+        return f"server does not recognize this encoded version {content.get('v') or ''}"
+    if not content.get("rv"):
+        return "incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
+    start = content.get("start") or ""
+    if not start:
+        return "encoded start key empty (version meta.k8s.io/v1)"
+    rooted = start if start.startswith("/") else f"/{start}"
+    return "" if posixpath.normpath(rooted) == rooted and not rooted.startswith("//") else start
 
 
 async def _continued(api: Api, target: Target, query: Query, chosen: Selection, limit: int, token: str) -> ListPage:
     if single(query, "resourceVersion") not in ("", "0"):
         raise bad_request("specifying resource version is not allowed when using continue")
     revision, start = _read_token(token)
-    if revision <= 0:
-        page = _cut(_now(api, target), chosen, limit, api.store.revision, start)
+    await _wait_for(api, revision)
+    if revision < 0:
+        page = _cut(target, _now(api, target), chosen, limit, api.store.revision, start)
         await api.store.settle()
         return page
     try:
         objects = api.store.list_at(target.resource.storage_key, target.namespace, revision)
     except CompactedError:
-        raise _token_expired(start) from None
-    return _cut(objects, chosen, limit, revision, start)
+        raise _token_expired(f"/{start}") from None
+    return _cut(target, objects, chosen, limit, revision, start)
 
 
 def _token_expired(start: str) -> StatusError:
@@ -225,11 +252,11 @@ def _check_options(query: Query) -> None:
 
 def _match_causes(match: str, version: str, continued: bool) -> list[tuple[str, str, str]]:
     field, causes = "resourceVersionMatch", []
-    if continued:
-        causes.append("Forbidden: resourceVersionMatch is forbidden when continue is provided")
     if not version:
         causes.append("Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided")
-    elif match == "Exact" and version == "0":
+    if continued:
+        causes.append("Forbidden: resourceVersionMatch is forbidden when continue is provided")
+    if match == "Exact" and version == "0":
         causes.append('Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
     found = [("FieldValueForbidden", field, cause) for cause in causes]
     if match not in ("Exact", "NotOlderThan"):

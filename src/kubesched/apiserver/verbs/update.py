@@ -123,7 +123,6 @@ def precondition_failed(target: Target, what: str) -> StatusError:
 
 def _take_over_metadata(new: dict[str, Any], old: dict[str, Any]) -> None:
     """What a client cannot change comes from the old object."""
-    new.pop("selfLink", None)
     for name in _SERVER_OWNED:
         _restore(new, old, name)
     for name in _KEPT_WHEN_ABSENT:

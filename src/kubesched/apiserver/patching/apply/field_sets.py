@@ -95,14 +95,30 @@ def _rendered(node: dict[str, Any]) -> dict[str, Any]:
 _RANKS = {".": 0, "f": 1, "k": 2, "v": 3, "i": 4}
 
 
-def _rank(element: str) -> tuple[int, str]:
-    return _RANKS.get(element[0], 9), element
+_Rank = tuple[tuple[str, int, float, str], ...]
+
+
+@lru_cache(maxsize=4096)
+def _rank(element: str) -> tuple[int, _Rank]:
+    """Elements by their sort, then by name; keys and values by value: port 80 comes before port 443."""
+    sort, _, text = element.partition(":")
+    keys = json.loads(text) if sort in ("k", "v") else {"": text}
+    named = keys.items() if isinstance(keys, dict) else [("", keys)]
+    return _RANKS.get(sort, 9), tuple((name, *_value_rank(value)) for name, value in named)
+
+
+def _value_rank(value: Any) -> tuple[int, float, str]:
+    if isinstance(value, bool):
+        return 2, float(value), ""
+    if isinstance(value, int | float):
+        return 0, float(value), ""
+    return (1, 0.0, value) if isinstance(value, str) else (3, 0.0, json.dumps(value))
 
 
 def in_order(paths: FieldSet) -> list[Path]:
     """As the real server lists them: at every level first what ends there, then what goes deeper."""
 
-    def key(path: Path) -> list[tuple[int, tuple[int, str]]]:
+    def key(path: Path) -> list[tuple[int, tuple[int, _Rank]]]:
         last = len(path) - 1
         return [(int(at < last), _rank(element)) for at, element in enumerate(path)]
 
