@@ -20,6 +20,7 @@ RUN_KEY = "kubesched.dev/run"
 READY_AFTER_KEY = "kubesched.dev/ready-after"
 
 _MOST_FILES = 20_000
+_REMEMBERED_RUNS = 4
 _RUNS_ON = Ending(None)
 _DONE_AT_ONCE = Ending(0.0, 0)
 _BARE_SHELLS = frozenset({"alpine", "busybox"})
@@ -43,21 +44,22 @@ class RunBook:
     """The runs of all containers that are played, by pod and name, and the files that they have touched."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, dict[str, ContainerRun]] = {}
+        self._runs: dict[str, dict[str, dict[int, ContainerRun]]] = {}
         self._files: dict[str, None] = {}
 
     def run(self, pod: HollowPod, container: HollowContainer, attempt: int, started_s: float) -> ContainerRun:
-        """The run of this number; begun now, if it is not known."""
-        runs = self._runs.setdefault(pod.metadata.uid, {})
-        known = runs.get(container.name)
-        if known is None or known.attempt != attempt:
-            known = runs[container.name] = ContainerRun(attempt, started_s, self._ending(pod, container, attempt))
+        """The run of this number; begun now, if it is not known. Some runs before it are remembered: a status that was
+        read may be older than what was written."""
+        runs = self._runs.setdefault(pod.metadata.uid, {}).setdefault(container.name, {})
+        known = runs.get(attempt)
+        if known is None:
+            known = runs[attempt] = ContainerRun(attempt, started_s, self._ending(pod, container, attempt))
+            runs.pop(attempt - _REMEMBERED_RUNS, None)
         return known
 
     def knows(self, pod: HollowPod, container: HollowContainer, attempt: int) -> bool:
         """Whether this run has begun already, though the status may not say so yet."""
-        known = self._runs.get(pod.metadata.uid, {}).get(container.name)
-        return known is not None and known.attempt >= attempt
+        return attempt in self._runs.get(pod.metadata.uid, {}).get(container.name, {})
 
     def forget(self, uid: str) -> None:
         """The pod is gone, and what it has written into volumes of its own with it."""

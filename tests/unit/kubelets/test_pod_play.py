@@ -258,3 +258,16 @@ def test_a_pod_that_is_said_to_run_is_left_as_it_is() -> None:
     bare = replace(life.pod, status=replace(life.pod.status, container_statuses=None))
     turn = play(bare, RunBook(), NOW_S)
     assert says_the_same(bare, turn.report, conditions(bare, turn.report, NOW_S))
+
+
+def test_a_status_that_is_read_late_changes_nothing() -> None:
+    script = "if [ -r /data/seen ]; then sleep 60; else touch /data/seen; exit 1; fi"
+    mounted = {**_command(script), "volumeMounts": [{"name": "v", "mountPath": "/data"}]}
+    life = Life(mounted, volumes=[{"name": "v", "emptyDir": {}}])
+    after = life.status
+    life.body["status"] = {}
+    turn = play(begun_now(life.pod, life.now_s), life.book, life.now_s)
+    assert turn.started == []
+    life.look()
+    assert life.status == after
+    assert life.container()["restartCount"] == 1
