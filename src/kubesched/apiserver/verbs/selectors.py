@@ -20,6 +20,8 @@ _NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _SPECIAL = frozenset({"==", "!=", "=", "!", "<", ">", ",", "(", ")"})
+_SAYS_WHICH_KIND = "resource.k8s.io"
+"""The group whose refusals of unknown fields name the kind."""
 _NAME_RULE = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with "
     "an alphanumeric character "
@@ -222,8 +224,7 @@ def _unescape(value: str) -> str:
 
 def _unsupported_field(name: str, supported: Mapping[str, str], resource: ServedResource) -> Exception:
     if resource.is_custom or set(supported) - {"metadata.name", "metadata.namespace"}:
-        # some cluster-wide kinds say themselves what they have
-        if not resource.is_custom and "metadata.namespace" not in supported:
+        if resource.group == _SAYS_WHICH_KIND:
             what = f"{resource.api_version}, Kind={resource.kind}"
             return bad_request(f"field label not supported for {what}: {name}")
         return bad_request(f"field label not supported: {name}")
