@@ -135,7 +135,7 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
     ("file", "why"),
     [
         pytest.param("format", "written by another version of kubesched", id="of another version"),
-        pytest.param("objects.sqlite", "objects.sqlite: file is not a database", id="damaged"),
+        pytest.param("objects.sqlite", "objects.sqlite: cannot be read (file is not a database)", id="damaged"),
     ],
 )
 def test_a_directory_that_cannot_be_read_is_named(tmp_path: Path, file: str, why: str) -> None:

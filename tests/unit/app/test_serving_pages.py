@@ -165,3 +165,34 @@ async def raw(port: int, target: str, context: ssl.SSLContext) -> bytes:
     finally:
         writer.close()
         await writer.wait_closed()
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize("path", ["/configz", "/healthz", "/readyz", "/flagz", "/statusz", "/version", "/debug/queue"])
+def test_pages_are_only_read(method: str, path: str) -> None:
+    async def run() -> tuple[Answered, Answered]:
+        async with serving(Sources(), ReviewingServer()) as port:
+            return await port.get(path, MASTERS, method), await port.get(path, MASTERS, "HEAD")
+
+    refused, read = asyncio.run(run())
+    assert (refused.status, refused.body) == (405, "Method Not Allowed\n")
+    assert refused.headers["Allow"] == "GET, HEAD"
+    assert read.status in (200, 404)
+
+
+@pytest.mark.parametrize(
+    "token", [pytest.param("\udcff\udcfe", id="no text"), pytest.param("caf\u00e9", id="no ASCII")]
+)
+def test_a_token_that_cannot_be_one_is_nobodys(token: str) -> None:
+    reviews = ReviewingServer()
+
+    async def run() -> bytes:
+        async with serving(Sources(), reviews) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port.port, ssl=trusting_all())
+            asked = f"GET /configz HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+            writer.write(asked.encode(errors="surrogateescape"))
+            answer = await reader.read()
+            writer.close()
+            return answer
+
+    assert asyncio.run(run()).startswith(b"HTTP/1.1 401")

@@ -12,10 +12,10 @@ from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMethod
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
-from multidict import CIMultiDict, CIMultiDictProxy
 
 from kubesched.apiserver.errors import StatusError, method_not_supported
 from kubesched.apiserver.http.answers import error_response
+from kubesched.connections.headers import plain_headers
 
 
 class StatusProtocol(RequestHandler):
@@ -40,14 +40,8 @@ def _one_line(text: str) -> str:
 
 def with_plain_headers(message: RawRequestMessage) -> RawRequestMessage:
     """Headers that are no UTF-8 become text that can be shown and stored, as Go's JSON has it."""
-    if all(value.isascii() for _, value in message.raw_headers):
-        return message
-    plain = ((name, _plain(value)) for name, value in message.headers.items())
-    return message._replace(headers=CIMultiDictProxy(CIMultiDict(plain)))
-
-
-def _plain(value: str) -> str:
-    return value.encode(errors="surrogateescape").decode(errors="replace")
+    plain = plain_headers(message.headers)
+    return message if plain is message.headers else message._replace(headers=plain)
 
 
 class StatusServer(web.Server):

@@ -1,6 +1,6 @@
 """What stands before every page: who asks, may they, and what if a page breaks. From the outside in:
 
-    log → do not cache → keep safe → authenticate → authorize → the page
+    log → do not cache → keep safe → authenticate → authorize → only to read → the page
 
 Next: `routes`.
 """
@@ -19,6 +19,7 @@ from kubesched.app.serving.access.authorization import Authorizer
 from kubesched.app.serving.access.client_certificate import VerifiedChains
 from kubesched.app.serving.access.reviews import ReviewError
 from kubesched.app.serving.access.user import AuthenticationError, UserInfo
+from kubesched.connections.headers import plain_headers, plain_text
 
 BROKEN = "This request caused apiserver to panic. Look in the logs for details."
 _log = logging.getLogger("kubesched.serving")
@@ -46,7 +47,7 @@ async def log_request(request: web.Request, handler: Handler) -> web.StreamRespo
         "verb": request.method,
         "URI": request.path_qs,
         "latency": f"{(time.monotonic() - started_s) * 1000:.3f}ms",
-        "userAgent": request.headers.get("User-Agent", ""),
+        "userAgent": plain_text(request.headers.get("User-Agent", "")),
         "srcIP": request.remote,
         "resp": answer.status,
     }
@@ -61,6 +62,16 @@ async def forbid_caching(request: web.Request, handler: Handler) -> web.StreamRe
     return answer
 
 
+@web.middleware
+async def only_read(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Behind access control: who may not ask at all does not learn this either."""
+    if request.method not in ("GET", "HEAD"):
+        refused = answers.text_error("Method Not Allowed", 405)
+        refused.headers["Allow"] = "GET, HEAD"
+        return refused
+    return await handler(request)
+
+
 def access_control(authenticator: Authenticator, authorizer: Authorizer) -> Middleware:
     chains = VerifiedChains()
 
@@ -69,7 +80,7 @@ def access_control(authenticator: Authenticator, authorizer: Authorizer) -> Midd
         transport = request.transport
         chain = chains.of(None if transport is None else transport.get_extra_info("ssl_object"))
         try:
-            user = await authenticator.user_of(chain, request.headers)
+            user = await authenticator.user_of(chain, plain_headers(request.headers))
         except AuthenticationError as problem:
             _log.error("Unable to authenticate the request", extra={"fields": {"err": str(problem)}})
             return answers.status_answer(request, 401, "Unauthorized", "Unauthorized")

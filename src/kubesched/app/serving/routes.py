@@ -1,4 +1,4 @@
-"""Which path leads to which page. Paths are exact; methods do not matter but for metrics, as in kube-scheduler.
+"""Which path leads to which page. Paths are exact, and pages are only read.
 
 Next: `pages`, one module per kind of page.
 """
@@ -21,7 +21,9 @@ from kubesched.app.serving.sources import Sources
 
 def application(sources: Sources, access: Middleware) -> web.Application:
     """The pages, behind everything that stands before them."""
-    app = web.Application(middlewares=[filters.log_request, filters.forbid_caching, filters.keep_safe, access])
+    app = web.Application(
+        middlewares=[filters.log_request, filters.forbid_caching, filters.keep_safe, access, filters.only_read]
+    )
     app.on_response_prepare.append(filters.hide_server_name)
     for path, page in routes(sources):
         app.router.add_route("*", path, page)

@@ -44,7 +44,9 @@ class TokenReviews:
 
     async def user_of(self, token: str) -> UserInfo:
         """Raises `AuthenticationError` if the token is nobody's, or nobody could be asked."""
-        key = hmac.new(self._salt, token.encode(errors="surrogateescape"), hashlib.sha256).digest()
+        if not token.isascii():
+            raise AuthenticationError(INVALID)
+        key = hmac.new(self._salt, token.encode(), hashlib.sha256).digest()
         found = self._known.get(key)
         if found is None:
             found = await self._asked(token)

@@ -26,10 +26,10 @@ class MetricsPages:
     records: HealthRecords
 
     async def metrics(self, request: web.Request) -> web.Response:
-        return _exposed(request, self._rendered([*self.sources.metrics(), *self._component()]))
+        return _exposed(self._rendered([*self.sources.metrics(), *self._component()]))
 
     async def slis(self, request: web.Request) -> web.Response:
-        return _exposed(request, self._rendered(component_metrics.health_families(self.records)))
+        return _exposed(self._rendered(component_metrics.health_families(self.records)))
 
     async def resources(self, request: web.Request) -> web.Response:
         """Only who leads tells: the series would come twice."""
@@ -37,7 +37,7 @@ class MetricsPages:
             return answers.text("")
         pods = list(self.sources.pods())
         # Pods never change and may be many: they are counted in another thread, and the loop schedules on.
-        return _exposed(request, await asyncio.to_thread(lambda: self._rendered(pod_resource_families(pods))))
+        return _exposed(await asyncio.to_thread(lambda: self._rendered(pod_resource_families(pods))))
 
     def _rendered(self, families: Iterable[MetricFamily]) -> str:
         return render(self.sources.shown(families))
@@ -52,9 +52,7 @@ class MetricsPages:
         yield component_metrics.failures_family(sources.failures())
 
 
-def _exposed(request: web.Request, exposition: str) -> web.Response:
-    if request.method not in ("GET", "HEAD"):
-        return answers.text_error("Method Not Allowed", 405)
+def _exposed(exposition: str) -> web.Response:
     answer = answers.text(exposition, content_type=CONTENT_TYPE)
     answer.enable_compression()
     return answer
