@@ -7,7 +7,8 @@ from typing import Any
 
 from apiserver_serving import PODS, TestClient, pod, serve
 
-from kubesched.apiserver.kinds.custom_schema import definition_pattern_errors, schema_errors
+from kubesched.apiserver.kinds.custom_values import value_errors
+from kubesched.apiserver.kinds.structural_schemas import schema_errors
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _WIDGETS = "/apis/g.io/v1/namespaces/default/widgets"
@@ -19,7 +20,11 @@ _MERGE = "application/merge-patch+json"
 def _definition() -> dict[str, Any]:
     parts = {
         "type": "array",
-        "items": {"type": "object", "properties": {"name": {"type": "string"}, "n": {"type": "integer"}}},
+        "items": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {"name": {"type": "string"}, "n": {"type": "integer"}},
+        },
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["name"],
     }
@@ -163,11 +168,15 @@ def test_a_pattern_that_is_none_is_refused_with_its_definition() -> None:
 
 
 def test_a_pattern_of_versions_that_differ_is_named_by_its_version() -> None:
-    definition = _with_pattern("*")
-    version = copy.deepcopy(_definition()["spec"]["versions"][0])
-    definition["spec"]["versions"].append(version | {"name": "v2", "storage": False})
-    [error] = definition_pattern_errors(definition["spec"]["versions"])
-    assert error.field == "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[label].pattern"
+    async def body(client: TestClient) -> None:
+        definition = _with_pattern("*")
+        version = copy.deepcopy(_definition()["spec"]["versions"][0])
+        definition["spec"]["versions"].append(version | {"name": "v2", "storage": False})
+        refused = await client.ask("POST", _DEFINITIONS, definition)
+        [cause] = refused.body["details"]["causes"]
+        assert cause["field"] == "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[label].pattern"
+
+    serve(body)
 
 
 def test_patterns_are_found_in_every_part_of_a_schema() -> None:
@@ -181,17 +190,13 @@ def test_patterns_are_found_in_every_part_of_a_schema() -> None:
         "allOf": [broken],
         "oneOf": [{"items": broken}],
     }
-    found = definition_pattern_errors([{"schema": {"openAPIV3Schema": schema}}])
-    prefix = "spec.validation.openAPIV3Schema."
-    assert [error.field.removeprefix(prefix).removesuffix(".pattern") for error in found] == [
-        "items",
-        "additionalProperties",
-        "not",
-        "properties[a]",
-        "anyOf[1]",
-        "allOf[0]",
-        "oneOf[0].items",
-    ]
+    found = schema_errors(schema, "root")
+    assert {error.field for error in found if error.field.endswith(".pattern")} == {
+        f"root.{place}.pattern"
+        for place in (
+            *("items", "additionalProperties", "not", "properties[a]", "anyOf[1]", "allOf[0]", "oneOf[0].items"),
+        )
+    }
 
 
 def test_a_pattern_made_to_backtrack_costs_no_time() -> None:
@@ -208,7 +213,7 @@ def test_a_pattern_made_to_backtrack_costs_no_time() -> None:
 
 def test_a_text_that_takes_too_much_work_does_not_match() -> None:
     schema = {"type": "string", "pattern": "(a|b)*a(a|b){500}c"}
-    [error] = schema_errors("ab" * 100_000, schema, "spec.name")
+    [error] = value_errors("ab" * 100_000, schema, "spec.name")
     assert error.message.endswith("c', but pattern takes too much work on this text")
-    [stored] = schema_errors("x", {"type": "string", "pattern": "("}, "spec.name")
+    [stored] = value_errors("x", {"type": "string", "pattern": "("}, "spec.name")
     assert stored.message.endswith("'(, but pattern is invalid: error parsing regexp: missing closing ): `(`'")

@@ -109,3 +109,24 @@ def test_any_bytes_are_decoded_or_refused(message: bytes) -> None:
         decode_envelope(_envelope("v1", "Pod", message))
     except ProtobufError:
         return
+
+
+def test_schemas_of_custom_resources_hold_schemas_booleans_and_values() -> None:
+    text = _field(5, b"string")
+    items = _field(24, _field(1, text))
+    others = _field(30, _field(1, 1) + _field(2, text))
+    default = _field(8, _field(1, b'{"a":1}'))
+    choice = _field(20, _field(1, b'"x"'))
+    schema = _field(5, b"array") + default + choice + items + others
+    version = _field(1, b"v1") + _field(4, _field(1, schema))
+    found = decode_envelope(
+        _envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", _field(2, _field(7, version)))
+    )
+    read = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    string = {"type": "string"}
+    assert {name: read[name] for name in ("default", "enum", "items", "additionalProperties")} == {
+        "default": {"a": 1},
+        "enum": ["x"],
+        "items": string,
+        "additionalProperties": string,
+    }

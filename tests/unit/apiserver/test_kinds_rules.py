@@ -193,7 +193,14 @@ def test_defaults(group_version: str, plural: str, body: Object, path: str, expe
                     "group": "g.example.com",
                     "scope": "Cluster",
                     "names": {"plural": "ws", "kind": "W"},
-                    "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {}}}],
+                    "versions": [
+                        {
+                            "name": "v1",
+                            "served": True,
+                            "storage": True,
+                            "schema": {"openAPIV3Schema": {"type": "object"}},
+                        }
+                    ],
                 },
             },
             ['metadata.name: Invalid value: "other": must be spec.names.plural+"."+spec.group'],

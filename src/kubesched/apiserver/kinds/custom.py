@@ -1,36 +1,68 @@
-"""Custom resources: a definition's own rules, and the kinds that it adds to those served.
+"""Custom resources: the kinds that a definition adds to those served, one for each version.
 
-The schema of the version drops unknown fields, sets defaults and validates: see ``custom_schema.py``. No conversion
-between versions.
+The schema of the version drops unknown fields and sets defaults (``custom_schema.py``), also of stored objects that are
+read, and says what is wrong (``custom_values.py``, ``custom_rules.py``). Versions differ in their schemas only: nothing
+is converted between them. ``custom_definitions.py`` has the rules of definitions themselves.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 from kubesched.apiserver.go_text import printed, type_name
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds import metadata, printer_columns
-from kubesched.apiserver.kinds.custom_schema import definition_pattern_errors, schema_errors, shape
+from kubesched.apiserver.kinds.compiled_rules import rules_of
+from kubesched.apiserver.kinds.custom_rules import rule_errors
+from kubesched.apiserver.kinds.custom_schema import from_storage, shape
 from kubesched.apiserver.kinds.custom_types import custom_type
-from kubesched.apiserver.kinds.kind import DecodeError, InvalidField, Object, ServedResource, WriteContext
+from kubesched.apiserver.kinds.custom_values import list_type_errors, value_errors
+from kubesched.apiserver.kinds.kind import (
+    DecodeError,
+    InvalidField,
+    Object,
+    ServedResource,
+    WriteContext,
+    metadata_fields,
+)
 from kubesched.apiserver.kinds.name_syntax import dns_subdomain_mistakes
-from kubesched.apiserver.kinds.serving import KindRules
-from kubesched.apiserver.kinds.table_columns import DEFAULT_COLUMNS
 from kubesched.apiserver.openapi.decoding import decode_object
 from kubesched.apiserver.openapi.go_json import word_for
 from kubesched.apiserver.openapi.struct_types import struct_type
 
 _MOST_REPLICAS = 2**31 - 1
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_BLOCKING = (
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+)
+_UNCHECKED = (
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
+    "validation"
+)
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 def served_resources(definition: Object) -> list[ServedResource]:
-    """One resource for each version that the definition serves."""
+    """One resource for each version that the definition serves, the preferred one first."""
     spec = definition["spec"]
-    return [_served(spec, version) for version in spec.get("versions") or [] if version.get("served")]
+    served = [version for version in spec.get("versions") or [] if version.get("served")]
+    return [_served(spec, version) for version in sorted(served, key=_age)]
+
+
+def _age(version: Object) -> tuple[object, ...]:
+    """Sorts stable versions before betas before alphas, newest first, and any other names after them."""
+    matched = re.fullmatch(r"v(\d+)(?:(alpha|beta)(\d+))?", version["name"])
+    if matched is None:
+        return (1, version["name"])
+    maturity = {None: 0, "beta": 1, "alpha": 2}[matched[2]]
+    return (0, maturity, -int(matched[1]), -int(matched[3] or 0))
 
 
 def _served(spec: Object, version: Object) -> ServedResource:
@@ -39,6 +71,8 @@ def _served(spec: Object, version: Object) -> ServedResource:
     namespaced = spec.get("scope") == "Namespaced"
     scale = _scale_paths(version.get("subresources", {}).get("scale") or {})
     schema = version.get("schema", {}).get("openAPIV3Schema") or {}
+    selectable = tuple(one["jsonPath"] for one in version.get("selectableFields") or ())
+    identity = {"apiVersion": f"{spec['group']}/{version['name']}", "kind": names["kind"]}
     return ServedResource(
         group=spec["group"],
         version=version["name"],
@@ -52,14 +86,47 @@ def _served(spec: Object, version: Object) -> ServedResource:
         verbs=_VERBS,
         decode=_decoder(schema),
         prepare_create=_creation("status" in subresources),
-        validate=_validation(namespaced, schema, scale),
+        validate=_validation(namespaced, schema, scale, identity),
+        approve=_warnings(schema, identity),
         columns=printer_columns.columns_of(version.get("additionalPrinterColumns") or []),
         tracks_generation=True,
         unconditional_update=False,
         scale_paths=scale,
         custom_type=custom_type(schema),
+        custom_schema=schema,
+        selectable_paths=selectable,
+        selectable_fields=_selectable(selectable) if selectable else metadata_fields,
+        from_stored=from_storage(schema),
+        deprecation=_deprecation(version, identity),
         is_custom=True,
     )
+
+
+def _selectable(paths: tuple[str, ...]) -> Callable[[Object], dict[str, str]]:
+    """Their paths have names only, no lists."""
+
+    def fields(obj: Object) -> dict[str, str]:
+        found = dict(metadata_fields(obj))
+        for path in paths:
+            value: Any = obj
+            for name in path.lstrip(".").split("."):
+                value = value.get(name) if isinstance(value, dict) else None
+            found[path.lstrip(".")] = _field_text(value)
+        return found
+
+    return fields
+
+
+def _field_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def _deprecation(version: Object, identity: Object) -> str:
+    if not version.get("deprecated"):
+        return ""
+    return version.get("deprecationWarning") or f"{identity['apiVersion']} {identity['kind']} is deprecated"
 
 
 def _scale_paths(scale: Object) -> tuple[str, str, str]:
@@ -115,67 +182,38 @@ def _scale_errors(obj: Object, paths: tuple[str, str, str]) -> list[InvalidField
 
 
 def _validation(
-    namespaced: bool, schema: Object, scale: tuple[str, str, str]
+    namespaced: bool, schema: Object, scale: tuple[str, str, str], identity: Object
 ) -> Callable[[Object, Object | None], list[InvalidField]]:
+    typed = {**schema, "type": "object"}
+    text = json.dumps(schema)
+
     def validate(new: Object, old: Object | None) -> list[InvalidField]:
         if old is None:
             found = metadata.validate_new(new["metadata"], namespaced, dns_subdomain_mistakes)
         else:
             found = metadata.validate_changed(new["metadata"], old["metadata"])
-        return found + schema_errors(new, {**schema, "type": "object"}) + _scale_errors(new, scale)
+        found += value_errors(new, typed, old=old)
+        if old is None or not list_type_errors(old, schema):
+            found += list_type_errors(new, schema)
+        found += _scale_errors(new, scale)
+        rules = rules_of(text)
+        if rules is None:
+            return found
+        if any(wrong.reason in _BLOCKING for wrong in found):
+            return [*found, errors.invalid("<nil>", None, _UNCHECKED)]
+        before = None if old is None else {**old, **identity}
+        return found + rule_errors(rules, {**new, **identity}, before)[0]
 
     return validate
 
 
-def _set_definition_defaults(obj: Object) -> None:
-    spec = obj["spec"]
-    names = spec["names"]
-    if names.get("kind"):
-        if not names.get("singular"):
-            names["singular"] = names["kind"].lower()
-        if not names.get("listKind"):
-            names["listKind"] = names["kind"] + "List"
-    spec.setdefault("conversion", {"strategy": "None"})
+def _warnings(schema: Object, identity: Object) -> Callable[[Object, Object | None, WriteContext], None]:
+    """Rules that are broken where nothing changed are told, and no more."""
+    text = json.dumps(schema)
 
+    def warn(new: Object, old: Object | None, ctx: WriteContext) -> None:
+        rules = rules_of(text) if old is not None else None
+        if rules is not None and old is not None:
+            ctx.warnings += rule_errors(rules, {**new, **identity}, {**old, **identity})[1]
 
-def _create_definition(obj: Object, _: WriteContext) -> None:
-    """The status of a definition whose names nobody has looked at yet."""
-    versions = obj["spec"].get("versions") or []
-    stored = [version["name"] for version in versions if version.get("storage")]
-    obj["status"] = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored}
-
-
-def _validate_definition(obj: Object, old: Object | None) -> list[InvalidField]:
-    spec = obj["spec"]
-    wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
-    name = obj["metadata"].get("name", "")
-    found: list[InvalidField] = []
-    if name != wanted:
-        found.append(errors.invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
-    if not spec.get("group"):
-        found.append(errors.required("spec.group"))
-    if spec.get("scope") not in ("Cluster", "Namespaced"):
-        found.append(errors.unsupported("spec.scope", spec.get("scope", ""), ("Cluster", "Namespaced")))
-    versions = spec.get("versions") or []
-    if sum(bool(version.get("storage")) for version in versions) != 1:
-        why = "must have exactly one version marked as storage version"
-        found.append(errors.invalid("spec.versions", [version["name"] for version in versions], why))
-    for position, version in enumerate(versions):
-        if "openAPIV3Schema" not in version.get("schema", {}):
-            at = errors.index("spec.versions", position)
-            found.append(errors.required(f"{at}.schema.openAPIV3Schema"))
-    found += definition_pattern_errors(versions)
-    found += [errors.required(f"spec.names.{n}") for n in ("plural", "kind") if not spec["names"].get(n)]
-    if old is not None:
-        found += [
-            errors.immutable(f"spec.{n}", spec.get(n)) for n in ("group", "scope") if spec.get(n) != old["spec"].get(n)
-        ]
-    return found
-
-
-DEFINITION = KindRules(
-    set_defaults=_set_definition_defaults,
-    prepare_create=_create_definition,
-    validate=_validate_definition,
-    columns=DEFAULT_COLUMNS,
-)
+    return warn

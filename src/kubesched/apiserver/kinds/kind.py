@@ -145,6 +145,8 @@ class ServedResource:
     scale_paths: tuple[str, str, str] = ("", "", "")
     custom_type: Any = None
     deprecation: str = ""  # what every request for it is warned of
+    custom_schema: Object = field(default_factory=dict)
+    selectable_paths: tuple[str, ...] = ()  # of a custom resource: where the fields are that selectors may name
     is_custom: bool = False  # from a CustomResourceDefinition: list items carry kind and apiVersion
 
     @property

@@ -25,6 +25,12 @@ _SUBDOMAIN_TEXT = (
     f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ALNUM_ENDS} "
     f"(e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
 )
+_OLDER_LABEL = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_OLDER_LABEL_TEXT = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    f"'{_OLDER_LABEL}')"
+)
 _LONGEST_DRIVER_NAME = 63
 _UNDERSCORED_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _UNDERSCORED = rf"{_UNDERSCORED_LABEL}(\.{_UNDERSCORED_LABEL})*"
@@ -48,6 +54,10 @@ def dns_label_mistakes(text: str) -> tuple[str, ...]:
         too_long = (f"must be no more than {63} characters",) if len(text) > 63 else ()
         return (*too_long, "must not contain dots")
     return _limited(text, 63, _LABEL, _LABEL_TEXT)
+
+
+def dns_1035_label_mistakes(text: str) -> tuple[str, ...]:
+    return _limited(text, 63, _OLDER_LABEL, _OLDER_LABEL_TEXT)
 
 
 def dns_subdomain_mistakes(text: str) -> tuple[str, ...]:

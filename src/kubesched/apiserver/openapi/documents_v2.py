@@ -7,6 +7,7 @@ from typing import Any
 
 from kubesched.apiserver.kinds.kind import ServedResource
 from kubesched.apiserver.openapi import schema_table
+from kubesched.apiserver.openapi.custom_documents import custom_schemas
 from kubesched.apiserver.openapi.operations import paths_of
 
 _NEW, _OLD = "#/components/schemas/", "#/definitions/"
@@ -15,14 +16,17 @@ _NEW, _OLD = "#/components/schemas/", "#/definitions/"
 def document(kinds: Iterable[ServedResource]) -> dict[str, Any]:
     """The answer to /openapi/v2."""
     paths: dict[str, Any] = {}
+    definitions = {name: _definition(schema) for name, schema in schema_table.schemas().items()}
     for kind in kinds:
+        if kind.is_custom:
+            definitions |= custom_schemas(kind, is_v2=True)
         paths |= {path: _path_item(item) for path, item in paths_of(kind).items()}
     bearer = {"description": "Bearer Token authentication", "type": "apiKey", "name": "authorization", "in": "header"}
     return {
         "swagger": "2.0",
         "info": {"title": "Kubernetes", "version": "1.36"},
         "paths": dict(sorted(paths.items())),
-        "definitions": {name: _definition(schema) for name, schema in schema_table.schemas().items()},
+        "definitions": definitions,
         "securityDefinitions": {"BearerToken": bearer},
         "security": [{"BearerToken": []}],
     }

@@ -13,9 +13,9 @@ from typing import Any
 
 from kubesched.apiserver.kinds.kind import ServedResource
 from kubesched.apiserver.openapi import schema_table
-from kubesched.apiserver.openapi.operations import paths_of, schema_of
+from kubesched.apiserver.openapi.custom_documents import custom_schemas
+from kubesched.apiserver.openapi.operations import paths_of
 
-_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _INFO = {"title": "Kubernetes", "version": "1.36"}
 _BEARER = {
     "BearerToken": {
@@ -46,8 +46,10 @@ def index(kinds: Iterable[ServedResource]) -> dict[str, Any]:
 
 
 def _fingerprint(kinds: list[ServedResource]) -> str:
-    """Of what the document depends on: the names served and the table of schemas, which never changes in a process."""
-    text = json.dumps([(one.kind, one.plural, sorted(one.subresources), one.verbs) for one in kinds])
+    """Of what the document depends on: the names served, the schemas of custom resources, and the table of all others,
+    which never changes in a process.
+    """
+    text = json.dumps([(one.kind, one.plural, sorted(one.subresources), one.verbs, one.custom_schema) for one in kinds])
     return hashlib.sha512(text.encode()).hexdigest().upper()
 
 
@@ -69,11 +71,11 @@ def document(path: str, kinds: Iterable[ServedResource]) -> dict[str, Any] | Non
 
 
 def _with_everything_needed(paths: dict[str, Any], kinds: list[ServedResource]) -> dict[str, Any]:
-    own = {schema_of(kind): _custom_schemas(kind) for kind in kinds if kind.is_custom}
     found: dict[str, Any] = {}
-    for made in own.values():
-        found |= made
-    waiting = sorted(_references(paths))
+    for kind in kinds:
+        if kind.is_custom:
+            found |= custom_schemas(kind, is_v2=False)
+    waiting = sorted(_references(paths) | _references(found))
     while waiting:
         name = waiting.pop()
         schema = schema_table.schemas().get(name)
@@ -82,25 +84,6 @@ def _with_everything_needed(paths: dict[str, Any], kinds: list[ServedResource]) 
         found[name] = schema
         waiting += _references(schema)
     return dict(sorted(found.items()))
-
-
-def _custom_schemas(kind: ServedResource) -> dict[str, Any]:
-    """Custom resources are described by their metadata alone."""
-    meta = {"$ref": f"#/components/schemas/{_OBJECT_META}"}
-    text = {"type": "string"}
-    one = {
-        "type": "object",
-        "properties": {"apiVersion": text, "kind": text, "metadata": {"allOf": [meta]}},
-        "x-kubernetes-preserve-unknown-fields": True,
-        "x-kubernetes-group-version-kind": [{"group": kind.group, "version": kind.version, "kind": kind.kind}],
-    }
-    name = schema_of(kind)
-    items = {"type": "array", "items": {"$ref": f"#/components/schemas/{name}"}}
-    many = {"type": "object", "properties": {"apiVersion": text, "kind": text, "items": items}}
-    needed = {_OBJECT_META, *_references(schema_table.schemas()[_OBJECT_META])}
-    shared = {need: schema_table.schemas()[need] for need in needed if need in schema_table.schemas()}
-    shared |= {need: schema_table.schemas()[need] for need in _references(shared) if need in schema_table.schemas()}
-    return {name: one, f"{name}List": many, **shared}
 
 
 def _references(node: Any) -> set[str]:

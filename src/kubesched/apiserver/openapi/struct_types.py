@@ -31,7 +31,7 @@ class ValueType:
 
     form: str
     go_type: str = ""
-    schema: str = ""  # of a struct
+    schema: str = ""  # of a struct, and of what can be one thing or another
     element: ValueType | None = None  # of a map or list
     list_type: str = "atomic"  # atomic, set or map, for server-side apply
     map_keys: tuple[str, ...] = ()
@@ -148,7 +148,9 @@ def _referenced(name: str, schema: dict[str, Any], go_type: str) -> ValueType:
     if name in _SPECIAL:
         return ValueType(_SPECIAL[name], go_type)
     target = schema_table.schemas()[name]
-    if target.get("type") != "object" or (not schema_table.layout(name) and "properties" in target):
+    if "type" not in target:
+        return ValueType("any", schema=name, is_atomic=True)
+    if target["type"] != "object" or (not schema_table.layout(name) and "properties" in target):
         return OPAQUE
     if "properties" not in target and name.rpartition(".")[2] in ("RawExtension", "FieldsV1", "Patch"):
         return OPAQUE

@@ -96,8 +96,7 @@ def save(api: Api, target: Target, obj: Object, before: Stored | None, options: 
     fields = storage_resource(api, resource).selectable_fields
     stored = api.store.put(resource.storage_key, key, stored_form, fields, before.revision if before else 0)
     if resource.storage_key == definitions.DEFINITIONS:
-        if before is None:
-            definitions.establish(api, resource, stored)
+        definitions.accept_names(api, stored.key.name)
         refresh_custom_kinds(api)
     return stored
 
@@ -175,7 +174,7 @@ def _as_if_stored(key: ObjectKey, obj: Object, before: Stored | None) -> Stored:
 
 def refresh_custom_kinds(api: Api) -> None:
     """Serves the kinds of the CustomResourceDefinitions as they are now."""
-    present = api.list(definitions.DEFINITIONS)
+    present = [one for one in api.list(definitions.DEFINITIONS) if definitions.is_established(one)]
     api.serve_custom(kind for definition in present for kind in custom.served_resources(definition))
 
 

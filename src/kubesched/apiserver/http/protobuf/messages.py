@@ -16,9 +16,10 @@ import msgspec
 
 from kubesched.apiserver.http.protobuf.wire import ProtobufError, fields_of, signed
 from kubesched.apiserver.openapi import schema_table
-from kubesched.apiserver.openapi.struct_types import FieldType, ValueType, struct_fields
+from kubesched.apiserver.openapi.struct_types import FieldType, ValueType, struct_fields, struct_type
 
 _DEEPEST = 64
+_SCHEMA_PROPS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 
 
 class _NumberedField(NamedTuple):
@@ -119,7 +120,23 @@ def _value(value: int | bytes, of: ValueType, depth: int) -> Any:
             return _int_or_string(_bytes(value))
         case "time" | "micro-time":
             return _time(_bytes(value), of.form == "micro-time")
+    if of.schema.startswith(_SCHEMA_PROPS + "Or"):
+        return _schema_or_other(_bytes(value), of.schema, depth)
     return _json(_bytes(value))
+
+
+def _schema_or_other(data: bytes, name: str, depth: int) -> Any:
+    """Within schemas of custom resources: a schema, or a list of them, or a boolean, or a list of names."""
+    found = list(fields_of(data))
+    is_bool = name.endswith("Bool")
+    for number, value in found:
+        if number == (2 if is_bool else 1):
+            return decode_message(_bytes(value), struct_type(_SCHEMA_PROPS), depth + 1)
+    if is_bool:
+        return any(number == 1 and bool(value) for number, value in found)
+    if name.endswith("StringArray"):
+        return [text(value) for _, value in found]
+    return [decode_message(_bytes(value), struct_type(_SCHEMA_PROPS), depth + 1) for _, value in found]
 
 
 def _int_or_string(data: bytes) -> int | str:
