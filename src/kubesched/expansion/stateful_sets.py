@@ -157,7 +157,7 @@ def _hand_over_claims(
             continue
         owners = [owner_reference(owner)] if policy.when_deleted == DELETE else []
         if ordinal not in wanted and policy.when_scaled == DELETE:
-            owners = [replace(owner_reference(pod), controller=False)]
+            owners = [owner_reference(pod)]
         for named in _claims(owner, ordinal):
             known = claims.get(named.key)
             if known is None or known.metadata.deletion_timestamp is not None:
@@ -165,8 +165,9 @@ def _hand_over_claims(
             before = known.metadata.owner_references or ()
             ours = {owner.metadata.uid, pod.metadata.uid}
             kept = [one for one in before if one.uid not in ours and not _is_of_pod(one, pod)]
-            if {one.uid for one in (*kept, *owners)} != {one.uid for one in before}:
-                metadata = replace(known.metadata, owner_references=(*kept, *owners) or None)
+            added = [] if any(one.controller for one in kept) else owners  # another one's claim is left to it
+            if {one.uid for one in (*kept, *added)} != {one.uid for one in before}:
+                metadata = replace(known.metadata, owner_references=(*kept, *added) or None)
                 plan.update(replace(known, metadata=metadata))
 
 

@@ -12,7 +12,7 @@ from kubesched.expansion.revisions import Revisions
 from kubesched.expansion.stateful_sets import OlderTemplate, sync_stateful_set
 from kubesched.model.apps import StatefulSet
 from kubesched.model.core import Pod, PodCondition
-from kubesched.model.meta import ObjectMeta
+from kubesched.model.meta import ObjectMeta, OwnerReference
 from kubesched.model.reported_pods import ReportedCondition, ReportedPod, ReportedPodStatus
 from kubesched.model.storage import PersistentVolumeClaim
 from kubesched.model.times import parse_instant
@@ -120,6 +120,9 @@ def test_claims_belong_to_the_set_or_to_the_pod_that_goes_if_they_are_to_go_with
     assert _owners(sync_stateful_set(owner, [pod], kept, Revisions())) == ["StatefulSet"]
     assert _owners(sync_stateful_set(spec(0, whenScaled="Delete"), [pod], kept, Revisions())) == ["Pod"]
     assert sync_stateful_set(spec(1, whenScaled="Delete"), [pod], kept, Revisions()).actions == []
+    other = OwnerReference("ConfigMap", "c", "uid-c", "v1", controller=True)
+    foreign = {made.key: replace(made, metadata=replace(made.metadata, owner_references=(other,)))}
+    assert _owners(sync_stateful_set(spec(0, whenScaled="Delete"), [pod], foreign, Revisions())) == []
     back = sync_stateful_set(spec(1), [pod], {made.key: made}, Revisions())
     assert [type(action).__name__ for action in back.actions] == ["UpdateObject"]
     assert _owners(back) == []
