@@ -8,7 +8,7 @@ Next: `jobs`, which goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -42,11 +42,11 @@ def count(job: Job, pods: Sequence[Pod], failures: JobFailures, now_s: float) ->
     verdicts = {pod.metadata.uid: verdict_of(job, pod) for pod in failed}
     counted = [pod for pod in failed if verdicts[pod.metadata.uid].action != IGNORE]
     noted = job.status.uncounted_terminated_pods or UncountedTerminatedPods()
+    known = {*(noted.succeeded or ()), *(noted.failed or ())}
     newly = UncountedTerminatedPods(
-        _united(noted.succeeded, (pod.metadata.uid for pod in succeeded)),
-        _united(noted.failed, (pod.metadata.uid for pod in counted)),
+        (*(noted.succeeded or ()), *(pod.metadata.uid for pod in succeeded if pod.metadata.uid not in known)) or None,
+        (*(noted.failed or ()), *(pod.metadata.uid for pod in counted if pod.metadata.uid not in known)) or None,
     )
-    known = set(noted.succeeded or ()) | set(noted.failed or ())
     _remember(job, succeeded, [pod for pod in counted if pod.metadata.uid not in known], failures, now_s)
     completed, failed_indexes = _indexes(job, succeeded, failed, counted, verdicts)
     status = replace(job.status, failed=job.status.failed + len(newly.failed or ()), uncounted_terminated_pods=None)
@@ -95,7 +95,3 @@ def _remember(job: Job, succeeded: Sequence[Pod], failed: Sequence[Pod], failure
             index = completion_index(pod)
             if index is not None:
                 failures.record(uid, max(1, index_failures(pod) + 1 - failures.n_failed(uid, index)), 0, now_s, index)
-
-
-def _united(noted: Sequence[str] | None, new: Iterable[str]) -> tuple[str, ...] | None:
-    return tuple(dict.fromkeys((*(noted or ()), *new))) or None
