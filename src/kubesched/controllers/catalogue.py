@@ -9,6 +9,7 @@ from kubesched.controllers.budget_controller import BudgetController
 from kubesched.controllers.controller import Controller, ControllerContext
 from kubesched.controllers.cron_job_controller import CronJobController
 from kubesched.controllers.deployment_controller import DeploymentController
+from kubesched.controllers.device_claim_release import DeviceClaimRelease
 from kubesched.controllers.device_taint_eviction import DeviceTaintEvictionController
 from kubesched.controllers.discovered import DiscoveredKinds
 from kubesched.controllers.garbage_collector import GarbageCollector
@@ -43,6 +44,7 @@ def all_controllers(context: ControllerContext, discovered: DiscoveredKinds, roo
         JobPodRelease(context),
         CronJobController(context),
         PodClaimController(context),
+        DeviceClaimRelease(context),
         ClaimBinder(context),
         VolumeBinder(context),
         ClaimProtection(context),

@@ -85,6 +85,7 @@ def test_a_rule_keeps_pods_off_a_device_and_drives_them_off(tmp_path: Path) -> N
             rule["spec"] = {"taint": {"key": "broken", "effect": "NoExecute"}, "deviceSelector": {"device": "gpu-1"}}
             await playground.put_in([rule])
             await until(lambda: not view.of(Pod), 30.0)
+            await until(lambda: not _allocated(view), 30.0)
 
     asyncio.run(run())
 

@@ -1,4 +1,4 @@
-"""Pods leave devices that are tainted NoExecute; rules say how far they have got."""
+"""Pods leave devices that are tainted NoExecute, and rules say how far they have got; claims of pods that are done."""
 
 from __future__ import annotations
 
@@ -132,3 +132,46 @@ def test_a_class_of_volume_attributes_stays_while_a_claim_names_it() -> None:
 def _finalizers(server: ScriptedServer) -> list[str]:
     found = [one for one in server.objects("volumeattributesclasses") if one["metadata"]["name"] == "gold"]
     return [name for one in found for name in one["metadata"].get("finalizers") or []]
+
+
+PROTECTION = "resource.kubernetes.io/delete-protection"
+
+
+def _status(server: ScriptedServer, name: str) -> Stored:
+    return status_of(server, "resourceclaims", name)
+
+
+def test_a_claim_is_free_when_its_last_pod_is_done() -> None:
+    async def scenario(server: ScriptedServer) -> None:
+        claim = _claim("shared", "a", "b", "never-was")
+        claim["metadata"]["finalizers"] = [PROTECTION]
+        for name in ("a", "b"):
+            server.put(_pod(name, "shared"))
+        server.put(claim)
+        await until(lambda: len(_status(server, "shared")["reservedFor"]) == 2)
+        server.put({**_pod("a", "shared"), "status": {"phase": "Succeeded"}})
+        await until(lambda: [user["name"] for user in _status(server, "shared")["reservedFor"]] == ["b"])
+        assert _status(server, "shared")["allocation"]
+        server.delete("pods", "b", "default")
+        await until(lambda: not _status(server, "shared").get("allocation"))
+        await until(lambda: not _metadata(server, "shared").get("finalizers"))
+
+    on_server(scenario)
+
+
+def _metadata(server: ScriptedServer, name: str) -> Stored:
+    found = server.get("resourceclaims", name, "default")
+    return {} if found is None else found["metadata"]
+
+
+def test_a_claim_that_was_made_for_a_pod_goes_with_it() -> None:
+    async def scenario(server: ScriptedServer) -> None:
+        claim = _claim("made", "p")
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
+        claim["metadata"] |= {"finalizers": [PROTECTION], "ownerReferences": [owner]}
+        server.put(_pod("p", "made"))
+        server.put(claim)
+        server.put({**_pod("p", "made"), "status": {"phase": "Failed"}})
+        await until(lambda: server.get("resourceclaims", "made", "default") is None)
+
+    on_server(scenario)
