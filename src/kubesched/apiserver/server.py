@@ -146,6 +146,7 @@ class ApiServer:
             request_factory=lambda message, payload, protocol, writer, task: web.BaseRequest(
                 with_plain_headers(message), payload, protocol, writer, task, loop, client_max_size=MOST_BODY_BYTES
             ),
+            auto_decompress=False,  # as the real server, which takes no compressed bodies
             handler_cancellation=True,  # a watch whose client is gone ends at once
             access_log=None,
         )

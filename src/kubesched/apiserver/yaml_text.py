@@ -13,6 +13,7 @@ import msgspec
 import yaml
 
 from kubesched.apiserver.repeated_fields import Repeated, repeated_in_yaml
+from kubesched.model.bounded_yaml import BODY_BOUNDS, YamlBoundError, load_document
 
 
 class YamlTextError(ValueError):
@@ -31,10 +32,6 @@ _KubernetesLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^
 _KubernetesLoader.bool_values = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
 
 
-_DEEPEST = 500
-_MOST_ALIASES = 10
-
-
 def load_yaml(data: bytes) -> Any:
     """The value of the first document."""
     try:
@@ -42,9 +39,12 @@ def load_yaml(data: bytes) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        _refuse_depths(data)
-        value = next(yaml.load_all(data, Loader=_KubernetesLoader), None)
+        value = load_document(data, _KubernetesLoader, BODY_BOUNDS)
         return msgspec.json.decode(msgspec.json.encode(_plain(value)))
+    except YamlBoundError as error:
+        raise YamlTextError(f"error converting YAML to JSON: yaml: {error.problem}") from None
+    except yaml.reader.ReaderError as error:
+        raise YamlTextError(f"error converting YAML to JSON: yaml: {error.reason}") from None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + isinstance(error, yaml.scanner.ScannerError) if error.problem_mark else 1
         raise YamlTextError(f"error converting YAML to JSON: yaml: line {line}: {error.problem}") from None
@@ -55,24 +55,6 @@ def load_yaml(data: bytes) -> Any:
 def repeated_in_yaml_text(data: bytes) -> Repeated:
     """What the text, which ``load_yaml`` could read, gives twice."""
     return repeated_in_yaml(data, _KubernetesLoader)
-
-
-def _refuse_depths(data: bytes) -> None:
-    """Documents that nest too deeply would end the process in the fast loader, those that repeat themselves too often
-    would fill the memory; its events come without either.
-    """
-    may_nest = sum(data.count(sign) for sign in (b"[", b"{", b":", b"-", b"?")) >= _DEEPEST
-    if not may_nest and data.count(b"*") <= _MOST_ALIASES:
-        return
-    depth = n_aliases = 0
-    for event in yaml.parse(data, Loader=_KubernetesLoader):
-        n_aliases += isinstance(event, yaml.AliasEvent)
-        if n_aliases > _MOST_ALIASES:
-            raise YamlTextError("error converting YAML to JSON: yaml: document contains excessive aliasing")
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise YamlTextError(f"error converting YAML to JSON: yaml: exceeded max depth of {_DEEPEST}")
 
 
 def _plain(value: Any) -> Any:

@@ -17,6 +17,7 @@ import yaml
 
 from kubesched.config.errors import ConfigError, ErrorList, FieldError
 from kubesched.config.yaml_scalars import ManifestLoader
+from kubesched.model.bounded_yaml import check_bounds, in_one_line
 
 _FLOATS_PRINTED_WHOLE = 1e21
 """Below this a number without a fraction is printed as an integer on the way from YAML to JSON."""
@@ -35,6 +36,8 @@ def parse(data: bytes | str, source: str, errors: ErrorList) -> Any:
         problem = FieldError("", _yaml_problem(error))
     except RecursionError:
         problem = FieldError("", "nested too deeply")
+    except ValueError as error:  # a number of thousands of digits
+        problem = FieldError("", in_one_line(error))
     raise ConfigError([problem], source)
 
 
@@ -82,30 +85,26 @@ def _checked_json(value: Any, path: str, errors: ErrorList) -> Any:
 
 
 def _parse_yaml(text: str, errors: ErrorList) -> Any:
+    check_bounds(text, ManifestLoader)
     loader = ManifestLoader(text)
     try:
         node = loader.get_node() if loader.check_node() else None
         if node is None:
             return None
-        _find_repeated_keys(node, "", errors, visited=set(), above=frozenset())
+        _find_repeated_keys(node, "", errors, visited=set())
         return _as_json(loader.construct_document(node), "")
     finally:
         loader.dispose()
 
 
-def _find_repeated_keys(
-    node: yaml.Node, path: str, errors: ErrorList, visited: set[int], above: frozenset[int]
-) -> None:
+def _find_repeated_keys(node: yaml.Node, path: str, errors: ErrorList, visited: set[int]) -> None:
     """Walk the tree of nodes: once constructed, a mapping has forgotten what was overwritten."""
-    if id(node) in above:
-        raise yaml.MarkedYAMLError(problem="an anchor's value contains itself", problem_mark=node.start_mark)
     if id(node) in visited:
         return
     visited.add(id(node))
-    above = above | {id(node)}
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            _find_repeated_keys(item, f"{path}[{index}]", errors, visited, above)
+            _find_repeated_keys(item, f"{path}[{index}]", errors, visited)
     elif isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, item in node.value:
@@ -113,7 +112,7 @@ def _find_repeated_keys(
             if name in seen:
                 errors.add(join(path, name), f'duplicate field "{name}" (line {key.start_mark.line + 1})')
             seen.add(name)
-            _find_repeated_keys(item, join(path, name), errors, visited, above)
+            _find_repeated_keys(item, join(path, name), errors, visited)
 
 
 def _as_json(value: Any, path: str) -> Any:

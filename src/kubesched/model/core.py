@@ -317,7 +317,7 @@ class ReplicationControllerSpec(KubeStruct, frozen=True):
     replicas: Int32 | None = None
     selector: dict[str, str] | None = None
     template: PodTemplateSpec | None = None
-    min_ready_seconds: int = 0
+    min_ready_seconds: Int32 = 0
 
 
 class ReplicationController(KubeObject, frozen=True):

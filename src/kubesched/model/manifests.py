@@ -17,6 +17,7 @@ import msgspec
 import yaml
 
 from kubesched.model import apps, core, policy, resource, storage
+from kubesched.model.bounded_yaml import load_documents
 from kubesched.model.collector import collector_paused
 from kubesched.model.meta import KubeObject
 from kubesched.model.partial_reading import plain_problem
@@ -204,7 +205,7 @@ def _read_yaml(data: bytes, source: str, found: Manifests) -> None:
 
 def _yaml_documents(data: bytes, source: str) -> Iterator[object]:
     try:
-        yield from yaml.load_all(data, Loader=_Loader)
+        yield from load_documents(data, _Loader)
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""

@@ -163,7 +163,7 @@ class CronJobSpec(KubeStruct, frozen=True):
     schedule: str = ""
     time_zone: str | None = None
     concurrency_policy: str = "Allow"
-    starting_deadline_seconds: Int32 | None = None
+    starting_deadline_seconds: Int64 | None = None
     suspend: bool = False
     job_template: JobTemplateSpec = JobTemplateSpec()
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from kubesched.model.bounded_yaml import load_document
+
 _LISTS = ("clusters", "users", "contexts")
 
 
@@ -37,7 +39,7 @@ def merge_into(path: Path, added: Path) -> None:
     own: Any = {}
     if path.exists():
         try:
-            own = yaml.safe_load(path.read_text()) or {}
+            own = load_document(path.read_bytes(), yaml.CSafeLoader) or {}
         except (OSError, yaml.YAMLError) as problem:
             raise KubeconfigMistake(f"{path}: {' '.join(str(problem).split())}") from None
     if not isinstance(own, dict):

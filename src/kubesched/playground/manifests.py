@@ -15,6 +15,7 @@ from kubesched.client.errors import ApiError
 from kubesched.client.patch_types import MERGE_PATCH
 from kubesched.client.rest import RestClient
 from kubesched.controllers.discovered import DiscoveredKinds
+from kubesched.model.bounded_yaml import load_documents
 
 Body = dict[str, Any]
 
@@ -43,7 +44,7 @@ def _name_of(document: Body) -> str:
 def read_documents(text: bytes, source: str) -> list[Body]:
     """All objects of a YAML or JSON text; lists are taken apart."""
     try:
-        documents = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
+        documents = list(load_documents(text, yaml.CSafeLoader))
     except yaml.YAMLError as problem:
         raise ManifestMistake(f"{source}: {_what_is_wrong(problem)}") from None
     found: list[Body] = []

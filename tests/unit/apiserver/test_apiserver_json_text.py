@@ -58,12 +58,19 @@ def test_broken_characters_are_replaced() -> None:
         pytest.param(b"[" * 30_000, id="deep lists"),
         pytest.param(b"- " * 30_000, id="deep blocks"),
         pytest.param(b"&a [*a]", id="a list in itself"),
-        pytest.param(b"a: &a [1]\n" + b"".join(b"b%d: *a\n" % n for n in range(20)), id="many copies"),
+        pytest.param(b"a: &a [%b]\n" % (b"1," * 5000) + b"".join(b"b%d: *a\n" % n for n in range(20)), id="copies"),
+        pytest.param(b"a: &a {x: 1}\n" + b"b: {<<: [%b]}\n" % (b"*a," * 60_000), id="merged copies"),
+        pytest.param(b"- a\n" * 200_000, id="a long list"),
     ],
 )
 def test_yaml_that_would_break_the_server_is_refused(text: bytes) -> None:
     with pytest.raises(YamlTextError):
         load_yaml(text)
+
+
+def test_yaml_may_repeat_itself_a_little() -> None:
+    text = b"a: &a [1]\n" + b"".join(b"b%d: *a\n" % n for n in range(20))
+    assert load_yaml(text) == {"a": [1], **{f"b{n}": [1] for n in range(20)}}
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_keys_given_twice_are_told_with_their_path(text: str, messages: list[str
         pytest.param('{"a": NaN}', "f: line 1, column 1: NaN is not a JSON value", id="not a number, in JSON"),
         pytest.param("a: .inf", "f: a: inf is not a JSON value", id="infinity, in YAML"),
         pytest.param("a: !!binary aGk=", "f: a: a bytes is not a JSON value", id="bytes, in YAML"),
-        pytest.param("a: &x [*x]", "f: line 1, column 4: an anchor's value contains itself", id="a circle"),
+        pytest.param("a: &x [*x]", "f: line 1, column 8: anchor 'x' value contains itself", id="a circle"),
         pytest.param(b"a: \xff", "f: not UTF-8: byte 3 is 0xff", id="not UTF-8"),
         pytest.param('{"a":' * 100_000, "f: nested too deeply", id="a bottomless pit"),
     ],

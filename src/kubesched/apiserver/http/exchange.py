@@ -16,6 +16,7 @@ from kubesched.apiserver.errors import StatusError, bad_request
 from kubesched.apiserver.http import answers
 from kubesched.apiserver.http.binding_bodies import plain_binding
 from kubesched.apiserver.http.bodies import Body, read_body
+from kubesched.apiserver.http.large_bodies import decoded
 from kubesched.apiserver.http.negotiation import Wanted
 from kubesched.apiserver.json_text import read_json
 from kubesched.apiserver.kinds.kind import DecodeError, Object
@@ -76,7 +77,8 @@ class Exchange:
         expected, version = kind or resource.kind, api_version or resource.api_version
         data = await self.request.read()
         looks_for_duplicates = options.field_validation != "Ignore" and not kind
-        body = read_body(data, self.request.headers.get("Content-Type", ""), expected, looks_for_duplicates)
+        content_type = self.request.headers.get("Content-Type", "")
+        body = await decoded(data, content_type, read_body, data, content_type, expected, looks_for_duplicates)
         self._check_kind(body, expected, version)
         if kind:
             _read_by_schema(body.obj, kind, version)
@@ -110,25 +112,14 @@ class Exchange:
         if media_type not in PATCH_TYPES:
             raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
         data = await self.request.read()
-        looks_closely = options.field_validation != "Ignore"
-        if media_type == APPLY_PATCH:
-            content = read_apply_body(data)
-            return PatchBody(media_type, content, repeated_in_yaml_text(data).findings(()) if looks_closely else [])
-        try:
-            content = read_json(data)
-        except ValueError as error:
-            prefix = "" if media_type == STRATEGIC_PATCH else "error decoding patch: "
-            raise bad_request(f"{prefix}{error}") from None
-        findings = repeated_in_json(data).findings(json_patch.unknown_fields(content)) if looks_closely else []
-        if media_type == JSON_PATCH:
-            return PatchBody(media_type, content, [f"json patch {finding}" for finding in findings])
-        return PatchBody(media_type, content, findings)
+        return await decoded(data, media_type, _patch_body, data, media_type, options.field_validation != "Ignore")
 
     async def read_delete_options(self) -> DeleteOptions:
         data = await self.request.read()
         if not data:
             return delete_options(self.query, {})
-        body = read_body(data, self.request.headers.get("Content-Type", ""), "", False)
+        content_type = self.request.headers.get("Content-Type", "")
+        body = await decoded(data, content_type, read_body, data, content_type, "", False)
         kind, version = body.kind or "DeleteOptions", body.api_version or "meta.k8s.io/v1"
         if kind != "DeleteOptions":
             raise bad_request(f'no kind "{kind}" is registered for version "{version}" {_META_SCHEME}')
@@ -147,6 +138,21 @@ class Exchange:
         """An object that is not of this resource's kind."""
         body = msgspec.json.encode({"kind": kind, "apiVersion": api_version, **obj})
         return answers.respond(body, self.wanted, status, self.warnings)
+
+
+def _patch_body(data: bytes, media_type: str, looks_closely: bool) -> PatchBody:
+    if media_type == APPLY_PATCH:
+        content = read_apply_body(data)
+        return PatchBody(media_type, content, repeated_in_yaml_text(data).findings(()) if looks_closely else [])
+    try:
+        content = read_json(data)
+    except ValueError as error:
+        prefix = "" if media_type == STRATEGIC_PATCH else "error decoding patch: "
+        raise bad_request(f"{prefix}{error}") from None
+    findings = repeated_in_json(data).findings(json_patch.unknown_fields(content)) if looks_closely else []
+    if media_type == JSON_PATCH:
+        return PatchBody(media_type, content, [f"json patch {finding}" for finding in findings])
+    return PatchBody(media_type, content, findings)
 
 
 def _read_by_schema(obj: Object, kind: str, api_version: str) -> None:

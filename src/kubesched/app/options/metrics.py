@@ -15,6 +15,7 @@ import yaml
 from kubesched.app.options.serving import FlagValue
 from kubesched.app.options.settings import MetricsSettings
 from kubesched.config.errors import ErrorList
+from kubesched.model.bounded_yaml import load_document
 
 PREVIOUS_VERSION = "1.35"
 _METRIC = "[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -69,7 +70,7 @@ def _allowed_label_values(
 def _read_manifest(path: str, errors: ErrorList) -> dict[str, str]:
     field = "metrics.allowListMappingManifest"
     try:
-        content = yaml.safe_load(Path(path).read_bytes())
+        content = load_document(Path(path).read_bytes(), yaml.CSafeLoader)
     except OSError as problem:
         errors.invalid(field, path, f"failed to read allow list manifest: {problem.strerror or problem}")
         return {}

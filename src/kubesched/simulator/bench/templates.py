@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from kubesched.model.bounded_yaml import check_bounds
 from kubesched.simulator.bench.errors import WorkloadError
 from kubesched.simulator.bench.expressions import (
     Expression,
@@ -115,6 +116,7 @@ def _holes_in_name(node: yaml.Node) -> frozenset[int]:
 
 def _compose(text: str, path: str) -> yaml.Node | None:
     try:
+        check_bounds(text, yaml.CSafeLoader)
         found: yaml.Node | None = yaml.compose(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)

@@ -18,6 +18,7 @@ import msgspec
 import yaml
 
 from kubesched.config.durations import Duration, DurationError
+from kubesched.model.bounded_yaml import load_document
 from kubesched.simulator.bench.errors import WorkloadError
 from kubesched.simulator.bench.operations import (
     OPERATIONS,
@@ -152,7 +153,7 @@ def read_workloads(path: Path) -> list[BenchWorkload]:
     """All workloads of a file, in their order."""
     source = str(path)
     try:
-        data = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
+        data = load_document(path.read_bytes(), yaml.CSafeLoader)
     except OSError as problem:
         raise WorkloadError(source, "", problem.strerror or str(problem)) from None
     except yaml.YAMLError as problem:
