@@ -40,7 +40,7 @@ PIP_COMPILE = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --stri
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 lock: setup
 	$(PIP_COMPILE) --extra dev --output-file requirements.lock pyproject.toml
-	$(PIP_COMPILE) --constraint requirements.lock --output-file requirements-run.lock pyproject.toml
+	$(PIP_COMPILE) --extra re2 --constraint requirements.lock --output-file requirements-run.lock pyproject.toml
 	$(PIP_COMPILE) --constraint requirements.lock --build-deps-for wheel --only-build-deps \
 		--output-file requirements-build.lock pyproject.toml
 
