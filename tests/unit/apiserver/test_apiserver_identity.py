@@ -19,6 +19,22 @@ def test_an_identity_is_kept_and_private(tmp_path: Path) -> None:
     assert len(first.token) >= 32
 
 
+def test_nothing_of_the_cluster_can_be_read_by_others_whatever_the_directory_allows(tmp_path: Path) -> None:
+    folder = tmp_path / "open"
+    folder.mkdir(mode=0o755)
+
+    async def modes() -> dict[str, int]:
+        async with running(folder) as client:
+            client.server.write_kubeconfig(folder / "kubeconfig")
+            await client.ask("POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}})
+            return {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+
+    found = asyncio.run(modes())
+    told_to_all = {"cluster", "format", "lock"}  # a number, a version, and nothing
+    assert {name for name, mode in found.items() if mode != 0o600} <= told_to_all
+    assert {"admin.token", "server.key", "tokens.key", "objects.sqlite", "kubeconfig"} <= found.keys()
+
+
 def test_two_servers_do_not_share_their_identity() -> None:
     assert tls.create("127.0.0.1").token != tls.create("127.0.0.1").token
 
