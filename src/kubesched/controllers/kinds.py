@@ -60,6 +60,7 @@ class NamespacePhase(KubeObject, frozen=True):
     """A namespace, and what stands in the way of its end."""
 
     spec: dict[str, object] = msgspec.field(default_factory=dict)
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class ResourceQuota(KubeObject, frozen=True):

@@ -30,6 +30,7 @@ class OwnerReference(KubeStruct, frozen=True):
     uid: str = ""
     api_version: str = ""
     controller: bool = False
+    block_owner_deletion: bool = False
 
 
 class ObjectMeta(KubeStruct, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 from recording_api import RecordingApi
 
 from kubesched.controllers.cluster_view import ClusterView
@@ -36,8 +37,8 @@ class _Yard:
         return self.api.written()
 
 
-def _pod(name: str, *owners: str, finalizer: str = "") -> Pod:
-    references = tuple(OwnerReference("Pod", owner, f"u-{owner}", "v1", True) for owner in owners)
+def _pod(name: str, *owners: str, finalizer: str = "", blocks: bool = True) -> Pod:
+    references = tuple(OwnerReference("Pod", owner, f"u-{owner}", "v1", True, blocks) for owner in owners)
     metadata = ObjectMeta(
         name=name,
         namespace="d",
@@ -81,10 +82,49 @@ def test_an_object_with_an_owner_left_only_loses_the_reference() -> None:
 
 def test_in_the_foreground_dependents_go_first() -> None:
     yard = _Yard()
-    yard.view.put(_pod("owner", finalizer=FOREGROUND))
-    yard.view.put(_pod("dependent", "owner"))
-    assert yard.look_at("u-owner") == [("DELETE", DEPENDENT), ("PATCH", OWNER)]
+    owner, dependent = _pod("owner", finalizer=FOREGROUND), _pod("dependent", "owner")
+    yard.view.put(owner)
+    yard.view.put(dependent)
+    assert set(yard.collector.concerned(None, owner)) == {"u-owner", "u-dependent"}
+    assert yard.look_at("u-owner") == []  # the dependent blocks it
+    assert yard.look_at("u-dependent") == [("DELETE", DEPENDENT)]
+    assert "u-owner" in yard.collector.concerned(dependent, None)
+    assert yard.look_at("u-owner")[1:] == [("PATCH", OWNER)]
     assert yard.api.asked[-1][2]["metadata"]["finalizers"] == []
+
+
+def test_a_dependent_that_does_not_block_is_not_waited_for() -> None:
+    yard = _Yard()
+    yard.view.put(_pod("owner", finalizer=FOREGROUND))
+    yard.view.put(_pod("dependent", "owner", blocks=False))
+    assert yard.look_at("u-owner") == [("PATCH", OWNER)]
+
+
+def test_a_dependent_with_another_owner_outlives_one_that_goes() -> None:
+    yard = _Yard()
+    yard.view.put(_pod("owner", finalizer=FOREGROUND))
+    yard.view.put(_pod("stays"))
+    yard.view.put(_pod("dependent", "owner", "stays"))
+    assert yard.look_at("u-dependent") == [("PATCH", DEPENDENT)]
+    patch: dict[str, Any] = yard.api.asked[-1][2]
+    assert patch == {"metadata": {"ownerReferences": [{"$patch": "delete", "uid": "u-owner"}]}}
+
+
+def test_a_circle_is_broken_where_it_is_looked_at() -> None:
+    yard = _Yard()
+    yard.view.put(_pod("owner", "dependent", finalizer=FOREGROUND))
+    yard.view.put(_pod("dependent", "owner"))
+    assert yard.look_at("u-dependent") == [("PATCH", DEPENDENT), ("DELETE", DEPENDENT)]
+    unblocked: dict[str, Any] = yard.api.asked[-2][2]["metadata"]
+    assert [one["blockOwnerDeletion"] for one in unblocked["ownerReferences"]] == [False]
+    assert yard.api.asked[-1][2]["propagationPolicy"] == "Foreground"
+
+
+def test_an_owner_in_another_namespace_is_none() -> None:
+    yard = _Yard()
+    yard.view.put(msgspec.structs.replace(_pod("owner"), metadata=ObjectMeta("owner", "far", "u-owner", "1")))
+    yard.view.put(_pod("dependent", "owner"))
+    assert yard.look_at("u-dependent") == [("DELETE", DEPENDENT)]
 
 
 def test_orphans_stay_and_lose_the_reference() -> None:
@@ -92,6 +132,25 @@ def test_orphans_stay_and_lose_the_reference() -> None:
     yard.view.put(_pod("owner", finalizer=ORPHAN))
     yard.view.put(_pod("dependent", "owner"))
     assert yard.look_at("u-owner") == [("PATCH", DEPENDENT), ("PATCH", OWNER)]
+
+
+def test_pods_leave_a_namespace_before_everything_else() -> None:
+    yard = _Yard()
+    config_maps = {"name": "configmaps", "kind": "ConfigMap", "namespaced": True, "verbs": ["list", "delete", "watch"]}
+    yard.api.answers["/api/v1"] = {"resources": [config_maps, PODS]}
+    controller = NamespaceController(yard.context, yard.kinds)
+    metadata = ObjectMeta(name="d", uid="u", resource_version="3", deletion_timestamp="2026-01-01T00:00:00Z")
+    yard.view.put(NamespacePhase(metadata, {"finalizers": ["kubernetes"]}))
+    pods, maps = "/api/v1/namespaces/d/pods", "/api/v1/namespaces/d/configmaps"
+    held = {"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a/b"]}
+    yard.api.answers |= {pods: {"items": [{"metadata": held}]}, maps: {"items": [{"metadata": {"name": "m"}}]}}
+    assert asyncio.run(controller.reconcile("d")) is not None
+    told = {one["type"]: one for one in yard.api.asked[-1][2]["status"]["conditions"]}
+    assert told["NamespaceFinalizersRemaining"]["message"].endswith("remaining: a/b in 1 resource instances")
+    assert ("DELETE", f"{maps}/m") not in yard.api.written()
+    yard.api.answers[pods] = {"items": []}
+    asyncio.run(controller.reconcile("d"))
+    assert ("DELETE", f"{maps}/m") in yard.api.written()
 
 
 def test_a_namespace_is_emptied_and_then_let_go() -> None:
@@ -102,7 +161,13 @@ def test_a_namespace_is_emptied_and_then_let_go() -> None:
     pods = "/api/v1/namespaces/d/pods"
     yard.api.answers[pods] = {"items": [{"metadata": {"name": "p"}}]}
     assert asyncio.run(controller.reconcile("d")) is not None
-    assert yard.api.written() == [("DELETE", pods)]
+    status = "/api/v1/namespaces/d/status"
+    assert yard.api.written() == [("DELETE", pods), ("PATCH", status)]
+    told = {one["type"]: one for one in yard.api.asked[-1][2]["status"]["conditions"]}
+    assert told["NamespaceContentRemaining"]["message"] == (
+        "Some resources are remaining: pods. has 1 resource instances"
+    )
+    assert told["NamespaceDeletionContentFailure"]["status"] == "False"
     yard.api.answers[pods] = {"items": []}
     assert asyncio.run(controller.reconcile("d")) is None
     method, path, body = yard.api.asked[-1]
