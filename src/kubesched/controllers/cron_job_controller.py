@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from functools import partial
 
 from kubesched.controllers.controller import ControllerContext
@@ -59,7 +59,12 @@ class CronJobController:
         return job_body(item, self._view.whole(owner).spec) if isinstance(item, Job) else None
 
     async def _tell_status(self, owner: CronJob, plan: Plan) -> None:
+        now = self._view.find(CronJob, owner.key)
+        if now is None:
+            return
         jobs = self._view.owned(owner.metadata.uid, Job)
+        replaced = {action.item.metadata.uid for action in plan.actions if isinstance(action, DeleteObject)}
+        self._tell_ends(now, {job.metadata.uid: job for job in jobs}, replaced)
         status: Body = {"active": [_reference(job) for job in jobs if not job.is_finished] or None}
         for action in plan.actions:
             if isinstance(action, UpdateObject) and isinstance(action.item, CronJob):
@@ -67,9 +72,23 @@ class CronJobController:
         ends = [end for job in jobs if (end := self._view.whole(job).status.get("completionTime"))]
         if ends:
             status["lastSuccessfulTime"] = max(ends)
-        now = self._view.find(CronJob, owner.key)
-        if now is not None:
-            await write_status(self._context, now, status)
+        await write_status(self._context, now, status)
+
+    def _tell_ends(self, owner: CronJob, jobs: Mapping[str, Job], replaced: Container[str]) -> None:
+        """Of jobs that were active when the status was written last, but for those that we took away ourselves."""
+        for known in self._view.whole(owner).status.get("active") or ():
+            uid = known.get("uid", "")
+            job = jobs.get(uid)
+            if job is None and uid in replaced:
+                continue
+            if job is None:
+                self._tell(owner, "MissingJob", f"Active job went missing: {known.get('name')}")
+            elif job.is_finished:
+                ending = "Complete" if _has_ended(job, "Complete") else "Failed"
+                self._tell(owner, "SawCompletedJob", f"Saw completed job: {job.name}, condition: {ending}")
+
+    def _tell(self, owner: CronJob, reason: str, note: str) -> None:
+        self._context.event("cronjob-controller", owner, reason, note)
 
     async def _tidy_up(self, owner: CronJob) -> None:
         spec = self._view.whole(owner).spec

@@ -95,6 +95,9 @@ class PlanWriter:
             return
         patch = merge_patch(plain(known), plain(item))
         status = patch.pop("status", None)
+        for reference in (patch.get("metadata") or {}).get("ownerReferences") or ():
+            if reference.get("controller"):
+                reference["blockOwnerDeletion"] = True  # as every controller's reference has it
         if patch:
             patch.setdefault("metadata", {})["resourceVersion"] = known.metadata.resource_version
             await self.patch(item, patch)

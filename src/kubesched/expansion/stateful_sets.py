@@ -166,7 +166,7 @@ def _hand_over_claims(
             ours = {owner.metadata.uid, pod.metadata.uid}
             kept = [one for one in before if one.uid not in ours and not _is_of_pod(one, pod)]
             added = [] if any(one.controller for one in kept) else owners  # another one's claim is left to it
-            if {one.uid for one in (*kept, *added)} != {one.uid for one in before}:
+            if {(one.uid, one.controller) for one in (*kept, *added)} != {(one.uid, one.controller) for one in before}:
                 metadata = replace(known.metadata, owner_references=(*kept, *added) or None)
                 plan.update(replace(known, metadata=metadata))
 

@@ -8,7 +8,7 @@ from controlled_server import make_ready, on_server, pods, status_of
 
 from kubesched.testing.scripted_server import ScriptedServer
 from kubesched.testing.scripted_server.recording import until
-from kubesched.testing.workload_manifests import workload
+from kubesched.testing.workload_manifests import cron_job, workload
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
 
@@ -123,3 +123,14 @@ def _failure(server: ScriptedServer) -> tuple[str, str] | None:
     conditions = status_of(server, "replicationcontrollers", "web").get("conditions") or ()
     found = next((known for known in conditions if known["type"] == "ReplicaFailure"), None)
     return None if found is None else (found["reason"], found["message"])
+
+
+def test_a_cron_job_tells_what_became_of_its_active_jobs() -> None:
+    async def scenario(server: ScriptedServer) -> None:
+        manifest = cron_job("nightly", "0 0 1 1 *", suspend=True)
+        manifest["status"] = {"active": [{"kind": "Job", "name": "nightly-1", "namespace": "default", "uid": "lost"}]}
+        server.put(manifest)
+        await until(lambda: any(one.get("reason") == "MissingJob" for one in server.objects("events")))
+        await until(lambda: not status_of(server, "cronjobs", "nightly").get("active"))
+
+    on_server(scenario)
