@@ -13,7 +13,8 @@ from aiohttp import web
 
 from kubesched.apiserver.errors import StatusError, unclassified
 from kubesched.apiserver.http import tables
-from kubesched.apiserver.http.negotiation import JSON, YAML, Wanted, choose
+from kubesched.apiserver.http.negotiation import JSON, PROTOBUF, YAML, Wanted, choose
+from kubesched.apiserver.http.protobuf.encoding import encode_envelope
 from kubesched.apiserver.kinds.kind import ServedResource
 from kubesched.apiserver.storage.store import Stored
 from kubesched.apiserver.verbs import writing
@@ -90,9 +91,11 @@ def _not_in_this_form(what: str, resource: ServedResource, kind: str) -> StatusE
 
 
 def respond(body: bytes, wanted: Wanted, status: int = 200, warnings: list[str] | None = None) -> web.Response:
-    """The response for a JSON body, turned into YAML where wanted."""
+    """The response for a JSON body, turned into YAML or protobuf where wanted."""
     if wanted.media_type == YAML:
         body = dump_yaml(msgspec.json.decode(body))
+    elif wanted.media_type == PROTOBUF:
+        body = encode_envelope(msgspec.json.decode(body))
     response = web.Response(body=body, status=status, content_type=wanted.media_type)
     add_warnings(response, warnings or [])
     return response

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import method_not_supported, no_such_path
-from kubesched.apiserver.http.negotiation import JSON, choose
+from kubesched.apiserver.http.negotiation import JSON, PROTOBUF, choose, only_accepted
 from kubesched.apiserver.http.openapi_paths import OpenApiPaths
 from kubesched.apiserver.http.subresources import verbs_of
 from kubesched.apiserver.kinds.kind import ServedResource
@@ -92,6 +92,8 @@ class Discovery:
 
     def _groups(self, request: web.BaseRequest, root: str) -> web.Response:
         wanted = choose(request.headers.get("Accept", ""), ("APIGroupDiscoveryList",))
+        if wanted.media_type == PROTOBUF:
+            raise only_accepted()
         if wanted.transform:
             names = [""] if root == "api" else self._group_names()
             items = [self._aggregated_group(group) for group in names]

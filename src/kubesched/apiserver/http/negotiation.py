@@ -1,7 +1,7 @@
 """Which form of an answer a client wants: JSON or YAML, the object itself, its metadata only, or a table.
 
-Reads Accept as the real server does, with its refusals. Protobuf answers are not made: a client that takes nothing
-else is refused, all known clients name JSON too. ``answers.py`` makes the forms.
+Reads Accept as the real server does, with its refusals, but for protobuf: who takes JSON, too, gets JSON, which is at
+hand. ``answers.py`` makes the forms.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ def not_acceptable(is_collection: bool) -> StatusError:
     return StatusError(406, "NotAcceptable", message, {})
 
 
-def only_accepted() -> StatusError:
-    return StatusError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(MEDIA_TYPES)}")
+def only_accepted(offered: tuple[str, ...] = MEDIA_TYPES) -> StatusError:
+    return StatusError(406, "NotAcceptable", f"only the following media types are accepted: {', '.join(offered)}")
 
 
 @lru_cache(maxsize=256)
 def choose(accept: str, transforms: tuple[str, ...] = _TRANSFORMS, is_collection: bool = True) -> Wanted:
-    """The first clause that can be served."""
+    """The first clause that can be served; protobuf only if no other can."""
     if not accept.strip():
         return Wanted()
-    known = False
+    known, takes_protobuf = False, False
     for media_type, parameters in accepted(accept):
         if media_type == "*/*":
             media_type = JSON
@@ -54,6 +54,9 @@ def choose(accept: str, transforms: tuple[str, ...] = _TRANSFORMS, is_collection
         wanted = _as_wanted(media_type, parameters, transforms)
         if wanted is not None and media_type != PROTOBUF:
             return wanted
+        takes_protobuf = takes_protobuf or (wanted is not None and not wanted.transform)
+    if takes_protobuf:
+        return Wanted(PROTOBUF)
     raise only_accepted() if known else not_acceptable(is_collection)
 
 

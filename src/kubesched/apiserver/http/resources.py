@@ -16,7 +16,7 @@ from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import method_not_supported, no_such_path
 from kubesched.apiserver.http import answers, streams, subresources, tables
 from kubesched.apiserver.http.exchange import Exchange
-from kubesched.apiserver.http.negotiation import choose
+from kubesched.apiserver.http.negotiation import MEDIA_TYPES, PROTOBUF, choose, only_accepted
 from kubesched.apiserver.http.paths import RequestPath
 from kubesched.apiserver.kinds.kind import ServedResource
 from kubesched.apiserver.kinds.pods.accounts import DEFAULT_ACCOUNT
@@ -57,6 +57,8 @@ class ResourceHandler:
         is_collection = not path.name and path.verb != "create"
         wanted = choose(request.headers.get("Accept", ""), is_collection=is_collection)
         query = _query_of(request)
+        if wanted.media_type == PROTOBUF and (resource.is_custom or path.verb == "watch"):
+            raise only_accepted(MEDIA_TYPES[:2])
         if path.watched_name:
             query["fieldSelector"] = [f"metadata.name={path.watched_name}"]
         include = tables.check_include(single(query, "includeObject")) if wanted.transform == "Table" else "Metadata"

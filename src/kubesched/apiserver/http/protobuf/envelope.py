@@ -31,13 +31,14 @@ def decode_envelope(data: bytes) -> dict[str, Any]:
         raise ProtobufError("proto: wrong wireType = 0")
     names = dict(fields_of(named))
     api_version, kind = text(names.get(1, b"")), text(names.get(2, b""))
-    return {"kind": kind, "apiVersion": api_version, **decode_message(message, _type_of(api_version, kind))}
+    return {"kind": kind, "apiVersion": api_version, **decode_message(message, type_of(api_version, kind))}
 
 
-def _type_of(api_version: str, kind: str) -> ValueType:
+def type_of(api_version: str, kind: str) -> ValueType:
+    """The type of a kind's message. Raises ProtobufError."""
     group, _, version = api_version.rpartition("/")
     found = type_of_kind(group, version, kind)
-    if found is None and kind == "DeleteOptions":
+    if found is None and kind in ("DeleteOptions", "Status"):
         return struct_type(_META + kind)
     if found is None:
         raise ProtobufError(f'no kind "{kind}" is registered for version "{api_version}"')
