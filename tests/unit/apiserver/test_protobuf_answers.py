@@ -56,9 +56,7 @@ def test_every_recorded_object_is_the_same_after_protobuf(scenario: str) -> None
         assert _without_nothing(decode_envelope(data)) == _without_nothing(obj), obj["kind"]
 
 
-async def _ask(
-    client: TestClient, method: str, path: str, accept: str, body: bytes | None = None
-) -> tuple[int, str, bytes]:
+async def _ask(client: TestClient, path: str, accept: str) -> tuple[int, str, bytes]:
     headers = {"Authorization": f"Bearer {client.server.token}", "Accept": accept}
     async with client.session.get(client.server.url + path, headers=headers) as response:
         return response.status, response.headers["Content-Type"], await response.read()
