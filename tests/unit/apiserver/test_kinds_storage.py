@@ -165,3 +165,15 @@ def test_storage_is_protected_while_used() -> None:
         {"metadata": {"name": "gold"}, "driverName": "csi.x", "parameters": {"iops": "5"}},
     )
     assert stored["metadata"]["finalizers"] == ["kubernetes.io/vac-protection"]
+
+
+def test_the_newest_default_class_is_taken_and_of_two_the_first_by_name() -> None:
+    def default(name: str, made: str) -> Object:
+        annotations = {"storageclass.kubernetes.io/is-default-class": "true"}
+        return {"metadata": {"name": name, "creationTimestamp": made, "annotations": annotations}, "provisioner": "p"}
+
+    early, late = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+    classes = [default("old", early), default("b", late), default("a", late)]
+    lookup = FakeLookup({"storageclasses.storage.k8s.io": classes})
+    stored, _ = create(resource_of("v1", "persistentvolumeclaims"), {"metadata": {"name": "x"}, **_claim()}, lookup)
+    assert stored["spec"]["storageClassName"] == "a"

@@ -10,6 +10,7 @@ from typing import Any
 
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object
+from kubesched.apiserver.kinds.name_syntax import dns_label_mistakes
 from kubesched.model import quantity
 from kubesched.model.label_syntax import label_key_mistakes
 from kubesched.model.requests import is_extended
@@ -157,6 +158,8 @@ def _claim_errors(claims: list[Any], path: str, claim_names: frozenset[str]) -> 
             continue
         request = claim.get("request", "")
         full = f"{name}/{request}" if request else name
+        if request and name not in seen:
+            found += errors.all_invalid(f"{at}.request", request, dns_label_mistakes(request))
         overlaps = name in seen or (not request and any(other.startswith(f"{name}/") for other in seen))
         if overlaps or full in seen:
             found.append(errors.duplicate(at, full if full in seen else name))

@@ -12,6 +12,7 @@ from typing import Any
 from kubesched.apiserver.kinds.kind import Object
 from kubesched.apiserver.openapi.schema_table import internal_fields
 
+_METADATA = "metav1.ObjectMeta"
 _ABSENT: dict[str, Any] = {"s": "", "i": 0, "b": False, "q": "0"}
 
 
@@ -22,11 +23,16 @@ def internal_form(value: Object, struct: str) -> Object:
     for field in internal_fields(struct):
         sort, _, inner = field.form.partition(":")
         if sort == "e":
-            shown |= internal_form(value, inner)
+            shown |= _metadata(value) if inner == _METADATA else internal_form(value, inner)
             continue
         name = names.get((field.json_name or field.go_name).lower())
         shown[field.go_name] = _shown(None if name is None else value[name], sort, inner)
     return shown
+
+
+def _metadata(value: Object) -> Object:
+    """Metadata that a template embeds: it has the same form everywhere."""
+    return {name: part for name, part in (value.get("metadata") or {}).items() if part}
 
 
 def _shown(value: Any, sort: str, inner: str) -> Any:

@@ -17,7 +17,7 @@ from kubesched.apiserver.kinds.volume_sources import set_source_defaults
 _CORE = "io.k8s.api.core.v1."
 _STORAGE = "io.k8s.api.storage.v1."
 _SHORT_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
-_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+_DEFAULT_CLASS = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 _TOKENS_OUTSIDE_SECRETS = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible "
@@ -45,13 +45,9 @@ def _create_claim(claim: Object, ctx: WriteContext) -> None:
     claim_checks.settle_sources(spec, None)
     if "storageClassName" in spec or _OLD_CLASS in claim["metadata"].get("annotations", {}):
         return
-    defaults = [
-        one
-        for one in ctx.lookup.list("storageclasses.storage.k8s.io")
-        if one["metadata"].get("annotations", {}).get(_DEFAULT_CLASS) == "true"
-    ]
+    defaults = sorted(filter(_is_default, ctx.lookup.list("storageclasses.storage.k8s.io")), key=name_of)
     if defaults:
-        newest = max(defaults, key=lambda one: (one["metadata"].get("creationTimestamp", ""), name_of(one)))
+        newest = max(defaults, key=lambda one: one["metadata"].get("creationTimestamp", ""))
         spec["storageClassName"] = name_of(newest)
 
 
@@ -149,9 +145,13 @@ def _class_of(obj: Object) -> str:
     return old or str(dig("spec.storageClassName")(obj))
 
 
+def _is_default(obj: Object) -> bool:
+    annotations = obj["metadata"].get("annotations", {})
+    return any(annotations.get(name) == "true" for name in _DEFAULT_CLASS)
+
+
 def _class_name(obj: Object) -> str:
-    is_default = obj["metadata"].get("annotations", {}).get(_DEFAULT_CLASS) == "true"
-    return name_of(obj) + (" (default)" if is_default else "")
+    return name_of(obj) + (" (default)" if _is_default(obj) else "")
 
 
 def _field(label: str, path: str, schema: str, default: object = "", kind: str = "string") -> TableColumn:

@@ -56,9 +56,7 @@ def template_errors(template: Object, old: Object | None) -> list[InvalidField]:
     found = template_metadata_errors(metadata, "spec.metadata")
     found += claim_spec_errors(spec.get("spec", {}), "spec.spec")
     if old is not None and spec != old["spec"]:
-        inner = internal_form(spec.get("spec", {}), "resource.ResourceClaimSpec")
-        shown = {name: value for name, value in metadata.items() if value}
-        found.append(errors.immutable("spec", {**shown, "Spec": inner}))
+        found.append(errors.immutable("spec", internal_form(spec, "resource.ResourceClaimTemplateSpec")))
     return found
 
 

@@ -196,13 +196,20 @@ def status_errors(pod: Object, old: Object) -> list[InvalidField]:
 
 
 def _claim_status_errors(statuses: Sequence[Object], claims: Sequence[Object]) -> list[InvalidField]:
-    known = {claim.get("name") for claim in claims}
-    why = "must match the name of an entry in `spec.resourceClaims`"
-    return [
-        errors.invalid(f"{errors.index('status.resourceClaimStatuses', n)}.name", one.get("name", ""), why)
-        for n, one in enumerate(statuses)
-        if one.get("name") not in known
-    ]
+    known, seen = {claim.get("name") for claim in claims}, set[str]()
+    found: list[InvalidField] = []
+    for position, one in enumerate(statuses):
+        at, name = errors.index("status.resourceClaimStatuses", position), one.get("name", "")
+        if name not in known:
+            why = "must match the name of an entry in `spec.resourceClaims`"
+            found.append(errors.invalid(f"{at}.name", name, why))
+        if name in seen:
+            found.append(errors.duplicate(f"{at}.name", name))
+        seen.add(name)
+        claim = one.get("resourceClaimName")
+        if claim is not None:
+            found += errors.all_invalid(f"{at}.resourceClaimName", claim, dns_subdomain_mistakes(claim))
+    return found
 
 
 def _address_errors(addresses: Sequence[Object], before: Sequence[Object]) -> list[InvalidField]:
