@@ -31,6 +31,7 @@ _AS_SPDX = {
     "License :: OSI Approved :: MIT License": "MIT",
     "License :: OSI Approved :: Python Software Foundation License": "PSF-2.0",
 }
+_SOME_BSD = "License :: OSI Approved :: BSD License"
 _LICENCE_FILE = re.compile(r"(^|/)(LICEN[CS]E|COPYING|NOTICE)[^/]*$", re.IGNORECASE)
 
 
@@ -79,7 +80,16 @@ def licence_of(package: metadata.Distribution) -> str:
         known = _AS_SPDX.get(text, text)
         if known and _SPDX.fullmatch(known):
             return known
+    if _SOME_BSD in classifiers:
+        return _bsd_of(" ".join(text for _, text in _texts(package)))
     raise SbomError(f"{said['Name']}: says nothing about its licence that can be understood")
+
+
+def _bsd_of(text: str) -> str:
+    """Which of the BSD licences a text is; the third condition is the one about names."""
+    if "Redistributions in binary form must reproduce" not in " ".join(text.split()):
+        raise SbomError("a licence that calls itself BSD has another text")
+    return "BSD-3-Clause" if "Neither the name" in " ".join(text.split()) else "BSD-2-Clause"
 
 
 def _needs(package: metadata.Distribution) -> tuple[str, ...]:
@@ -97,7 +107,9 @@ def cyclone_dx(found: list[Component], project: dict[str, Any], lock: Path) -> d
     """The list as CycloneDX 1.5."""
     own = f"pkg:pypi/{project['name']}@{project['version']}"
     known = {component.name: component.purl for component in found}
-    direct = {re.sub(r"[-_.]+", "-", Requirement(text).name).lower() for text in project["dependencies"]}
+    extras = (wishes for name, wishes in project["optional-dependencies"].items() if name != "dev")
+    asked = (*project["dependencies"], *(wish for wishes in extras for wish in wishes))
+    direct = {re.sub(r"[-_.]+", "-", Requirement(text).name).lower() for text in asked}
     graph = [{"ref": own, "dependsOn": sorted(known[name] for name in direct if name in known)}]
     graph += [
         {"ref": one.purl, "dependsOn": sorted(known[name] for name in one.needs if name in known)} for one in found
