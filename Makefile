@@ -98,10 +98,14 @@ base-image:
 sbom: setup
 	$(BIN)/python tools/sbom.py
 
-# Looks for new cases that break a property.
+# Looks for new cases that break a property, and for inputs that break a parser: `make fuzz FUZZ_SECONDS=300`. What breaks a
+# parser is kept in tests/fuzz/corpus, which `make test` tries again.
+FUZZ_SECONDS ?= 20
+FUZZ ?=
 .PHONY: fuzz
 fuzz: setup
-	KUBESCHED_HYPOTHESIS=fuzz $(BIN)/pytest tests/property
+	$(BIN)/python tests/fuzz/run_fuzz.py --seconds $(FUZZ_SECONDS) $(FUZZ)
+	KUBESCHED_HYPOTHESIS=fuzz $(BIN)/pytest tests/property tests/unit/patterns
 
 bench: setup
 	$(BIN)/kubesched bench $(FAMILIES)

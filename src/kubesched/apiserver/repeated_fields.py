@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from kubesched.apiserver.go_text import in_source, quoted
+from kubesched.model.bounded_yaml import BROKEN_VALUES
 
 _MOST_FINDINGS = 100
 
@@ -105,7 +106,7 @@ def repeated_in_yaml(data: bytes, loader: type[yaml.CSafeLoader]) -> Repeated:
         lines: list[str] = []
         if document is not None:
             _collect_lines(document, reading, lines)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, *BROKEN_VALUES):
         return NOTHING_REPEATED
     finally:
         reading.dispose()

@@ -17,7 +17,7 @@ import yaml
 
 from kubesched.config.errors import ConfigError, ErrorList, FieldError
 from kubesched.config.yaml_scalars import ManifestLoader
-from kubesched.model.bounded_yaml import check_bounds, in_one_line
+from kubesched.model.bounded_yaml import BROKEN_VALUES, check_bounds, in_one_line
 
 _FLOATS_PRINTED_WHOLE = 1e21
 """Below this a number without a fraction is printed as an integer on the way from YAML to JSON."""
@@ -36,7 +36,7 @@ def parse(data: bytes | str, source: str, errors: ErrorList) -> Any:
         problem = FieldError("", _yaml_problem(error))
     except RecursionError:
         problem = FieldError("", "nested too deeply")
-    except ValueError as error:  # a number of thousands of digits
+    except BROKEN_VALUES as error:
         problem = FieldError("", in_one_line(error))
     raise ConfigError([problem], source)
 

@@ -38,6 +38,10 @@ BODY_BOUNDS = YamlBounds(100_000)
 _INDENTED = re.compile(rb"^([ \t]*)((?:[-?] +)*)", re.MULTILINE)
 
 
+BROKEN_VALUES = (ValueError, OverflowError, TypeError, IndexError, KeyError, AttributeError)
+"""What PyYAML's constructors raise, each in its own way: for a number of 5,000 digits, for a tag that does not fit."""
+
+
 class YamlBoundError(yaml.MarkedYAMLError):
     """The text exceeds a bound: `problem` says which, `problem_mark` where, if that is known."""
 
@@ -62,7 +66,7 @@ def load_documents(
         yield from yaml.load_all(data, Loader=loader)
     except RecursionError:
         raise YamlBoundError("nested too deeply") from None
-    except (ValueError, OverflowError, TypeError) as problem:  # a number of 5,000 digits, a tag that does not fit
+    except BROKEN_VALUES as problem:
         raise YamlBoundError(in_one_line(problem)) from None
 
 

@@ -107,6 +107,8 @@ class _RawList(msgspec.Struct, rename="camel", gc=False):
 _decode_header = msgspec.json.Decoder(_Header).decode
 _decode_list = msgspec.json.Decoder(_RawList).decode
 
+_NOT_UTF_8 = "not UTF-8"
+
 
 @cache
 def _decoder(struct: type[KubeObject]) -> Callable[[bytes | msgspec.Raw], KubeObject]:
@@ -125,7 +127,7 @@ def _read(data: bytes, source: str, found: Manifests) -> None:
     if data.lstrip()[:1] == b"{":
         try:
             whole = _decode_list(data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             pass  # several documents, or YAML that begins like JSON: the slower way below tells
         else:
             _read_json(data, whole, source, found)
@@ -168,6 +170,8 @@ def _json_header(item: msgspec.Raw, source: str, where: str) -> _Header:
         return _decode_header(item)
     except msgspec.DecodeError as problem:
         raise ManifestError(source, where, plain_problem(problem)) from None
+    except UnicodeDecodeError:
+        raise ManifestError(source, where, _NOT_UTF_8) from None
 
 
 def _read_json_item(
@@ -181,6 +185,8 @@ def _read_json_item(
     except msgspec.DecodeError as problem:
         name = _name_in(msgspec.json.decode(item)) or where
         raise ManifestError(source, f"{kind} {name}", plain_problem(problem)) from None
+    except UnicodeDecodeError:
+        raise ManifestError(source, f"{kind} {where}", _NOT_UTF_8) from None
     _keep(decoded, kind, source, where, found)
 
 

@@ -13,6 +13,7 @@ import zlib
 
 from kubesched.client.transport import Answer
 
+_MOST_DIGITS = 16
 _MAX_HEAD = 64 * 1024
 _MAX_LINE = 1024
 # All that is read of a head: how the body is framed, and when to come back. Reading the rest would double the cost.
@@ -34,9 +35,13 @@ def read_at_once(data: bytes) -> Answer | None:
     if len(found) != 1 or found[0][0].lower() != b"content-length":
         return None
     status, length = data[9:12], found[0][1].strip()
-    if not (status.isdigit() and length.isdigit() and int(length) == len(data) - end - 4 > 0):
+    if not (status.isdigit() and _is_number(length.decode("latin-1")) and int(length) == len(data) - end - 4 > 0):
         return None
     return Answer(int(status), {}, data[end + 4 :])
+
+
+def _is_number(length: str) -> bool:
+    return length.isascii() and length.isdigit() and len(length) <= _MOST_DIGITS
 
 
 class AnswerReader:
@@ -107,7 +112,7 @@ class AnswerReader:
             self._is_chunked = True
         elif "content-length" in headers:
             length = headers["content-length"]
-            if not (length.isascii() and length.isdigit()):
+            if not _is_number(length):
                 raise MalformedAnswer("Content-Length is not a number")
             self._missing = int(length)
         else:
