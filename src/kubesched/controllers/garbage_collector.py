@@ -51,8 +51,11 @@ class GarbageCollector:
             owner = self._owner(reference, item)
             if after is not None and (owner is None or _is_deleting_dependents(owner)):
                 found.append(uid)
+        owners = {known.uid for state in (before, after) if state for known in state.metadata.owner_references or ()}
+        for owner_uid in owners:  # it may have waited for this one, and need not any more
+            owner = self._view.by_uid(owner_uid)
             if owner is not None and owner.metadata.deletion_timestamp is not None:
-                found.append(reference.uid)
+                found.append(owner_uid)
         return found
 
     async def reconcile(self, key: str) -> float | None:

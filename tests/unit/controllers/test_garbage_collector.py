@@ -104,10 +104,12 @@ def test_a_dependent_with_another_owner_outlives_one_that_goes() -> None:
     yard = _Yard()
     yard.view.put(_pod("owner", finalizer=FOREGROUND))
     yard.view.put(_pod("stays"))
-    yard.view.put(_pod("dependent", "owner", "stays"))
+    before = _pod("dependent", "owner", "stays")
+    yard.view.put(before)
     assert yard.look_at("u-dependent") == [("PATCH", DEPENDENT)]
     patch: dict[str, Any] = yard.api.asked[-1][2]
     assert patch == {"metadata": {"ownerReferences": [{"$patch": "delete", "uid": "u-owner"}]}}
+    assert list(yard.collector.concerned(before, _pod("dependent", "stays"))) == ["u-owner"]  # it may be alone now
 
 
 def test_a_circle_is_broken_where_it_is_looked_at() -> None:
