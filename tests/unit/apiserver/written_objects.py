@@ -49,6 +49,7 @@ def create(resource: ServedResource, body: Object, lookup: FakeLookup | None = N
     meta["uid"] = "u"
     if resource.namespaced:
         meta.setdefault("namespace", "default")
+    resource.set_times(obj, NOW)
     record(obj, None, resource, "tester", "", NOW)
     ctx = WriteContext(lookup or FakeLookup(), NOW)
     resource.prepare_create(obj, ctx)

@@ -117,6 +117,8 @@ class ServedResource:
     verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
     # decode: drops unknown fields in place and returns their paths ("spec.foo"); raises DecodeError on a wrong type
     decode: Callable[[Object], list[str]] = _no_unknown_fields
+    # defaults that are the time of the request; a manager owns them as if it had sent them
+    set_times: Callable[[Object, str], None] = _nothing
     prepare_create: Callable[[Object, WriteContext], None] = _nothing
     prepare_update: Callable[[Object, Object, WriteContext], None] = _nothing
     validate: Callable[[Object, Object | None], list[InvalidField]] = _no_errors

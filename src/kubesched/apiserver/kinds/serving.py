@@ -33,6 +33,10 @@ def _no_defaults(_: Object) -> None:
     return None
 
 
+def _no_times(_: Object, __: str) -> None:
+    return None
+
+
 def _no_preparation(_: Object, __: WriteContext) -> None:
     return None
 
@@ -58,6 +62,7 @@ class KindRules:
     """What is particular to a kind: defaults of the scheme, admission and strategy, validation, table."""
 
     set_defaults: Callable[[Object], None] = _no_defaults
+    set_times: Callable[[Object, str], None] = _no_times
     prepare_create: Callable[[Object, WriteContext], None] = _no_preparation
     prepare_update: Callable[[Object, Object, WriteContext], None] = _no_changes
     validate: Callable[[Object, Object | None], list[InvalidField]] = _nothing_wrong
@@ -92,6 +97,7 @@ def serve(
         plural=plural,
         namespaced=namespaced,
         decode=_decoder(group, version, kind, rules),
+        set_times=rules.set_times,
         prepare_create=_creation(rules, type_of_kind(group, version, kind) if resets_status else None),
         prepare_update=rules.prepare_update,
         validate=_validation(rules, namespaced),

@@ -34,6 +34,7 @@ def create(api: Api, target: Target, obj: Object, options: WriteOptions) -> Stor
     options.check_grants(target, obj, None)
     version = metadata.pop("resourceVersion", "")
     fill_metadata(api, target, metadata)
+    resource.set_times(obj, api.now())
     writing.record_manager(obj, None, target, options, api.now())
     context = options.context(api)
     resource.prepare_create(obj, context)

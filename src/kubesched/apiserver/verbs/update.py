@@ -61,6 +61,7 @@ def apply_update(api: Api, target: Target, new: Object, before: Stored, options:
     _take_over_metadata(new["metadata"], old["metadata"])
     if target.subresource == "status":
         _keep_all_but_status(new, old, resource.status_keeps_metadata)
+    resource.set_times(new, api.now())
     # before anything else changes the object: a manager owns what it sent
     writing.record_manager(new, old, target, options, api.now())
     if target.subresource not in _OF_STATUS and "status" in resource.subresources:

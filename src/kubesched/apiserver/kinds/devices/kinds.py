@@ -78,8 +78,9 @@ RESOURCE_CLAIM_TEMPLATE = KindRules(
     columns=PLAIN,
 )
 RESOURCE_SLICE = KindRules(
-    prepare_create=slices.prepare_slice,
-    prepare_update=lambda piece, _, ctx: slices.prepare_slice(piece, ctx),
+    set_times=slices.set_taint_times,
+    prepare_create=lambda piece, _: slices.drop_disabled(piece),
+    prepare_update=lambda piece, *_: slices.drop_disabled(piece),
     validate=slices.slice_errors,
     approve=slices.warn_of_driver,
     selectable_fields=_slice_fields,
@@ -93,7 +94,7 @@ RESOURCE_SLICE = KindRules(
 )
 DEVICE_CLASS = KindRules(metadata_again="both", validate=requests.class_errors, columns=PLAIN)
 DEVICE_TAINT_RULE = KindRules(
-    prepare_create=taints.create_rule,
+    set_times=taints.set_rule_times,
     prepare_update=taints.update_rule,
     validate=taints.rule_errors,
     validate_through={"status": taints.rule_status_errors},

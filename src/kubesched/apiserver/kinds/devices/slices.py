@@ -43,11 +43,16 @@ _PRE_RELEASE = "(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)"
 _SEMVER = rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-{_PRE_RELEASE}(\.{_PRE_RELEASE})*)?(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?"
 
 
-def prepare_slice(piece: Object, ctx: WriteContext) -> None:
-    """Taints get the time at which they are told; features that are off are forgotten."""
+def set_taint_times(piece: Object, now: str) -> None:
+    """Taints get the time at which they are told."""
     for device in piece["spec"].get("devices") or []:
         for taint in device.get("taints") or []:
-            taint.setdefault("timeAdded", ctx.now)
+            taint.setdefault("timeAdded", now)
+
+
+def drop_disabled(piece: Object) -> None:
+    """Features that are off are forgotten."""
+    for device in piece["spec"].get("devices") or []:
         device.pop("nodeAllocatableResourceMappings", None)
         for attribute in (device.get("attributes") or {}).values():
             for name in _LISTS:

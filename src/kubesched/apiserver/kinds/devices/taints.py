@@ -83,15 +83,14 @@ def rule_status_errors(rule: Object, _: Object) -> list[InvalidField]:
     return found
 
 
-def create_rule(rule: Object, ctx: WriteContext) -> None:
-    rule["spec"].setdefault("taint", {}).setdefault("timeAdded", ctx.now)
+def set_rule_times(rule: Object, now: str) -> None:
+    rule["spec"].setdefault("taint", {}).setdefault("timeAdded", now)
 
 
 def update_rule(rule: Object, old: Object, ctx: WriteContext) -> None:
     """The time says since when the taint has its effect: another one begins now, unless the client says otherwise."""
     if ctx.subresource:
         return
-    taint, before = rule["spec"].setdefault("taint", {}), old["spec"].get("taint", {})
-    taint.setdefault("timeAdded", ctx.now)
-    if taint.get("effect") != before.get("effect") and taint["timeAdded"] == before.get("timeAdded"):
+    taint, before = rule["spec"].get("taint", {}), old["spec"].get("taint", {})
+    if taint.get("effect") != before.get("effect") and taint.get("timeAdded") == before.get("timeAdded"):
         taint["timeAdded"] = ctx.now
