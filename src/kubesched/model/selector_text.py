@@ -31,7 +31,9 @@ class _SelectorParser:
     """Reads from left to right, one token ahead. The end of the text is the empty token."""
 
     def __init__(self, text: str) -> None:
-        self._tokens = [found["sign"] or found["word"] for found in _TOKEN.finditer(text.partition("\0")[0])]
+        self._tokens = [
+            found["sign"] or found["word"] for found in _TOKEN.finditer(text.partition("\0")[0].rstrip(" \t\r\n"))
+        ]
         self._position = 0
 
     def selector(self) -> Selector:

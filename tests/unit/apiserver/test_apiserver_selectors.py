@@ -74,3 +74,8 @@ def test_field_selectors_match(text: str, expected: bool) -> None:
 def test_a_field_that_cannot_be_selected_by_is_refused() -> None:
     with pytest.raises(StatusError, match=r"field label not supported: spec\.foo"):
         parse_fields("spec.foo=1", _PODS)
+
+
+def test_blanks_without_end_cost_no_time() -> None:
+    assert parse_labels("a=b" + " " * 100_000) is not None
+    assert parse_labels("\t" * 100_000) is None

@@ -99,3 +99,7 @@ def test_what_is_no_selector_is_refused_in_kubernetes_words(text: str, problem: 
 def test_labels_that_cannot_exist_are_refused(text: str) -> None:
     with pytest.raises(SelectorError):
         parse_selector(text)
+
+
+def test_blanks_without_end_cost_no_time() -> None:
+    assert str(parse_selector("a=b" + " " * 100_000)) == str(parse_selector("a=b"))

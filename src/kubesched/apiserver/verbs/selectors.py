@@ -75,7 +75,7 @@ class _LabelParser:
     """Reads the terms one after the other, as the real server's parser does."""
 
     def __init__(self, text: str) -> None:
-        self._tokens = _TOKEN.findall(text)
+        self._tokens = _TOKEN.findall(text.rstrip())  # blanks before no token are looked through again and again
         self._at = 0
 
     def parse(self) -> list[LabelRequirement]:

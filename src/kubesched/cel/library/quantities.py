@@ -20,7 +20,7 @@ from kubesched.model import quantity as quantities
 from kubesched.model.quantity import NANO, Notation, Quantity, QuantityError
 
 _MAX_DIGITS = 18
-_SHAPE = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([A-Za-z]*)([+-]?[0-9]*)")
+_SHAPE = re.compile(r"([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?+([A-Za-z]*+)([+-]?[0-9]*+)")
 _DECIMAL_POWERS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY_POWERS = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 
