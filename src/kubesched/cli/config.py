@@ -8,7 +8,6 @@ Next: `kubesched.config`, which does the work.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,12 +33,13 @@ def config() -> None:
 @_output_option
 def view(filename: str, output: str) -> None:
     """Print a configuration with all its defaults filled in."""
+    from kubesched.cli.files import InputError
     from kubesched.config import ConfigError, load, to_manifest
 
     try:
         loaded = load(_read(filename), _source(filename))
-    except (ConfigError, OSError) as error:
-        click.echo(_problem(filename, error), err=True)
+    except (ConfigError, InputError) as error:
+        click.echo(str(error), err=True)
         sys.exit(_ERROR_EXIT)
     _print_manifest(to_manifest(loaded), output)
 
@@ -58,6 +58,7 @@ def default_configuration(output: str) -> None:
 @click.option("--resolved", is_flag=True, help="Show the plugins of each extension point, in order, with weights.")
 def validate(filenames: tuple[str, ...], resolved: bool) -> None:
     """Check configurations: print `FILE: ok`, or every mistake."""
+    from kubesched.cli.files import InputError
     from kubesched.config import ConfigError, load
     from kubesched.config.extenders import extender_warnings
 
@@ -67,8 +68,8 @@ def validate(filenames: tuple[str, ...], resolved: bool) -> None:
         try:
             loaded = load(_read(filename), source)
             profiles = _resolved(loaded, source)
-        except (ConfigError, OSError) as error:
-            click.echo(_problem(filename, error), err=True)
+        except (ConfigError, InputError) as error:
+            click.echo(str(error), err=True)
             n_bad += 1
             continue
         click.echo(f"{source}: ok")
@@ -90,14 +91,15 @@ def convert(filename: str, output: str) -> None:
     The result goes to standard output; what was changed or dropped on the way goes to standard error, one line each.
     FILE may be - for standard input.
     """
+    from kubesched.cli.files import InputError
     from kubesched.config import ConfigError
     from kubesched.config.older.conversion import load_any
 
     source = _source(filename)
     try:
         converted = load_any(_read(filename), source)
-    except (ConfigError, OSError) as error:
-        click.echo(_problem(filename, error), err=True)
+    except (ConfigError, InputError) as error:
+        click.echo(str(error), err=True)
         sys.exit(_ERROR_EXIT)
     for note in converted.notes:
         click.echo(f"{source}: {note}", err=True)
@@ -115,19 +117,13 @@ def _resolved(config: KubeSchedulerConfiguration, source: str) -> tuple[Resolved
 
 
 def _read(filename: str) -> bytes:
-    if filename == _STDIN:
-        return sys.stdin.buffer.read()
-    return Path(filename).read_bytes()
+    from kubesched.cli.files import read_bytes
+
+    return read_bytes(filename)
 
 
 def _source(filename: str) -> str:
     return "<stdin>" if filename == _STDIN else filename
-
-
-def _problem(filename: str, error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"{_source(filename)}: {error.strerror or error}"
-    return str(error)
 
 
 def _print_manifest(manifest: dict[str, Any], output: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import IO
 
 from kubesched.model import manifests
 from kubesched.model.manifests import KINDS, Kinds, ManifestError, Manifests
@@ -16,6 +17,8 @@ from kubesched.model.manifests import KINDS, Kinds, ManifestError, Manifests
 STDIN = "-"
 STDIN_NAME = "<stdin>"
 
+MOST_BYTES = 256 << 20
+_FIRST_BYTES = 4096
 _EXTENSIONS = (".json", ".yaml", ".yml")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _WIDE_ENCODINGS = (b"\xff\xfe", b"\xfe\xff")
@@ -42,12 +45,24 @@ def read_manifests(filenames: Iterable[str], kinds: Kinds = KINDS) -> tuple[Mani
 
 
 def read_bytes(filename: str) -> bytes:
+    """The whole file. One that has no end, or is larger than any dump, is not read to its end."""
     if filename == STDIN:
-        return sys.stdin.buffer.read()
+        return _bounded(sys.stdin.buffer, STDIN_NAME)
     try:
-        return Path(filename).read_bytes()
+        with Path(filename).open("rb") as file:
+            return _bounded(file, filename)
     except OSError as problem:
         raise InputError(f"{filename}: {problem.strerror or problem}") from None
+
+
+def _bounded(file: IO[bytes], name: str) -> bytes:
+    first = file.read(_FIRST_BYTES)
+    if b"\0" * 8 in first:
+        raise InputError(f"{name}: not a text: it has bytes that are zero")
+    data = first + file.read(MOST_BYTES + 1 - len(first))
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{name}: larger than {MOST_BYTES >> 20} MiB")
+    return data
 
 
 def source_name(filename: str) -> str:
@@ -77,8 +92,6 @@ def _read(data: bytes, name: str, kinds: Kinds) -> Manifests:
         raise
     except RecursionError:
         raise InputError(f"{name}: nested too deeply") from None
-    except ValueError as problem:  # a YAML tag may ask for a number and be given something else
-        raise InputError(f"{name}: {' '.join(str(problem).split())}") from None
     if not found.objects and not found.ignored:
         raise InputError(f"{name}: no Kubernetes objects in it")
     return found

@@ -22,6 +22,8 @@ _NANOSECONDS = {
 _PART = re.compile(r"(?P<whole>[0-9]*)(?P<fraction>\.[0-9]*)?(?P<unit>[^0-9.]*)")
 _LONGEST = 2**63 - 1
 
+_MOST_DIGITS = 100
+
 
 class DurationError(ValueError):
     """A text is not a span of time."""
@@ -86,6 +88,8 @@ def _part_nanoseconds(part: re.Match[str], text: str) -> int:
         raise DurationError(f'time: missing unit in duration "{text}"')
     if unit not in _NANOSECONDS:
         raise DurationError(f'time: unknown unit "{unit}" in duration "{text}"')
+    if len(part[0]) > _MOST_DIGITS:  # longer than any span that Go can hold, or more exact
+        raise DurationError(f'time: invalid duration "{text[:_MOST_DIGITS]}…"')
     size = _NANOSECONDS[unit]
     scale: int = 10 ** len(fraction)
     return int(whole or 0) * size + int(fraction or 0) * size // scale

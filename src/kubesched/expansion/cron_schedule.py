@@ -23,6 +23,8 @@ _WORDS = {
 }
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_MOST_DIGITS = 9
+_MOST_SHOWN = 100
 _LONGEST_SEARCH = timedelta(days=5 * 366)
 
 
@@ -64,7 +66,7 @@ class CronSchedule:
         """Raises CronError."""
         fields = _WORDS.get(text.strip(), text).split()
         if len(fields) != len(_FIELDS):
-            raise CronError(f'schedule "{text}": five fields are expected, or one of {", ".join(_WORDS)}')
+            raise CronError(f'schedule "{_shortened(text)}": five fields are expected, or one of {", ".join(_WORDS)}')
         sets = [_parse_field(field, known, text) for field, known in zip(fields, _FIELDS, strict=True)]
         return CronSchedule(
             minutes=tuple(sorted(sets[0])),
@@ -153,12 +155,17 @@ def _span(span: str, known: _FieldRange, text: str, *, has_step: bool) -> tuple[
 def _number(text: str, known: _FieldRange, schedule: str) -> int:
     if text.lower() in known.names:
         return known.low + known.names.index(text.lower())
-    if not (text.isascii() and text.isdecimal()):
+    if not (text.isascii() and text.isdecimal()) or len(text) > _MOST_DIGITS:
         raise _mistake(text, known, schedule)
     return int(text)
 
 
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
 def _mistake(field: str, known: _FieldRange, text: str) -> CronError:
+    text, field = _shortened(text), _shortened(field)
     return CronError(
         f'schedule "{text}": {known.title} "{field}": numbers from {known.low} to {known.high} are expected'
     )

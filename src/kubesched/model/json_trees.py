@@ -17,6 +17,9 @@ import msgspec
 DEEPEST = 100
 """Nothing in Kubernetes' own kinds nests a third as deeply; the fast decoder gives up at some hundreds."""
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoders raise: wrong types, no JSON, no UTF-8, nested too deeply."""
+
 _LONGEST_NUMBER = 400
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
@@ -25,7 +28,7 @@ def tree_of(data: bytes | msgspec.Raw) -> Any:
     """The value of a JSON text, as far as it can be had. Raises `msgspec.DecodeError` for what is no JSON."""
     try:
         return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         pass
     text = bytes(data).decode("utf-8", "replace")
     try:

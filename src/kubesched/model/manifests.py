@@ -19,6 +19,7 @@ import yaml
 from kubesched.model import apps, core, policy, resource, storage
 from kubesched.model.bounded_yaml import load_documents
 from kubesched.model.collector import collector_paused
+from kubesched.model.json_trees import UNREADABLE, tree_of
 from kubesched.model.meta import KubeObject
 from kubesched.model.partial_reading import plain_problem
 from kubesched.model.workloads import WORKLOAD_KINDS
@@ -127,6 +128,8 @@ def _read(data: bytes, source: str, found: Manifests) -> None:
     if data.lstrip()[:1] == b"{":
         try:
             whole = _decode_list(data)
+        except RecursionError:
+            raise ManifestError(source, "", "nested too deeply") from None
         except (msgspec.DecodeError, UnicodeDecodeError):
             pass  # several documents, or YAML that begins like JSON: the slower way below tells
         else:
@@ -160,18 +163,23 @@ def _read_json_list(whole: _RawList, source: str, inside: str, found: Manifests)
         header = _json_header(item, source, where)
         kind = header.kind or item_kind
         if kind.endswith("List"):
-            _read_json_list(_decode_list(item), source, f"{where}.", found)
+            _read_json_list(_inner_list(item, source, where), source, f"{where}.", found)
         else:
             _read_json_item(item, header.api_version or whole.api_version, kind, source, where, found)
+
+
+def _inner_list(item: msgspec.Raw, source: str, where: str) -> _RawList:
+    try:
+        return _decode_list(item)
+    except UNREADABLE as problem:
+        raise ManifestError(source, where, _told(problem)) from None
 
 
 def _json_header(item: msgspec.Raw, source: str, where: str) -> _Header:
     try:
         return _decode_header(item)
-    except msgspec.DecodeError as problem:
-        raise ManifestError(source, where, plain_problem(problem)) from None
-    except UnicodeDecodeError:
-        raise ManifestError(source, where, _NOT_UTF_8) from None
+    except UNREADABLE as problem:
+        raise ManifestError(source, where, _told(problem)) from None
 
 
 def _read_json_item(
@@ -182,11 +190,9 @@ def _read_json_item(
         return
     try:
         decoded = _decoder(struct)(item)
-    except msgspec.DecodeError as problem:
-        name = _name_in(msgspec.json.decode(item)) or where
-        raise ManifestError(source, f"{kind} {name}", plain_problem(problem)) from None
-    except UnicodeDecodeError:
-        raise ManifestError(source, f"{kind} {where}", _NOT_UTF_8) from None
+    except UNREADABLE as problem:
+        name = _name_in(tree_of(item)) or where
+        raise ManifestError(source, f"{kind} {name}".strip(), _told(problem)) from None
     _keep(decoded, kind, source, where, found)
 
 
@@ -247,6 +253,12 @@ def _read_document(document: object, source: str, where: str, found: Manifests) 
 
 def is_namespaced(struct: type[KubeObject]) -> bool:
     return struct in _NAMESPACED
+
+
+def _told(problem: Exception) -> str:
+    if isinstance(problem, RecursionError):
+        return "nested too deeply"
+    return _NOT_UTF_8 if isinstance(problem, UnicodeDecodeError) else plain_problem(problem)
 
 
 # -- shared ------------------------------------------------------------------------------------------------------------

@@ -33,6 +33,8 @@ from kubesched.simulator.scenario.reading import ScenarioStep, read_scenarios
 
 SIMULATED_KINDS: Kinds = {**KINDS_WITH_WORKLOADS, (SCENARIO_GROUP, "Scenario"): Scenario}
 
+MOST_PODS = 1_000_000
+
 _FIRST: tuple[type[KubeObject], ...] = (Namespace, PriorityClass, StorageClass, Node, PersistentVolume)
 _MISTAKES = (QuantityError, SelectorError, CronError, ShareError, AnnotationError, AdmissionError)
 
@@ -57,12 +59,41 @@ def load(found: Manifests) -> SimulationInput:
     classes = {item.name: item for item in objects if isinstance(item, PriorityClass)}
     for item in objects:
         check(item, classes, found.source_of(item))
+    _check_number_of_pods(objects, found)
     _check_uids(objects, found)
     steps = read_scenarios(scenarios, (item.name for item in objects if isinstance(item, Node)))
     for step in steps:
         for item in step.objects:
             check(item, None, step.source)
     return SimulationInput(tuple(sorted(with_uids_of_references(objects), key=_place_in_order)), tuple(steps))
+
+
+def _check_number_of_pods(objects: Sequence[KubeObject], found: Manifests) -> None:
+    """All pods that there may be at one time are kept in memory."""
+    n_pods = 0
+    for item in objects:
+        field, n = _asked_for(item)
+        n_pods += n
+        if n_pods > MOST_PODS:
+            together = "" if n > MOST_PODS else f", {n_pods:,} with those before"
+            problem = f"{field}: {n:,} pods{together}: a simulation has at most {MOST_PODS:,}"
+            raise ManifestError(found.source_of(item), f"{type(item).__name__} {item.key}", problem)
+
+
+def _asked_for(item: KubeObject) -> tuple[str, int]:
+    """How many pods an object stands for, and which field says so."""
+    match item:
+        case Deployment() | ReplicaSet() | ReplicationController() | StatefulSet():
+            return "spec.replicas", 1 if item.spec.replicas is None else item.spec.replicas
+        case Job():
+            n = item.spec.parallelism
+            return "spec.parallelism", 1 if n is None else n
+        case CronJob():
+            n = item.spec.job_template.spec.parallelism
+            return "spec.jobTemplate.spec.parallelism", 1 if n is None else n
+        case Pod():
+            return "", 1
+    return "", 0
 
 
 def _check_uids(objects: Sequence[KubeObject], found: Manifests) -> None:

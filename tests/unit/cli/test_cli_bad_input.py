@@ -45,7 +45,11 @@ BAD_FILES = [
     pytest.param("", "the file is empty", id="an empty file"),
     pytest.param("# nothing here\n", "no Kubernetes objects in it", id="comments only"),
     pytest.param("caf\xe9: 1\n".encode("latin-1"), "line 1: not UTF-8: byte 0xe9", id="not UTF-8"),
-    pytest.param("a: !!int x\n", "invalid literal for int() with base 10: 'x'", id="a YAML tag that does not hold"),
+    pytest.param(
+        "a: !!int x\n",
+        "not YAML or JSON: invalid literal for int() with base 10: 'x'",
+        id="a YAML tag that does not hold",
+    ),
     pytest.param('{"a":' * 20_000, "nested too deeply", id="nested too deeply"),
     pytest.param(
         PENDING.replace("[]", "[{name: c, resources: {requests: {cpu: 1x}}}]"),

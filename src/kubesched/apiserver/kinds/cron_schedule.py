@@ -15,6 +15,9 @@ _FIELDS: tuple[tuple[int, int, list[str]], ...] = (
     (0, 6, _DAYS),
 )
 
+_MOST_DIGITS = 18
+"""As many fit into Go's int, whatever they are."""
+
 
 def schedule_mistake(text: str) -> str:
     """What is wrong, "" if nothing is."""
@@ -35,6 +38,9 @@ def _part_mistake(part: str, low: int, high: int, names: list[str]) -> str:
     span, _, step = part.partition("/")
     if step and not step.isdigit():
         return f'failed to parse int from {step}: strconv.Atoi: parsing "{step}": invalid syntax'
+    if any(number.isdigit() and len(number) > _MOST_DIGITS for number in (step, *span.split("-"))):
+        number = max((step, *span.split("-")), key=len)
+        return f'failed to parse int from {number}: strconv.Atoi: parsing "{number}": value out of range'
     if step and int(step) == 0:
         return f"step of range should be a positive number: {part}"
     if span in ("*", "?"):

@@ -19,15 +19,12 @@ from kubesched.client.transport import Answer
 from kubesched.model.amount_checks import first_bad_amount
 from kubesched.model.collector import collector_paused
 from kubesched.model.core import Pod
-from kubesched.model.json_trees import tree_of
+from kubesched.model.json_trees import UNREADABLE, tree_of
 from kubesched.model.meta import KubeObject, ObjectMeta
 from kubesched.model.partial_reading import GARBLED, PartialReading, garbled, read_partly
 from kubesched.model.stand_ins import stand_in_for
 
 K = TypeVar("K", bound=KubeObject)
-
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoders raise: wrong types, no JSON, no UTF-8, nested too deeply."""
 
 NAMELESS = "metadata: name and namespace are required"
 

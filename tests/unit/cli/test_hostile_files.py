@@ -1,0 +1,190 @@
+"""Files that are made to break what reads them: one line with file, object and field, exit code 2, no traceback."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kubesched.cli import files
+from kubesched.cli.main import main
+
+NODE = b'{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"status":{"allocatable":{"cpu":"4","pods":"110"}}}'
+BOMB = b"a: &a [1,1,1,1,1,1,1,1,1]\n" + b"".join(
+    b"%c: &%c [%b]\n" % (sign + 1, sign + 1, b",".join([b"*%c" % sign] * 9)) for sign in range(ord("a"), ord("k"))
+)
+TEMPLATE = b"template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}"
+
+
+def pod(rest: bytes) -> bytes:
+    return b'{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"%b' % rest
+
+
+def workload(kind: bytes, spec: bytes) -> bytes:
+    group = b"batch/v1" if b"Job" in kind else b"apps/v1"
+    return b"apiVersion: %b\nkind: %b\nmetadata: {name: w}\nspec: {%b}\n" % (group, kind, spec)
+
+
+def refused(result: Result) -> str:
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1 and result.stderr.startswith("error: ")
+    return result.stderr.removeprefix("error: ")
+
+
+FOR_BOTH = [
+    pytest.param(b"[" * 200_000, "exceeded max depth of 500", id="200,000 nested lists"),
+    pytest.param(b"- " * 200_000, "exceeded max depth of 500", id="200,000 nested blocks"),
+    pytest.param(pod(b'},"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"), "nested too deeply", id="nested JSON"),
+    pytest.param(BOMB, "document contains excessive aliasing", id="a bomb of aliases"),
+    pytest.param(BOMB.replace(b"[*", b"{<<: [*").replace(b"]\n", b"]}\n"), "line", id="a bomb of merge keys"),
+    pytest.param(b"a: &a [*a]", "anchor 'a' value contains itself", id="a list in itself"),
+    pytest.param(pod(b'},"spec":{"priority":%b}}' % (b"9" * 6000)), "Pod p: spec.priority: ", id="6,000 digits"),
+    pytest.param(pod(b'},"spec":{"priority":1e400}}'), "Pod p: spec.priority: number out of range", id="1e400"),
+    pytest.param(b"a: " + b"9" * 6000, "a number has more than 4,300 digits", id="6,000 digits in YAML"),
+    pytest.param(b'{"apiVersion":"v1","kind":"List","items":[null]}', "items[0]: expected object, got null", id="null"),
+    pytest.param(b'{"apiVersion":"v1","kind":"List","items":["x"]}', "items[0]: expected object, got str", id="text"),
+    pytest.param(
+        b'{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"PodList","items":7}]}',
+        "items[0]: items: expected array | null, got int",
+        id="a list that is none in a list",
+    ),
+    pytest.param(b'{"apiVersion":"v1","kind":"Pod","metadata":[]}', "Pod: metadata: expected object", id="metadata"),
+    pytest.param(pod(b',"labels":{"a":1}}}'), "Pod p: metadata.labels[...]: expected str", id="labels"),
+    pytest.param(pod(b',"labels":{"a":"\xff"}}}'), "line 1: not UTF-8", id="no UTF-8"),
+    pytest.param(b"\0" * 100_000, "not a text: it has bytes that are zero", id="zeros"),
+    pytest.param(b"!!python/object/apply:os.system [ls]", "could not determine a constructor", id="a tag that runs"),
+    pytest.param(b"apiVersion: v1\nkind: Pod\nmetadata: {? [a] : b}", "found unhashable key", id="a list as a key"),
+    pytest.param(b"apiVersion: v1\nkind: Pod\nmetadata: !!set {name}", "metadata: expected object", id="a set"),
+    pytest.param(
+        pod(b'},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":true}}}]}}'),
+        "Pod p: spec.containers[0].resources.requests[...]: expected int | float | str, got bool",
+        id="a quantity that is true",
+    ),
+]
+
+
+@pytest.mark.parametrize("command", ["explain", "simulate"])
+@pytest.mark.parametrize(("content", "says"), FOR_BOTH)
+def test_hostile_files_are_refused_in_one_line(command: str, content: bytes, says: str, tmp_path: Path) -> None:
+    node, hostile = tmp_path / "node.json", tmp_path / "hostile"
+    node.write_bytes(NODE)
+    hostile.write_bytes(content)
+    words = ["p"] if command == "explain" else []
+    told = refused(CliRunner().invoke(main, [command, *words, "-f", str(node), "-f", str(hostile)]))
+    assert told.startswith(f"{hostile}: ")
+    assert says in told
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        pytest.param(
+            workload(b"Deployment", b"replicas: 1000000000, selector: {matchLabels: {a: b}}, " + TEMPLATE),
+            "Deployment default/w: spec.replicas: 1,000,000,000 pods: a simulation has at most 1,000,000",
+            id="a billion replicas",
+        ),
+        pytest.param(
+            workload(b"StatefulSet", b"replicas: 99999999999, selector: {matchLabels: {a: b}}, " + TEMPLATE),
+            "StatefulSet w: spec.replicas: expected int <= 2147483647",
+            id="more replicas than there can be",
+        ),
+        pytest.param(
+            workload(b"Job", b"parallelism: 2000000000, " + TEMPLATE),
+            "Job default/w: spec.parallelism: 2,000,000,000 pods",
+            id="a job of billions",
+        ),
+        pytest.param(
+            workload(b"CronJob", b"schedule: '%b * * * *', jobTemplate: {spec: {%b}}" % (b"9" * 5000, TEMPLATE)),
+            "CronJob default/w: spec: schedule ",
+            id="a cron field of 5,000 digits",
+        ),
+        pytest.param(
+            workload(b"CronJob", b"schedule: '*/%b * * * *', jobTemplate: {spec: {%b}}" % (b"9" * 5000, TEMPLATE)),
+            "CronJob default/w: spec: schedule ",
+            id="a cron step of 5,000 digits",
+        ),
+        pytest.param(
+            workload(
+                b"Deployment",
+                b"strategy: {rollingUpdate: {maxSurge: '%b%%'}}, selector: {matchLabels: {a: b}}, " % (b"9" * 5000)
+                + TEMPLATE,
+            ),
+            "Deployment default/w: spec.strategy.rollingUpdate: invalid value",
+            id="a share of 5,000 digits",
+        ),
+        pytest.param(
+            pod(
+                b',"annotations":{"kubesched.dev/duration":"%bs"}},"spec":{"containers":[{"name":"c"}]}}'
+                % (b"9" * 5000)
+            ),
+            "Pod default/p: metadata.annotations: ",
+            id="a duration of 5,000 digits",
+        ),
+    ],
+)
+def test_workloads_that_no_memory_holds_are_refused(content: bytes, says: str, tmp_path: Path) -> None:
+    hostile = tmp_path / "hostile.yaml"
+    hostile.write_bytes(content)
+    told = refused(CliRunner().invoke(main, ["simulate", "-f", str(hostile)]))
+    assert told.startswith(f"{hostile}: {says}")
+    assert len(told) < 1000
+
+
+def test_two_workloads_that_are_too_many_together(tmp_path: Path) -> None:
+    many = workload(b"Deployment", b"replicas: 600000, selector: {matchLabels: {a: b}}, " + TEMPLATE)
+    hostile = tmp_path / "hostile.yaml"
+    hostile.write_bytes(many + b"---\n" + many.replace(b"name: w", b"name: x"))
+    told = refused(CliRunner().invoke(main, ["simulate", "-f", str(hostile)]))
+    assert "Deployment default/x: spec.replicas: 600,000 pods, 1,200,000 with those before" in told
+
+
+@pytest.fixture
+def endless_pipe(tmp_path: Path) -> Iterator[Path]:
+    """Whoever reads it gets more, until they hang up."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+
+    def write() -> None:
+        try:
+            with path.open("wb", buffering=0) as pipe:
+                while True:
+                    pipe.write(b"# more\n" * 10_000)
+        except BrokenPipeError:
+            pass
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    yield path
+    writing.join()
+
+
+@pytest.mark.parametrize("command", [["explain", "p", "-f"], ["simulate", "-f"]])
+def test_an_endless_file_is_not_read_to_its_end(
+    command: list[str], endless_pipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 1 << 20)
+    told = refused(CliRunner().invoke(main, [*command, str(endless_pipe)]))
+    assert told == f"{endless_pipe}: larger than 1 MiB\n"
+
+
+def test_a_device_of_zeros_is_not_read_to_its_end() -> None:
+    told = refused(CliRunner().invoke(main, ["explain", "p", "-f", "/dev/zero"]))
+    assert told == "/dev/zero: not a text: it has bytes that are zero\n"
+
+
+def test_a_configuration_that_is_hostile_is_one_line(tmp_path: Path) -> None:
+    for content, says in (
+        (b"- " * 200_000, "exceeded max depth"),
+        (BOMB, "excessive aliasing"),
+        (b"a: " + b"9" * 6000, "a number has more than 4,300 digits"),
+        (b"\0" * 5000, "not a text"),
+    ):
+        path = tmp_path / "config.yaml"
+        path.write_bytes(content)
+        result = CliRunner().invoke(main, ["config", "validate", str(path)])
+        assert (result.exit_code != 0, result.stderr.count("\n"), says in result.stderr) == (True, 1, True)
