@@ -13,6 +13,7 @@ import pytest
 from kubesched.apiserver.server import ApiServer, ServerSettings
 
 KUBECTL = shutil.which("kubectl")
+_MANIFEST = Path(__file__).parents[2] / "data" / "manifests" / "argo-cd-ha.yaml"
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 
 Kubectl = Callable[..., Awaitable[str]]
@@ -124,5 +125,39 @@ def test_kubectl_creates_applies_and_takes_back_a_list(tmp_path: Path) -> None:
         assert await kubectl("diff", "-f", "-", stdin=changed) == ""
         refused = await kubectl("apply", "-f", "-", stdin=_LIST.replace("data: {a: b}", "dat: {a: b}"))
         assert 'unknown field "dat"' in refused
+
+    asyncio.run(_with_kubectl(tmp_path, body))
+
+
+_EDITOR = r"""#!/bin/sh
+sed -i 's/^\( *\)labels:$/\1labels:\n\1  edited: "yes"/' "$1"
+"""
+
+
+def test_kubectl_applies_changes_compares_edits_and_deletes_manifests_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text(_EDITOR)
+    editor.chmod(0o755)
+    monkeypatch.setenv("KUBE_EDITOR", str(editor))
+
+    async def body(kubectl: Kubectl) -> None:
+        path = _MANIFEST
+        text = path.read_text()
+        applied = (await kubectl("apply", "-f", str(path))).splitlines()
+        assert applied, path.name
+        assert all(line.endswith(" created") for line in applied), applied
+        assert await kubectl("diff", "-f", str(path)) == "", path.name
+        again = (await kubectl("apply", "-f", str(path))).splitlines()
+        assert all(line.endswith((" unchanged", " configured")) for line in again), again
+        changed = text.replace("  labels:\n", "  labels:\n    changed: very\n", 1)
+        difference = await kubectl("diff", "-f", "-", stdin=changed)
+        assert "+    changed: very" in difference, path.name
+        assert " configured" in await kubectl("apply", "-f", "-", stdin=changed), path.name
+        assert " edited" in await kubectl("edit", "-f", str(path)), path.name
+        assert "yes" in await kubectl("get", "-f", str(path), "-L", "edited"), path.name
+        gone = (await kubectl("delete", "-f", str(path), "--now")).splitlines()
+        assert sum("deleted" in line for line in gone) == len(applied), gone
 
     asyncio.run(_with_kubectl(tmp_path, body))
