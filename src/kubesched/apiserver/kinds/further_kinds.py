@@ -5,7 +5,8 @@ Network policies, ingresses, pod templates.
 
 from __future__ import annotations
 
-from kubesched.apiserver.kinds.kind import Object, TableColumn
+from kubesched.apiserver.kinds import traffic_checks
+from kubesched.apiserver.kinds.kind import InvalidField, Object, TableColumn
 from kubesched.apiserver.kinds.pods.defaults import set_template_defaults
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import (
@@ -18,6 +19,7 @@ from kubesched.apiserver.kinds.table_columns import (
     print_labels,
     print_selector,
 )
+from kubesched.apiserver.kinds.workload_checks import template_errors
 
 _CLASS_TEXT = "The name of the IngressClass resource that should be used for additional configuration"
 
@@ -36,6 +38,10 @@ def _names(what: str) -> TableColumn:
     label, text = {"name": ("Containers", CONTAINERS_TEXT), "image": ("Images", IMAGES_TEXT)}[what]
     read = dig("template.spec.containers", [])
     return TableColumn(label, lambda obj: ",".join(one.get(what, "") for one in read(obj)), description=text)
+
+
+def _validate_pod_template(obj: Object, _: Object | None) -> list[InvalidField]:
+    return template_errors(obj["template"], "template", restart=("Always", "OnFailure", "Never"), must_match=False)
 
 
 def _set_pod_template_defaults(obj: Object) -> None:
@@ -76,6 +82,7 @@ def _addresses(obj: Object) -> str:
 
 
 NETWORK_POLICY = KindRules(
+    validate=traffic_checks.network_policy_errors,
     set_defaults=_set_policy_defaults,
     columns=(
         NAME,
@@ -89,6 +96,7 @@ NETWORK_POLICY = KindRules(
     ),
 )
 POD_TEMPLATE = KindRules(
+    validate=_validate_pod_template,
     set_defaults=_set_pod_template_defaults,
     columns=(
         NAME,
@@ -102,6 +110,7 @@ POD_TEMPLATE = KindRules(
     ),
 )
 INGRESS_CLASS = KindRules(
+    validate=traffic_checks.ingress_class_errors,
     set_defaults=_set_ingress_class_defaults,
     columns=(
         NAME,
@@ -115,6 +124,7 @@ INGRESS_CLASS = KindRules(
     ),
 )
 INGRESS = KindRules(
+    validate=traffic_checks.ingress_errors,
     columns=(
         NAME,
         TableColumn("Class", dig("spec.ingressClassName", "<none>"), description=_CLASS_TEXT),

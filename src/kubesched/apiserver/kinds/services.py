@@ -13,6 +13,7 @@ from kubesched.apiserver.kinds.name_syntax import address_errors, dns_label_mist
 from kubesched.apiserver.kinds.pods.probes import port_or_name_errors
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import AGE, NAME, described, dig, print_labels
+from kubesched.apiserver.kinds.traffic_checks import endpoint_slice_errors
 from kubesched.model.label_syntax import label_key_mistakes
 
 _SPEC = "io.k8s.api.core.v1.ServiceSpec"
@@ -276,6 +277,7 @@ ENDPOINTS = KindRules(
     columns=(NAME, described("Endpoints", _endpoints, "io.k8s.api.core.v1.Endpoints", "subsets"), AGE),
 )
 ENDPOINT_SLICE = KindRules(
+    validate=endpoint_slice_errors,
     set_defaults=_set_slice_defaults,
     columns=(
         NAME,

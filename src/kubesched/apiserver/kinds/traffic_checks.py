@@ -1,0 +1,91 @@
+"""What is wrong with objects about traffic: ingresses and their classes, network policies, endpoint slices."""
+
+from __future__ import annotations
+
+from kubesched.apiserver.kinds import field_errors as errors
+from kubesched.apiserver.kinds.kind import InvalidField, Object
+from kubesched.apiserver.kinds.name_syntax import dns_subdomain_mistakes
+from kubesched.model.label_syntax import label_key_mistakes
+
+_PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
+_MOST_POLICY_TYPES = 2
+
+
+def ingress_class_errors(obj: Object, old: Object | None) -> list[InvalidField]:
+    spec = obj["spec"]
+    controller = spec.get("controller", "")
+    found: list[InvalidField] = []
+    if old is not None and controller != old["spec"].get("controller", ""):
+        found.append(errors.immutable("spec.controller", controller))
+    if not controller:
+        found.append(errors.required("spec.controller"))
+    elif "/" not in controller or label_key_mistakes(controller):
+        why = 'must be a domain-prefixed path (such as "acme.io/foo")'
+        found.append(errors.invalid("spec.controller", controller, why))
+    parameters = spec.get("parameters")
+    if parameters is None:
+        return found
+    return found + [errors.required(f"spec.parameters.{name}") for name in ("kind", "name") if not parameters.get(name)]
+
+
+def ingress_errors(obj: Object, _: Object | None) -> list[InvalidField]:
+    spec = obj["spec"]
+    found: list[InvalidField] = []
+    if not spec.get("rules") and spec.get("defaultBackend") is None:
+        found.append(errors.invalid("spec", {}, "either `defaultBackend` or `rules` must be specified"))
+    for position, rule in enumerate(spec.get("rules") or []):
+        at = errors.index("spec.rules", position)
+        host = rule.get("host", "")
+        if host and not host.startswith("*."):
+            found += errors.all_invalid(f"{at}.host", host, dns_subdomain_mistakes(host))
+        paths = (rule.get("http") or {}).get("paths") if rule.get("http") is not None else None
+        if rule.get("http") is not None and not paths:
+            found.append(errors.required(f"{at}.http.paths"))
+        for place, path in enumerate(paths or []):
+            found += _path_errors(path, errors.index(f"{at}.http.paths", place))
+    return found
+
+
+def _path_errors(path: Object, at: str) -> list[InvalidField]:
+    sort, text = path.get("pathType"), path.get("path", "")
+    found: list[InvalidField] = []
+    if sort is None:
+        found.append(errors.required(f"{at}.pathType", "pathType must be specified"))
+    elif sort not in _PATH_TYPES:
+        found.append(errors.unsupported(f"{at}.pathType", sort, _PATH_TYPES))
+    elif (text or sort != "ImplementationSpecific") and not text.startswith("/"):
+        found.append(errors.invalid(f"{at}.path", text, "must be an absolute path"))
+    backend = path.get("backend") or {}
+    if backend.get("service") is None and backend.get("resource") is None:
+        found.append(errors.invalid(f"{at}.backend", "", "resource or service backend is required"))
+    return found
+
+
+def network_policy_errors(obj: Object, _: Object | None) -> list[InvalidField]:
+    spec = obj["spec"]
+    found: list[InvalidField] = []
+    for sort, peers in (("ingress", "from"), ("egress", "to")):
+        for position, rule in enumerate(spec.get(sort) or []):
+            for place, peer in enumerate(rule.get(peers) or []):
+                at = errors.index(f"{errors.index(f'spec.{sort}', position)}.{peers}", place)
+                if all(peer.get(name) is None for name in ("podSelector", "namespaceSelector", "ipBlock")):
+                    found.append(errors.required(at, "must specify a peer"))
+    types = spec.get("policyTypes") or []
+    if len(types) > _MOST_POLICY_TYPES:
+        return [*found, errors.invalid("spec.policyTypes", types, "may not specify more than two policyTypes")]
+    allowed = ("Egress", "Ingress")
+    for position, one in enumerate(types):
+        if one not in allowed:
+            found.append(errors.unsupported(errors.index("spec.policyTypes", position), one, allowed))
+    return found
+
+
+def endpoint_slice_errors(obj: Object, old: Object | None) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    for position, endpoint in enumerate(obj.get("endpoints") or []):
+        if not endpoint.get("addresses"):
+            at = errors.index("endpoints", position)
+            found.append(errors.required(f"{at}.addresses", "must contain at least 1 address"))
+    if old is not None and obj.get("addressType") != old.get("addressType"):
+        found.append(errors.immutable("addressType", obj.get("addressType", "")))
+    return found
