@@ -89,12 +89,16 @@ class ClusterView:
         return uid in self._gone
 
     def owners_of(self, item: KubeObject) -> Iterator[KubeObject]:
-        """Those that are known, and theirs."""
-        for reference in item.metadata.owner_references or ():
-            owner = self._by_uid.get(reference.uid)
-            if owner is not None:
-                yield owner
-                yield from self.owners_of(owner)
+        """Those that are known, and theirs; each once, since owners may go in circles."""
+        seen = {item.metadata.uid}
+        waiting = [item]
+        while waiting:
+            for reference in waiting.pop().metadata.owner_references or ():
+                owner = self._by_uid.get(reference.uid)
+                if owner is not None and reference.uid not in seen:
+                    seen.add(reference.uid)
+                    waiting.append(owner)
+                    yield owner
 
     # -- news ----------------------------------------------------------------------------------------------------------
 

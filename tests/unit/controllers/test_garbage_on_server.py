@@ -55,6 +55,24 @@ def test_orphans_of_a_custom_resource_stay(tmp_path: Path) -> None:
     on_cluster(scenario, tmp_path)
 
 
+def test_a_circle_of_owners_goes_as_a_whole(tmp_path: Path) -> None:
+    names, pods = ("a", "b", "c"), "/api/v1/namespaces/default/pods"
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+
+    async def scenario(cluster: Cluster) -> None:
+        made = {}
+        for name in names:
+            made[name] = await cluster.ask("POST", pods, {"metadata": {"name": name}, "spec": spec})
+        for name, owner in zip(names, ("c", "a", "b"), strict=True):
+            references = {"metadata": {"ownerReferences": _owned_by(made[owner])}}
+            await cluster.ask("PATCH", f"{pods}/{name}", references)
+        await cluster.ask("DELETE", f"{pods}/a", {"propagationPolicy": "Foreground"})
+        for name in names:
+            await cluster.until(f"{pods}/{name}", lambda found: found is None)
+
+    on_cluster(scenario, tmp_path)
+
+
 def test_a_namespace_waits_for_its_pods_and_says_so(tmp_path: Path) -> None:
     async def scenario(cluster: Cluster) -> None:
         await cluster.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
