@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from written_objects import mistakes, resource_of
 
+from kubesched.apiserver.kinds.kind import DecodeError
+
 _NETWORKING = "networking.k8s.io/v1"
 _REFERENCE = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
 
@@ -78,3 +80,27 @@ def _ingress(**path: Any) -> dict[str, Any]:
 )
 def test_what_is_wrong_is_told(group_version: str, plural: str, body: dict[str, Any], expected: list[str]) -> None:
     assert mistakes(resource_of(group_version, plural), {"metadata": {"name": "x"}, **body}) == expected
+
+
+@pytest.mark.parametrize(
+    ("group_version", "plural", "body", "go_type"),
+    [
+        pytest.param(
+            "autoscaling/v2",
+            "horizontalpodautoscalers",
+            {"spec": {"behavior": "x"}},
+            "v2.HorizontalPodAutoscalerBehavior",
+            id="of its own version",
+        ),
+        pytest.param(
+            "scheduling.k8s.io/v1",
+            "priorityclasses",
+            {"preemptionPolicy": 1},
+            "v1.PreemptionPolicy",
+            id="of another package",
+        ),
+    ],
+)
+def test_types_are_called_by_their_package(group_version: str, plural: str, body: dict[str, Any], go_type: str) -> None:
+    with pytest.raises(DecodeError, match=f"of type {go_type}$"):
+        resource_of(group_version, plural).decode({"metadata": {"name": "x"}, **body})

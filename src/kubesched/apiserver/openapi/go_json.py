@@ -12,6 +12,7 @@ from kubesched.apiserver.openapi.struct_types import ValueType
 from kubesched.model import quantity, times
 
 _BOUNDS = {"int32": 2**31, "int64": 2**63, "int": 2**63, "uint8": 2**8}
+_ALIAS = re.compile(r"\b[a-z]+(?=v\d+(?:alpha\d+|beta\d+)?\.)")  # a package is called so by who imports it
 _TIME_LAYOUT = "2006-01-02T15:04:05Z07:00"
 _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
 
@@ -33,7 +34,7 @@ def wrong_type(value: Any, of: ValueType, where: str) -> str:
     if of.form == "integer" and word == "number":
         word = f"number {value}"
     place = f"Go struct field {where} of type" if where else "Go value of type"
-    return f"json: cannot unmarshal {word} into {place} {of.go_type or of.form}"
+    return f"json: cannot unmarshal {word} into {place} {_ALIAS.sub('', of.go_type or of.form)}"
 
 
 def read_scalar(value: Any, of: ValueType, where: str) -> Any:

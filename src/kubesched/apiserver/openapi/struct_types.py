@@ -88,8 +88,12 @@ def type_of_kind(group: str, version: str, kind: str) -> ValueType | None:
 def struct_type(schema_name: str) -> ValueType:
     schema = schema_table.schemas()[schema_name]
     is_atomic = schema.get("x-kubernetes-map-type") == "atomic"
-    name = schema_name.rpartition(".")[2]
-    return ValueType("struct", go_type=f"v1.{name}", schema=schema_name, is_atomic=is_atomic)
+    return ValueType("struct", go_type=_go_name(schema_name), schema=schema_name, is_atomic=is_atomic)
+
+
+def _go_name(schema_name: str) -> str:
+    """With the name of the package: "v2.MetricSpec"."""
+    return ".".join(schema_name.rsplit(".", 2)[-2:])
 
 
 @lru_cache(maxsize=2048)
@@ -159,7 +163,7 @@ def _referenced(name: str, schema: dict[str, Any], go_type: str) -> ValueType:
     # what the field says about its own place counts more than what the type says (a volume's claimRef is granular)
     atomic = schema.get("x-kubernetes-map-type", target.get("x-kubernetes-map-type")) == "atomic"
     strategy = frozenset(filter(None, schema.get("x-kubernetes-patch-strategy", "").split(",")))
-    return ValueType("struct", f"v1.{name.rpartition('.')[2]}", name, is_atomic=atomic, patch_strategy=strategy)
+    return ValueType("struct", _go_name(name), name, is_atomic=atomic, patch_strategy=strategy)
 
 
 @lru_cache(maxsize=1)
