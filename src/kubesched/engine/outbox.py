@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from kubesched.framework.effects import Effect, FindOut
@@ -39,6 +39,11 @@ class Outbox:
         waiting = self._waiting.pop(number, None)
         if waiting is not None:
             waiting[1](answer, now_s)
+
+    @property
+    def to_send(self) -> Sequence[Effect]:
+        """What was not taken yet."""
+        return self._effects
 
     @property
     def n_unanswered(self) -> int:

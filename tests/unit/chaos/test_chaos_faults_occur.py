@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubesched.framework.effects import Failed
+from kubesched.framework.effects import Failed, FindOut
 from kubesched.testing.chaos.checks import Checks
 from kubesched.testing.chaos.extender import binding_in
 from kubesched.testing.chaos.run import run_seed
@@ -35,6 +35,17 @@ FAULTS = frozenset(
         "leadership is lost in mid-binding",
         "a restart",
         "a restart in mid-binding",
+        "the scheduler is paused",
+        "the scheduler is paused, and its requests time out",
+        "the API server is paused",
+        "the network is paused",
+        "the clock is set forward",
+        "the clock is set back",
+        "a lease is suspended, and regained",
+        "a lease is suspended, and lost",
+        "a write is withheld",
+        "an answer never comes",
+        "an answer takes longer than any can",
     }
 )
 
@@ -48,7 +59,9 @@ class FaultsSeen:
         """By identity, requests and when each was first seen."""
 
     def before(self, sim: Simulation, step: ChaosStep) -> None:
-        self.kinds.update(_of_watch(sim, step), self._of_request(sim, step), _of_process(sim, step))
+        self.kinds.update(
+            _of_watch(sim, step), self._of_request(sim, step), _of_process(sim, step), _of_pause(sim, step)
+        )
 
     def bind_answered(self, answer: object) -> None:
         if isinstance(answer, Failed) and answer.is_gone:
@@ -115,6 +128,24 @@ def _of_process(sim: Simulation, step: ChaosStep) -> Iterator[str]:
         yield "a restart"
         if bindings:
             yield "a restart in mid-binding"
+
+
+def _of_pause(sim: Simulation, step: ChaosStep) -> Iterator[str]:
+    if step.verb == "pause" and any(request.answer is not None for request in sim.wire.requests):
+        yield "the scheduler is paused, and its requests time out" if step.get("late") else "the scheduler is paused"
+    if step.verb == "freeze":
+        yield {"server": "the API server is paused", "network": "the network is paused"}[step.names[0]]
+    if step.verb == "clock":
+        yield "the clock is set back" if step.get("by").startswith("-") else "the clock is set forward"
+    if sim.shell.is_suspended and step.verb in ("regain-lease", "lose-lease"):
+        yield "a lease is suspended, and " + ("regained" if step.verb == "regain-lease" else "lost")
+    if step.verb == "withhold" and any(request.answer and not request.has_landed for request in sim.wire.requests):
+        yield "a write is withheld"
+    if step.verb == "swallow":
+        yield "an answer never comes"
+    asked = {r.effect.action.number for r in sim.wire.requests if isinstance(r.effect.action, FindOut)}
+    if any(request.effect.id in asked and request.answer is not None for request in sim.wire.requests):
+        yield "an answer takes longer than any can"
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from kubesched.framework.effects import BindPod, CallExtender, Done, EvictPod, Failed, PatchPodStatus
+from kubesched.framework.effects import BindPod, CallExtender, Done, EvictPod, Failed, FindOut, PatchPodStatus
 from kubesched.model.core import Node, Pod, PodCondition
 from kubesched.model.meta import KubeObject, PodKey
 from kubesched.model.policy import PodDisruptionBudget
@@ -69,6 +69,7 @@ class ApiServerModel:
             BindVolumeToClaim: self._bind_volume,
             SelectNodeForClaim: self._select_node,
             CallExtender: lambda call: answer_call(call, self._bind),
+            FindOut: self._find_out,
         }
 
     # -- what anybody can do -------------------------------------------------------------------------------------------
@@ -157,6 +158,22 @@ class ApiServerModel:
         pod = self.write(replace(pod, status=replace(pod.status, conditions=conditions)))
         self.delete_pod(pod)
         return Done()
+
+    def _find_out(self, asked: FindOut) -> object:
+        """What a pod looks like tells what became of a binding or an eviction."""
+        action = asked.action
+        if isinstance(action, BindPod | EvictPod):
+            pod = self.all(Pod).get(action.pod)
+            is_gone = pod is None or pod.metadata.uid != action.uid
+            if isinstance(action, EvictPod):
+                is_done = is_gone or (pod is not None and pod.is_terminating)
+            elif is_gone:
+                return _not_found("pods", action.pod)
+            else:
+                is_done = pod is not None and pod.spec.node_name == action.node_name
+            if is_done:
+                return Done()
+        return Failed("no answer in the time that it may take")
 
     def _patch(self, action: PatchPodStatus) -> object:
         pod = self.all(Pod).get(action.pod)

@@ -202,7 +202,48 @@ def _restart(dice: Dice, _sim: Simulation) -> ChaosStep:
 
 
 def _lose_lease(_dice: Dice, sim: Simulation) -> ChaosStep | None:
-    return ChaosStep("lose-lease") if sim.shell.holds_lease else None
+    return ChaosStep("lose-lease") if sim.shell.is_leading else None
+
+
+# -- what stands still, or jumps ---------------------------------------------------------------------------------------
+
+
+def _pause(dice: Dice, _sim: Simulation) -> ChaosStep:
+    random = dice.random
+    late = {"late": 1} if random.random() < 0.5 else {}
+    return ChaosStep.of("pause", **{"for": random.choice((3, 12, 40, 300)), **late})
+
+
+def _clock(dice: Dice, _sim: Simulation) -> ChaosStep:
+    return ChaosStep.of("clock", by=dice.random.choice((-30, -3, 20, 3600)))
+
+
+def _freeze(dice: Dice, sim: Simulation) -> ChaosStep | None:
+    random = dice.random
+    if sim.wire.frozen:
+        return None
+    return ChaosStep.of("freeze", random.choice(("server", "network")), **{"for": random.choice((3, 12, 60, 300))})
+
+
+def _suspend_lease(_dice: Dice, sim: Simulation) -> ChaosStep | None:
+    return ChaosStep("suspend-lease") if sim.shell.holds_lease else None
+
+
+def _withhold(dice: Dice, sim: Simulation) -> ChaosStep | None:
+    """Also by a lease that is about to run out: the gate looks later than the shell."""
+    if dice.random.random() < 0.3:
+        return ChaosStep("withhold")
+    return _harm("withhold", landed=False)(dice, sim)
+
+
+def end_of_pause(dice: Dice, sim: Simulation) -> ChaosStep | None:
+    """Nothing stands still for long."""
+    random = dice.random
+    if sim.wire.frozen and random.random() < 0.15:
+        return ChaosStep("thaw")
+    if sim.shell.is_suspended and random.random() < 0.25:
+        return ChaosStep("regain-lease" if random.random() < 0.8 else "lose-lease")
+    return None
 
 
 def _only(verb: str) -> Draw:
@@ -251,3 +292,13 @@ DRAWS: dict[str, tuple[float, Draw]] = {
     "lose-lease": (0.4, _lose_lease),
 }
 """How often, before the weather has its say, and how."""
+
+PAUSES: dict[str, tuple[float, Draw]] = {
+    "pause": (1, _pause),
+    "clock": (0.6, _clock),
+    "freeze": (0.8, _freeze),
+    "suspend-lease": (1, _suspend_lease),
+    "withhold": (1.5, _withhold),
+    "swallow": (0.6, _harm("swallow")),
+}
+"""The same for runs in which things stand still, or jump."""

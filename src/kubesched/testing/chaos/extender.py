@@ -12,7 +12,7 @@ from zlib import crc32
 
 import msgspec
 
-from kubesched.framework.effects import BindPod, CallExtender, Failed
+from kubesched.framework.effects import BindPod, CallExtender, Failed, FindOut
 from kubesched.model.meta import PodKey
 
 Bind = Callable[[BindPod], object]
@@ -45,9 +45,11 @@ def answer_call(call: CallExtender, bind: Bind) -> object:
 
 
 def binding_in(action: object) -> BindPod | None:
-    """The binding that an action asks for, be it of the API server or of the extender."""
+    """The binding that an action asks for, or asks about, be it of the API server or of the extender."""
     if isinstance(action, BindPod):
         return action
+    if isinstance(action, FindOut):
+        return binding_in(action.action)
     if not isinstance(action, CallExtender) or action.verb != _BIND:
         return None
     said = msgspec.json.decode(action.body)

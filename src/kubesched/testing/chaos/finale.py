@@ -18,6 +18,8 @@ _STRICT_FOR_S = 60.0
 """Long enough for every backoff."""
 _FOR_S = 400.0
 """Long enough for pods to be flushed."""
+_LONGEST_S = 3000.0
+"""Long enough for every wait that ends by itself."""
 _MOST_ROUNDS = 3000
 
 _DELIVER = ChaosStep("deliver")
@@ -28,24 +30,28 @@ _TICK = ChaosStep("tick")
 
 def finish(sim: Simulation) -> None:
     _end_faults(sim)
-    for_s = _STRICT_FOR_S if sim.options.number("strict") else _FOR_S
+    for_s = (_STRICT_FOR_S if sim.options.number("strict") else _FOR_S) + sim.set_back_s
     until_s = sim.shell.now_s + for_s
+    longest_s = until_s + _LONGEST_S
     for _ in range(_MOST_ROUNDS):
         if _work(sim):
             continue
         deadline_s = sim.shell.loop.next_deadline_s()
-        if sim.shell.loop.bindings:
-            until_s = sim.shell.now_s + for_s  # a pod waits for a volume that never comes; then it has another try
+        if sim.shell.loop.bindings or sim.shell.loop.outbox.n_unanswered:
+            # A pod waits for a volume or an answer that never comes; then it has another try.
+            until_s = min(sim.shell.now_s + for_s, longest_s)
         if deadline_s is None or deadline_s > until_s:
             check_rest(sim)
             check_content(sim)
             return
-        sim.shell.now_s = max(sim.shell.now_s, deadline_s)
+        sim.shell.pass_time(max(deadline_s - sim.shell.now_s, 0.0))
         sim.apply(_TICK)
     raise Violation("what can be scheduled is scheduled", "it never comes to rest")
 
 
 def _end_faults(sim: Simulation) -> None:
+    sim.apply(ChaosStep("thaw"))
+    sim.apply(ChaosStep("regain-lease"))
     if not sim.shell.is_leading:
         sim.apply(ChaosStep("restart"))
     for kind, informer in sim.shell.informers.items():

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from kubesched.engine.loop import SchedulingLoop
+from kubesched.engine.self_check import LOOK_EVERY_S
 from kubesched.framework.effects import Effect
 from kubesched.model.meta import KubeObject
 from kubesched.testing.chaos.api_server import KINDS, ApiServerModel
@@ -40,6 +41,10 @@ class ChaosShell:
         self.is_leading = False
         self.holds_lease = False
         """What the lease says; `is_leading` is what this shell makes of it."""
+        self.is_suspended = False
+        """Nobody knows what it says. This shell knows as much, and waits."""
+        self.awake_s = 0.0
+        """How much time has passed by what the loop can have noticed."""
         self.n_facts = 0
         """How many facts the loop was told."""
         self.loop: SchedulingLoop
@@ -53,6 +58,7 @@ class ChaosShell:
         self._wire.forget_answers()
         self.loop = self._build()
         self.is_leading = self.holds_lease = True
+        self.is_suspended = False
         self.informers = {
             kind: FlakyInformer(self._server.logs[kind], partial(self._tell, self.loop)) for kind in order
         }
@@ -61,18 +67,31 @@ class ChaosShell:
             informer.deliver_all()
 
     def lose_lease(self) -> None:
-        self.is_leading = self.holds_lease = False
+        self.is_leading = self.holds_lease = self.is_suspended = False
+
+    def suspend_lease(self) -> None:
+        self.is_suspended, self.holds_lease = True, False
+
+    def regain_lease(self) -> None:
+        self.is_suspended, self.holds_lease = False, True
+
+    def pass_time(self, for_s: float) -> None:
+        """At once: whoever is not asked in between cannot tell a long time from a pause."""
+        self.now_s += for_s
+        self.awake_s += min(max(for_s, 0.0), 2 * LOOK_EVERY_S)
 
     # -- the loop ------------------------------------------------------------------------------------------------------
 
     def schedule_one(self) -> bool:
-        return self.is_leading and self.loop.schedule_one(self.now_s)
+        return self.is_leading and not self.is_suspended and self.loop.schedule_one(self.now_s)
 
     def tick(self) -> None:
         self.loop.tick(self.now_s)
 
     def send_effects(self) -> None:
-        """What the loop asked for goes out, if this shell leads."""
+        """What the loop asked for goes out, if this shell leads; when it is suspended, later."""
+        if self.is_suspended:
+            return
         for effect in self.loop.take_effects():
             if self.is_leading:
                 self._observer.sent(effect)

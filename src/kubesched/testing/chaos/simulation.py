@@ -23,12 +23,13 @@ from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import REGISTRY
 from kubesched.testing.chaos.api_server import ApiServerModel
 from kubesched.testing.chaos.checks import Checks
+from kubesched.testing.chaos.checks.answers import LIMIT
 from kubesched.testing.chaos.checks.violation import Violation
 from kubesched.testing.chaos.extender import extender_settings
 from kubesched.testing.chaos.finale import finish
 from kubesched.testing.chaos.manifest import STORAGE_CLASSES
 from kubesched.testing.chaos.shell import ChaosShell
-from kubesched.testing.chaos.steps import VERBS
+from kubesched.testing.chaos.steps import STOPPED_BY, VERBS
 from kubesched.testing.chaos.trace import ChaosStep, TraceError
 from kubesched.testing.chaos.turnstile import Turnstile
 from kubesched.testing.chaos.wire import Wire
@@ -49,6 +50,8 @@ class Simulation:
         self._digest = sha256()
         self.relabelled_unbound = False
         """Whether a pod's labels changed before the server knew of its node."""
+        self.set_back_s = 0.0
+        """By how much the clock was set back, in all."""
         self.shell = ChaosShell(self.server, self.wire, self._build, self)
 
     def apply(self, step: ChaosStep) -> bool:
@@ -57,6 +60,8 @@ class Simulation:
         if verb is None:
             raise TraceError(f"no such step: {step}")
         self._digest.update(str(step).encode())
+        if step.verb in STOPPED_BY[self.wire.frozen]:
+            return False
         self.checks.before(self, step)
         try:
             did = verb(self, step)
@@ -79,6 +84,7 @@ class Simulation:
 
     def sent(self, effect: Effect) -> None:
         self._digest.update(repr(effect).encode())
+        self.checks.answers.sent(effect, self.shell.awake_s)
         self.checks.bindings.sent(effect, holds_lease=self.shell.holds_lease)
 
     def answered(self, effect_id: int, answer: object) -> None:
@@ -99,6 +105,7 @@ class Simulation:
             Seeded(seed) if seed else ByName(),
             registry=self.registry,
             max_unschedulable_s=NEVER_S if self.options.number("strict") else 300.0,
+            answer_limit=LIMIT,
         )
 
 

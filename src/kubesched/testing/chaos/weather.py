@@ -19,7 +19,7 @@ from kubesched.testing.chaos.dice import (
     VOLUME_NAMES,
     Dice,
 )
-from kubesched.testing.chaos.draws import DRAWS
+from kubesched.testing.chaos.draws import DRAWS, PAUSES, end_of_pause
 from kubesched.testing.chaos.simulation import Simulation
 from kubesched.testing.chaos.trace import ChaosStep
 
@@ -30,6 +30,8 @@ _MAKE_ROOM = ("delete", "terminate", "done", "node", "drop node", "other", "resi
 """What crowded runs leave out, in which pods get a place by eviction or not at all."""
 
 _FAILS_EVICTIONS = ("refuse", "lose", "timeout")
+_ALL_DRAWS = {**DRAWS, **PAUSES}
+_WITHOUT_PAUSES = 0.4
 _LAST_WORD = 0.5
 """How often a run ends with a step that later ones would heal."""
 
@@ -60,6 +62,15 @@ class Weather:
         self._verbs = list(DRAWS)
         self._weights = [self._weight(verb, verb in wanted) for verb in self._verbs]
         self.n_steps = random.choice((40, 80, 160, 300))
+        self._add_pauses(Random(f"pauses {seed}"))
+
+    def _add_pauses(self, random: Random) -> None:
+        """By chance of its own, so that runs without them stay what they were."""
+        if random.random() < _WITHOUT_PAUSES:
+            return
+        for verb, (weight, _) in PAUSES.items():
+            self._verbs.append(verb)
+            self._weights.append(weight * random.choice((0.0, 0.5, 1.0, 1.0, 3.0)))
 
     def _weight(self, verb: str, is_wanted: bool) -> float:
         weight = DRAWS[verb][0]
@@ -90,7 +101,9 @@ class Weather:
 
     def next_step(self, sim: Simulation) -> ChaosStep:
         while True:
+            if (end := end_of_pause(self._dice, sim)) is not None:
+                return end
             verb = self._random.choices(self._verbs, self._weights)[0]
-            step = DRAWS[verb][1](self._dice, sim)
+            step = _ALL_DRAWS[verb][1](self._dice, sim)
             if step is not None:
                 return step

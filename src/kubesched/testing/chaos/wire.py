@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kubesched.framework.effects import BindPod, CallExtender, Effect, EvictPod, Failed, PatchPodStatus
+from kubesched.framework.effects import (
+    BindPod,
+    CallExtender,
+    Effect,
+    EvictPod,
+    Failed,
+    FindOut,
+    PatchPodStatus,
+    Withheld,
+)
 from kubesched.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
 from kubesched.testing.chaos.api_server import ApiServerModel
 from kubesched.testing.chaos.extender import pod_name_in
@@ -33,6 +42,8 @@ class WireRequest:
     effect: Effect
     answer: Answer | None
     by_leader: bool
+    life: int = 0
+    """Of which scheduler: each counts its effects anew."""
     result: object = None
 
     @property
@@ -46,15 +57,19 @@ class Wire:
         self.requests: list[WireRequest] = []
         self.landed: list[WireRequest] = []
         """All that the server carried out, in order."""
+        self._life = 0
+        self.frozen = ""
+        """What stands still: `server`, `network`, or nothing."""
 
     def send(self, effect: Effect, answer: Answer, *, by_leader: bool) -> None:
         name = name_of(effect.action)
         if name:
             needs_answer = not isinstance(effect.action, PatchPodStatus)
-            self.requests.append(WireRequest(name, effect, answer if needs_answer else None, by_leader))
+            self.requests.append(WireRequest(name, effect, answer if needs_answer else None, by_leader, self._life))
 
     def forget_answers(self) -> None:
         """Nobody is there any more to be answered."""
+        self._life += 1
         for request in self.requests:
             request.answer = None
         self._clear()
@@ -63,6 +78,8 @@ class Wire:
         """The oldest request of this name that has not landed is carried out."""
         request = next((r for r in self.requests if r.name == name and not r.has_landed), None)
         if request is not None:
+            if isinstance(request.effect.action, FindOut):
+                self._leave_off(request.effect.action.number, request.life)
             request.result = self._server.carry_out(request.effect.action)
             self.landed.append(request)
             self._clear()
@@ -78,6 +95,28 @@ class Wire:
         request = next((r for r in self.requests if r.name == name and r.answer is not None), None)
         if request is not None:
             self._answer(request, TIMED_OUT)
+        return request
+
+    def _leave_off(self, number: int, life: int) -> None:
+        """Nobody waits for the answer to this effect any more; it may land yet."""
+        for request in self.requests:
+            if request.effect.id == number and request.life == life:
+                request.answer = None
+
+    def withhold(self, name: str, answer: Withheld) -> bool:
+        """One that has not landed is not sent at all, and who waits for it learns so."""
+        request = next((r for r in self.requests if r.name == name and not r.has_landed and r.answer), None)
+        if request is not None:
+            request.result = answer
+            self._answer(request, answer)
+        return request is not None
+
+    def swallow(self, name: str) -> WireRequest | None:
+        """Whoever waits for an answer will never get one."""
+        request = next((r for r in self.requests if r.name == name and r.answer is not None), None)
+        if request is not None:
+            request.answer = None
+            self._clear()
         return request
 
     def lose(self, name: str) -> WireRequest | None:
@@ -106,6 +145,8 @@ class Wire:
 
 def name_of(action: object) -> str:
     """`bind/p0`, `evict/p1`: how steps speak of a request. Empty for what is no request."""
+    if isinstance(action, FindOut):
+        return f"find-{name_of(action.action)}"
     if isinstance(action, BindPod | EvictPod | PatchPodStatus):
         verb = {BindPod: "bind", EvictPod: "evict", PatchPodStatus: "patch"}[type(action)]
         return f"{verb}/{action.pod.rpartition('/')[2]}"

@@ -3,6 +3,7 @@
 | invariant | where |
 |---|---|
 | no pod is lost | `places` |
+| every effect is answered | `answers` |
 | no node holds more than it can | `capacity` |
 | no pod is bound twice, no volume given to two claims, nothing written after leadership was lost | `bindings` |
 | what is kept up to date is what would be built from nothing | `kubesched.cluster.self_check` |
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from kubesched.cluster.self_check import self_check
 from kubesched.model.core import Node, Pod
+from kubesched.testing.chaos.checks.answers import AnswersSeen
 from kubesched.testing.chaos.checks.bindings import BindingsSeen
 from kubesched.testing.chaos.checks.capacity import CapacityLedger
 from kubesched.testing.chaos.checks.places import check_places
@@ -34,6 +36,7 @@ REBUILT = "what is kept up to date is what would be built from nothing"
 class Checks:
     def __init__(self) -> None:
         self.bindings = BindingsSeen()
+        self.answers = AnswersSeen()
         self._capacity = CapacityLedger()
         self._same_answer = SameAnswer()
 
@@ -49,6 +52,7 @@ class Checks:
         known = [item for item in told if isinstance(item, Pod)]
         self.bindings.forget_shared_claims([*known, *(queued.info.pod for queued in loop.queue.contents.in_flight)])
         check_places(loop, told)
+        self.answers.check(sim)
         self._capacity.check_told(loop, told, self.bindings.done)
         self._capacity.check_server(sim.server)
         findings = self_check(loop.cluster, told)
@@ -69,6 +73,7 @@ class Checks:
     def restarted(self, sim: Simulation, *, lag: int) -> None:
         """A loop that begins with old news may bind to a place that is taken."""
         self.bindings.restarted()
+        self.answers.restarted()
         self._capacity.restarted()
         if lag:
             for node in sim.server.all(Node).values():

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kubesched.framework.effects import Done, Effect
+from kubesched.framework.effects import Done, Effect, FindOut
 from kubesched.model.core import Pod
 from kubesched.model.volume_claims import claims_of
 from kubesched.plugins.volume_binding.effects import BindVolumeToClaim
@@ -41,6 +41,8 @@ class BindingsSeen:
     def __init__(self) -> None:
         self._open: dict[int, str] = {}
         """By number of the effect, the uid of the pod to bind."""
+        self._asked: dict[int, int] = {}
+        """By number of a question what became of an effect, the number of that effect."""
         self._open_volumes: dict[int, _VolumeWrite] = {}
         """By number of the effect, volumes to bind to claims that no other pod uses."""
         self.done: set[str] = set()
@@ -48,6 +50,7 @@ class BindingsSeen:
 
     def restarted(self) -> None:
         self._open.clear()
+        self._asked.clear()
         self._open_volumes.clear()
         self.done.clear()
 
@@ -56,6 +59,9 @@ class BindingsSeen:
             raise Violation(LEADING, f"{effect.action}")
         if isinstance(effect.action, BindVolumeToClaim):
             self._volume_sent(effect.id, effect.action)
+        if isinstance(effect.action, FindOut):
+            self._asked[effect.id] = effect.action.number
+            return
         binding = binding_in(effect.action)
         if binding is None:
             return
@@ -86,6 +92,7 @@ class BindingsSeen:
         self._open_volumes = {id_: write for id_, write in self._open_volumes.items() if uses[write.claim_key] < 2}
 
     def answered(self, effect_id: int, answer: object) -> None:
+        effect_id = self._asked.pop(effect_id, effect_id)
         self._open_volumes.pop(effect_id, None)
         uid = self._open.pop(effect_id, None)
         if uid is not None and (isinstance(answer, Done) or answer == BOUND_BY_EXTENDER):

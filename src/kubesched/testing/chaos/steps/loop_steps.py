@@ -18,7 +18,7 @@ def schedule(sim: Simulation, _step: ChaosStep) -> bool:
 
 def sleep(sim: Simulation, step: ChaosStep) -> bool:
     """Time passes unnoticed: the loop is told at the next tick."""
-    sim.shell.now_s += float(step.get("for", "1"))
+    sim.shell.pass_time(float(step.get("for", "1")))
     return True
 
 
@@ -34,10 +34,10 @@ def wait(sim: Simulation, step: ChaosStep) -> bool:
         deadline_s = sim.shell.loop.next_deadline_s()
         if deadline_s is None or deadline_s > until_s:
             break
-        sim.shell.now_s = max(sim.shell.now_s, deadline_s)
+        sim.shell.pass_time(max(deadline_s - sim.shell.now_s, 0.0))
         sim.shell.tick()
         sim.shell.send_effects()
-    sim.shell.now_s = until_s
+    sim.shell.pass_time(until_s - sim.shell.now_s)
     return True
 
 
@@ -66,7 +66,7 @@ def restart(sim: Simulation, step: ChaosStep) -> bool:
 
 
 def lose_lease(sim: Simulation, _step: ChaosStep) -> bool:
-    if not sim.shell.holds_lease:
+    if not sim.shell.is_leading:
         return False
     sim.shell.lose_lease()
     return True

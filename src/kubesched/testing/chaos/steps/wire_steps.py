@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kubesched.framework.effects import Failed, FindOut
 from kubesched.testing.chaos.trace import ChaosStep
 from kubesched.testing.chaos.wire import REFUSALS
 
@@ -42,7 +43,14 @@ def relist(sim: Simulation, step: ChaosStep) -> bool:
 
 
 def land(sim: Simulation, step: ChaosStep) -> bool:
-    return sim.wire.land(step.names[0]) is not None
+    return _land(sim, step.names[0])
+
+
+def _land(sim: Simulation, name: str) -> bool:
+    request = sim.wire.land(name)
+    if request is not None and isinstance(request.effect.action, FindOut) and isinstance(request.result, Failed):
+        sim.checks.outcome_unknown(request)  # what was asked about may land yet
+    return request is not None
 
 
 def reply(sim: Simulation, step: ChaosStep) -> bool:
@@ -75,7 +83,7 @@ def settle(sim: Simulation, step: ChaosStep) -> bool:
     for _ in range(100):
         busy = _deliver_all(sim)
         for request in list(sim.wire.requests):
-            busy |= sim.wire.reply(request.name) if request.has_landed else sim.wire.land(request.name) is not None
+            busy |= sim.wire.reply(request.name) if request.has_landed else _land(sim, request.name)
             sim.shell.send_effects()
         if busy and sim.options.number("extender"):
             sim.checks.after(sim, step)
