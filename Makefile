@@ -69,6 +69,12 @@ ROUNDS ?= 200
 durability: setup
 	$(BIN)/python -m kubesched.testing.apiserver_kills --rounds $(ROUNDS)
 
+# Schedulers and API servers that stand still for 12 s, 40 s and 5 minutes: `make pauses PAUSES="--for 40"`.
+PAUSES ?= --together
+.PHONY: pauses
+pauses: setup
+	$(BIN)/python -m kubesched.testing.pauses $(PAUSES)
+
 # The embedded API server under load: `make load LOAD="--nodes 500 --pods 2000"`.
 LOAD ?=
 load: setup

@@ -16,13 +16,14 @@ from kubesched.client.list_watch import (
     wait_for_named_cache_sync,
 )
 from kubesched.client.list_watch.decoding import Listing
-from kubesched.client.list_watch.pace import RetryBackoff
+from kubesched.client.list_watch.pace import AnswerSignal, RetryBackoff
 from kubesched.client.resources import RESOURCES, resource_of
 from kubesched.model.core import Node, Pod
 from kubesched.model.meta import KubeObject
 from kubesched.model.policy import PodDisruptionBudget
 from kubesched.model.storage import PersistentVolume
 from kubesched.testing.scripted_server import ScriptedServer, following, until
+from kubesched.testing.virtual_asyncio import run_virtually
 
 
 def informer_of(kind: type[KubeObject]) -> SharedInformer[KubeObject]:
@@ -88,6 +89,26 @@ def test_pauses_are_stretched_by_chance_up_to_double() -> None:
     delays = {RetryBackoff(Pace(dice=random.Random(seed))).delay_s() for seed in range(50)}
     assert len(delays) > 40
     assert all(0.8 <= delay_s < 1.6 for delay_s in delays)
+
+
+def test_who_waits_for_a_server_goes_on_when_it_has_answered_another() -> None:
+    """Else the last of many kinds would come back a minute after the first."""
+
+    async def scene() -> None:
+        signal, now_s = AnswerSignal(), asyncio.get_running_loop().time
+        backoff = RetryBackoff(Pace(dice=LowestDice()))
+        for _ in range(7):
+            backoff.delay_s()
+        waiting = asyncio.create_task(backoff.wait_for(signal))
+        await asyncio.sleep(2)
+        assert not waiting.done()
+        signal.answered()
+        await waiting
+        assert now_s() == 2
+        await backoff.wait_for(signal)
+        assert now_s() == 32, "what was answered before is nothing to go by"
+
+    run_virtually(scene())
 
 
 def test_a_scheduler_watches_these_kinds() -> None:

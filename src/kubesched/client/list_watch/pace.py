@@ -24,6 +24,25 @@ class Pace:
     dice: random.Random = field(default_factory=random.Random)
 
 
+class AnswerSignal:
+    """Who waits because a server does not answer goes on as soon as it has answered another."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def answered(self) -> None:
+        self._event.set()
+        self._event.clear()  # for those who come to wait later, nothing has happened
+
+    async def or_after(self, pause: Awaitable[object]) -> None:
+        waiting = {asyncio.ensure_future(pause), asyncio.ensure_future(self._event.wait())}
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waiting:
+                one.cancel()
+
+
 class RetryBackoff:
     """How long to wait before the next attempt."""
 
@@ -42,3 +61,7 @@ class RetryBackoff:
 
     async def wait(self, at_least_s: float = 0.0) -> None:
         await self._pace.sleep(max(self.delay_s(), at_least_s))
+
+    async def wait_for(self, signal: AnswerSignal) -> None:
+        """Not for longer than until the signal."""
+        await signal.or_after(self._pace.sleep(self.delay_s()))

@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic
 
 import msgspec
@@ -24,7 +24,7 @@ from kubesched.client.errors import AnswerLost, ApiError, ClientConfigError, Unr
 from kubesched.client.list_watch import requests
 from kubesched.client.list_watch.decoding import K, KindDecoder, Listing, Unread
 from kubesched.client.list_watch.informer import SharedInformer
-from kubesched.client.list_watch.pace import Pace, RetryBackoff
+from kubesched.client.list_watch.pace import AnswerSignal, Pace, RetryBackoff
 from kubesched.client.list_watch.requests import ListWatchApi, Narrowing
 from kubesched.client.list_watch.trouble import TroubleLog
 
@@ -45,6 +45,8 @@ class ServerAbilities:
     streams_lists: bool = True
     initial_events_within_s: float = 30.0
     answers_within_s: float = 60.0
+    answers: AnswerSignal = field(default_factory=AnswerSignal)
+    """Given whenever it answers one of them."""
 
 
 class Reflector(Generic[K]):
@@ -220,6 +222,7 @@ class Reflector(Generic[K]):
     def _opened(self) -> None:
         self._opened_at_s = self._pace.now_s()
         self._trouble.over()
+        self._abilities.answers.answered()
 
     # -- after an interruption -----------------------------------------------------------------------------------------
 
@@ -230,7 +233,10 @@ class Reflector(Generic[K]):
     async def _after_trouble(self, problem: Exception, at_least_s: float = 0.0) -> None:
         if self._was_hasty:
             self._trouble.report(self._doing, problem)
-            await self._backoff.wait(at_least_s)
+            if isinstance(problem, Unreachable | AnswerLost):
+                await self._backoff.wait_for(self._abilities.answers)
+            else:
+                await self._backoff.wait(at_least_s)
         else:
             fields = {"resource": self._informer.name, "version": self._version, "err": str(problem)}
             _log.info("A watch was cut; resuming it", extra={"fields": fields, "v": 4})
