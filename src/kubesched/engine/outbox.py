@@ -46,6 +46,11 @@ class Outbox:
         return self._effects
 
     @property
+    def first_to_send(self) -> int:
+        """All effects before this number have left."""
+        return self._effects[0].id if self._effects else self.next_number
+
+    @property
     def n_unanswered(self) -> int:
         return len(self._waiting)
 

@@ -143,7 +143,7 @@ class SelfCheck:
         until_s = awake_s + self._limit.for_s(outbox.n_unanswered)
         if marks:
             until_s = max(until_s, marks[-1].until_s)
-        marks.append(_Mark(outbox.next_number, awake_s, until_s))
+        marks.append(_Mark(outbox.first_to_send, awake_s, until_s))
 
     def _waits_for_nothing(self, loop: SchedulingLoop, binding: PodBinding) -> bool:
         """Neither for an answer, nor for a permit, nor for facts."""

@@ -177,3 +177,15 @@ def test_who_is_answered_is_never_asked_about() -> None:
     world.put(make.node("a", cpu=10), *(make.pod(f"p{i}", cpu=1) for i in range(10)))
     world.run(for_s=1000)
     assert world.asked == [] and world.loop.check is not None and not world.loop.check.totals
+
+
+def test_what_has_not_left_the_loop_is_not_waited_for() -> None:
+    """A shell that may not write at the moment leaves effects where they are."""
+    world = DeafWorld(lambda action: False, carries_out=True)
+    world.put(make.node("a", cpu=1), make.pod("p", cpu=1))
+    assert world.loop.schedule_one(0.0)
+    for now_s in range(0, 600, 5):
+        world.loop.tick(float(now_s))
+    world.now_s = 600.0
+    world.run(for_s=30)
+    assert world.asked == [] and world.bound == {"default/p": "a"}
