@@ -140,7 +140,7 @@ def the_cache_misses_pods_that_came(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-@found_by(309)
+@found_by(912)
 def changes_during_an_attempt_are_missed(patch: pytest.MonkeyPatch) -> None:
     """What happens between a pod's failure and its return moves it no more."""
     judge = SchedulingQueue._judge_flight

@@ -62,7 +62,7 @@ class Weather:
         self._verbs = list(DRAWS)
         self._weights = [self._weight(verb, verb in wanted) for verb in self._verbs]
         self.n_steps = random.choice((40, 80, 160, 300))
-        self._add_pauses(Random(f"standstill and jumps {seed}"))
+        self._add_pauses(Random(f"time and sleep {seed}"))
 
     def _add_pauses(self, random: Random) -> None:
         """By chance of its own, so that runs without them stay what they were."""
