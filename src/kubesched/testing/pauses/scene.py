@@ -51,7 +51,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PauseOutcome:
     n_bound: int
     seen_after_s: float
     """How long after waking all were seen to be bound; some may have been before."""
@@ -59,7 +59,7 @@ class Outcome:
     """Of all copies together."""
 
 
-async def play(scene: Scene) -> Outcome:
+async def play(scene: Scene) -> PauseOutcome:
     """Raises `PodsLostError`."""
     with tempfile.TemporaryDirectory(prefix="pauses-") as name:
         folder = Path(name)
@@ -88,7 +88,7 @@ async def play(scene: Scene) -> Outcome:
             await server.end()
 
 
-async def _play(scene: Scene, site: Site, server: Server, copies: list[Copy]) -> Outcome:
+async def _play(scene: Scene, site: Site, server: Server, copies: list[Copy]) -> PauseOutcome:
     stopped = server.process if scene.paused is Paused.SERVER else copies[0].process
     n_before = int(scene.n_pods * _BEFORE)
     await _create(site, 0, n_before)
@@ -103,7 +103,7 @@ async def _play(scene: Scene, site: Site, server: Server, copies: list[Copy]) ->
     bound_s = await _all_bound(scene, site, woke_s)
     await _check(scene, site)
     await site.pods.stop()
-    return Outcome(scene.n_pods, bound_s - woke_s, sum(copy.n_starts for copy in copies))
+    return PauseOutcome(scene.n_pods, bound_s - woke_s, sum(copy.n_starts for copy in copies))
 
 
 async def _create(site: Site, first: int, last: int) -> None:
