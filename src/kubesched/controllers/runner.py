@@ -105,8 +105,12 @@ class ControllerRunner:
             )
             pause_s = PAUSE_S + n_siblings * _PAUSE_PER_POD_S
         for controller in self._controllers:
-            for key in controller.concerned(before, after):
-                self._queues[controller.name].add_after(key, pause_s)
+            try:
+                for key in controller.concerned(before, after):
+                    self._queues[controller.name].add_after(key, pause_s)
+            except Exception:  # noqa: BLE001  one controller's bug must not keep the change from the others
+                fields = {"controller": controller.name, "object": "" if item is None else item.name}
+                _log.exception("A controller cannot tell whom a change concerns", extra={"fields": fields})
 
     async def _watch_other_kinds(self) -> None:
         """Kinds that are of interest only because they may belong to others: their metadata is enough."""

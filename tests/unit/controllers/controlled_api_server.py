@@ -16,7 +16,7 @@ from kubesched.client.errors import ApiError
 from kubesched.client.kubeconfig import load_target
 from kubesched.client.rest import RestClient
 from kubesched.controllers.catalogue import all_controllers
-from kubesched.controllers.runner import ControllerRunner
+from kubesched.controllers.runner import ControllerRunner, MakeControllers
 
 DEADLINE_S = 20.0
 Body = dict[str, Any]
@@ -65,13 +65,17 @@ class Cluster:
             await asyncio.sleep(0.02)
 
 
-def on_cluster(scenario: Callable[[Cluster], Awaitable[None]], tmp_path: Any) -> None:
+def on_cluster(
+    scenario: Callable[[Cluster], Awaitable[None]], tmp_path: Any, make: MakeControllers | None = None
+) -> None:
+    """With all controllers, or those that `make` makes."""
+
     async def run() -> None:
         server = ApiServer(ServerSettings(mounts_tokens=True))
         await server.start()
         server.write_kubeconfig(tmp_path / "kubeconfig")
         client = RestClient(load_target(tmp_path / "kubeconfig"), qps=0)
-        runner = ControllerRunner(client, partial(all_controllers, root_ca_pem=ROOT_CA))
+        runner = ControllerRunner(client, make or partial(all_controllers, root_ca_pem=ROOT_CA))
         try:
             await runner.start()
             await scenario(Cluster(client))
