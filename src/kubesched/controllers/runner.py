@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+from kubesched.client.ending_tasks import end_all
 from kubesched.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.client.event_recorder import EventTeller
 from kubesched.client.list_watch import Informers, InformerSettings, Pace
@@ -78,9 +79,7 @@ class ControllerRunner:
     async def stop(self) -> None:
         for queue in self._queues.values():
             queue.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_all(self._tasks)
         for informers in (self._informers, *self._more_informers.values()):
             await informers.stop()
 

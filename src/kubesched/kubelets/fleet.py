@@ -21,6 +21,7 @@ from functools import partial
 
 import msgspec
 
+from kubesched.client.ending_tasks import end_all
 from kubesched.client.errors import ApiError
 from kubesched.client.event_recorder import EventTeller
 from kubesched.client.list_watch import Informers, InformerSettings, Pace
@@ -115,9 +116,7 @@ class KubeletFleet:
 
     async def stop(self) -> None:
         self._wheel.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_all(self._tasks)
         await self._informers.stop()
         await self._sender.stop()
 

@@ -10,6 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from kubesched.client.ending_tasks import end_all
 from kubesched.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.kubelets.timer_wheel import TimerWheel
 
@@ -33,9 +34,7 @@ class Sender:
         self._tasks = [asyncio.create_task(self._work(), name=f"kubelet writes {n}") for n in range(self._at_once)]
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_all(self._tasks)
 
     def send(self, what: str, write: Write, n_failures: int = 0) -> None:
         self._waiting.append((what, write, n_failures))

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, cast
 
+from kubesched.client.ending_tasks import end_all
 from kubesched.client.list_watch import requests, sync
 from kubesched.client.list_watch.decoding import K, KindDecoder
 from kubesched.client.list_watch.informer import InformerHandler, SharedInformer
@@ -95,9 +96,7 @@ class Informers:
     async def stop(self) -> None:
         """Ends all watches; what is known stays known. After this no handler is called any more."""
         tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_all(tasks)
 
     async def __aenter__(self) -> Self:
         self.start()
