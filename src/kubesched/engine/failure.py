@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msgspec.structs import replace
-
 from kubesched.cluster import Cluster
 from kubesched.engine.diagnosis import for_event
 from kubesched.engine.outbox import Outbox
@@ -20,16 +18,16 @@ UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 
 
-PlaceFreed = Callable[[Pod, float], None]
-"""(a pod as it was nominated, now) -> None: it no longer counts on that node."""
+PromiseOver = Callable[[Pod, str, float], None]
+"""(a pod, the node it was nominated to, now) -> None: it no longer counts there."""
 
 
 class FailureHandler:
     """Ends a pod's attempt that failed."""
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue, outbox: Outbox, place_freed: PlaceFreed) -> None:
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, outbox: Outbox, promise_over: PromiseOver) -> None:
         self._cluster = cluster
-        self._place_freed = place_freed
+        self._promise_over = promise_over
         self._queue = queue
         self._outbox = outbox
 
@@ -101,8 +99,7 @@ class FailureHandler:
         else:
             nominations.remove(info)
         if before and before != node_name and not status.nominated_node_name:
-            # It was never written, so that no change of the pod will tell the others.
-            self._place_freed(replace(info.pod, status=replace(status, nominated_node_name=before)), now_s)
+            self._promise_over(info.pod, before, now_s)  # it was never written
 
     def _report(self, queued: QueuedPodInfo, message: str, reason: str, mode: NominatingMode, node_name: str) -> None:
         info = queued.info

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from kubesched.cluster import Cluster
 from kubesched.framework import events
 from kubesched.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
@@ -70,6 +72,14 @@ class Intake:
             self._cluster.remove(item)
             self.handled = _labels(self._move(item, None, now_s))
 
+    def assume(self, info: PodInfo, node_name: str, now_s: float) -> PodInfo:
+        """The pod counts on this node before anybody says so; and on no other that it was nominated to."""
+        promised = self._cluster.nominations.node_of(info)
+        assumed = self._cluster.assume(info, node_name)
+        if promised and promised != node_name:
+            self.promise_over(info.pod, promised, now_s)
+        return assumed
+
     def assumed_pod_forgotten(self, assumed: PodInfo, *, itself_too: bool, now_s: float) -> None:
         """What a failed binding held is free again: for others, and unless it was rejected for the pod itself."""
         self._queue.move_all(
@@ -113,6 +123,7 @@ class Intake:
         if old is not None and not old.spec.node_name:
             old = None  # for those that wait, a pod that got its node is new
         assumed = self._cluster.placed.get(key) if old is None else None
+        promised = "" if waiting is None else self._cluster.nominations.node_of(waiting)
         self._cluster.put_pod(pod, key)
         if pod.metadata.deletion_timestamp is not None:
             self._waiters.pod_leaves(key, now_s)
@@ -120,6 +131,8 @@ class Intake:
             self._queue.delete(waiting)
         self.handled = _ASSIGNED_ADD if old is None else _ASSIGNED_UPDATE
         self._queue.on_assigned_pod(old, pod, now_s)
+        if waiting is not None and promised not in ("", pod.spec.node_name):
+            self.promise_over(waiting.pod, promised, now_s)  # somebody else bound it, and elsewhere
         if assumed is not None and assumed.pod.metadata.labels != pod.metadata.labels:
             self._queue.on_assigned_pod(assumed.pod, pod, now_s)  # it changed on its way, and counted as it was
 
@@ -172,6 +185,13 @@ class Intake:
         if not self._waiters.reject_if_waiting(assumed, now_s):
             self._cluster.forget(assumed)
         self._queue.move_all(ASSIGNED_POD_DELETE, assumed.pod, None, now_s)
+
+    def promise_over(self, pod: Pod, node_name: str, now_s: float) -> None:
+        """The pod was nominated to this node, whether that was written or not, and no longer counts there: no change of
+        the pod will tell the others."""
+        if pod.status.nominated_node_name != node_name:
+            pod = replace(pod, status=replace(pod.status, nominated_node_name=node_name))
+        self.place_freed(pod, now_s)
 
     def place_freed(self, pod: Pod, now_s: float) -> None:
         """A pod no longer counts on the node it was nominated to: those that had to leave it the place may try."""

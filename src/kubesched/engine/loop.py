@@ -90,7 +90,7 @@ class SchedulingLoop:
         self.requests = PluginRequests(self.waiting_pods, queue)
         self.waits = Waits(self._wait_ended)
         self._intake = Intake(cluster, queue, schedulers.keys(), self)
-        self.failures = FailureHandler(cluster, queue, self.outbox, self._intake.place_freed)
+        self.failures = FailureHandler(cluster, queue, self.outbox, self._intake.promise_over)
 
     # -- facts, answers, time ------------------------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class SchedulingLoop:
     ) -> None:
         """Steps 4 and 5."""
         node_name = decision.node_name
-        assumed = self.cluster.assume(queued.info, node_name)
+        assumed = self._intake.assume(queued.info, node_name, now_s)
         profile, cycle = scheduler.profile, decision.cycle
         waiting: WaitingPod | None = None
         preparing: Sequence[PreBind] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from kubesched.framework.effects import Effect, FindOut
+from kubesched.framework.effects import Effect, Failed, FindOut
 
 Answered = Callable[[object, float], None]
 """(answer, now) -> None"""
@@ -20,7 +20,8 @@ class Outbox:
         self._waiting: dict[int, tuple[Effect, Answered]] = {}
         """By number, and so in the order in which they were sent."""
         self._asked_as: dict[int, int] = {}
-        """By number of an effect of which it was asked what became of it, the number of the question."""
+        """By number of an effect of which it was asked what became of it, or of an earlier question, the number of the
+        last question."""
 
     def send(self, action: object, answered: Answered | None = None) -> int:
         number = self.next_number
@@ -37,6 +38,9 @@ class Outbox:
 
     def answer(self, number: int, answer: object, now_s: float) -> None:
         waiting = self._waiting.pop(number, None)
+        if waiting is None and number in self._asked_as and not isinstance(answer, Failed):
+            # It came about after all, and the answer was late. Of what failed, reading knows more.
+            waiting = self._waiting.pop(self._asked_as[number], None)
         if waiting is not None:
             waiting[1](answer, now_s)
 
@@ -65,6 +69,8 @@ class Outbox:
         """Asks what became of an effect; whoever waits for its answer waits for this one instead."""
         _, answered = self._waiting.pop(effect.id)
         asked = effect.action if isinstance(effect.action, FindOut) else FindOut(effect.id, effect.action)
+        question = self.send(asked, answered)
+        before = [one for one, as_ in self._asked_as.items() if as_ == effect.id]
         self._asked_as = {one: as_ for one, as_ in self._asked_as.items() if as_ in self._waiting}
-        self._asked_as[asked.number] = self.send(asked, answered)
+        self._asked_as.update(dict.fromkeys((*before, effect.id, asked.number), question))
         return asked

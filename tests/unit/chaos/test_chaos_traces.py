@@ -105,6 +105,94 @@ schedule
 """A pod changed its labels while it was being bound, so that it was in nobody's way any more; the pod that had to evict
 it was not told, neither of that nor, since the labels were others by then, of its leaving."""
 
+A_NOMINATED_POD_GOES_ELSEWHERE = """
+options seed=0 strict=1 permit=1 extender=0
+node n0 cpu=6
+node n2 zone=b
+deliver
+pod p8 cpu=2
+pod p7 cpu=2 near=web permit=30
+pod p3
+pod p2 cpu=2
+deliver pods
+schedule
+schedule
+delete p8
+schedule
+schedule
+pod p9 app=db
+land bind/p3
+pod p8 cpu=3
+land patch/p7
+delete p3
+pod p1 app=db
+deliver
+schedule
+schedule
+allow p7 not=1
+"""
+"""A pod that was rejected at the turnstile was still promised a node, since taking that back was lost; it went to
+another one. Those that had left it the place were not told."""
+
+A_NOMINATED_POD_IS_BOUND_ELSEWHERE_BY_ANOTHER = """
+options seed=0 strict=1 permit=0 extender=0
+node n0 cpu=2
+pod p1 cpu=2
+settle
+schedule
+settle
+pod p5 cpu=2 priority=5
+settle
+schedule
+settle
+reap p1
+pod p6 cpu=2
+deliver
+schedule
+node n2 cpu=1
+deliver
+other p5 n2
+"""
+"""The same, by the hand of somebody else."""
+
+AN_ANSWER_COMES_AFTER_IT_WAS_ASKED_FOR = """
+options seed=991 strict=1 permit=0 extender=0
+node n3
+pod p7
+settle
+schedule
+land bind/p7
+wait for=70
+reply bind/p7
+timeout find-bind/p7
+wait
+wait
+schedule
+"""
+"""It was asked what became of a binding; then its answer came, nobody took it, and reading failed: the pod was bound
+once more."""
+
+READS_ARE_NOT_WITHHELD = """
+options seed=0 strict=0 permit=0 extender=0
+node n1 cpu=6
+pod p4
+pod p1
+pod p2 cpu=3
+deliver
+pod p0 cpu=2
+schedule
+land bind/p4
+schedule
+land bind/p1
+deliver pods
+schedule
+land bind/p2
+wait for=650
+withhold
+schedule
+"""
+"""The gate holds back writes. A question is none, and what it is about may have come about."""
+
 
 @pytest.mark.parametrize(
     "text",
@@ -114,6 +202,10 @@ it was not told, neither of that nor, since the labels were others by then, of i
         pytest.param(A_NOMINATION_IS_TAKEN_BACK_UNWRITTEN, id="a nomination is taken back unwritten"),
         pytest.param(A_CLASS_WITHOUT_NODES, id="a class without nodes"),
         pytest.param(A_VICTIM_IS_RELABELLED_ON_ITS_WAY, id="a victim is relabelled on its way"),
+        pytest.param(A_NOMINATED_POD_GOES_ELSEWHERE, id="a nominated pod goes elsewhere"),
+        pytest.param(A_NOMINATED_POD_IS_BOUND_ELSEWHERE_BY_ANOTHER, id="a nominated pod is bound elsewhere by another"),
+        pytest.param(AN_ANSWER_COMES_AFTER_IT_WAS_ASKED_FOR, id="an answer comes after it was asked for"),
+        pytest.param(READS_ARE_NOT_WITHHELD, id="reads are not withheld"),
     ],
 )
 def test_a_trace_that_once_failed_passes(text: str) -> None:

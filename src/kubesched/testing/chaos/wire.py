@@ -104,8 +104,10 @@ class Wire:
                 request.answer = None
 
     def withhold(self, name: str, answer: Withheld) -> bool:
-        """One that has not landed is not sent at all, and who waits for it learns so."""
+        """A write that has not landed is not sent at all, and who waits for it learns so. Reads always are."""
         request = next((r for r in self.requests if r.name == name and not r.has_landed and r.answer), None)
+        if request is not None and isinstance(request.effect.action, FindOut):
+            return False
         if request is not None:
             request.result = answer
             self._answer(request, answer)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kubesched.framework.effects import Failed, FindOut
 from kubesched.testing.chaos.trace import ChaosStep
-from kubesched.testing.chaos.wire import REFUSALS
+from kubesched.testing.chaos.wire import REFUSALS, WireRequest
 
 if TYPE_CHECKING:
     from kubesched.testing.chaos.simulation import Simulation
@@ -67,11 +67,18 @@ def give_up(sim: Simulation, step: ChaosStep) -> bool:
 
 
 def lose(sim: Simulation, step: ChaosStep) -> bool:
-    return sim.wire.lose(step.names[0]) is not None
+    return _failed(sim, sim.wire.lose(step.names[0]))
 
 
 def refuse(sim: Simulation, step: ChaosStep) -> bool:
-    return sim.wire.refuse(step.names[0], REFUSALS[step.get("with", "500")]) is not None
+    return _failed(sim, sim.wire.refuse(step.names[0], REFUSALS[step.get("with", "500")]))
+
+
+def _failed(sim: Simulation, request: WireRequest | None) -> bool:
+    """A write did not come about; but a question that fails leaves open what became of the write."""
+    if request is not None and isinstance(request.effect.action, FindOut):
+        sim.checks.outcome_unknown(request)
+    return request is not None
 
 
 def settle(sim: Simulation, step: ChaosStep) -> bool:
