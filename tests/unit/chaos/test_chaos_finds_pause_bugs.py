@@ -82,6 +82,20 @@ def nothing_is_held_back_meanwhile(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ChaosShell, "suspend_lease", suspend_lease)
 
 
+def what_was_held_back_is_dropped(patch: pytest.MonkeyPatch) -> None:
+    """Little is asked for while the lease is suspended, as no pod is tried: so that is drawn more often."""
+    send_effects = ChaosShell.send_effects
+
+    def send(self: ChaosShell) -> None:
+        if self.is_suspended:
+            self.loop.take_effects()
+        send_effects(self)
+
+    patch.setattr(ChaosShell, "send_effects", send)
+    often, draw = draws.PAUSES["suspend-lease"]
+    patch.setattr(weather, "PAUSES", {"suspend-lease": (6 * often, draw)})
+
+
 @pytest.mark.parametrize(
     ("fault", "plant", "invariant"),
     [
@@ -93,6 +107,7 @@ def nothing_is_held_back_meanwhile(patch: pytest.MonkeyPatch) -> None:
         ("clock", a_pause_counts_as_waiting, answers.PATIENT),
         ("freeze", who_asked_is_forgotten, content.LEFT),
         ("suspend-lease", nothing_is_held_back_meanwhile, bindings.LEADING),
+        ("suspend-lease", what_was_held_back_is_dropped, answers.ANSWERED),
         ("pause", nothing_is_held_back_meanwhile, bindings.LEADING),
     ],
     ids=lambda part: part.__name__ if callable(part) else part,
