@@ -132,3 +132,19 @@ def test_roles_decide_what_an_impersonated_user_may_do() -> None:
         assert (await client.ask("GET", "/api/v1/pods", Impersonate_User="jane")).status == 403
 
     serve(check)
+
+
+def test_what_is_not_stored_has_no_table() -> None:
+    async def body(client: TestClient) -> None:
+        path, table = (
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            "application/json;as=Table;v=v1;g=meta.k8s.io",
+        )
+        review = {"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}}
+        refused = await client.ask("POST", path, review, Accept=table)
+        assert (refused.status, refused.body["reason"]) == (406, "NotAcceptable")
+        assert refused.message.startswith("only the following media types are accepted: application/json")
+        answered = await client.ask("POST", path, review, Accept=f"{table},application/json")
+        assert answered.body["kind"] == "SelfSubjectAccessReview"
+
+    serve(body)

@@ -17,7 +17,7 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 MEDIA_TYPES = (JSON, YAML, PROTOBUF)
 
 _STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
-_TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def only_accepted(offered: tuple[str, ...] = MEDIA_TYPES) -> StatusError:
 
 
 @lru_cache(maxsize=256)
-def choose(accept: str, transforms: tuple[str, ...] = _TRANSFORMS, is_collection: bool = True) -> Wanted:
+def choose(accept: str, transforms: tuple[str, ...] = TRANSFORMS, is_collection: bool = True) -> Wanted:
     """The first clause that can be served; protobuf only if no other can."""
     if not accept.strip():
         return Wanted()

@@ -16,7 +16,7 @@ from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import method_not_supported, no_such_path
 from kubesched.apiserver.http import answers, streams, subresources, tables
 from kubesched.apiserver.http.exchange import Exchange
-from kubesched.apiserver.http.negotiation import MEDIA_TYPES, PROTOBUF, choose, only_accepted
+from kubesched.apiserver.http.negotiation import MEDIA_TYPES, PROTOBUF, TRANSFORMS, choose, only_accepted
 from kubesched.apiserver.http.paths import RequestPath
 from kubesched.apiserver.kinds.kind import ServedResource
 from kubesched.apiserver.kinds.pods.accounts import DEFAULT_ACCOUNT
@@ -55,7 +55,8 @@ class ResourceHandler:
         target = Target(resource, path.namespace if resource.namespaced else "", path.name, path.subresource)
         _check_method(request.method, path, resource)
         is_collection = not path.name and path.verb != "create"
-        wanted = choose(request.headers.get("Accept", ""), is_collection=is_collection)
+        transforms = () if self.reviews.handles(resource.kind) else TRANSFORMS  # what is not stored has no table
+        wanted = choose(request.headers.get("Accept", ""), transforms, is_collection)
         query = _query_of(request)
         if wanted.media_type == PROTOBUF and (resource.is_custom or path.verb == "watch"):
             raise only_accepted(MEDIA_TYPES[:2])
