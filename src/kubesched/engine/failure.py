@@ -9,14 +9,14 @@ from kubesched.engine.diagnosis import for_event
 from kubesched.engine.outbox import Outbox
 from kubesched.framework.effects import PatchPodStatus, RecordEvent
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.results import NominatingMode
-from kubesched.framework.status import Status
+from kubesched.framework.results import NominatingMode, PostFilterResult
+from kubesched.framework.status import OK, Status
 from kubesched.model.core import Pod, PodCondition
 from kubesched.queue import QueuedPodInfo, SchedulingQueue
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
-
+_PROMISE_OVER = PostFilterResult(OK, NominatingMode.OVERRIDE)
 
 PromiseOver = Callable[[Pod, str, float], None]
 """(a pod, the node it was nominated to, now) -> None: it no longer counts there."""
@@ -38,20 +38,27 @@ class FailureHandler:
         message: str,
         is_error: bool,
         plugins: frozenset[str],
-        mode: NominatingMode,
-        node_name: str,
+        post_filter: PostFilterResult | None,
         now_s: float,
     ) -> None:
-        """`plugins` rejected the pod; `mode` and `node_name` say what becomes of its nomination."""
+        """`plugins` rejected the pod; `post_filter` says what becomes of its nomination. Without, it is over."""
         if not self._is_still_pending(queued):
             return
         info = queued.info
         queued.unschedulable_plugins = plugins
         queued.pending_plugins = frozenset()
         self._queue.add_unschedulable(queued, is_error=is_error, now_s=now_s)
-        kept = self._cluster.nominations.node_for(info)
-        self._nominate(info, node_name if mode is NominatingMode.OVERRIDE else kept, now_s)
-        self._report(queued, message, SCHEDULER_ERROR if is_error else UNSCHEDULABLE, mode, node_name)
+        post_filter = post_filter or _PROMISE_OVER
+        self._nominate(info, self._promised_after(info, post_filter), now_s)
+        self._report(queued, message, SCHEDULER_ERROR if is_error else UNSCHEDULABLE, post_filter)
+
+    def _promised_after(self, info: PodInfo, post_filter: PostFilterResult) -> str:
+        """The node that the pod is nominated to from now on. A promise that is not written yet is kept only if somebody
+        looked at it: where PostFilter broke, it would be kept for ever, and nobody could see it."""
+        if post_filter.mode is NominatingMode.OVERRIDE:
+            return post_filter.node_name
+        is_looked_at = post_filter.status.is_rejected
+        return self._cluster.nominations.node_for(info) if is_looked_at else info.pod.status.nominated_node_name
 
     def put_back(self, queued: QueuedPodInfo, now_s: float) -> None:
         """The attempt came to nothing, and nothing is wrong with the pod: it is tried again, and nobody told."""
@@ -86,8 +93,7 @@ class FailureHandler:
             message=f"0/1 nodes are available: 1 {status.message}." if status.is_rejected else status.message,
             is_error=not status.is_rejected,
             plugins=frozenset({status.plugin}) if status.is_rejected else frozenset(),
-            mode=NominatingMode.OVERRIDE,
-            node_name="",
+            post_filter=None,
             now_s=now_s,
         )
 
@@ -101,7 +107,7 @@ class FailureHandler:
         if before and before != node_name and not status.nominated_node_name:
             self._promise_over(info.pod, before, now_s)  # it was never written
 
-    def _report(self, queued: QueuedPodInfo, message: str, reason: str, mode: NominatingMode, node_name: str) -> None:
+    def _report(self, queued: QueuedPodInfo, message: str, reason: str, post_filter: PostFilterResult) -> None:
         info = queued.info
         self._outbox.send(
             RecordEvent(
@@ -117,7 +123,8 @@ class FailureHandler:
         condition = PodCondition("PodScheduled", "False", reason, message)
         status = info.pod.status
         unchanged = any(known == condition for known in status.conditions or ())
-        nominated = node_name if mode is NominatingMode.OVERRIDE and node_name != status.nominated_node_name else None
+        is_news = post_filter.node_name != status.nominated_node_name
+        nominated = post_filter.node_name if post_filter.mode is NominatingMode.OVERRIDE and is_news else None
         if not unchanged or nominated is not None:
             self._outbox.send(
                 PatchPodStatus(info.key, info.pod.metadata.uid, None if unchanged else condition, nominated)

@@ -46,7 +46,6 @@ from kubesched.engine.self_check import AnswerLimit, SelfCheck
 from kubesched.engine.waits import Waits
 from kubesched.framework.effects import BindPod, Effect, Failed, PatchPodStatus, RecordEvent, Withheld
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.results import NominatingMode
 from kubesched.framework.stages import PreBind
 from kubesched.framework.status import OK, Status
 from kubesched.model.meta import KubeObject, PodKey
@@ -206,15 +205,12 @@ class SchedulingLoop:
     def _record(self, queued: QueuedPodInfo, decision: Decision, started_s: float, now_s: float) -> None:
         """Step 3: no node fits. Preemption was decided with it, and is set going."""
         self.metrics.failed(queued.info.spec.scheduler_name, is_error=bool(decision.error), started_s=started_s)
-        post_filter = decision.post_filter
-        mode = NominatingMode.OVERRIDE if post_filter is None else post_filter.mode
         self.failures.handle(
             queued,
             message=decision.message,
             is_error=bool(decision.error),
             plugins=frozenset() if decision.diagnosis is None else decision.diagnosis.unschedulable_plugins(),
-            mode=mode,
-            node_name="" if post_filter is None else post_filter.node_name,
+            post_filter=decision.post_filter,
             now_s=now_s,
         )
         self._send_requests(self.schedulers[queued.info.spec.scheduler_name])

@@ -193,6 +193,36 @@ schedule
 """
 """The gate holds back writes. A question is none, and what it is about may have come about."""
 
+A_PROMISE_THAT_NOBODY_WROTE_AND_NOBODY_CAN_LOOK_AT = """
+options seed=0 strict=0 permit=0 extender=0
+node n0
+node n1
+claim c0
+claim c1
+claim c3
+pod p8
+pod p3 cpu=2 claim=c1 priority=5
+pod p4 cpu=2 claim=c3
+pod p9 priority=5
+restart
+schedule
+schedule
+settle
+control c1
+deliver claims default/c1
+deliver volumes
+refuse bind/p3
+wait
+settle
+schedule
+schedule
+wait
+schedule
+drop volume made-c1-6
+"""
+"""A pod was promised a node, the patch was lost, and its volume went: PostFilter broke at every try from then on, and
+the promise was kept for ever."""
+
 
 @pytest.mark.parametrize(
     "text",
@@ -206,6 +236,7 @@ schedule
         pytest.param(A_NOMINATED_POD_IS_BOUND_ELSEWHERE_BY_ANOTHER, id="a nominated pod is bound elsewhere by another"),
         pytest.param(AN_ANSWER_COMES_AFTER_IT_WAS_ASKED_FOR, id="an answer comes after it was asked for"),
         pytest.param(READS_ARE_NOT_WITHHELD, id="reads are not withheld"),
+        pytest.param(A_PROMISE_THAT_NOBODY_WROTE_AND_NOBODY_CAN_LOOK_AT, id="a promise that nobody wrote"),
     ],
 )
 def test_a_trace_that_once_failed_passes(text: str) -> None:
