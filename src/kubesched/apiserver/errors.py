@@ -68,6 +68,7 @@ def modified(resource: ServedResource, name: str) -> StatusError:
 
 def forbidden(resource: ServedResource, name: str, why: str) -> StatusError:
     """An admission rule refuses; authorization has its own wording."""
+    name = name or "Unknown"
     message = f'{resource.group_resource} "{name}" is forbidden: {why}'
     return StatusError(403, "Forbidden", message, resource_details(resource, name))
 

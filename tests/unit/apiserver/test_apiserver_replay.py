@@ -17,7 +17,6 @@ OTHERWISE = {
     "pods_scheduling_fields": {25, 26, 30},  # privileged pods are allowed; schedulingGroup belongs to v1alpha2
     "disc_health": {2, 5, 8, 11, 14, 17},  # a list of this server's own checks
     "disc_openapi_index": {1, 3, 4},  # no documents for paths that are no resources
-    "watch_many_kinds": {18, 19, 20, 21},  # an empty list is as none, also for its owner
 }
 """Steps that are answered otherwise on purpose: docs/differences.md has a reason for each."""
 

@@ -54,6 +54,64 @@ def _ingress(**path: Any) -> dict[str, Any]:
         pytest.param(
             "discovery.k8s.io/v1",
             "endpointslices",
+            {"addressType": "IPv6", "endpoints": [{"addresses": ["10.0.0.1", "127.0.0.1"]}], "ports": [{}, {}]},
+            [
+                'ports[1].name: Duplicate value: ""',
+                'endpoints[0].addresses: Invalid value: "10.0.0.1": must be an IPv6 address',
+                'endpoints[0].addresses: Invalid value: "127.0.0.1": must be an IPv6 address',
+                'endpoints[0].addresses[1]: Invalid value: "127.0.0.1": '
+                "may not be in the loopback range (127.0.0.0/8, ::1/128)",
+            ],
+            id="addresses of another sort",
+        ),
+        pytest.param(
+            "v1",
+            "services",
+            {"spec": {"ports": [{"name": "a", "port": 80}, {"name": "b", "port": 80}], "trafficDistribution": "x"}},
+            [
+                'spec.ports[1]: Duplicate value: {"Name":"","Protocol":"TCP","AppProtocol":null,"Port":80,'
+                '"TargetPort":0,"NodePort":0}',
+                'spec.trafficDistribution: Unsupported value: "x": supported values: "PreferClose", "PreferSameZone", '
+                '"PreferSameNode"',
+            ],
+            id="a port twice",
+        ),
+        pytest.param(
+            "v1",
+            "services",
+            {"spec": {"ports": [{"port": 80, "nodePort": 30100}], "loadBalancerSourceRanges": ["10.0.0.0"]}},
+            [
+                "spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'",
+                "spec.LoadBalancerSourceRanges: Forbidden: may only be used when `type` is 'LoadBalancer'",
+                'spec.LoadBalancerSourceRanges[0]: Invalid value: "10.0.0.0": '
+                "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+            ],
+            id="what only load balancers have",
+        ),
+        pytest.param(
+            "autoscaling/v2",
+            "horizontalpodautoscalers",
+            {
+                "spec": {
+                    "scaleTargetRef": _REFERENCE,
+                    "maxReplicas": 3,
+                    "metrics": [{"type": "Pods", "resource": {"name": "cpu", "target": {"type": "Value"}}}],
+                    "behavior": {"scaleUp": {"policies": [{"type": "x", "value": 1, "periodSeconds": 1801}]}},
+                }
+            },
+            [
+                "spec.metrics[0].resource.target.averageUtilization: Required value: "
+                "must set either a target raw value or a target utilization",
+                "spec.metrics[0].pods: Required value: must populate information for the given metric source",
+                'spec.behavior.scaleUp.policies[0].type: Unsupported value: "x": supported values: "Percent", "Pods"',
+                "spec.behavior.scaleUp.policies[0].periodSeconds: Invalid value: 1801: "
+                "must be less than or equal to 1800",
+            ],
+            id="metrics and pace of an autoscaler",
+        ),
+        pytest.param(
+            "discovery.k8s.io/v1",
+            "endpointslices",
             {"addressType": "IPv4", "endpoints": [{}]},
             ["endpoints[0].addresses: Required value: must contain at least 1 address"],
             id="an endpoint without an address",

@@ -7,6 +7,7 @@ from typing import Any
 from kubesched.apiserver.errors import StatusError
 from kubesched.apiserver.kinds.kind import DecodeError, Object, ServedResource
 from kubesched.apiserver.kinds.policy_expressions import OBJECT
+from kubesched.apiserver.openapi.empty_lists import forget_empty_lists
 from kubesched.apiserver.openapi.struct_types import ANY, ValueType, type_of_kind
 from kubesched.apiserver.patching import json_patch
 from kubesched.apiserver.patching.apply.configuration import check_configuration
@@ -28,6 +29,8 @@ def mutate(obj: Object, resource: ServedResource, patch_type: str, result: objec
         resource.decode(changed)
     except DecodeError as problem:
         raise MutationError(str(problem)) from None
+    if not resource.is_custom:
+        forget_empty_lists(changed, type_of_kind(resource.group, resource.version, resource.kind) or ANY)
     return changed
 
 

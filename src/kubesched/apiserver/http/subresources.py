@@ -17,7 +17,15 @@ from kubesched.apiserver.http.exchange import Exchange
 from kubesched.apiserver.http.paths import RequestPath
 from kubesched.apiserver.kinds.kind import Object
 from kubesched.apiserver.verbs import binding, eviction, finalize, read, scale, writing
-from kubesched.apiserver.verbs.patch import APPLY_PATCH, MERGE_PATCH, STRATEGIC_PATCH, patch, patched
+from kubesched.apiserver.verbs.patch import (
+    APPLY_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    PatchBody,
+    patch,
+    patched,
+    read_patched,
+)
 from kubesched.apiserver.verbs.request import Target, WriteOptions
 from kubesched.apiserver.verbs.reviews import Reviews
 from kubesched.apiserver.verbs.token_requests import request_token
@@ -72,6 +80,8 @@ async def bind(exchange: Exchange, obj: Object, options: WriteOptions) -> web.Re
     name = target.name or str((obj.get("metadata") or {}).get("name", ""))
     if obj.get("metadata") is not None and not isinstance(obj["metadata"], dict):
         raise bad_request('Binding in version "v1" cannot be handled as a Binding: metadata is no object')
+    if not name:
+        raise bad_request("Name parameter required.")
     binding.bind(exchange.api, Target(pods, target.namespace, name, "binding"), obj, options)
     await exchange.api.store.settle()
     return answers.respond(_SUCCESS_201, exchange.wanted, 201, exchange.warnings)
@@ -104,18 +114,22 @@ async def _scale(exchange: Exchange, verb: str) -> web.Response:
     else:
         options = exchange.write_options("PatchOptions")
         sent = await exchange.read_patch(options)
-        shown = scale.update_scale(api, target, _patched_scale(exchange, sent.media_type, sent.content), options)
+        shown = scale.update_scale(api, target, _patched_scale(exchange, sent, options), options)
     await api.store.settle()
     obj: dict[str, Any] = msgspec.json.decode(shown.raw)
     return exchange.answer_object(obj, scale.KIND, scale.API_VERSION)
 
 
-def _patched_scale(exchange: Exchange, media_type: str, content: Any) -> Object:
+def _patched_scale(exchange: Exchange, sent: PatchBody, options: WriteOptions) -> Object:
     """A Scale has no lists: a strategic patch on it is a merge patch."""
     current: dict[str, Any] = msgspec.json.decode(scale.get_scale(exchange.api, exchange.target).raw)
+    media_type, content = sent.media_type, sent.content
     if media_type in (STRATEGIC_PATCH, APPLY_PATCH):
         media_type = MERGE_PATCH
-    new = patched(current, media_type, content, exchange.target.resource)
+    with_kind = {"apiVersion": scale.API_VERSION, "kind": scale.KIND, **current}
+    new = patched(with_kind, media_type, content, exchange.target.resource)
+    if sent.media_type != APPLY_PATCH:
+        read_patched(scale.SCALE, new, sent, options)
     if not (isinstance(content, dict) and (content.get("metadata") or {}).get("resourceVersion")):
         new.get("metadata", {}).pop("resourceVersion", None)
     return new

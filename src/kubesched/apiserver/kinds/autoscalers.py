@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from kubesched.apiserver.kinds import field_errors as errors
-from kubesched.apiserver.kinds.kind import InvalidField, Object
-from kubesched.apiserver.kinds.name_syntax import path_segment_mistakes
+from kubesched.apiserver.kinds.autoscaler_checks import autoscaler_errors, old_autoscaler_errors
+from kubesched.apiserver.kinds.kind import Object
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import AGE, NAME, described, dig
 
@@ -123,28 +122,8 @@ def _shown(seen: Any, value: str) -> str:
     return "<unknown>" if seen is None else value
 
 
-def _errors(obj: Object, _: Object | None) -> list[InvalidField]:
-    spec = obj["spec"]
-    least, most = spec.get("minReplicas") or 0, spec.get("maxReplicas", 0)
-    found: list[InvalidField] = []
-    if least < 1:
-        found.append(errors.invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
-    if most < 1:
-        found.append(errors.required("spec.maxReplicas", "must be set and greater than 0"))
-    if most < least:
-        found.append(errors.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
-    reference = spec.get("scaleTargetRef", {})
-    for name in ("kind", "name"):
-        path, value = f"spec.scaleTargetRef.{name}", reference.get(name, "")
-        if not value:
-            found.append(errors.required(path))
-        else:
-            found += errors.all_invalid(path, value, path_segment_mistakes(value))
-    return found
-
-
 AUTOSCALER = KindRules(
-    validate=_errors,
+    validate=autoscaler_errors,
     set_defaults=_set_defaults,
     columns=(
         NAME,
@@ -156,4 +135,4 @@ AUTOSCALER = KindRules(
         AGE,
     ),
 )
-OLD_AUTOSCALER = KindRules(validate=_errors, set_defaults=_set_old_defaults, columns=AUTOSCALER.columns)
+OLD_AUTOSCALER = KindRules(validate=old_autoscaler_errors, set_defaults=_set_old_defaults, columns=AUTOSCALER.columns)

@@ -8,6 +8,7 @@ Events made in the new view must say when, by whom and what was done; events of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.ages import since
@@ -33,6 +34,18 @@ _NAMES = {
     "reportingController": "reportingComponent",
 }
 _MOST_NOTE = 1024
+_MOST_IN_A_WORD = 128
+_FEWEST_IN_A_SERIES = 2
+
+
+def _reference_shown(reference: Object | None) -> Object:
+    names = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+    shown = {"uid": "UID", "apiVersion": "APIVersion"}
+    return {shown.get(name, name[0].upper() + name[1:]): (reference or {}).get(name, "") for name in names}
+
+
+def _source_shown(source: Object | None) -> Object:
+    return {"Component": (source or {}).get("component", ""), "Host": (source or {}).get("host", "")}
 
 
 def to_core(event: Object) -> Object:
@@ -50,55 +63,92 @@ def from_core(event: Object) -> Object:
     return new
 
 
-def _validate_core(event: Object, old: Object | None) -> list[InvalidField]:
-    if event.get("eventTime"):
-        return _validate_strictly(event, old)
-    return _namespace_errors(event)
+def _validate_core(event: Object, _: Object | None) -> list[InvalidField]:
+    return _plain_errors(event, "reportingComponent")
 
 
 def _validate_new(event: Object, old: Object | None) -> list[InvalidField]:
     core = to_core(event)
-    return _validate_strictly(core, None if old is None else to_core(old))
+    found = _plain_errors(core, "reportingController")
+    return found + (_new_errors(core) if old is None else _change_errors(core, to_core(old)))
 
 
-def _namespace_errors(event: Object) -> list[InvalidField]:
+def _plain_errors(event: Object, controller_field: str) -> list[InvalidField]:
+    """What is asked of events in both views: little of those that do not say when they happened."""
     about = event.get("involvedObject", {}).get("namespace", "")
     namespace = event["metadata"].get("namespace", "")
-    if about == namespace or (not about and namespace == "default"):
-        return []
-    return [errors.invalid("involvedObject.namespace", about, "does not match event.namespace")]
-
-
-def _validate_strictly(event: Object, old: Object | None) -> list[InvalidField]:
-    if old is not None:
-        return _change_errors(event, old)
-    found: list[InvalidField] = []
+    wrong_namespace = [errors.invalid("involvedObject.namespace", about, "does not match event.namespace")]
     if not event.get("eventTime"):
-        return [errors.required("eventTime")]
+        return [] if about == namespace or (not about and namespace == "default") else wrong_namespace
+    found = wrong_namespace if not about and namespace not in ("default", "kube-system") else []
     controller = event.get("reportingComponent", "")
     if not controller:
-        found.append(errors.required("reportingController"))
-    else:
-        found += errors.all_invalid("reportingController", controller, label_key_mistakes(controller))
+        found.append(errors.required(controller_field))
+    found += errors.all_invalid(controller_field, controller, label_key_mistakes(controller))
     for name in ("reportingInstance", "action", "reason"):
-        value, most = event.get(name, ""), 128
-        if not value:
+        if not event.get(name):
             found.append(errors.required(name))
-        elif len(value) > most:
-            found.append(errors.invalid(name, "", f"can have at most {most} characters"))
-    if len(event.get("message", "")) > _MOST_NOTE:
-        found.append(errors.invalid("message", "", f"can have at most {_MOST_NOTE} characters"))
+        found += _length_errors(event, name, _MOST_IN_A_WORD)
+    return found + _length_errors(event, "message", _MOST_NOTE)
+
+
+def _length_errors(event: Object, name: str, most: int) -> list[InvalidField]:
+    if len(event.get(name, "").encode()) <= most:
+        return []
+    return [errors.invalid(name, "", f"can have at most {most} characters")]
+
+
+def _new_errors(event: Object) -> list[InvalidField]:
+    """What else is asked of events made in the view of events.k8s.io: nothing of the old fields may be set."""
+    found = _series_errors(event)
+    if not event.get("eventTime"):
+        found.append(errors.required("eventTime"))
     if event.get("type") not in ("Normal", "Warning"):
         found.append(errors.invalid("type", "", f"has invalid value: {event.get('type', '')}"))
+    set_anyway = [name for name in ("firstTimestamp", "lastTimestamp", "count", "source") if event.get(name)]
+    return found + [errors.invalid(name, "", "needs to be unset") for name in set_anyway]
+
+
+def _series_errors(event: Object) -> list[InvalidField]:
+    series = event.get("series")
+    if series is None:
+        return []
+    found: list[InvalidField] = []
+    if series.get("count", 0) < _FEWEST_IN_A_SERIES:
+        found.append(errors.invalid("series.count", "", f"should be at least {_FEWEST_IN_A_SERIES}"))
+    if not series.get("lastObservedTime"):
+        found.append(errors.required("series.lastObservedTime"))
     return found
 
 
+# in the order of the errors: how an absent value is shown, or the struct that is shown in its inner form
+_FIXED: dict[str, Any] = {
+    "involvedObject": _reference_shown,
+    "reason": "",
+    "message": "",
+    "source": _source_shown,
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "count": 0,
+    "type": "",
+    "eventTime": None,
+    "action": "",
+    "related": lambda related: None if related is None else _reference_shown(related),
+    "reportingComponent": "",
+    "reportingInstance": "",
+}
+
+
 def _change_errors(event: Object, old: Object) -> list[InvalidField]:
-    fixed = (
-        *("involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type"),
-        *("eventTime", "action", "related", "reportingComponent", "reportingInstance"),
-    )
-    return [errors.immutable(name, event.get(name)) for name in fixed if event.get(name) != old.get(name)]
+    found = [] if event.get("series") == old.get("series") else _series_errors(event)
+    for name, absent in _FIXED.items():
+        value = event.get(name)
+        if (value or None) == (old.get(name) or None):
+            continue
+        shown = absent(value) if callable(absent) else absent if value is None else value
+        field = "reportingController" if name == "reportingComponent" else name
+        found += [errors.immutable(field, shown)] * (2 if name == "reason" else 1)
+    return found
 
 
 def _selectable(event: Object) -> dict[str, str]:

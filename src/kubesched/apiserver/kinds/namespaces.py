@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kubesched.apiserver.kinds.kind import Object, TableColumn, WriteContext, metadata_fields
+from kubesched.apiserver.kinds import field_errors as errors
+from kubesched.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext, metadata_fields
 from kubesched.apiserver.kinds.name_syntax import dns_label_mistakes
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import AGE, NAME, dig
@@ -32,6 +33,15 @@ def _prepare_update(namespace: Object, old: Object, ctx: WriteContext) -> None:
         namespace["spec"] = old["spec"]
 
 
+def _validate_status(namespace: Object, _: Object) -> list[InvalidField]:
+    is_going = bool(namespace["metadata"].get("deletionTimestamp"))
+    phase, wanted = namespace["status"].get("phase", ""), "Terminating" if is_going else "Active"
+    if phase == wanted:
+        return []
+    why = f"may only be '{wanted}' if `deletionTimestamp` is {'not ' if is_going else ''}empty"
+    return [errors.invalid("status.Phase", phase, why)]
+
+
 def _selectable(namespace: Object) -> dict[str, str]:
     phase = namespace.get("status", {}).get("phase", "")
     return {
@@ -45,6 +55,7 @@ NAMESPACE = KindRules(
     set_defaults=_set_defaults,
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,
+    validate_through={"status": _validate_status},
     name_rule=dns_label_mistakes,
     columns=(NAME, TableColumn("Status", dig("status.phase"), description="The status of the namespace"), AGE),
     selectable_fields=_selectable,

@@ -8,27 +8,20 @@ from typing import Any
 
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object, WriteContext, metadata_fields
-from kubesched.apiserver.kinds.metadata import label_errors
-from kubesched.apiserver.kinds.name_syntax import address_errors, dns_label_mistakes, port_number_mistakes
-from kubesched.apiserver.kinds.pods.probes import port_or_name_errors
+from kubesched.apiserver.kinds.name_syntax import dns_label_mistakes
+from kubesched.apiserver.kinds.service_checks import is_reachable_from_outside, needs_health_port, service_errors
 from kubesched.apiserver.kinds.serving import KindRules
 from kubesched.apiserver.kinds.table_columns import AGE, NAME, described, dig, print_labels
 from kubesched.apiserver.kinds.traffic_checks import endpoint_slice_errors
-from kubesched.model.label_syntax import label_key_mistakes
 
 _SPEC = "io.k8s.api.core.v1.ServiceSpec"
 _SLICE = "io.k8s.api.discovery.v1.EndpointSlice"
-_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-_PROTOCOLS = ("SCTP", "TCP", "UDP")
 _NETWORK = ipaddress.ip_network("10.0.0.0/12")
 FIRST_ADDRESS = str(_NETWORK[1])
 """That of the service which stands for the API server."""
 _FIRST_FREE = 10
+_WITH_NODE_PORTS = ("NodePort", "LoadBalancer")
 _NODE_PORTS = range(30000, 32768)
-
-
-def _is_reachable_from_outside(spec: Object) -> bool:
-    return spec["type"] in ("NodePort", "LoadBalancer") or bool(spec.get("externalIPs") and spec["type"] == "ClusterIP")
 
 
 def _set_service_defaults(service: Object) -> None:
@@ -42,7 +35,7 @@ def _set_service_defaults(service: Object) -> None:
     for port in spec.get("ports") or []:
         if port.get("targetPort") in (0, "", None):
             port["targetPort"] = port.get("port", 0)
-    if _is_reachable_from_outside(spec):
+    if is_reachable_from_outside(spec):
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if spec["type"] != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
@@ -55,27 +48,79 @@ def _set_service_defaults(service: Object) -> None:
 
 def _prepare(service: Object, old: Object | None, ctx: WriteContext) -> None:
     spec = service["spec"]
+    if ctx.subresource == "status":
+        return
+    if old is not None:
+        _drop_what_the_type_ends(service, old["spec"])
+        _follow_address(spec, old["spec"])
     if spec["type"] == "ExternalName":
         return
-    if old is not None and not spec.get("clusterIP"):
-        spec["clusterIP"] = old["spec"].get("clusterIP", "")
     others = [
         one for one in ctx.lookup.list("services") if one["metadata"].get("uid") != service["metadata"].get("uid")
     ]
-    if not spec.get("clusterIP"):
+    if not spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIP"] = _free_address({one["spec"].get("clusterIP") for one in others})
-    if old is None or (spec.get("clusterIPs") or [])[:1] != [spec["clusterIP"]]:
+    if not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
-    if spec["clusterIP"] == "None" and not spec.get("selector") and "ipFamilyPolicy" not in spec:
+    if not spec.get("clusterIP") and old is None:
+        spec["clusterIP"] = spec["clusterIPs"][0]
+    address = spec.get("clusterIP", "")
+    if address == "None" and not spec.get("selector") and "ipFamilyPolicy" not in spec:
         # whoever makes endpoints for it may make them of both sorts
         spec.setdefault("ipFamilies", ["IPv4", "IPv6"])
         spec["ipFamilyPolicy"] = "RequireDualStack"
-    spec.setdefault("ipFamilies", ["IPv6" if ":" in spec["clusterIP"] else "IPv4"])
+    spec.setdefault("ipFamilies", ["IPv6" if ":" in address else "IPv4"])
     spec.setdefault("ipFamilyPolicy", "SingleStack")
-    if spec["type"] in ("NodePort", "LoadBalancer"):
+    if spec["type"] in _WITH_NODE_PORTS:
         _keep_node_ports(spec, old["spec"] if old is not None else {})
         _open_node_ports(spec, others)
     _open_health_port(spec, others)
+
+
+def _drop_what_the_type_ends(service: Object, old: Object) -> None:
+    """What only the old type of the service needed goes, unless the request changes it as well."""
+    spec = service["spec"]
+
+    def drop(*names: str) -> None:
+        if all(spec.get(name) == old.get(name) for name in names):
+            for name in names:
+                spec.pop(name, None)
+
+    if old["type"] != "ExternalName" and spec["type"] == "ExternalName":
+        drop("clusterIP", "clusterIPs")
+        drop("ipFamilies")
+        drop("ipFamilyPolicy")
+    if old["type"] in _WITH_NODE_PORTS and spec["type"] not in _WITH_NODE_PORTS:
+        ports, before = ([port.get("nodePort") for port in one.get("ports") or []] for one in (spec, old))
+        for port in spec.get("ports") or [] if set(ports) - {None} <= set(before) else []:
+            port.pop("nodePort", None)
+    if needs_health_port(old) and not needs_health_port(spec):
+        drop("healthCheckNodePort")
+    if old["type"] == "LoadBalancer" and spec["type"] != "LoadBalancer":
+        drop("allocateLoadBalancerNodePorts")
+        drop("loadBalancerClass")
+    if is_reachable_from_outside(old) and not is_reachable_from_outside(spec):
+        drop("externalTrafficPolicy")
+    if spec["type"] != "LoadBalancer":
+        service["status"]["loadBalancer"] = {}
+
+
+def _follow_address(spec: Object, old: Object) -> None:
+    """The one address and the list of them say the same; who changes the one means the other, too."""
+    keeps = "ExternalName" not in (spec["type"], old.get("type"))
+    given, same_list = spec.get("clusterIP", ""), spec.get("clusterIPs") == old.get("clusterIPs")
+    if keeps and not given:
+        spec["clusterIP"] = old.get("clusterIP", "")
+        if not spec.get("clusterIPs"):
+            spec["clusterIPs"] = list(old.get("clusterIPs") or [])
+    elif given and given != old.get("clusterIP") and same_list:
+        spec["clusterIPs"] = [given]
+    elif keeps and not spec.get("clusterIPs"):
+        spec["clusterIPs"] = list(old.get("clusterIPs") or [])
+    if keeps:
+        for name in ("ipFamilies", "ipFamilyPolicy"):
+            if name in old and not spec.get(name):
+                spec[name] = old[name]
 
 
 def _free_address(taken: set[Any]) -> str:
@@ -103,10 +148,7 @@ def _open_node_ports(spec: Object, others: list[Object]) -> None:
 
 def _open_health_port(spec: Object, others: list[Object]) -> None:
     """Load balancers ask a port of its own whether a node has pods of a service that stays on its node."""
-    if spec["type"] != "LoadBalancer" or spec.get("externalTrafficPolicy") != "Local":
-        spec.pop("healthCheckNodePort", None)
-        return
-    if not spec.get("healthCheckNodePort"):
+    if needs_health_port(spec) and not spec.get("healthCheckNodePort"):
         services = [one["spec"] for one in others] + [spec]
         taken = {port.get("nodePort") for one in services for port in one.get("ports") or []}
         taken |= {one.get("healthCheckNodePort") for one in services}
@@ -118,64 +160,6 @@ def _validate_status(service: Object, _: Object) -> list[InvalidField]:
         return []
     why = "may only be used when `spec.type` is 'LoadBalancer'"
     return [errors.forbidden("status.loadBalancer.ingress", why)]
-
-
-def _validate_service(service: Object, old: Object | None) -> list[InvalidField]:
-    spec = service["spec"]
-    ports = spec.get("ports") or []
-    found: list[InvalidField] = []
-    is_headless = spec.get("clusterIP") == "None"
-    if spec["type"] not in _TYPES:
-        found.append(errors.unsupported("spec.type", spec["type"], _TYPES))
-    if not ports and not is_headless and spec["type"] != "ExternalName":
-        found.append(errors.required("spec.ports"))
-    if spec["type"] == "ExternalName" and not spec.get("externalName"):
-        found.append(errors.required("spec.externalName"))
-    names: set[str] = set()
-    for position, port in enumerate(ports):
-        found += _port_errors(port, errors.index("spec.ports", position), len(ports) > 1, names)
-    found += label_errors(spec.get("selector", {}), "spec.selector")
-    if spec["sessionAffinity"] not in ("ClientIP", "None"):
-        found.append(errors.unsupported("spec.sessionAffinity", spec["sessionAffinity"], ("ClientIP", "None")))
-    found += _address_and_traffic_errors(spec)
-    if old is not None and spec["type"] != "ExternalName" and old["spec"].get("type") != "ExternalName":
-        before, after = old["spec"].get("clusterIPs", []), (spec.get("clusterIPs") or [])
-        if before and after[:1] != before[:1]:
-            found.append(errors.invalid(errors.index("spec.clusterIPs", 0), after, "may not change once set"))
-    return found
-
-
-def _address_and_traffic_errors(spec: Object) -> list[InvalidField]:
-    found: list[InvalidField] = []
-    for position, address in enumerate(spec.get("clusterIPs") or []):
-        if address != "None":
-            found += address_errors(address, errors.index("spec.clusterIPs", position))
-    for position, address in enumerate(spec.get("externalIPs") or []):
-        found += address_errors(address, errors.index("spec.externalIPs", position))
-    for name in ("externalTrafficPolicy", "internalTrafficPolicy"):
-        policy = spec.get(name)
-        if policy is not None and policy not in ("Cluster", "Local"):
-            found.append(errors.unsupported(f"spec.{name}", policy, ("Cluster", "Local")))
-    return found
-
-
-def _port_errors(port: Object, path: str, needs_name: bool, names: set[str]) -> list[InvalidField]:
-    found: list[InvalidField] = []
-    name = port.get("name", "")
-    if needs_name and not name:
-        found.append(errors.required(f"{path}.name"))
-    elif name:
-        found += errors.all_invalid(f"{path}.name", name, dns_label_mistakes(name))
-        if name in names:
-            found.append(errors.duplicate(f"{path}.name", name))
-        names.add(name)
-    found += errors.all_invalid(f"{path}.port", port.get("port", 0), port_number_mistakes(port.get("port", 0)))
-    if port.get("protocol") not in _PROTOCOLS:
-        found.append(errors.unsupported(f"{path}.protocol", port.get("protocol", ""), _PROTOCOLS))
-    found += port_or_name_errors(port["targetPort"], f"{path}.targetPort")
-    protocol = port.get("appProtocol")
-    mistakes = label_key_mistakes(protocol) if protocol is not None else ()
-    return found + errors.all_invalid(f"{path}.appProtocol", protocol, mistakes)
 
 
 def _set_endpoints_defaults(obj: Object) -> None:
@@ -258,7 +242,7 @@ SERVICE = KindRules(
     set_defaults=_set_service_defaults,
     prepare_create=lambda obj, ctx: _prepare(obj, None, ctx),
     prepare_update=_prepare,
-    validate=_validate_service,
+    validate=service_errors,
     validate_through={"status": _validate_status},
     name_rule=dns_label_mistakes,
     selectable_fields=_selectable_service,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object
-from kubesched.apiserver.kinds.name_syntax import dns_subdomain_mistakes
+from kubesched.apiserver.kinds.name_syntax import address_errors, dns_label_mistakes, dns_subdomain_mistakes
+from kubesched.apiserver.kinds.service_checks import PROTOCOLS, endpoint_address_errors
 from kubesched.model.label_syntax import label_key_mistakes
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _MOST_POLICY_TYPES = 2
+_ADDRESS_TYPES = ("FQDN", "IPv4", "IPv6")
 
 
 def ingress_class_errors(obj: Object, old: Object | None) -> list[InvalidField]:
@@ -32,7 +34,7 @@ def ingress_errors(obj: Object, _: Object | None) -> list[InvalidField]:
     spec = obj["spec"]
     found: list[InvalidField] = []
     if not spec.get("rules") and spec.get("defaultBackend") is None:
-        found.append(errors.invalid("spec", {}, "either `defaultBackend` or `rules` must be specified"))
+        found.append(errors.invalid("spec", None, "either `defaultBackend` or `rules` must be specified"))
     for position, rule in enumerate(spec.get("rules") or []):
         at = errors.index("spec.rules", position)
         host = rule.get("host", "")
@@ -82,10 +84,47 @@ def network_policy_errors(obj: Object, _: Object | None) -> list[InvalidField]:
 
 def endpoint_slice_errors(obj: Object, old: Object | None) -> list[InvalidField]:
     found: list[InvalidField] = []
-    for position, endpoint in enumerate(obj.get("endpoints") or []):
-        if not endpoint.get("addresses"):
-            at = errors.index("endpoints", position)
-            found.append(errors.required(f"{at}.addresses", "must contain at least 1 address"))
-    if old is not None and obj.get("addressType") != old.get("addressType"):
-        found.append(errors.immutable("addressType", obj.get("addressType", "")))
+    sort = obj.get("addressType", "")
+    if not sort:
+        found.append(errors.required("addressType"))
+    elif sort not in _ADDRESS_TYPES:
+        found.append(errors.unsupported("addressType", sort, _ADDRESS_TYPES))
+    names: set[str] = set()
+    for position, port in enumerate(obj.get("ports") or []):
+        found += _slice_port_errors(port, errors.index("ports", position), names)
+    if old is None or old.get("endpoints") != obj.get("endpoints"):
+        for position, endpoint in enumerate(obj.get("endpoints") or []):
+            found += _endpoint_errors(endpoint, errors.index("endpoints", position), sort)
+    if old is not None and sort != old.get("addressType"):
+        found.append(errors.immutable("addressType", sort))
+    return found
+
+
+def _slice_port_errors(port: Object, path: str, names: set[str]) -> list[InvalidField]:
+    name, protocol = port.get("name") or "", port.get("protocol", "")
+    found = errors.all_invalid(f"{path}.name", name, dns_label_mistakes(name)) if name else []
+    if name in names:
+        found.append(errors.duplicate(f"{path}.name", name))
+    names.add(name)
+    if protocol not in PROTOCOLS:
+        found.append(errors.unsupported(f"{path}.protocol", protocol, PROTOCOLS))
+    application = port.get("appProtocol")
+    mistakes = label_key_mistakes(application) if application is not None else ()
+    return found + errors.all_invalid(f"{path}.appProtocol", application, mistakes)
+
+
+def _endpoint_errors(endpoint: Object, path: str, sort: str) -> list[InvalidField]:
+    addresses, at = endpoint.get("addresses") or [], f"{path}.addresses"
+    found: list[InvalidField] = []
+    if not addresses:
+        found.append(errors.required(at, "must contain at least 1 address"))
+    for position, address in enumerate(addresses if sort in ("IPv4", "IPv6") else ()):
+        wrong = address_errors(address, errors.index(at, position))
+        if not wrong and (":" in address) != (sort == "IPv6"):
+            found.append(errors.invalid(at, address, f"must be an {sort} address"))
+        found += wrong or endpoint_address_errors(address, errors.index(at, position))
+    for name, mistakes_of in (("nodeName", dns_subdomain_mistakes), ("hostname", dns_label_mistakes)):
+        value = endpoint.get(name)
+        if value is not None:
+            found += errors.all_invalid(f"{path}.{name}", value, mistakes_of(value))
     return found

@@ -76,7 +76,7 @@ def read_struct(value: Any, of: ValueType) -> Object:
         if item is None:  # written although it was never set
             ordered[name] = None
         elif (item or not known.leaves_out_empty) and item != known.zero:
-            ordered[name] = None if item == [] and known.type.form == "list" else item
+            ordered[name] = item
     return ordered
 
 

@@ -37,8 +37,7 @@ def in_order(present: Object, of: ValueType) -> Object:
             continue
         if known.omits_zero and value == zero_value(known):
             continue
-        # the real server stores objects in a form that does not tell an empty list from none
-        ordered[name] = None if value == [] and known.type.form == "list" else value
+        ordered[name] = value
     return ordered
 
 

@@ -8,6 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.apiserver.openapi.struct_types import ValueType
+
+
+def in_go_order(value: Any, of: ValueType | None) -> Any:
+    """The object with the fields of its structs in Go's order, also those that defaults added at the end."""
+    if isinstance(value, list):
+        element = of.element if of is not None and of.form == "list" else None
+        return value if element is None else [in_go_order(item, element) for item in value]
+    if not isinstance(value, dict) or of is None or of.form not in ("struct", "map"):
+        return value
+    if of.form == "map":
+        return {name: in_go_order(item, of.element) for name, item in value.items()}
+    fields = of.fields
+    known = {name: in_go_order(value[name], field.type) for name, field in fields.items() if name in value}
+    return known | {name: item for name, item in value.items() if name not in fields}
+
 
 def as_written(patched: Any, patch: Any) -> Any:
     """The object with sorted keys wherever the patch (a merge patch or JSON patch operations) reached into it."""

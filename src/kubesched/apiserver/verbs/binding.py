@@ -49,7 +49,7 @@ def bind(api: Api, target: Target, binding: Object, options: WriteOptions) -> No
     if before is None:
         raise not_found(target.resource, target.name)
     pod = _load(before.raw)
-    _check_preconditions(target, metadata, pod["metadata"])
+    _check_preconditions(target, metadata, pod["metadata"], options.dry_run)
     _check_bindable(target, pod)
     _assign(api, pod, node, metadata)
     if not options.dry_run:  # straight to the store: nothing here that the kind's rules would have to look at
@@ -80,20 +80,24 @@ def _node_name(binding: Object) -> str:
     if not isinstance(wanted, dict):
         raise bad_request('Binding in version "v1" cannot be handled as a Binding: target is no object')
     kind, name = wanted.get("kind", ""), wanted.get("name", "")
+    wrong = []
     if kind not in ("", "Node"):
-        raise unclassified(f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"')
-    if not name or not isinstance(name, str):
-        raise unclassified("target.name: Required value")
-    return name
+        wrong.append(f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"')
+    if not name:
+        wrong.append("target.name: Required value")
+    if wrong:
+        raise unclassified(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
+    return str(name)
 
 
-def _check_preconditions(target: Target, wanted: dict[str, Any], pod: dict[str, Any]) -> None:
+def _check_preconditions(target: Target, wanted: dict[str, Any], pod: dict[str, Any], dry_run: bool) -> None:
     if wanted.get("uid") and wanted["uid"] != pod["uid"]:
-        raise precondition_failed(target, f"UID in precondition: {wanted['uid']}, UID in object meta: {pod['uid']}")
+        what = f"UID in precondition: {wanted['uid']}, UID in object meta: {pod['uid']}"
+        raise precondition_failed(target, what, dry_run)
     version = wanted.get("resourceVersion")
     if version and version != pod["resourceVersion"]:
         what = f"ResourceVersion in precondition: {version}, ResourceVersion in object meta: {pod['resourceVersion']}"
-        raise precondition_failed(target, what)
+        raise precondition_failed(target, what, dry_run)
 
 
 def _check_bindable(target: Target, pod: Object) -> None:

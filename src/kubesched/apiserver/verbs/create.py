@@ -49,7 +49,8 @@ def create(api: Api, target: Target, obj: Object, options: WriteOptions) -> Stor
     if api.store.get(resource.storage_key, ObjectKey(metadata.get("namespace", ""), metadata["name"])):
         raise already_exists(resource, metadata["name"])
     quotas.charge(api, charges, options)
-    return writing.save(api, target, obj, None, options)
+    stored = writing.save(api, target, obj, None, options)
+    return writing.with_version(stored, version) if version and options.dry_run else stored
 
 
 def place_in_namespace(target: Target, metadata: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.apiserver.api import Api
-from kubesched.apiserver.errors import StatusError, bad_request, conflict, not_found
+from kubesched.apiserver.errors import StatusError, bad_request, conflict, not_found, unclassified
 from kubesched.apiserver.go_text import json_kind, printed
 from kubesched.apiserver.kinds.kind import DecodeError, Object, ServedResource
 from kubesched.apiserver.kinds.registry import ALL_KINDS
@@ -21,7 +21,7 @@ from kubesched.apiserver.openapi.struct_types import ValueType
 from kubesched.apiserver.patching import json_patch, merge_patch, strategic
 from kubesched.apiserver.patching.apply import apply as server_side_apply
 from kubesched.apiserver.patching.apply.managed import mark_reset, type_for
-from kubesched.apiserver.patching.key_order import as_written
+from kubesched.apiserver.patching.key_order import as_written, in_go_order
 from kubesched.apiserver.patching.plain_copies import plain_copy
 from kubesched.apiserver.repeated_fields import unknown_field
 from kubesched.apiserver.storage.store import Stored
@@ -58,7 +58,7 @@ def patch(api: Api, target: Target, body: PatchBody, options: WriteOptions) -> t
         raise not_found(target.resource, target.name)
     old = _with_kind(target.resource, writing.load(target.resource, before))
     new = patched(old, body.media_type, body.content, target.resource)
-    _read_patched(target.resource, new, body, options)
+    read_patched(target.resource, new, body, options)
     _check_patched_identity(target, new)
     return apply_update(api, target, new, before, options), False
 
@@ -126,11 +126,15 @@ def _no_kind(value: object) -> str:
     return f"couldn't get version/kind; json parse error: {why}"
 
 
+def _has_no_version(new: Object, media_type: str) -> bool:
+    return media_type != STRATEGIC_PATCH and not new.get("apiVersion")
+
+
 def _kind_mistake(resource: ServedResource, new: Object, media_type: str) -> str:
     """What is wrong with kind and apiVersion after the patch; a strategic patch cannot change them."""
     kind, version = new.pop("kind", None) or resource.kind, new.pop("apiVersion", None)
     if not version and media_type != STRATEGIC_PATCH:
-        new.clear()  # without a version nothing of it is understood
+        new.clear()
     version = version or resource.api_version
     for name, value in (("kind", kind), ("apiVersion", version)):
         if isinstance(value, str):
@@ -154,18 +158,20 @@ def _kind_mistake(resource: ServedResource, new: Object, media_type: str) -> str
     return f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
-def _read_patched(resource: ServedResource, new: Object, body: PatchBody, options: WriteOptions) -> None:
+def read_patched(resource: ServedResource, new: Object, body: PatchBody, options: WriteOptions) -> None:
     """The schema's word on the patched object; told in the words of a patch."""
-    media_type, content = body.media_type, body.content
+    media_type = body.media_type
     is_strict = options.field_validation == "Strict"
     # decoding drops what it does not know, and only the strict tell about it with the object as it was
     head: Object = {name: new[name] for name in ("apiVersion", "kind") if name in new}
+    # without a version nothing of it is understood
+    lost = sorted(new.keys() - {"apiVersion", "kind"}) if _has_no_version(new, media_type) else []
     mistake = _kind_mistake(resource, new, media_type)
     if mistake and resource.is_custom:
         raise bad_request(mistake)
     if mistake:
-        raise _wrong_patch(_shown_patch({**head, **new}, content, media_type), mistake)
-    shown = _shown_patch({**head, **new}, content, media_type) if is_strict else ""
+        raise _wrong_patch(_shown_patch({**head, **new}, body, resource), mistake)
+    shown = _shown_patch({**head, **new}, body, resource) if is_strict else ""
     mark_reset(new)
     restores = media_type == STRATEGIC_PATCH and not resource.is_custom
     mistake = restore_mistake(new, type_for(resource)) if restores else ""
@@ -176,9 +182,10 @@ def _read_patched(resource: ServedResource, new: Object, body: PatchBody, option
             restore_whole_numbers(new, type_for(resource))
         unknown = resource.decode(new)
     except DecodeError as error:
-        raise _wrong_patch(shown or _shown_patch({**head, **new}, content, media_type), str(error)) from None
+        raise _wrong_patch(shown or _shown_patch({**head, **new}, body, resource), str(error)) from None
     if media_type != STRATEGIC_PATCH:
         unknown.sort(key=_place_when_written)
+    unknown = lost or unknown
     findings = [*body.findings, *(unknown_field(path) for path in unknown)]
     if findings and is_strict:
         raise _wrong_patch(shown, f"strict decoding error: {', '.join(findings)}")
@@ -192,11 +199,14 @@ def _place_when_written(path: str) -> list[tuple[str, int]]:
     return [(name, int(index or "0")) for name, index in steps]
 
 
-def _shown_patch(new: Object, content: Any, media_type: str) -> str:
+def _shown_patch(new: Object, body: PatchBody, resource: ServedResource) -> str:
     """What a message shows: a strategic patch itself, else the patched object."""
-    if media_type == STRATEGIC_PATCH:
-        return printed(content)
-    ordered = as_written(new, content)
+    if body.media_type == STRATEGIC_PATCH:
+        return printed(body.content)
+    if not resource.is_custom:
+        head: Object = {name: new[name] for name in ("apiVersion", "kind") if name in new}
+        new = {**head, **in_go_order(new, type_for(resource))}
+    ordered = as_written(new, body.content)
     return json.dumps(ordered, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -228,8 +238,12 @@ def _apply(
     if before is None and target.subresource:
         raise not_found(resource, target.name)
     new = server_side_apply(live, content, resource, options.manager, options.force, api.now(), target.subresource)
-    given = content["metadata"].get("name", target.name)
-    if given != target.name:
+    given = content["metadata"].get("name", "")
+    if not given and before is None:
+        raise bad_request(
+            f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
+        )
+    if given and given != target.name:
         raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({target.name})")
     new.pop("kind", None)
     new.pop("apiVersion", None)
@@ -270,7 +284,7 @@ def _read_applied(target: Target, new: Object, options: WriteOptions) -> None:
     except DecodeError as error:
         kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
         why = f"unable to convert unstructured object to {kind}: {error}"
-        raise bad_request(f"failed to convert new object (/{target.name}; {kind}) to proper version: {why}") from None
+        raise unclassified(f"failed to convert new object (/{target.name}; {kind}) to proper version: {why}") from None
     new["metadata"] = new.get("metadata") or {}
     writing.report_fields([unknown_field(path) for path in unknown], options, "")
 

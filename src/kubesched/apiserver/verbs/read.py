@@ -86,7 +86,8 @@ async def list_page(api: Api, target: Target, query: Query) -> ListPage:
     limit = max(integer(query, "limit") or 0, 0)
     if _ONE_NAME.search(single(query, "fieldSelector")):
         limit = 0  # there is no more than one
-    if single(query, "resourceVersion") == "0" and single(query, "resourceVersionMatch") != "Exact":
+    is_cached = target.resource.storage_key != "events"
+    if is_cached and single(query, "resourceVersion") == "0" and single(query, "resourceVersionMatch") != "Exact":
         limit = 0  # answered from a cache that has everything at hand
     integer(query, "timeoutSeconds")
     token = single(query, "continue")

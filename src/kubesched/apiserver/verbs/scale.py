@@ -13,12 +13,14 @@ import msgspec
 from kubesched.apiserver.api import Api
 from kubesched.apiserver.errors import StatusError, bad_request, modified, not_found
 from kubesched.apiserver.kinds.kind import Object, ServedResource
+from kubesched.apiserver.kinds.serving import serve
 from kubesched.apiserver.storage.store import ObjectKey, Stored
 from kubesched.apiserver.verbs import writing
 from kubesched.apiserver.verbs.request import Target, WriteOptions
 from kubesched.apiserver.verbs.update import apply_update
 
 KIND, API_VERSION = "Scale", "autoscaling/v1"
+SCALE = serve(API_VERSION, KIND, "scales", namespaced=True)
 _BUILT_IN_PATHS = (".spec.replicas", ".status.replicas", ".spec.selector")
 _SHOWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 

@@ -46,9 +46,10 @@ def update(api: Api, target: Target, obj: Object, options: WriteOptions) -> tupl
     if before is None:
         if not resource.create_on_update or target.subresource:
             raise not_found(resource, target.name)
-        metadata.pop("resourceVersion", None)
+        if not options.dry_run:
+            metadata.pop("resourceVersion", None)
         return create(api, target, obj, options), True
-    _check_uid(target, metadata, before)
+    _check_uid(target, metadata, before, options)
     return apply_update(api, target, obj, before, options), False
 
 
@@ -81,11 +82,12 @@ def apply_update(api: Api, target: Target, new: Object, before: Stored, options:
     return writing.save(api, target, new, before, options)
 
 
-def _check_uid(target: Target, new: dict[str, Any], before: Stored) -> None:
+def _check_uid(target: Target, new: dict[str, Any], before: Stored, options: WriteOptions) -> None:
     """A uid in the body of an update must be the stored one; a patch is told by validation instead."""
     uid = decode_stored(before)["metadata"].get("uid") if new.get("uid") else None
     if uid is not None and new["uid"] != uid:
-        raise precondition_failed(target, f"UID in precondition: {new['uid']}, UID in object meta: {uid}")
+        what = f"UID in precondition: {new['uid']}, UID in object meta: {uid}"
+        raise precondition_failed(target, what, options.dry_run)
 
 
 def _check_version(target: Target, new: dict[str, Any], before: Stored) -> None:
@@ -110,13 +112,14 @@ def _version_required(target: Target) -> StatusError:
     return StatusError(422, "Invalid", f"{what}: metadata.resourceVersion: {why}", details)
 
 
-def precondition_failed(target: Target, what: str) -> StatusError:
-    """A uid or version that the request insists on is not the stored one."""
+def precondition_failed(target: Target, what: str, dry_run: bool) -> StatusError:
+    """A uid or version that the request insists on is not the stored one; a dry run knows no root of the store."""
     resource = target.resource
     folder = f"{resource.group}/{resource.plural}" if resource.is_custom else resource.plural
-    path = "/".join(part for part in ("/registry", folder, target.namespace, target.name) if part)
+    root = "" if dry_run else "/registry"
+    path = "/".join(part for part in (folder, target.namespace, target.name) if part)
     why = (
-        f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
+        f"StorageError: invalid object, Code: 4, Key: {root}/{path}, ResourceVersion: 0, "
         f"AdditionalErrorMsg: Precondition failed: {what}"
     )
     return conflict(resource, target.name, why)

@@ -13,8 +13,9 @@ from kubesched.apiserver.api import Api, decode_stored
 from kubesched.apiserver.errors import StatusError, bad_request, invalid
 from kubesched.apiserver.kinds import custom
 from kubesched.apiserver.kinds.kind import DecodeError, Object, ServedResource, WriteContext
+from kubesched.apiserver.openapi.empty_lists import forget_empty_lists
 from kubesched.apiserver.patching.apply import record
-from kubesched.apiserver.patching.apply.managed import mark_reset
+from kubesched.apiserver.patching.apply.managed import mark_reset, type_for
 from kubesched.apiserver.repeated_fields import Repeated
 from kubesched.apiserver.storage.store import ObjectKey, Stored
 from kubesched.apiserver.verbs import definitions
@@ -172,6 +173,14 @@ def _as_if_stored(key: ObjectKey, obj: Object, before: Stored | None) -> Stored:
     return Stored(key, before.revision if before else 0, msgspec.json.encode(obj), {}, {})
 
 
+def with_version(stored: Stored, version: str) -> Stored:
+    """What a dry run shows of an object that was sent with a version: nothing gave it another one."""
+    obj = decode_stored(stored)
+    obj["metadata"]["resourceVersion"] = version
+    _order_metadata(obj)
+    return msgspec.structs.replace(stored, raw=msgspec.json.encode(obj))
+
+
 def refresh_custom_kinds(api: Api) -> None:
     """Serves the kinds of the CustomResourceDefinitions as they are now."""
     present = [one for one in api.list(definitions.DEFINITIONS) if definitions.is_established(one)]
@@ -191,7 +200,7 @@ def refuse_terminating_namespace(api: Api, target: Target, name: str) -> None:
 
 
 def _namespace_terminating(target: Target, name: str) -> StatusError:
-    resource, namespace = target.resource, target.namespace
+    resource, namespace, name = target.resource, target.namespace, name or "Unknown"
     why = f"unable to create new content in namespace {namespace} because it is being terminated"
     cause = {
         "reason": "NamespaceTerminating",
@@ -205,6 +214,7 @@ def _namespace_terminating(target: Target, name: str) -> StatusError:
 
 def record_manager(new: Object, old: Object | None, target: Target, options: WriteOptions, now: str) -> None:
     """Notes in managedFields which fields this request's manager wrote."""
-    if options.is_apply:
-        return
-    record(new, old, target.resource, options.manager, target.subresource, now)
+    if not options.is_apply:
+        record(new, old, target.resource, options.manager, target.subresource, now)
+    if not target.resource.is_custom:
+        forget_empty_lists(new, type_for(target.resource))

@@ -22,6 +22,7 @@ from kubesched.apiserver.patching.apply.managed import (
     Owner,
     fields_out_of_reach,
     own,
+    own_all_before,
     ownable,
     read_managed,
     take_over,
@@ -53,7 +54,7 @@ def apply(
     if owners is not None:
         applied["metadata"].pop("managedFields")
     before = {} if live is None else _without_owners(live)
-    managed = _owners_of(live, before, kind_type, resource)
+    managed = _owners_of(live, before, kind_type, resource, now)
     owner = own(manager, "Apply", resource.api_version, subresource)
     out_of_reach = fields_out_of_reach(resource, subresource)
     last = managed.fields.get(owner, EMPTY)
@@ -76,12 +77,14 @@ def apply(
     return merged
 
 
-def _owners_of(live: Object | None, before: Object, kind_type: ValueType, resource: ServedResource) -> Managed:
+def _owners_of(
+    live: Object | None, before: Object, kind_type: ValueType, resource: ServedResource, now: str
+) -> Managed:
     if live is None:
         return Managed()
     managed = read_managed(live.get("metadata", {}))
     if not managed.fields:
-        _own_all_before(managed, before, kind_type, resource)
+        own_all_before(managed, before, kind_type, resource, now)
     return managed
 
 
@@ -100,13 +103,6 @@ def _without_owners(live: Object) -> Object:
     before = copy.deepcopy(live)
     before.get("metadata", {}).pop("managedFields", None)
     return before
-
-
-def _own_all_before(managed: Managed, before: Object, kind_type: ValueType, resource: ServedResource) -> None:
-    """What was there before anybody was recorded belongs to a manager of that name."""
-    owner = own("before-first-apply", "Update", resource.api_version)
-    managed.fields[owner] = ownable(fields_of(before, kind_type))
-    managed.versions[owner] = resource.api_version
 
 
 def _forgiven(live: Object | None, manager: str, kind_type: ValueType) -> FieldSet:

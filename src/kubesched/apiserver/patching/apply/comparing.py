@@ -106,6 +106,8 @@ def fields_of(value: Any, of: ValueType) -> FieldSet:
 
 
 def _collect(value: Any, of: ValueType, path: Path, found: set[Path]) -> None:
+    if value == [] and is_granular(value, of):
+        return  # nobody owns a list whose items are owned one by one
     if _is_blank(value) or not is_granular(value, of):
         found.add(path)
         return

@@ -29,6 +29,13 @@ _FORMS: dict[str, tuple[type[Any], ...]] = {
 }
 
 
+def fits(value: Object, of: ValueType) -> bool:
+    """Whether a value has the types of its schema."""
+    mistakes: list[str] = []
+    _check(value, of, "", mistakes)
+    return not mistakes
+
+
 def check_configuration(applied: Object, kind_type: ValueType, resource: ServedResource) -> None:
     """Raises StatusError if the configuration does not fit."""
     mistakes: list[str] = []
@@ -40,7 +47,7 @@ def check_configuration(applied: Object, kind_type: ValueType, resource: ServedR
     namespace = meta.get("namespace", "") if isinstance(meta, dict) else ""
     name = name if isinstance(name, str) else ""
     kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
-    why = mistakes[0] if len(mistakes) == 1 else "errors:\n" + "".join(f"  {one}\n" for one in mistakes)
+    why = mistakes[0] if len(mistakes) == 1 else "errors:" + "".join(f"\n  {one}" for one in mistakes)
     raise unclassified(f"failed to create typed patch object ({namespace}/{name}; {kind}): {why}")
 
 
@@ -76,10 +83,9 @@ def _check_list(items: list[Any], of: ValueType, path: str, mistakes: list[str])
             _check(item, element, f"{path}[{position}]", mistakes)
         return
     seen: set[str] = set()
-    strays = [place for place, item in enumerate(items) if of.list_type == "map" and not isinstance(item, dict)]
+    strays = [f"{path}: element {place}: {why}" for place, item in enumerate(items) if (why := _stray(item, of))]
     if strays:
-        why = "associative list with keys may not have non-map elements"
-        mistakes += [f"{path}: element {place}: {why}" for place in strays]
+        mistakes += strays
         return
     for name, item in named_items(items, of):
         printed = print_path((name,))
@@ -87,6 +93,15 @@ def _check_list(items: list[Any], of: ValueType, path: str, mistakes: list[str])
             mistakes.append(f"{path}: duplicate entries for key {printed}")
         seen.add(name)
         _check(item, element, f"{path}{printed}", mistakes)
+
+
+def _stray(item: Any, of: ValueType) -> str:
+    """Why an item cannot be told from the others by its key or value."""
+    if of.list_type != "map":
+        return "" if item is not None else "associative list without keys has an element that's an explicit null"
+    if item is None:
+        return "associative list with keys may not have a null element"
+    return "" if isinstance(item, dict) else "associative list with keys may not have non-map elements"
 
 
 def _expectation(value: Any, form: str) -> str:

@@ -14,6 +14,7 @@ from kubesched.apiserver.kinds.kind import Object, ServedResource
 from kubesched.apiserver.openapi.decoding import zero_object
 from kubesched.apiserver.openapi.struct_types import ANY, ValueType, struct_type, type_of_kind
 from kubesched.apiserver.patching.apply.comparing import Comparison, compare
+from kubesched.apiserver.patching.apply.configuration import fits
 from kubesched.apiserver.patching.apply.field_sets import EMPTY, FieldsError, FieldSet, Path, read_fields, write_fields
 
 _MOST_UPDATERS = 10
@@ -28,6 +29,7 @@ _SYSTEM_METADATA = (
     "managedFields",
     "resourceVersion",
 )
+_HEAD = ("apiVersion", "kind", "metadata")
 _NEVER_OWNED: FieldSet = frozenset(
     {("f:apiVersion",), ("f:kind",), ("f:metadata",), *(("f:metadata", f"f:{name}") for name in _SYSTEM_METADATA)}
 )
@@ -148,6 +150,9 @@ def record(
             meta.pop("managedFields", None)
             return
     kind_type = type_for(resource)
+    if resource.is_custom and not fits({name: part for name, part in new.items() if name not in _HEAD}, kind_type):
+        meta.pop("managedFields", None)  # who owns what cannot be told
+        return
     before = _blank(kind_type.schema) if live is None else live
     comparison = compare(_comparable(before), _comparable(new), kind_type)
     comparison = comparison.without(fields_out_of_reach(resource, subresource))
@@ -160,6 +165,13 @@ def record(
 def _blank(schema_name: str) -> Object:
     """An object with nothing set, to compare new ones with; shared, not to be changed."""
     return zero_object(struct_type(schema_name)) if schema_name else {}
+
+
+def own_all_before(managed: Managed, before: Object, kind_type: ValueType, resource: ServedResource, now: str) -> None:
+    """What was there before anybody was recorded belongs to a manager of that name."""
+    comparison = compare(_comparable(_blank(kind_type.schema)), _comparable(before), kind_type)
+    comparison = comparison.without(fields_out_of_reach(resource, ""))
+    _give(managed, own("before-first-apply", "Update", resource.api_version), comparison, resource, now)
 
 
 def _give(managed: Managed, owner: Owner, comparison: Comparison, resource: ServedResource, now: str) -> None:
