@@ -214,7 +214,7 @@ class Cluster:
 
     def _forget_pending(self, key: PodKey) -> None:
         waiting = self.pending.pop(key, None)
-        if waiting is not None:
+        if waiting is not None and self.nominations.node_by_uid:
             self.nominations.remove(waiting)
 
     # -- assumed pods --------------------------------------------------------------------------------------------------
@@ -223,7 +223,8 @@ class Cluster:
         """Counts the pod on the node before the API server knows of it. Gives the pod as it is there."""
         pod = info.pod
         assumed = PodInfo(replace(pod, spec=replace(pod.spec, node_name=node_name)), info.shape, info.key, info.pin)
-        self.nominations.remove(info)
+        if self.nominations.node_by_uid:
+            self.nominations.remove(info)
         self._pods[info.key] = assumed
         self._assumed.add(info.key)
         self.table.add_pod(assumed, self.table.rows[node_name])

@@ -13,22 +13,23 @@ class Nominations:
 
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, PodInfo]] = {}
-        self._node_of: dict[str, str] = {}
+        self.node_by_uid: dict[str, str] = {}
+        """To look at; mostly empty, which is asked for every pod."""
         self.changed: ChangeLog[str] = ChangeLog()
         """The nodes whose nominations changed."""
 
     def __len__(self) -> int:
         """How many pods are promised a node."""
-        return len(self._node_of)
+        return len(self.node_by_uid)
 
     def add(self, info: PodInfo, node_name: str) -> None:
         self.remove(info)
         self._by_node.setdefault(node_name, {})[info.uid] = info
-        self._node_of[info.uid] = node_name
+        self.node_by_uid[info.uid] = node_name
         self.changed.append(node_name)
 
     def remove(self, info: PodInfo) -> None:
-        node_name = self._node_of.pop(info.uid, None)
+        node_name = self.node_by_uid.pop(info.uid, None)
         if node_name is not None:
             del self._by_node[node_name][info.uid]
             if not self._by_node[node_name]:
@@ -42,15 +43,15 @@ class Nominations:
     def node_for(self, info: PodInfo) -> str:
         """The node that the pod is nominated to: by its status, or by what was decided and is perhaps not written yet.
         Empty if there is none."""
-        return info.pod.status.nominated_node_name or self._node_of.get(info.uid, "")
+        return info.pod.status.nominated_node_name or self.node_by_uid.get(info.uid, "")
 
     def node_of(self, info: PodInfo) -> str:
         """Empty if the pod is promised none."""
-        return self._node_of.get(info.uid, "")
+        return self.node_by_uid.get(info.uid, "")
 
     def node_names(self) -> Iterable[str]:
         return self._by_node.keys()
 
     def has(self, info: PodInfo) -> bool:
         """Whether this pod is promised a node."""
-        return info.uid in self._node_of
+        return info.uid in self.node_by_uid

@@ -72,14 +72,6 @@ class Intake:
             self._cluster.remove(item)
             self.handled = _labels(self._move(item, None, now_s))
 
-    def assume(self, info: PodInfo, node_name: str, now_s: float) -> PodInfo:
-        """The pod counts on this node before anybody says so; and on no other that it was nominated to."""
-        promised = self._cluster.nominations.node_of(info)
-        assumed = self._cluster.assume(info, node_name)
-        if promised and promised != node_name:
-            self.promise_over(info.pod, promised, now_s)
-        return assumed
-
     def assumed_pod_forgotten(self, assumed: PodInfo, *, itself_too: bool, now_s: float) -> None:
         """What a failed binding held is free again: for others, and unless it was rejected for the pod itself."""
         self._queue.move_all(
@@ -123,7 +115,8 @@ class Intake:
         if old is not None and not old.spec.node_name:
             old = None  # for those that wait, a pod that got its node is new
         assumed = self._cluster.placed.get(key) if old is None else None
-        promised = "" if waiting is None else self._cluster.nominations.node_of(waiting)
+        promises = self._cluster.nominations.node_by_uid
+        promised = promises.get(waiting.uid, "") if promises and waiting is not None else ""
         self._cluster.put_pod(pod, key)
         if pod.metadata.deletion_timestamp is not None:
             self._waiters.pod_leaves(key, now_s)
@@ -131,7 +124,7 @@ class Intake:
             self._queue.delete(waiting)
         self.handled = _ASSIGNED_ADD if old is None else _ASSIGNED_UPDATE
         self._queue.on_assigned_pod(old, pod, now_s)
-        if waiting is not None and promised not in ("", pod.spec.node_name):
+        if promised and waiting is not None and promised != pod.spec.node_name:
             self.promise_over(waiting.pod, promised, now_s)  # somebody else bound it, and elsewhere
         if assumed is not None and assumed.pod.metadata.labels != pod.metadata.labels:
             self._queue.on_assigned_pod(assumed.pod, pod, now_s)  # it changed on its way, and counted as it was

@@ -231,7 +231,11 @@ class SchedulingLoop:
     ) -> None:
         """Steps 4 and 5."""
         node_name = decision.node_name
-        assumed = self._intake.assume(queued.info, node_name, now_s)
+        promises = self.cluster.nominations.node_by_uid
+        promised = promises.get(queued.uid, "") if promises else ""
+        assumed = self.cluster.assume(queued.info, node_name)
+        if promised and promised != node_name:
+            self._intake.promise_over(queued.info.pod, promised, now_s)
         profile, cycle = scheduler.profile, decision.cycle
         waiting: WaitingPod | None = None
         preparing: Sequence[PreBind] = ()
@@ -291,14 +295,11 @@ class SchedulingLoop:
     def _answered(self, binding: PodBinding, answer: object, now_s: float) -> None:
         if self.bindings.get(binding.assumed.uid) is binding:  # else it was called off in the meantime
             binding.is_withheld = isinstance(answer, Withheld)
-            self._go_on(binding, answer, now_s)
-
-    def _go_on(self, binding: PodBinding, answer: object, now_s: float) -> None:
-        try:
-            self._advance(binding, answer, now_s)
-        except Exception as bug:
-            self._attempt_broke(binding.queued, bug, now_s)
-            raise
+            try:
+                self._advance(binding, answer, now_s)
+            except Exception as bug:
+                self._attempt_broke(binding.queued, bug, now_s)
+                raise
 
     def _finish(self, binding: PodBinding, status: Status, now_s: float) -> None:
         """Step 7."""
@@ -342,7 +343,7 @@ class SchedulingLoop:
         if outcome is not None:
             self.metrics.permit_waited(outcome.code, waited_s)
             binding.waiting = None
-            self._go_on(binding, outcome, now_s)
+            self._answered(binding, outcome, now_s)
 
     def _reject_waiting(self, victim: PodInfo, plugin: str) -> bool:
         binding = self.bindings.get(victim.uid)
@@ -388,7 +389,7 @@ class SchedulingLoop:
 
     def _wait_ended(self, uid: str, answer: object, now_s: float) -> None:
         if (binding := self.bindings.get(uid)) is not None:
-            self._go_on(binding, answer, now_s)
+            self._answered(binding, answer, now_s)
 
     def _event(self, info: PodInfo, kind: str, reason: str, action: str, note: str) -> None:
         self.outbox.send(
