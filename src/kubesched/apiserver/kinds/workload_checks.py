@@ -95,3 +95,36 @@ def percent_limit_errors(value: Any, path: str) -> list[InvalidField]:
     if isinstance(value, str) and value.endswith("%") and value[:-1].isdigit() and int(value[:-1]) > 100:
         return [errors.invalid(path, value, "must not be greater than 100%")]
     return []
+
+
+_DEPLOYMENT_COUNTS = (
+    *("observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas"),
+    *("unavailableReplicas", "terminatingReplicas", "collisionCount"),
+)
+_REPLICA_COUNTS = ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration")
+
+
+def deployment_status_errors(obj: Object, _: Object) -> list[InvalidField]:
+    return _count_errors(obj.get("status") or {}, _DEPLOYMENT_COUNTS, "updatedReplicas")
+
+
+def replica_status_errors(obj: Object, _: Object) -> list[InvalidField]:
+    """Of ReplicaSets and ReplicationControllers."""
+    return _count_errors(obj.get("status") or {}, _REPLICA_COUNTS, "fullyLabeledReplicas")
+
+
+def _count_errors(status: Object, counts: tuple[str, ...], of_own: str) -> list[InvalidField]:
+    """No count is negative, and no part of the replicas is more than all of them."""
+    found = [
+        errors.invalid(f"status.{name}", status[name], NOT_NEGATIVE) for name in counts if (status.get(name) or 0) < 0
+    ]
+    n_all, n_ready = status.get("replicas", 0), status.get("readyReplicas", 0)
+    found += [
+        errors.invalid(f"status.{name}", status[name], "cannot be greater than status.replicas")
+        for name in (of_own, "readyReplicas", "availableReplicas")
+        if status.get(name, 0) > n_all
+    ]
+    n_available = status.get("availableReplicas", 0)
+    if n_available > n_ready:
+        found.append(errors.invalid("status.availableReplicas", n_available, "cannot be greater than readyReplicas"))
+    return found

@@ -294,6 +294,7 @@ DEPLOYMENT = KindRules(
     set_defaults=_set_deployment_defaults,
     prepare_create=_warn,
     validate=_validate_deployment,
+    validate_through={"status": checks.deployment_status_errors},
     columns=(
         NAME,
         TableColumn("Ready", _ready_of_desired, description=_READY_TEXT),
@@ -308,6 +309,7 @@ REPLICA_SET = KindRules(
     set_defaults=_set_replica_set_defaults,
     prepare_create=_warn,
     validate=_validate_replica_set,
+    validate_through={"status": checks.replica_status_errors},
     columns=_replica_columns(_APPS + "ReplicaSet", _selector_column(_APPS + "ReplicaSetSpec")),
     selectable_fields=_selectable_by_replicas,
 )
@@ -349,6 +351,7 @@ REPLICATION_CONTROLLER = KindRules(
     set_defaults=_set_controller_defaults,
     prepare_create=_warn,
     validate=_validate_controller,
+    validate_through={"status": checks.replica_status_errors},
     columns=_replica_columns(
         _CORE + "ReplicationController",
         described(

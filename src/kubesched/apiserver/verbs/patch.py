@@ -183,8 +183,7 @@ def read_patched(resource: ServedResource, new: Object, body: PatchBody, options
         unknown = resource.decode(new)
     except DecodeError as error:
         raise _wrong_patch(shown or _shown_patch({**head, **new}, body, resource), str(error)) from None
-    if media_type != STRATEGIC_PATCH:
-        unknown.sort(key=_place_when_written)
+    unknown.sort(key=_place_when_written)
     unknown = lost or unknown
     findings = [*body.findings, *(unknown_field(path) for path in unknown)]
     if findings and is_strict:
