@@ -126,7 +126,9 @@ class Intake:
         self._queue.on_assigned_pod(old, pod, now_s)
         if promised and waiting is not None and promised != pod.spec.node_name:
             self.promise_over(waiting.pod, promised, now_s)  # somebody else bound it, and elsewhere
-        if assumed is not None and assumed.pod.metadata.labels != pod.metadata.labels:
+        if assumed is not None and assumed.pod.spec.node_name != pod.spec.node_name:
+            self._queue.move_all(ASSIGNED_POD_DELETE, assumed.pod, None, now_s)  # the place we had for it is free
+        elif assumed is not None and assumed.pod.metadata.labels != pod.metadata.labels:
             self._queue.on_assigned_pod(assumed.pod, pod, now_s)  # it changed on its way, and counted as it was
 
     def _put_pending(self, old: Pod | None, pod: Pod, key: PodKey, now_s: float) -> None:

@@ -224,6 +224,29 @@ drop volume made-c1-6
 the promise was kept for ever."""
 
 
+A_POD_THAT_IS_BEING_BOUND_IS_BOUND_ELSEWHERE_BY_ANOTHER = """
+options seed=15463 strict=1 permit=0 extender=0
+node n0 cpu=6
+pod p9 cpu=2
+deliver
+schedule
+pod p1 cpu=2
+pod p4 cpu=3 gate=1
+pod p5 cpu=3
+ungate p4
+settle
+schedule
+schedule
+timeout bind/p1
+delete p1
+other p4 n2
+schedule
+schedule
+"""
+"""We had a place for a pod on one node, and another scheduler bound it to a second one: the first was free, and nobody
+was told."""
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -237,6 +260,7 @@ the promise was kept for ever."""
         pytest.param(AN_ANSWER_COMES_AFTER_IT_WAS_ASKED_FOR, id="an answer comes after it was asked for"),
         pytest.param(READS_ARE_NOT_WITHHELD, id="reads are not withheld"),
         pytest.param(A_PROMISE_THAT_NOBODY_WROTE_AND_NOBODY_CAN_LOOK_AT, id="a promise that nobody wrote"),
+        pytest.param(A_POD_THAT_IS_BEING_BOUND_IS_BOUND_ELSEWHERE_BY_ANOTHER, id="an assumed pod is bound elsewhere"),
     ],
 )
 def test_a_trace_that_once_failed_passes(text: str) -> None:
