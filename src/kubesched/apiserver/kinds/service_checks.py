@@ -26,7 +26,7 @@ _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _LONGEST_AFFINITY_S = 86400
 _MOST_ADDRESSES = 2
 _ONLY_BALANCERS = "may only be used when `type` is 'LoadBalancer'"
-_RANGES_ANNOTATION = "service.beta.kubernetes.io/load-balancer-source-ranges"
+_RANGES_KEY = "service.beta.kubernetes.io/load-balancer-source-ranges"
 
 
 def service_errors(service: Object, old: Object | None) -> list[InvalidField]:
@@ -223,10 +223,10 @@ def _source_range_errors(service: Object) -> list[InvalidField]:
     spec, path = service["spec"], "spec.LoadBalancerSourceRanges"
     ranges = [(errors.index(path, at), text) for at, text in enumerate(spec.get("loadBalancerSourceRanges") or [])]
     if not ranges:
-        text = service["metadata"].get("annotations", {}).get(_RANGES_ANNOTATION)
+        text = service["metadata"].get("annotations", {}).get(_RANGES_KEY)
         if text is None:
             return []
-        path = errors.key("metadata.annotations", _RANGES_ANNOTATION)
+        path = errors.key("metadata.annotations", _RANGES_KEY)
         ranges = [(path, part) for part in text.split(",")] if text.strip() else []
     found = [] if spec["type"] == "LoadBalancer" else [errors.forbidden(path, _ONLY_BALANCERS)]
     for at, part in ranges:
