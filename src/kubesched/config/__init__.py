@@ -13,7 +13,6 @@ from kubesched.config.configuration import (
     KubeSchedulerConfiguration,
     LeaderElectionConfiguration,
 )
-from kubesched.config.durations import Duration, DurationError
 from kubesched.config.errors import ConfigError, FieldError
 from kubesched.config.extenders import ExtenderConfiguration, ExtenderManagedResource, ExtenderTLSConfig
 from kubesched.config.extension_points import EXTENSION_POINTS
@@ -37,6 +36,7 @@ from kubesched.config.plugin_args import (
 )
 from kubesched.config.profile import KubeSchedulerProfile, PluginConfig, PluginRef, Plugins, PluginSet
 from kubesched.config.resolve import Capabilities, ResolvedPlugin, ResolvedProfile, resolve, resolve_profiles
+from kubesched.model.durations import Duration, DurationError
 
 __all__ = [
     "ARGS_BY_PLUGIN",

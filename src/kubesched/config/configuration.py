@@ -5,10 +5,10 @@ Next: `load` for how one comes about, `profile` for its profiles, `extenders` fo
 
 from __future__ import annotations
 
-from kubesched.config.durations import Duration
 from kubesched.config.extenders import ExtenderConfiguration
 from kubesched.config.profile import KubeSchedulerProfile
 from kubesched.config.schema import ConfigStruct, Int32, Int64
+from kubesched.model.durations import Duration
 
 
 class LeaderElectionConfiguration(ConfigStruct, frozen=True):

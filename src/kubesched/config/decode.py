@@ -20,9 +20,9 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 import msgspec
 from msgspec.structs import FieldInfo
 
-from kubesched.config.durations import Duration, DurationError
 from kubesched.config.errors import ErrorList, display
 from kubesched.config.source import join
+from kubesched.model.durations import Duration, DurationError
 
 MISTAKE: Final = object()
 """Returned in place of a value that could not be decoded; the mistake has been reported."""

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from kubesched.config.durations import Duration
+from kubesched.model.durations import Duration
 
 
 class FieldError(NamedTuple):

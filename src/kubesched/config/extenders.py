@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kubesched.config.durations import Duration
 from kubesched.config.schema import Int64, SparseConfigStruct
+from kubesched.model.durations import Duration
 
 
 class ExtenderManagedResource(SparseConfigStruct, frozen=True):

@@ -13,10 +13,10 @@ import msgspec
 import yaml
 
 from kubesched.config.configuration import KubeSchedulerConfiguration
-from kubesched.config.durations import Duration
 from kubesched.config.plugin_args import PluginArgs
 from kubesched.config.schema import API_VERSION
 from kubesched.config.yaml_scalars import ManifestDumper
+from kubesched.model.durations import Duration
 
 
 def to_manifest(config: KubeSchedulerConfiguration) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesched.config.durations import Duration
 from kubesched.config.schema import ConfigStruct, Int32, Int64
 from kubesched.model.core import NodeAffinity, TopologySpreadConstraint
+from kubesched.model.durations import Duration
 
 
 class ResourceSpec(ConfigStruct, frozen=True):

@@ -7,7 +7,6 @@ Next: `validation_affinity` for node affinity, `validation` for the rest of the 
 
 from __future__ import annotations
 
-from kubesched.config.durations import Duration
 from kubesched.config.errors import ErrorList
 from kubesched.config.plugin_args import (
     LEAST_ALLOCATED,
@@ -30,6 +29,7 @@ from kubesched.config.plugin_args import (
 )
 from kubesched.config.validation_affinity import validate_node_affinity
 from kubesched.model.core import TopologySpreadConstraint
+from kubesched.model.durations import Duration
 from kubesched.model.label_syntax import label_key_mistakes
 
 _SCORING_STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)

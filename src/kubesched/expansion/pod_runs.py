@@ -6,8 +6,8 @@ the end of that time, `kubesched.dev/exit-code` with which code. Simulated and h
 
 from __future__ import annotations
 
-from kubesched.config.durations import Duration, DurationError
 from kubesched.expansion.pod_states import POD_FAILED, POD_SUCCEEDED
+from kubesched.model.durations import Duration, DurationError
 from kubesched.model.meta import ObjectMeta
 
 DURATION_ANNOTATION = "kubesched.dev/duration"

@@ -6,9 +6,9 @@ import pytest
 from device_clusters import DeviceCluster, claim, device, device_class, node, pod, request, slice_on
 
 from kubesched import cel
-from kubesched.config.durations import Duration
 from kubesched.config.plugin_args import DynamicResourcesArgs
 from kubesched.framework.status import Code
+from kubesched.model.durations import Duration
 from kubesched.plugins.dynamic_resources import selection
 from kubesched.plugins.dynamic_resources.outcomes import SearchAbandonedError, SearchBudget
 from kubesched.testing.make import Manifest

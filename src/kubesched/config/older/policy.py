@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from kubesched.config.decode import StrictDecoder
-from kubesched.config.durations import Duration
 from kubesched.config.errors import ConfigError, ErrorList
 from kubesched.config.extenders import ExtenderConfiguration
 from kubesched.config.schema import Int32, Int64
 from kubesched.config.source import parse
+from kubesched.model.durations import Duration
 
 KIND = "Policy"
 API_VERSIONS = ("v1", "kubescheduler.config.k8s.io/v1")

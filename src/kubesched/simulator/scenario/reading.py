@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kubesched.config.durations import Duration, DurationError
 from kubesched.model import manifests
 from kubesched.model.core import Node
+from kubesched.model.durations import Duration, DurationError
 from kubesched.model.manifests import KINDS_WITH_WORKLOADS, ManifestError
 from kubesched.model.meta import KubeObject
 from kubesched.simulator.scenario.document import (

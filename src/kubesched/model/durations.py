@@ -1,7 +1,7 @@
 """Spans of time as Go writes them: `15s`, `1m0s`, `1.5h`, `250ms`.
 
 `Duration.parse` takes whatever Go's parser takes, and `str()` gives what Go would print, so a manifest keeps its
-exact words. Next: `schema`.
+exact words.
 """
 
 from __future__ import annotations
