@@ -64,8 +64,8 @@ def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--emulate",
         metavar="VERSION",
-        help="Decide as this version did: 1.14, 1.17, 1.18 or 1.19. Without it, older configurations are translated "
-        "into today's.",
+        help="Decide as this version did: 1.13, 1.14, 1.17, 1.18 or 1.19. Without it, older configurations are "
+        "translated into today's.",
     )
     @plugin_option
     @click.option("--feature-gates", type=GatePairs(), metavar="NAME=BOOL,...", help="Of the version to emulate.")

@@ -72,7 +72,7 @@ def test_gates_of_the_version_are_given_as_to_kube_scheduler(cluster: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(["--emulate", "1.16"], 'version "1.16" is not known: there are 1.14', id="no such version"),
+        pytest.param(["--emulate", "1.16"], 'version "1.16" is not known: there are 1.13', id="no such version"),
         pytest.param(["--algorithm-provider", "Mine"], '"ClusterAutoscalerProvider"', id="no such provider"),
         pytest.param(["--policy-config-file", "/no/such"], "/no/such: No such file", id="no such file"),
         pytest.param(["--feature-gates", "A=true", "--emulate", "1.14"], '"A" is not known', id="no such gate"),

@@ -28,7 +28,7 @@ def test_the_present_version_is_no_emulation() -> None:
 
 
 def test_an_unknown_version_is_an_error_that_lists_those_known() -> None:
-    with pytest.raises(ConfigError, match=r"1\.14, 1\.17, 1\.18, 1\.19, 1\.36"):
+    with pytest.raises(ConfigError, match=r"1\.13, 1\.14, 1\.17, 1\.18, 1\.19, 1\.36"):
         generation_of("1.16")
 
 

@@ -15,7 +15,7 @@ OLDER_FLAGS = (
         "emulate",
         STRING,
         "",
-        "Version of kube-scheduler to decide as: 1.14, 1.17, 1.18 or 1.19. kube-scheduler has no such flag.",
+        "Version of kube-scheduler to decide as: 1.13, 1.14, 1.17, 1.18 or 1.19. kube-scheduler has no such flag.",
     ),
     Flag(
         "policy-config-file",

@@ -6,6 +6,7 @@ Next: `policy_profile` and `component_profile` for the two that name plugins.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -37,6 +38,19 @@ def emulate(
     source: str = "policy",
 ) -> Emulation:
     """At most one of `policy`, `provider` and `config`; none of them means the default provider."""
+    found = _emulation(generation, policy, provider, config, gates, source)
+    share = found.config.percentage_of_nodes_to_score or generation.default_percentage_of_nodes
+    return replace(found, config=msgspec.structs.replace(found.config, percentage_of_nodes_to_score=share))
+
+
+def _emulation(
+    generation: Generation,
+    policy: Mapping[str, Any] | str | bytes | Policy | None,
+    provider: str | None,
+    config: Mapping[str, Any] | None,
+    gates: Mapping[str, bool] | None,
+    source: str,
+) -> Emulation:
     if sum(given is not None for given in (policy, provider, config)) > 1:
         raise ConfigError([FieldError("", "only one of policy, algorithm provider and configuration can be given")])
     switches = feature_gates(generation, gates)

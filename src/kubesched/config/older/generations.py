@@ -7,7 +7,7 @@ the version that they stand for. The last patch release of each minor version is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from kubesched.config.errors import ConfigError, FieldError
@@ -95,8 +95,15 @@ class Generation:
     spread_weight: int = 2
     """Of PodTopologySpread in the default score plugins."""
     selector_spread_name: str = "SelectorSpread"
+    selectors_count_each: bool = False
+    """SelectorSpread counts the pods that any of the selectors matches, not those that all of them match."""
     skips_spread_pods: bool = True
     """SelectorSpread leaves pods with spread constraints of their own alone."""
+    has_cinder_limits: bool = True
+    reads_out_of_disk: bool = False
+    """CheckNodeCondition goes by the condition OutOfDisk, too."""
+    default_percentage_of_nodes: int = 0
+    """percentageOfNodesToScore where none, or 0, is given; 0: by the size of the cluster."""
     images_by_container: bool = False
     """The most that images count for grows with the number of containers."""
     gates: Mapping[str, bool] = field(default_factory=dict)
@@ -121,35 +128,47 @@ class Generation:
     """Longest message of an unschedulable pod."""
 
 
+_V1_14 = Generation(
+    "1.14",
+    config_versions=("v1alpha1",),
+    highest_score=10,
+    has_predicates=True,
+    counts_init_containers=False,
+    counts_overhead=False,
+    too_many_pods="Insufficient pods",
+    names_the_taint=False,
+    stable_zone_labels=False,
+    affinity_by_pod=True,
+    unknown_claims_count=True,
+    reads_csi_nodes=False,
+    missing_volume=VolumeTrouble.ERROR,
+    unbound_immediate=VolumeTrouble.ERROR,
+    zone_of_broken_volume=VolumeTrouble.ERROR,
+    unbound_zone_message='PersistentVolumeClaim is not bound: "{claim}"',
+    filter_error="{message}",
+    repeats_errors=True,
+    skips_spread_pods=False,
+    gates={TAINT_NODES_BY_CONDITION: True, RESOURCE_LIMITS: False},
+    ratio_averages_all=True,
+    registers_functions=True,
+    victims_by_start_time=False,
+    budgets=BudgetRule.ANY_LEFT,
+    needs_victims=False,
+    honours_preemption_policy=False,
+)
+
+_V1_13 = replace(
+    _V1_14,
+    version="1.13",
+    selectors_count_each=True,
+    has_cinder_limits=False,
+    reads_out_of_disk=True,
+    default_percentage_of_nodes=50,
+)
+
 _GENERATIONS = (
-    Generation(
-        "1.14",
-        config_versions=("v1alpha1",),
-        highest_score=10,
-        has_predicates=True,
-        counts_init_containers=False,
-        counts_overhead=False,
-        too_many_pods="Insufficient pods",
-        names_the_taint=False,
-        stable_zone_labels=False,
-        affinity_by_pod=True,
-        unknown_claims_count=True,
-        reads_csi_nodes=False,
-        missing_volume=VolumeTrouble.ERROR,
-        unbound_immediate=VolumeTrouble.ERROR,
-        zone_of_broken_volume=VolumeTrouble.ERROR,
-        unbound_zone_message='PersistentVolumeClaim is not bound: "{claim}"',
-        filter_error="{message}",
-        repeats_errors=True,
-        skips_spread_pods=False,
-        gates={TAINT_NODES_BY_CONDITION: True, RESOURCE_LIMITS: False},
-        ratio_averages_all=True,
-        registers_functions=True,
-        victims_by_start_time=False,
-        budgets=BudgetRule.ANY_LEFT,
-        needs_victims=False,
-        honours_preemption_policy=False,
-    ),
+    _V1_13,
+    _V1_14,
     Generation(
         "1.17",
         config_versions=("v1alpha1",),

@@ -18,6 +18,7 @@ from kubesched.config.older.generations import (
 from kubesched.config.older.policy import PredicatePolicy, PriorityPolicy
 
 GENERAL_PREDICATES = "GeneralPredicates"
+CINDER_LIMITS = "MaxCinderVolumeCount"
 LABEL_PRESENCE = "CheckNodeLabelPresence"
 SERVICE_AFFINITY = "CheckServiceAffinity"
 EVEN_PODS_SPREAD_PREDICATE = "EvenPodsSpread"
@@ -52,7 +53,7 @@ PLUGINS_OF_PREDICATES: dict[str, tuple[str, ...]] = {
     "MaxGCEPDVolumeCount": ("GCEPDLimits",),
     "MaxCSIVolumeCountPred": ("NodeVolumeLimits",),
     "MaxAzureDiskVolumeCount": ("AzureDiskLimits",),
-    "MaxCinderVolumeCount": ("CinderLimits",),
+    CINDER_LIMITS: ("CinderLimits",),
     "CheckVolumeBinding": ("VolumeBinding",),
     "NoVolumeZoneConflict": ("VolumeZone",),
     "CheckNodeMemoryPressure": ("CheckNodeMemoryPressure",),
@@ -124,9 +125,12 @@ def check_list(
 
 def own_order(generation: Generation) -> tuple[str, ...]:
     """Where predicates are evaluated each by itself: the names that have a place."""
-    order = [name for name in PLUGINS_OF_PREDICATES if name != EVEN_PODS_SPREAD_PREDICATE]
+    if not generation.has_predicates:
+        return tuple(PLUGINS_OF_PREDICATES)
+    left_out = (EVEN_PODS_SPREAD_PREDICATE, "" if generation.has_cinder_limits else CINDER_LIMITS)
+    order = [name for name in PLUGINS_OF_PREDICATES if name not in left_out]
     order.insert(order.index("PodToleratesNodeTaints") + 1, NO_EXECUTE_TAINTS)
-    return tuple(order) if generation.has_predicates else tuple(PLUGINS_OF_PREDICATES)
+    return tuple(order)
 
 
 def plugin_name(generation: Generation, kind: str) -> str:
@@ -159,6 +163,8 @@ def known_predicates(generation: Generation, gates: OlderGates) -> frozenset[str
         left_out = {"CheckNodeUnschedulable"}
     if not has_spread(generation, gates):
         left_out.add(EVEN_PODS_SPREAD_PREDICATE)
+    if not generation.has_cinder_limits:
+        left_out.add(CINDER_LIMITS)
     if generation.registers_functions:
         left_out |= {LABEL_PRESENCE, SERVICE_AFFINITY}
     return EVERY_PREDICATE - left_out

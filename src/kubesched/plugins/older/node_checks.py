@@ -19,6 +19,7 @@ WRONG_LABELS = unresolvable("node(s) didn't match node selector")
 SOME_TAINT = unresolvable("node(s) had taints that the pod didn't tolerate")
 LABEL_PRESENCE = unresolvable("node(s) didn't have the requested labels")
 NOT_READY = unresolvable("node(s) were not ready")
+OUT_OF_DISK = unresolvable("node(s) were out of disk space")
 NO_NETWORK = unresolvable("node(s) had unavailable network")
 
 
@@ -68,6 +69,8 @@ class CheckNodeCondition(ReasonedFilter):
         for condition in node.node.status.conditions or ():
             if condition.type == "Ready" and condition.status != "True":
                 found.append(NOT_READY)
+            elif condition.type == "OutOfDisk" and condition.status != "False" and self.generation.reads_out_of_disk:
+                found.append(OUT_OF_DISK)
             elif condition.type == "NetworkUnavailable" and condition.status != "False":
                 found.append(NO_NETWORK)
         if node.node.spec.unschedulable:

@@ -35,6 +35,13 @@ def controller_selectors(pod: Pod, objects: Objects) -> Iterator[Selector]:
                 yield found
 
 
+def each_selector(pod: Pod, objects: Objects) -> Iterator[Selector]:
+    """Those of the services, and of the controllers, that select the pod."""
+    for service in services_of(pod, objects):
+        yield from_labels(service.spec.selector)
+    yield from controller_selectors(pod, objects)
+
+
 def joined_selector(pod: Pod, objects: Objects) -> Selector:
     """What all of them ask for at once; everything if there is none."""
     labels: dict[str, str] = {}

@@ -15,7 +15,7 @@ from kubesched.framework.status import OK, Status
 from kubesched.model.core import Node
 from kubesched.model.selectors import Selector
 from kubesched.plugins.older.rejection import OlderPlugin
-from kubesched.plugins.older.selecting import joined_selector, services_of
+from kubesched.plugins.older.selecting import each_selector, joined_selector, services_of
 
 _ZONE_SHARE = 2.0 / 3.0
 """How much of a score the zone makes up."""
@@ -25,28 +25,35 @@ _STABLE = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
 
 @dataclass(slots=True)
-class SpreadSelector:
-    """None for a pod that nobody selects."""
+class SpreadSelectors:
+    """Empty for a pod that nobody selects. A pod that one of several matches is like the new one."""
 
-    selector: Selector | None
+    selectors: tuple[Selector, ...]
 
 
 class SelectorSpread(OlderPlugin):
     def pre_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+        cycle.put(SpreadSelectors(self._selectors(pod)))
+        return OK
+
+    def _selectors(self, pod: PodInfo) -> tuple[Selector, ...]:
+        if self.generation.selectors_count_each:
+            return tuple(each_selector(pod.pod, self.handle.objects))
         selector = joined_selector(pod.pod, self.handle.objects)
         is_selected = bool(selector.requirements)
         if self.generation.has_predicates:  # a service that selects everything counts here
             is_selected = is_selected or bool(services_of(pod.pod, self.handle.objects))
-        cycle.put(SpreadSelector(selector if is_selected else None))
-        return OK
+        return (selector,) if is_selected else ()
 
     def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
         """How many pods like this one the node has."""
-        selector = cycle.get(SpreadSelector).selector
-        if selector is None or self._leaves_alone(pod):
+        selectors = cycle.get(SpreadSelectors).selectors
+        if not selectors or self._leaves_alone(pod):
             return 0
         return sum(
-            other.namespace == pod.namespace and not other.pod.is_terminating and selector.matches(other.labels)
+            other.namespace == pod.namespace
+            and not other.pod.is_terminating
+            and any(selector.matches(other.labels) for selector in selectors)
             for other in node.pods
         )
 
