@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from kubesched.cluster import Cluster
+from kubesched.engine.cycle import Decision
 from kubesched.engine.diagnosis import for_event
 from kubesched.engine.outbox import Outbox
 from kubesched.framework.effects import PatchPodStatus, RecordEvent
@@ -22,6 +24,35 @@ PromiseOver = Callable[[Pod, str, float], None]
 """(a pod, the node it was nominated to, now) -> None: it no longer counts there."""
 
 
+class Told(NamedTuple):
+    """What the pod is told of a failed attempt."""
+
+    reason: str
+    """Of the condition."""
+    message: str
+    """Of the condition."""
+    note: str
+    """Of the event, which is cut to what an event holds."""
+    is_probe: bool = False
+    """The condition is written again with the time, be it the same."""
+
+
+class FailureWords:
+    """How failed attempts are told. A scheduler of another time puts its own words in their place."""
+
+    def of_decision(self, decision: Decision) -> Told:
+        """No node was found, or something broke over it."""
+        message = decision.message
+        return Told(SCHEDULER_ERROR if decision.error else UNSCHEDULABLE, message, message)
+
+    def of_status(self, pod: PodInfo, status: Status) -> Told:
+        """The pod had its node already, and a stage after that rejected it there, or failed."""
+        if status.is_rejected:
+            message = f"0/1 nodes are available: 1 {status.message}."
+            return Told(UNSCHEDULABLE, message, message)
+        return Told(SCHEDULER_ERROR, status.message, status.message)
+
+
 class FailureHandler:
     """Ends a pod's attempt that failed."""
 
@@ -30,12 +61,24 @@ class FailureHandler:
         self._promise_over = promise_over
         self._queue = queue
         self._outbox = outbox
+        self.words = FailureWords()
+
+    def no_node(self, queued: QueuedPodInfo, decision: Decision, now_s: float) -> None:
+        """The decision is that the pod goes nowhere."""
+        self.handle(
+            queued,
+            told=self.words.of_decision(decision),
+            is_error=bool(decision.error),
+            plugins=frozenset() if decision.diagnosis is None else decision.diagnosis.unschedulable_plugins(),
+            post_filter=decision.post_filter,
+            now_s=now_s,
+        )
 
     def handle(
         self,
         queued: QueuedPodInfo,
         *,
-        message: str,
+        told: Told,
         is_error: bool,
         plugins: frozenset[str],
         post_filter: PostFilterResult | None,
@@ -50,7 +93,7 @@ class FailureHandler:
         self._queue.add_unschedulable(queued, is_error=is_error, now_s=now_s)
         post_filter = post_filter or _PROMISE_OVER
         self._nominate(info, self._promised_after(info, post_filter), now_s)
-        self._report(queued, message, SCHEDULER_ERROR if is_error else UNSCHEDULABLE, post_filter)
+        self._report(queued, told, post_filter)
 
     def _promised_after(self, info: PodInfo, post_filter: PostFilterResult) -> str:
         """The node that the pod is nominated to from now on. A promise that is not written yet is kept only if somebody
@@ -90,7 +133,7 @@ class FailureHandler:
             return
         self.handle(
             queued,
-            message=f"0/1 nodes are available: 1 {status.message}." if status.is_rejected else status.message,
+            told=self.words.of_status(queued.info, status),
             is_error=not status.is_rejected,
             plugins=frozenset({status.plugin}) if status.is_rejected else frozenset(),
             post_filter=None,
@@ -107,7 +150,7 @@ class FailureHandler:
         if before and before != node_name and not status.nominated_node_name:
             self._promise_over(info.pod, before, now_s)  # it was never written
 
-    def _report(self, queued: QueuedPodInfo, message: str, reason: str, post_filter: PostFilterResult) -> None:
+    def _report(self, queued: QueuedPodInfo, told: Told, post_filter: PostFilterResult) -> None:
         info = queued.info
         self._outbox.send(
             RecordEvent(
@@ -116,16 +159,15 @@ class FailureHandler:
                 type="Warning",
                 reason="FailedScheduling",
                 action="Scheduling",
-                note=for_event(message),
+                note=for_event(told.note),
                 scheduler_name=info.spec.scheduler_name,
             )
         )
-        condition = PodCondition("PodScheduled", "False", reason, message)
+        condition = PodCondition("PodScheduled", "False", told.reason, told.message)
         status = info.pod.status
-        unchanged = any(known == condition for known in status.conditions or ())
+        unchanged = not told.is_probe and any(known == condition for known in status.conditions or ())
         is_news = post_filter.node_name != status.nominated_node_name
         nominated = post_filter.node_name if post_filter.mode is NominatingMode.OVERRIDE and is_news else None
         if not unchanged or nominated is not None:
-            self._outbox.send(
-                PatchPodStatus(info.key, info.pod.metadata.uid, None if unchanged else condition, nominated)
-            )
+            written = None if unchanged else condition
+            self._outbox.send(PatchPodStatus(info.key, info.pod.metadata.uid, written, nominated, told.is_probe))

@@ -205,14 +205,7 @@ class SchedulingLoop:
     def _record(self, queued: QueuedPodInfo, decision: Decision, started_s: float, now_s: float) -> None:
         """Step 3: no node fits. Preemption was decided with it, and is set going."""
         self.metrics.failed(queued.info.spec.scheduler_name, is_error=bool(decision.error), started_s=started_s)
-        self.failures.handle(
-            queued,
-            message=decision.message,
-            is_error=bool(decision.error),
-            plugins=frozenset() if decision.diagnosis is None else decision.diagnosis.unschedulable_plugins(),
-            post_filter=decision.post_filter,
-            now_s=now_s,
-        )
+        self.failures.no_node(queued, decision, now_s)
         self._send_requests(self.schedulers[queued.info.spec.scheduler_name])
         preemption = decision.preemption
         if preemption is not None:

@@ -47,6 +47,11 @@ class Explanation:
         return MAX_NODE_SCORE
 
     @property
+    def error_cause(self) -> str:
+        """What ended the search, in a few words, where that was an error."""
+        return "a plugin broke"
+
+    @property
     def preamble(self) -> str:
         """What to know before reading on; mostly nothing."""
         return ""

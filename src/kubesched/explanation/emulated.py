@@ -42,6 +42,13 @@ class EmulatedExplanation(Explanation):
     def preamble(self) -> str:
         return f"As kube-scheduler v{self.generation.version} decides."
 
+    @property
+    def error_cause(self) -> str:
+        """Errors were nothing out of the ordinary then: a claim that is missing made one, and no plugin broke."""
+        assert self.decision is not None
+        is_early = self.decision.filtered is None
+        return f"the search ended in an error{' before any node was looked at' if is_early else ''}"
+
     def to_dict(self) -> dict[str, Any]:
         if self.refusal:
             return {"configError": self.refusal, **_nothing()}

@@ -55,7 +55,7 @@ def _verdict(explanation: Explanation) -> list[str]:
 def _outcome(explanation: Explanation, decision: Decision) -> str:
     n_nodes = len(explanation.cluster.table.names)
     if decision.error:
-        return "cannot be decided on: a plugin broke."
+        return f"cannot be decided on: {explanation.error_cause}."
     if decision.prefilter is None:
         return "fits nowhere: there are no nodes."
     if not decision.prefilter.status.is_success:

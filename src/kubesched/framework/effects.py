@@ -52,6 +52,8 @@ class PatchPodStatus(Struct, frozen=True):
     uid: str
     condition: PodCondition | None = None
     nominated_node_name: str | None = None
+    is_probe: bool = False
+    """The condition is written with the time, as that of its last probe."""
 
 
 class EvictPod(Struct, frozen=True):

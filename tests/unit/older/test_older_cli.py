@@ -43,6 +43,18 @@ def test_an_explanation_says_whose_decision_it_is(cluster: Path, policy: Path) -
     assert "scores are 0 to 10" in result.stdout
 
 
+def test_a_missing_claim_is_no_broken_plugin(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "gone"}}]
+    items = [make.node("a"), make.pod("new", spec={"volumes": volumes})]
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    told = run("explain", "new", "-f", path, "--emulate", "1.17").stdout.splitlines()
+    assert told[1:] == [
+        "Pod default/new cannot be decided on: the search ended in an error before any node was looked at.",
+        '  persistentvolumeclaim "gone" not found',
+    ]
+
+
 def test_a_translated_policy_is_told_in_warnings(cluster: Path, policy: Path) -> None:
     result = run("explain", "new", "-f", cluster, "--policy-config-file", policy)
     assert result.exit_code == 0

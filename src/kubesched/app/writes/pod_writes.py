@@ -81,18 +81,21 @@ class PodWrites:
     async def patch_status(self, action: PatchPodStatus) -> None:
         """Nobody waits for it; the next failed attempt of the pod writes it again."""
         try:
-            await self._patch(action.pod, action.uid, action.condition, action.nominated_node_name)
+            condition = None if action.condition is None else self._condition(action.pod, action.condition)
+            if condition is not None and action.is_probe:
+                condition["lastProbeTime"] = self._now()
+            await self._patch(action.pod, action.uid, condition, action.nominated_node_name)
         except (ApiError, Unreachable, AnswerLost) as problem:
             if not (isinstance(problem, ApiError) and problem.is_not_found):
                 _log.error("Error updating pod", extra={"fields": {"pod": action.pod, "err": str(problem)}})
 
     async def _patch(
-        self, key: PodKey, uid: str, condition: PodCondition | None, nominated_node_name: str | None
+        self, key: PodKey, uid: str, condition: dict[str, Any] | None, nominated_node_name: str | None
     ) -> None:
         namespace, _, name = key.partition("/")
         status: dict[str, Any] = {}
         if condition is not None:
-            status["conditions"] = [self._condition(key, condition)]
+            status["conditions"] = [condition]
         if nominated_node_name is not None:
             status["nominatedNodeName"] = nominated_node_name or None
         body = _encode({"metadata": {"uid": uid}, "status": status})
@@ -131,7 +134,7 @@ class PodWrites:
         try:
             known = self._find_pod(action.pod)
             if known is None or action.condition not in (known.pod.status.conditions or ()):
-                await self._patch(action.pod, action.uid, action.condition, None)
+                await self._patch(action.pod, action.uid, self._condition(action.pod, action.condition), None)
             await self._requests.request("DELETE", _PODS.path(namespace, name), body=body)
         except (ApiError, Unreachable) as problem:
             return failed(problem)

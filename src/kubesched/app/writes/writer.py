@@ -65,6 +65,7 @@ class _WaitingPatch:
             later.uid,
             mine.condition if later.condition is None else later.condition,
             mine.nominated_node_name if later.nominated_node_name is None else later.nominated_node_name,
+            mine.is_probe or later.is_probe,
         )
 
 

@@ -126,6 +126,19 @@ class Generation:
     honours_preemption_policy: bool = True
     message_limit: int | None = None
     """Longest message of an unschedulable pod."""
+    volumes_are_a_plugin: bool = False
+    """What fails about volumes after the decision fails in a plugin; before, the scheduler itself bound them."""
+    binds_by_plugin: bool = True
+    """A pod is bound by a plugin, which says so when that fails."""
+    one_message_on_failure: bool = False
+    """Event and condition of a pod that could not be bound say the same."""
+    tells_late_failures_by_reason: bool = False
+    """The condition of a pod that could not be bound has a reason that says so, and no message."""
+    sets_probe_time: bool = False
+    """Every failed attempt is written into the condition as its last probe."""
+    victim_note: str = "Preempted by {preemptor} on node {node}"
+    no_nodes_is_an_error: bool = False
+    """In the metrics; the pod is told that it is unschedulable."""
 
 
 _V1_14 = Generation(
@@ -155,6 +168,9 @@ _V1_14 = Generation(
     budgets=BudgetRule.ANY_LEFT,
     needs_victims=False,
     honours_preemption_policy=False,
+    binds_by_plugin=False,
+    victim_note="by {preemptor} on node {node}",
+    no_nodes_is_an_error=True,
 )
 
 _V1_13 = replace(
@@ -164,6 +180,8 @@ _V1_13 = replace(
     has_cinder_limits=False,
     reads_out_of_disk=True,
     default_percentage_of_nodes=50,
+    tells_late_failures_by_reason=True,
+    sets_probe_time=True,
 )
 
 _GENERATIONS = (
@@ -196,6 +214,7 @@ _GENERATIONS = (
         budgets=BudgetRule.ANY_LEFT,
         needs_victims=False,
         honours_preemption_policy=False,
+        binds_by_plugin=False,
     ),
     Generation(
         "1.18",
@@ -220,6 +239,8 @@ _GENERATIONS = (
         overfull_counts_as_full=True,
         ratio_needs_resources=True,
         message_limit=1024,
+        volumes_are_a_plugin=True,
+        one_message_on_failure=True,
     ),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 
 from kubesched.engine.extender import wire
-from kubesched.engine.extender.http_extender import ExtenderError, HTTPExtender, body_of
+from kubesched.engine.extender.http_extender import EXTENDER, ExtenderError, HTTPExtender, body_of
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, SKIP, Status
 
@@ -26,5 +26,5 @@ def bind_by_extender(
         if not error:
             return OK
         if not extender.is_ignorable:
-            return Status.error(error)
+            return Status.error(error).by(EXTENDER)
     return SKIP

@@ -26,7 +26,14 @@ Activate = Callable[[Iterable[PodKey], float], None]
 
 Call = Callable[[Iterable[PodKey]], None]
 
+VictimNote = Callable[[PodInfo, str], str]
+"""(preemptor, the node) -> what a victim there is told."""
+
 _PLUGIN = "DefaultPreemption"
+
+
+def preempted_by(preemptor: PodInfo, node_name: str) -> str:
+    return f"Preempted by pod {preemptor.pod.metadata.uid} on node {node_name}"
 
 
 class PreemptionExecutor:
@@ -50,6 +57,8 @@ class PreemptionExecutor:
         self._reconsider = reconsider
         self._call = call
         self._metrics = metrics
+        self.note: VictimNote = preempted_by
+        """What victims are told: in today's words, unless somebody puts others in their place."""
         self._started_s: dict[str, float] = {}
         self._under_way: dict[str, int] = {}
         self._last_victim: dict[str, PodKey] = {}
@@ -161,7 +170,7 @@ class PreemptionExecutor:
 
         def evicted(answer: object, now_s: float) -> None:
             if isinstance(answer, Done):
-                self._record(preemptor, victim, f"Preempted by pod {preemptor.pod.metadata.uid} on node {node_name}")
+                self._record(preemptor, victim, self.note(preemptor, node_name))
             answered(answer, now_s)
 
         self._outbox.send(EvictPod(victim.key, victim.pod.metadata.uid, condition, preemptor.key), evicted)
@@ -169,8 +178,7 @@ class PreemptionExecutor:
     def _turned_down(self, preemptor: PodInfo, victim: PodInfo, node_name: str) -> bool:
         if not self._reject_waiting(victim, _PLUGIN):
             return False
-        uid = preemptor.pod.metadata.uid
-        self._record(preemptor, victim, f"Preempted by pod {uid} on node {node_name} (in kube-scheduler memory).")
+        self._record(preemptor, victim, f"{self.note(preemptor, node_name)} (in kube-scheduler memory).")
         return True
 
     def _record(self, preemptor: PodInfo, victim: PodInfo, note: str) -> None:

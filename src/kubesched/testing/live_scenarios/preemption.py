@@ -10,6 +10,7 @@ from kubesched.testing.live_scenarios.site import Site
 
 NODE_CPU = 4
 LOW, HIGH = 10, 1000
+_PREEMPTED = r"Preempted by pod (\S+) on node (\S+)"
 
 
 async def preemption(site: Site) -> None:
@@ -66,7 +67,9 @@ def _is_marked(site: Site, victim: FollowedPod) -> list[str]:
 async def _evictions_are_told(site: Site, important: list[FollowedPod]) -> list[str]:
     """One `Preempted` for each victim, which names the pod that came instead, and the node."""
     found = await event_checks.events_by_pod(site, "Preempted")
-    uids = {one.pod.metadata.uid for one in important if one.pod is not None}
+    preemptors = [one.pod for one in important if one.pod is not None]
+    calls = {pod.pod_key if site.victims_are_told_names else pod.metadata.uid for pod in preemptors}
+    words = r"(?:Preempted )?by (\S+) on node (\S+)" if site.victims_are_told_names else _PREEMPTED
     problems = []
     victims = _victims(site)
     for victim in victims:
@@ -75,8 +78,8 @@ async def _evictions_are_told(site: Site, important: list[FollowedPod]) -> list[
             if events or len(victims) <= event_checks.MOST_QUEUED:
                 problems.append(f"pod {victim.name} should have one event Preempted, and has {len(events)}")
             continue
-        told = re.fullmatch(r"Preempted by pod (\S+) on node (\S+)", events[0]["note"])
-        if told is None or told[2] != victim.node_name or told[1] not in uids:
+        told = re.fullmatch(words, events[0]["note"])
+        if told is None or told[2] != victim.node_name or told[1] not in calls:
             problems.append(f"pod {victim.name} on {victim.node_name} is told {events[0]['note']!r}")
         elif events[0].get("related"):
             problems.append(f"event Preempted of pod {victim.name} is related to {events[0]['related']}")

@@ -41,10 +41,17 @@ class ScenarioResult:
 
 
 async def run_scenario(
-    client: RestClient, name: str, scheduler_name: str, size: ScenarioSize, *, patience_s: float = 60.0
+    client: RestClient,
+    name: str,
+    scheduler_name: str,
+    size: ScenarioSize,
+    *,
+    patience_s: float = 60.0,
+    victims_are_told_names: bool = False,
 ) -> ScenarioResult:
     """Raises `ScenarioFailedError` if anything is not as it should be. Takes away what it made in any case."""
     site = Site(client, f"{name}-{secrets.token_hex(3)}", scheduler_name, size, patience_s)
+    site.victims_are_told_names = victims_are_told_names
     try:
         await site.open()
         await SCENARIOS[name](site)

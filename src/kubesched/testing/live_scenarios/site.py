@@ -48,6 +48,8 @@ class Site:
         self.scheduler_name = scheduler_name
         self.size = size
         self.patience_s = patience_s
+        self.victims_are_told_names = False
+        """Victims are told the name of their preemptor, as older schedulers did, and not its uid."""
         self.namespace = f"kubesched-{run_id}"
         self.pods = PodFollower(client, self.namespace)
         self.nodes: dict[str, Manifest] = {}
