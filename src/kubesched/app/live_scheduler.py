@@ -46,8 +46,7 @@ from kubesched.client.event_recorder.forms import CoreV1Form, EventForm, EventsV
 from kubesched.client.leader_election import LeaderCallbacks, LeaderElector, identity_of_this_process
 from kubesched.client.leader_health import LeaderElectionHealth
 from kubesched.client.lease import LeaseLock
-from kubesched.client.list_watch import Informers, Pace
-from kubesched.client.resources import RESOURCES
+from kubesched.client.list_watch import Pace, scheduler_informers
 from kubesched.client.rest import REQUEST_TIMEOUT_S, RestClient
 from kubesched.client.target import ServerTarget
 from kubesched.client.transport import MAX_CONNECTIONS
@@ -62,6 +61,8 @@ from kubesched.model.meta import KubeObject
 from kubesched.model.resource import ResourceClaim
 
 _log = logging.getLogger("kubesched.run")
+
+NAME = "kube-scheduler"
 
 _DRAIN_S = 2.0
 _LONGEST_ANSWER_S = 120.0
@@ -106,8 +107,8 @@ class LiveScheduler:
             answer_limit=_answer_limit(options.qps),
         )
         self._reads_taint_rules = options.gates["DRADeviceTaintRules"]
-        resources = (*RESOURCES, TAINT_RULES) if self._reads_taint_rules else RESOURCES
-        self.informers = Informers(self._client, resources, pace=pace)
+        more = (TAINT_RULES,) if self._reads_taint_rules else ()
+        self.informers = scheduler_informers(self._client, NAME, pace, more)
         self._extenders = ExtenderCalls(config.extenders, self._lease_left_s)
         self._elector, self._election_client = self._make_elector(target, options.leader_election)
         self._recorder = EventRecorder(self._event_client, EventsV1Form(socket.gethostname()))
@@ -200,7 +201,7 @@ class LiveScheduler:
     async def _sync(self) -> None:
         self.informers.add_handler(TaintedSlices(self.shell) if self._reads_taint_rules else self.shell)
         self.informers.start()
-        await self.informers.wait_for_sync("kube-scheduler")
+        await self.informers.wait_for_sync(NAME)
         gc.collect()
         gc.freeze()  # what was listed stays: the collector need not look at it again and again
 

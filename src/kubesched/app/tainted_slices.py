@@ -6,7 +6,7 @@ when a rule comes, changes or goes, and nothing of the rules themselves.
 
 from __future__ import annotations
 
-from kubesched.client.list_watch.informer import InformerHandler
+from kubesched.client.list_watch import InformerHandler
 from kubesched.client.resources import Resource
 from kubesched.model.device_taints import with_rule_taints
 from kubesched.model.meta import KubeObject

@@ -15,7 +15,7 @@ from kubesched.model.meta import KubeObject
 @dataclass(frozen=True, slots=True)
 class Resource:
     """A kind as a server serves it. `older_versions` are those of older servers whose objects decode alike, newest
-    first."""
+    first. `kind_name` is the server's name of the kind where `type` has another."""
 
     type: type[KubeObject]
     group: str
@@ -23,6 +23,16 @@ class Resource:
     plural: str
     namespaced: bool
     older_versions: tuple[str, ...] = ()
+    kind_name: str = ""
+
+    @property
+    def kind(self) -> str:
+        return self.kind_name or self.type.__name__
+
+    @property
+    def go_type(self) -> str:
+        """`*v1.Pod`, as client-go prints it."""
+        return f"*{self.version}.{self.kind}"
 
     @property
     def api_version(self) -> str:
@@ -75,12 +85,23 @@ resource.k8s.io/v1beta1 is no older version in our sense: there a request has it
 (in v1 they are in `exactly`) and a device its attributes in `basic`, so they would be read as absent.
 """
 
+
+class UnknownKindError(LookupError):
+    """Nobody said where objects of this type live."""
+
+    def __init__(self, type_: type[KubeObject]) -> None:
+        super().__init__(
+            f"{type_.__name__} is not among the kinds that a scheduler watches: say where it lives, "
+            f'such as Resource({type_.__name__}, "example.com", "v1", "{type_.__name__.lower()}s", namespaced=True)'
+        )
+
+
 _BY_TYPE = {known.type: known for known in RESOURCES}
 
 
 def resource_of(type_: type[KubeObject]) -> Resource:
-    """Where this kind lives."""
+    """Where this kind lives, if it is one that a scheduler watches."""
     try:
         return _BY_TYPE[type_]
     except KeyError:
-        raise KeyError(f"{type_.__name__} is not among the kinds that a scheduler watches") from None
+        raise UnknownKindError(type_) from None

@@ -17,6 +17,8 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from importlib import metadata
+from types import TracebackType
+from typing import Self
 from urllib.parse import quote, urlencode
 
 from kubesched.client.aiohttp_transport import AiohttpTransport
@@ -151,6 +153,14 @@ class RestClient:
                     return
             if not (may_renew and opened.status == 401 and await credentials.renew(login, epoch)):
                 raise self._explained(api_error(opened))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
 
     async def close(self) -> None:
         """Closes all connections and gives back what the credentials hold."""

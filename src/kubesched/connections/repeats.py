@@ -16,6 +16,9 @@ _ALLOWED = 5
 """So many lines of a kind are written in a window before the others are counted."""
 
 
+_Words = tuple[str, int, object, object]
+
+
 @dataclass(slots=True)
 class _Kind:
     began_s: float
@@ -24,18 +27,19 @@ class _Kind:
 
 
 class JoinRepeats(logging.Filter):
-    """For warnings and errors; a line is of a kind with others from the same place with the same words."""
+    """For warnings and errors; a line is of a kind with others from the same place with the same words, unless it was
+    said to be another (`extra={"apart": …}`): the same refusal of two kinds of objects is two things to know."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        self._kinds: dict[tuple[str, int, object], _Kind] = {}
+        self._kinds: dict[_Words, _Kind] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
             return True
         now_s = self._clock()
-        key = (record.name, record.levelno, record.msg)
+        key = (record.name, record.levelno, record.msg, getattr(record, "apart", ""))
         kind = self._kinds.get(key)
         if kind is None:
             self._remember(key, now_s)
@@ -52,7 +56,7 @@ class JoinRepeats(logging.Filter):
         self._kinds[key] = _Kind(now_s)
         return True
 
-    def _remember(self, key: tuple[str, int, object], now_s: float) -> None:
+    def _remember(self, key: _Words, now_s: float) -> None:
         if len(self._kinds) >= _MOST_KINDS:
             for old in [known for known, kind in self._kinds.items() if now_s - kind.began_s >= _WINDOW_S]:
                 del self._kinds[old]

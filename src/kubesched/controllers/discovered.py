@@ -118,7 +118,9 @@ class DiscoveredKinds:
             if (group, known.name) not in self._types:
                 made = msgspec.defstruct(f"{known.kind}Metadata", [], bases=(KubeObject,), frozen=True)
                 self._types[group, known.name] = cast("type[KubeObject]", made)
-            home = Resource(self._types[group, known.name], group, version, known.name, known.namespaced)
+            home = Resource(
+                self._types[group, known.name], group, version, known.name, known.namespaced, kind_name=known.kind
+            )
             yield DiscoveredKind(home, known.kind, frozenset(known.verbs))
 
 

@@ -79,19 +79,26 @@ class CustomResourceDefinition(KubeObject, frozen=True):
 
 
 _DOCUMENTS = (
-    Resource(documents.DeploymentDocument, "apps", "v1", "deployments", True),
-    Resource(documents.ReplicaSetDocument, "apps", "v1", "replicasets", True),
-    Resource(documents.StatefulSetDocument, "apps", "v1", "statefulsets", True),
-    Resource(documents.DaemonSetDocument, "apps", "v1", "daemonsets", True),
-    Resource(documents.ReplicationControllerDocument, "", "v1", "replicationcontrollers", True),
-    Resource(documents.JobDocument, "batch", "v1", "jobs", True),
-    Resource(documents.CronJobDocument, "batch", "v1", "cronjobs", True),
+    Resource(documents.DeploymentDocument, "apps", "v1", "deployments", True, kind_name="Deployment"),
+    Resource(documents.ReplicaSetDocument, "apps", "v1", "replicasets", True, kind_name="ReplicaSet"),
+    Resource(documents.StatefulSetDocument, "apps", "v1", "statefulsets", True, kind_name="StatefulSet"),
+    Resource(documents.DaemonSetDocument, "apps", "v1", "daemonsets", True, kind_name="DaemonSet"),
+    Resource(
+        documents.ReplicationControllerDocument,
+        "",
+        "v1",
+        "replicationcontrollers",
+        True,
+        kind_name="ReplicationController",
+    ),
+    Resource(documents.JobDocument, "batch", "v1", "jobs", True, kind_name="Job"),
+    Resource(documents.CronJobDocument, "batch", "v1", "cronjobs", True, kind_name="CronJob"),
 )
 
 _TYPED = (
-    Resource(ReportedPod, "", "v1", "pods", True),
+    Resource(ReportedPod, "", "v1", "pods", True, kind_name="Pod"),
     Resource(core.Node, "", "v1", "nodes", False),
-    Resource(NamespacePhase, "", "v1", "namespaces", False),
+    Resource(NamespacePhase, "", "v1", "namespaces", False, kind_name="Namespace"),
     Resource(ControllerRevision, "apps", "v1", "controllerrevisions", True),
     Resource(ServiceAccount, "", "v1", "serviceaccounts", True),
     Resource(ConfigMap, "", "v1", "configmaps", True),
@@ -109,7 +116,7 @@ _TYPED = (
     Resource(resource.ResourceSlice, "resource.k8s.io", "v1", "resourceslices", False, ("v1beta2",)),
     Resource(resource.DeviceTaintRule, "resource.k8s.io", "v1beta2", "devicetaintrules", False),
     Resource(resource.ResourceClaimTemplate, "resource.k8s.io", "v1", "resourceclaimtemplates", True, ("v1beta2",)),
-    Resource(NodeLease, "coordination.k8s.io", "v1", "leases", True),
+    Resource(NodeLease, "coordination.k8s.io", "v1", "leases", True, kind_name="Lease"),
 )
 
 WATCHED: tuple[Resource, ...] = (*_DOCUMENTS, *_TYPED)
@@ -123,8 +130,6 @@ _BY_TYPE: dict[type[KubeObject], Resource] = {known.type: known for known in WAT
 }
 _BY_TYPE[core.Pod] = _BY_TYPE[ReportedPod]
 
-_KIND_NAMES: dict[type[KubeObject], str] = {NamespacePhase: "Namespace", NodeLease: "Lease", ReportedPod: "Pod"}
-
 
 def home_of(type_: type[KubeObject]) -> Resource:
     """Where objects of this type live, whether typed or as documents."""
@@ -132,4 +137,5 @@ def home_of(type_: type[KubeObject]) -> Resource:
 
 
 def kind_name(type_: type[KubeObject]) -> str:
-    return _KIND_NAMES.get(type_, type_.__name__)
+    home = _BY_TYPE.get(type_)
+    return type_.__name__ if home is None else home.kind

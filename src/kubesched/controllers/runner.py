@@ -31,6 +31,8 @@ from kubesched.controllers.work_queue import WorkQueue
 from kubesched.model.core import Pod
 from kubesched.model.meta import KubeObject
 
+NAME = "controllers"
+
 WORKERS = 4
 """How many objects a controller looks at side by side."""
 
@@ -52,7 +54,7 @@ class ControllerRunner:
         self.view = ClusterView()
         self._events = EventTeller(client, n_writers=EVENT_WRITERS)
         self.context = ControllerContext(self.view, PlanWriter(client, self.view), tell=self._events.tell)
-        self._informers = Informers(client, WATCHED, InformerSettings(narrowings=NARROWINGS), pace)
+        self._informers = Informers(client, WATCHED, InformerSettings(narrowings=NARROWINGS, name=NAME), pace)
         self._client = client
         self._pace = pace
         self._discovered = DiscoveredKinds(client, time.monotonic)
@@ -68,7 +70,7 @@ class ControllerRunner:
         for informer in self._informers.all():
             informer.add_handler(self.view)
         self._informers.start()
-        await self._informers.wait_for_sync("controllers")
+        await self._informers.wait_for_sync(NAME)
         for controller in self._controllers:
             for number in range(WORKERS):
                 work = self._work(controller, self._queues[controller.name])
@@ -140,7 +142,7 @@ class ControllerRunner:
                 self.view.remove(item)
         for type_, home in homes.items():
             if type_ not in self._more_informers:
-                informers = Informers(self._client, (home,), InformerSettings(narrowings={}), self._pace)
+                informers = Informers(self._client, (home,), InformerSettings(name=NAME), self._pace)
                 informers.add_handler(self.view)
                 informers.start()
                 self._more_informers[type_] = informers

@@ -10,12 +10,14 @@ import logging
 import msgspec
 
 from kubesched.client.errors import ApiError
-from kubesched.client.list_watch import Informers, Pace
+from kubesched.client.list_watch import Pace, scheduler_informers
 from kubesched.client.resources import resource_of
 from kubesched.client.rest import RestClient
 from kubesched.cluster import Cluster
 from kubesched.model.core import Pod
 from kubesched.model.meta import KubeObject, PodKey
+
+NAME = "kubesched-extender"
 
 _log = logging.getLogger("kubesched.extender")
 _decode_pod = msgspec.json.Decoder(Pod).decode
@@ -28,7 +30,7 @@ class ClusterFollower:
     def __init__(self, cluster: Cluster, client: RestClient, pace: Pace | None = None) -> None:
         self._cluster = cluster
         self.client = client
-        self._informers = Informers(client, pace=pace)
+        self._informers = scheduler_informers(client, NAME, pace)
 
     @property
     def has_synced(self) -> bool:
@@ -40,7 +42,7 @@ class ClusterFollower:
 
     async def synced(self) -> None:
         """Until everything was listed once."""
-        await self._informers.wait_for_sync("kubesched-extender")
+        await self._informers.wait_for_sync(NAME)
 
     async def stop(self) -> None:
         await self._informers.stop()

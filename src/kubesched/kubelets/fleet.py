@@ -45,7 +45,9 @@ from kubesched.model.meta import KubeObject
 KUBELET_SWITCH = "kubesched.dev/kubelet"
 STOPPED = "stopped"
 
-_RESOURCES = (Resource(HollowPod, "", "v1", "pods", True), Resource(Node, "", "v1", "nodes", False))
+NAME = "kubelets"
+
+_RESOURCES = (Resource(HollowPod, "", "v1", "pods", True, kind_name="Pod"), Resource(Node, "", "v1", "nodes", False))
 _BOUND_PODS = Narrowing(field_selector="spec.nodeName!=")
 _REGISTERED_AT_ONCE = 32
 _IMAGES_TOLD_AFTER_S = 10.0
@@ -81,7 +83,8 @@ class KubeletFleet:
         self._wheel = TimerWheel()
         self._sender = Sender(self._wheel)
         self._leases = LeaseRenewals(client, now_s)
-        self._informers = Informers(client, _RESOURCES, InformerSettings(narrowings={HollowPod: _BOUND_PODS}), pace)
+        informing = InformerSettings(narrowings={HollowPod: _BOUND_PODS}, name=NAME)
+        self._informers = Informers(client, _RESOURCES, informing, pace)
         self._informers.of(HollowPod).lister.add_index("node", lambda pod: (pod.spec.node_name,))
         self._ours: set[str] = set()
         self._stopped: set[str] = set()
@@ -111,7 +114,7 @@ class KubeletFleet:
         self._informers.start()
         self._tasks.append(asyncio.create_task(self._leases.run(), name="lease renewals"))
         self._tasks.append(asyncio.create_task(self._events.run(), name="events of kubelets"))
-        await self._informers.wait_for_sync("kubelets")
+        await self._informers.wait_for_sync(NAME)
         return len(self._ours)
 
     async def stop(self) -> None:

@@ -248,7 +248,7 @@ def test_a_missing_right_is_told_and_waited_for(caplog: pytest.LogCaptureFixture
             server.refuse(verb, "persistentvolumes")
         copy = start_copy(server)
         told = "RBAC does not let us watch persistentvolumes (API group core)"
-        await until(lambda: any(told in line for line in caplog.messages))
+        await until(lambda: any(told in str(getattr(record, "fields", "")) for record in caplog.records))
         assert not copy.scheduler.is_scheduling.is_set()
         for verb in ("list", "watch"):
             server.allow(verb, "persistentvolumes")
@@ -277,7 +277,7 @@ def test_a_token_that_is_not_accepted_is_told_and_tried_again(caplog: pytest.Log
 
     with caplog.at_level(logging.INFO):
         tell(story, accepts_token="s3cret")
-    assert any(line.startswith("Cannot watch") and "get a new token" in line for line in told())
+    assert any(line.startswith("Failed to watch") and "get a new token" in line for line in told())
     assert "s3cret" not in "".join(told())
 
 

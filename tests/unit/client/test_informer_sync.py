@@ -9,7 +9,6 @@ import random
 import pytest
 
 from kubesched.client.list_watch import (
-    Informers,
     Pace,
     SharedInformer,
     wait_for_cache_sync,
@@ -56,10 +55,38 @@ def test_the_named_wait_says_who_is_still_missing(caplog: pytest.LogCaptureFixtu
         await waiting
 
     asyncio.run(run())
-    texts = [record.getMessage() for record in caplog.records]
-    assert texts[0] == "Waiting for caches to sync for scheduler"
-    assert texts[1] == "Still waiting for caches to sync for scheduler: poddisruptionbudgets.policy"
-    assert texts[-1] == "Caches are synced for scheduler"
+    assert [record.getMessage() for record in (*caplog.records[:2], caplog.records[-1])] == [
+        "Waiting for caches to sync",
+        "Still waiting for caches to sync",
+        "Caches are synced",
+    ]
+    told = [record.__dict__["fields"] for record in caplog.records]
+    assert {one["controller"] for one in told} == {"scheduler"}
+    assert told[1]["waitingFor"] == ["poddisruptionbudgets.policy"]
+
+
+@pytest.mark.parametrize("ends_by", ["stop", "cancel"])
+def test_who_is_stopped_before_the_caches_are_synced_says_so(ends_by: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def run() -> None:
+        async with ScriptedServer() as server:
+            server.refuse("list", "nodes")
+            server.refuse("watch", "nodes")
+            async with following(server, Node) as listened:
+                waiting = asyncio.create_task(listened.informers.wait_for_sync("my-controller"))
+                await until(lambda: bool(server.requests))
+                if ends_by == "stop":
+                    await listened.informers.stop()
+                    assert await waiting is False
+                else:
+                    waiting.cancel()
+                    with pytest.raises(asyncio.CancelledError):
+                        await waiting
+
+    asyncio.run(run())
+    (record,) = [record for record in caplog.records if record.getMessage() == "Unable to sync caches"]
+    assert (record.levelname, record.__dict__["fields"]) == ("ERROR", {"controller": "my-controller"})
 
 
 class SteppedClock:
@@ -176,12 +203,3 @@ def test_a_resync_period_tells_everything_again_and_again() -> None:
             assert 10 in listened.sleeps.delays_s
 
     asyncio.run(run())
-
-
-def test_a_kind_that_is_not_followed_is_named() -> None:
-    class NoApi:
-        pass
-
-    informers = Informers(NoApi(), [resource_of(Node)])  # type: ignore[arg-type]
-    with pytest.raises(KeyError):
-        informers.of(Pod)

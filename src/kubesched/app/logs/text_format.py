@@ -62,7 +62,7 @@ def fields_of(record: logging.LogRecord, formatter: logging.Formatter) -> dict[s
     if record.exc_info and record.exc_info[1] is not None:
         fields.setdefault("err", record.exc_info[1])
         fields["stack"] = formatter.formatException(record.exc_info)
-    if "err" in fields:
+    if "err" in fields and record.levelno >= logging.WARNING:
         fields = {"err": fields["err"], **fields}
     return {name: safe_value(name, value) for name, value in fields.items()}
 

@@ -55,6 +55,10 @@ class Unread(Generic[K]):
         name, namespace, uid, version = (_text(known.get(part)) for part in _NAMING)
         return ObjectMeta(name, namespace, uid, version)
 
+    @property
+    def has_metadata(self) -> bool:
+        return isinstance(self.tree, dict) and isinstance(self.tree.get("metadata"), dict)
+
     def key(self, *, is_namespaced: bool) -> str:
         """`namespace/name`, or the name of what has no namespace; empty if that cannot be read."""
         metadata = self.metadata

@@ -1,44 +1,36 @@
 """A shared informer: one kind followed once, for as many handlers as there are.
 
 What a handler can rely on, whatever happened to the connection:
-- it hears of an object first by `put`, and of nothing by `remove` that was not put before;
+- it hears of an object first by `put` (`on_add`), and of nothing by `remove` (`on_delete`) that was not put before;
 - a deletion that nobody told us of is found by the next list and becomes a `remove` with the last known state;
 - an object that was deleted and made anew meanwhile (another uid) is removed and then put;
 - the same version is not put twice, except by a resync;
 - when it is called, the lister already knows;
 - of an object that cannot be read it hears what that may count as meanwhile (`kubesched.model.stand_ins`).
 A handler that is added later hears at once of everything there is. A handler that raises is logged; the others and
-the lister go on.
+the lister go on. Those with `put` and `remove` are told before those with client-go's calls, else in their order.
 
-Next: `reflector` brings the changes; `informers` has one informer per kind.
+Next: `handlers` for what they are called; `reflector` brings the changes; `informers` has one informer per kind.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
-from typing import Generic, Protocol
+from typing import Any, Generic
 
+from kubesched.client.list_watch import log_lines
 from kubesched.client.list_watch.decoding import NAMELESS, K, Listing, Unread
+from kubesched.client.list_watch.handlers import InformerHandler, ResourceEventHandler
 from kubesched.client.list_watch.lister import IndexedLister
 from kubesched.client.list_watch.set_aside import SetAside
+from kubesched.client.list_watch.trouble import WatchErrorHandler
 from kubesched.client.resources import Resource
 from kubesched.model.meta import KubeObject
 from kubesched.model.stand_ins import described
 
 SLICE = 500
 """After so many objects of a list the event loop may do something else (renew a lease, say)."""
-
-_log = logging.getLogger("kubesched.client.list_watch")
-
-
-class InformerHandler(Protocol):
-    """Told of every change, synchronously: it must be quick, and not wait."""
-
-    def put(self, item: KubeObject) -> None: ...
-
-    def remove(self, item: KubeObject) -> None: ...
 
 
 class SharedInformer(Generic[K]):
@@ -52,10 +44,15 @@ class SharedInformer(Generic[K]):
         self.lister: IndexedLister[K] = IndexedLister()
         self.is_missing = False
         """The server does not have this kind; it counts as synced, with no objects."""
+        self.has_started = False
+        """Whether it is followed; set by who follows it."""
+        self.watch_error_handler: WatchErrorHandler | None = None
+        """See `set_watch_error_handler`."""
         self._transform = transform
         self._kind = resource.type.__name__
         self._aside = SetAside() if set_aside is None else set_aside
         self._handlers: tuple[InformerHandler, ...] = ()
+        self._event_handlers: tuple[ResourceEventHandler[K], ...] = ()
         self._synced = asyncio.Event()
 
     # -- for those who use it ------------------------------------------------------------------------------------------
@@ -75,16 +72,31 @@ class SharedInformer(Generic[K]):
     def add_handler(self, handler: InformerHandler) -> None:
         """At any time; it hears of all known objects before this returns."""
         for item in self.lister:
-            _tell(handler.put, item)
+            _tell(item, handler.put, item)
         self._handlers = (*self._handlers, handler)
 
-    def remove_handler(self, handler: InformerHandler) -> None:
+    def add_event_handler(self, handler: ResourceEventHandler[K]) -> None:
+        """The same, for one that wants client-go's calls."""
+        for item in self.lister:
+            _tell(item, handler.on_add, item, True)
+        self._event_handlers = (*self._event_handlers, handler)
+
+    def remove_handler(self, handler: InformerHandler | ResourceEventHandler[K]) -> None:
+        """It hears nothing any more."""
         self._handlers = tuple(one for one in self._handlers if one is not handler)
+        self._event_handlers = tuple(one for one in self._event_handlers if one is not handler)
+
+    def set_watch_error_handler(self, handler: WatchErrorHandler) -> None:
+        """Called, instead of what writes to the log, whenever a list or watch ended with an error; the next attempt
+        comes by itself. Only before the start."""
+        if self.has_started:
+            raise RuntimeError("informer has already started")
+        self.watch_error_handler = handler
 
     def resync(self) -> None:
         """Tell everybody of everything again."""
         for item in self.lister:
-            self._tell_put(item)
+            self._tell_put(item, item)
 
     # -- for the reflector ---------------------------------------------------------------------------------------------
 
@@ -110,10 +122,11 @@ class SharedInformer(Generic[K]):
             known = old.metadata
             if known.uid != metadata.uid:
                 self._vanished(key)
+                old = None
             elif known.resource_version == metadata.resource_version != "" and not anew:
                 return
         self.lister.put(key, item)
-        self._tell_put(item)
+        self._tell_put(old, item)
 
     def remove(self, item: K) -> None:
         """As the server last saw it."""
@@ -121,7 +134,7 @@ class SharedInformer(Generic[K]):
             item = self._transform(item)
         self._aside.forget(self._kind, item.key)
         if self.lister.remove(item.key) is not None:
-            self._tell_remove(item)
+            self._tell_remove(item, is_final_state_unknown=False)
 
     def put_aside(self, unread: Unread[K]) -> str:
         """An object exists that cannot be read in full, or is gone; gives the key that it has, or goes by."""
@@ -184,27 +197,33 @@ class SharedInformer(Generic[K]):
     def _vanished(self, key: str) -> None:
         last_known = self.lister.remove(key)
         if last_known is not None:
-            self._tell_remove(last_known)
+            self._tell_remove(last_known, is_final_state_unknown=True)
 
-    def _tell_put(self, item: K) -> None:
+    def _tell_put(self, old: K | None, item: K) -> None:
         for handler in self._handlers:
             try:
                 handler.put(item)
             except Exception:  # noqa: BLE001 - logged; the other handlers go on
                 _log_broken(handler.put, item)
+        for event_handler in self._event_handlers:
+            if old is None:
+                _tell(item, event_handler.on_add, item, not self._synced.is_set())
+            else:
+                _tell(item, event_handler.on_update, old, item)
 
-    def _tell_remove(self, item: K) -> None:
+    def _tell_remove(self, item: K, *, is_final_state_unknown: bool) -> None:
         for handler in self._handlers:
-            _tell(handler.remove, item)
+            _tell(item, handler.remove, item)
+        for event_handler in self._event_handlers:
+            _tell(item, event_handler.on_delete, item, is_final_state_unknown)
 
 
-def _tell(told: Callable[[KubeObject], None], item: KubeObject) -> None:
+def _tell(item: KubeObject, told: Callable[..., None], *what: Any) -> None:
     try:
-        told(item)
+        told(*what)
     except Exception:  # noqa: BLE001 - logged; the other handlers go on
         _log_broken(told, item)
 
 
-def _log_broken(told: Callable[[KubeObject], None], item: KubeObject) -> None:
-    fields = {"kind": type(item).__name__, "object": item.key, "handler": repr(told)}
-    _log.exception("A handler of an informer failed", extra={"fields": fields})
+def _log_broken(told: Callable[..., None], item: KubeObject) -> None:
+    log_lines.HANDLER_FAILED.write(type(item).__name__, item.key, repr(told), exc_info=True)

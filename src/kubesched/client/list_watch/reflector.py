@@ -3,7 +3,7 @@
 - The first list may come from the server's cache (version 0); after 410 Gone it must be current (no version).
 - Where the server can, list and watch are one request: a watch that first tells everything (`sendInitialEvents`).
 - A watch that ends or breaks is resumed from the last version heard of; bookmarks keep that version young.
-- Attempts that fail at once are repeated ever more slowly (`pace`); `trouble` says once what is wrong.
+- Attempts that fail at once are repeated ever more slowly (`pace`); `trouble` says what is wrong, `log_lines` all else.
 - A kind that the server lacks is tried in its older versions and then left alone for a while.
 
 It never ends by itself: cancel its task. Next: `informer`, which takes what is found here.
@@ -12,7 +12,6 @@ It never ends by itself: cancel its task. Next: `informer`, which takes what is 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,21 +20,22 @@ from typing import Generic
 import msgspec
 
 from kubesched.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
-from kubesched.client.list_watch import requests
+from kubesched.client.list_watch import log_lines, requests
 from kubesched.client.list_watch.decoding import K, KindDecoder, Listing, Unread
 from kubesched.client.list_watch.informer import SharedInformer
 from kubesched.client.list_watch.pace import AnswerSignal, Pace, RetryBackoff
 from kubesched.client.list_watch.requests import ListWatchApi, Narrowing
-from kubesched.client.list_watch.trouble import TroubleLog
+from kubesched.client.list_watch.trouble import TroubleLog, VeryShortWatchError, WatchError
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 MISSING_RETRY_S = 300.0
 """A kind that was missing may come with an upgrade of the server."""
 
+NO_OBJECT = "object does not implement the Object interfaces"
+CHANGES = ("ADDED", "MODIFIED", "DELETED")
+
 HASTY_S = 1.0
 """An attempt that ended sooner is followed by a pause."""
-
-_log = logging.getLogger("kubesched.client.list_watch")
 
 
 @dataclass(slots=True)
@@ -60,7 +60,10 @@ class Reflector(Generic[K]):
         abilities: ServerAbilities,
         pace: Pace,
         page_size: int = requests.PAGE_SIZE,
+        resync_s: float = 0.0,
+        name: str = "informers",
     ) -> None:
+        """`resync_s` and `name` are for the log alone."""
         self._api = api
         self._informer = informer
         self._decoder = decoder
@@ -69,7 +72,10 @@ class Reflector(Generic[K]):
         self._pace = pace
         self._page_size = page_size
         self._backoff = RetryBackoff(pace)
-        self._trouble = TroubleLog(informer.resource)
+        self._resync = log_lines.go_duration(resync_s)
+        self._name = name
+        self._trouble = TroubleLog()
+        self._on_error = informer.watch_error_handler or self._trouble.report
         self._versions = tuple(informer.resource.versions())
         self._must_list = True
         self._version = requests.FROM_CACHE
@@ -77,6 +83,13 @@ class Reflector(Generic[K]):
         self._opened_at_s: float | None = None
 
     async def run(self) -> None:
+        log_lines.STARTING.write(self._type, self._resync, self._name)
+        try:
+            await self._follow_forever()
+        finally:
+            log_lines.STOPPING.write(self._type, self._resync, self._name)
+
+    async def _follow_forever(self) -> None:
         while True:
             self._opened_at_s = None
             try:
@@ -90,12 +103,14 @@ class Reflector(Generic[K]):
                 self._must_list = True  # the same line would come again
                 await self._after_trouble(problem)
             except Exception:  # noqa: BLE001 - a bug here must not leave the scheduler blind
-                _log.exception(f"Following {self._informer.name} failed; listing anew")
+                log_lines.FOLLOWING_FAILED.write(self._name, self._type, exc_info=True)
                 self._must_list = True
                 await self._backoff.wait()
 
     async def _follow(self) -> None:
         """Until the server ends the watch."""
+        if self._must_list:
+            log_lines.LISTING.write(self._type, self._name)
         if self._must_list and self._abilities.streams_lists:
             await self._list_and_watch_in_one()
             return
@@ -132,11 +147,13 @@ class Reflector(Generic[K]):
         await self._informer.replace(listing)
         self._version = listing.version
         self._must_list = False
+        log_lines.POPULATED.write(self._type, self._name)
 
     async def _list_and_watch_in_one(self) -> None:
         self._doing = "watch"
         known = "" if self._version == requests.FROM_CACHE else self._version
         params = requests.streamed_list_params(self._narrowing, known, self._pace.dice)
+        began_s = self._pace.now_s()
         async with self._opened_stream(params) as lines:
             try:
                 async with asyncio.timeout(self._abilities.initial_events_within_s):
@@ -146,6 +163,10 @@ class Reflector(Generic[K]):
                 return
             if found is None:
                 return
+            n_told = len(found.items) + len(found.unread) + 1  # and the mark
+            log_lines.INITIAL_EVENTS_ENDED.write(
+                self._name, n_told, log_lines.go_duration(self._pace.now_s() - began_s)
+            )
             await self._listed(found)
             self._opened()
             await self._changes(lines)
@@ -161,8 +182,10 @@ class Reflector(Generic[K]):
                 unread.append(Unread(self._decoder.kind, None, f"line {len(found) + len(unread) + 1}"))
                 continue
             if isinstance(event, Unread):
-                if event.change != "BOOKMARK":
+                if event.change in CHANGES:
                     unread.append(event)
+                elif event.change != "BOOKMARK":
+                    self._unknown(event.change, event.metadata.name)
                 elif INITIAL_EVENTS_END in event.annotations:
                     return Listing(list(found.values()), event.metadata.resource_version, unread=unread)
                 continue
@@ -171,6 +194,8 @@ class Reflector(Generic[K]):
                 found[item.key] = item
             elif event.type == "DELETED":
                 found.pop(item.key, None)
+            elif event.type != "BOOKMARK":
+                self._unknown(event.type, item.key)
             elif INITIAL_EVENTS_END in (item.metadata.annotations or ()):
                 return Listing(list(found.values()), item.metadata.resource_version, unread=unread)
         return None
@@ -178,8 +203,7 @@ class Reflector(Generic[K]):
     def _stop_streaming_lists(self, why: str) -> None:
         if self._abilities.streams_lists:
             self._abilities.streams_lists = False
-            fields = {"resource": self._informer.name, "reason": why}
-            _log.info("The server does not stream lists; asking for plain ones", extra={"fields": fields, "v": 2})
+            log_lines.NO_STREAMED_LISTS.write(why)
 
     # -- watch ---------------------------------------------------------------------------------------------------------
 
@@ -193,19 +217,42 @@ class Reflector(Generic[K]):
     async def _changes(self, lines: AsyncIterator[bytes]) -> None:
         """The hot path: lines that came together are handled without giving way between them."""
         decode, put = self._decoder.event, self._informer.put
+        n_lines = 0
         async for line in lines:
+            n_lines += 1
             event = decode(line)
             if isinstance(event, Unread):
-                if event.change != "BOOKMARK":
-                    self._informer.put_aside(event)
-                self._version = event.metadata.resource_version or self._version
+                self._unread_event(event)
                 continue
             change, item = event.type, event.object
             if change == "MODIFIED" or change == "ADDED":
                 put(item)
             elif change == "DELETED":
                 self._informer.remove(item)
+            elif change != "BOOKMARK":
+                self._unknown(change, item.key)
             self._version = item.metadata.resource_version
+        self._ended(n_lines)
+
+    def _unread_event(self, event: Unread[K]) -> None:
+        if event.change in CHANGES:
+            if not event.has_metadata:
+                log_lines.NOT_UNDERSTOOD.write(NO_OBJECT, self._name, event.change)
+            self._informer.put_aside(event)
+        elif event.change != "BOOKMARK":
+            self._unknown(event.change, event.metadata.name)
+        self._version = event.metadata.resource_version or self._version
+
+    def _unknown(self, change: str, what: str) -> None:
+        """Its content stays out of the log: it may be a secret."""
+        log_lines.UNKNOWN_EVENT.write(self._name, f"{change} {self._type} {what}")
+
+    def _ended(self, n_lines: int) -> None:
+        """As the server wanted."""
+        if n_lines == 0 and self._was_hasty:
+            self._tell(VeryShortWatchError(self._name))
+        else:
+            log_lines.WATCH_CLOSE.write(self._name, self._type, n_lines)
 
     @asynccontextmanager
     async def _opened_stream(self, params: dict[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -221,7 +268,7 @@ class Reflector(Generic[K]):
 
     def _opened(self) -> None:
         self._opened_at_s = self._pace.now_s()
-        self._trouble.over()
+        self._trouble.over(self._informer.resource, self._name)
         self._abilities.answers.answered()
 
     # -- after an interruption -----------------------------------------------------------------------------------------
@@ -231,21 +278,31 @@ class Reflector(Generic[K]):
             await self._backoff.wait()
 
     async def _after_trouble(self, problem: Exception, at_least_s: float = 0.0) -> None:
-        if self._was_hasty:
-            self._trouble.report(self._doing, problem)
-            if isinstance(problem, Unreachable | AnswerLost):
-                await self._backoff.wait_for(self._abilities.answers)
-            else:
-                await self._backoff.wait(at_least_s)
+        self._tell(problem)
+        if not self._was_hasty:
+            return
+        if isinstance(problem, Unreachable | AnswerLost):
+            await self._backoff.wait_for(self._abilities.answers)
         else:
-            fields = {"resource": self._informer.name, "version": self._version, "err": str(problem)}
-            _log.info("A watch was cut; resuming it", extra={"fields": fields, "v": 4})
+            await self._backoff.wait(at_least_s)
+
+    def _tell(self, problem: Exception) -> None:
+        was_open = self._opened_at_s is not None
+        lists = self._must_list and self._doing == "watch"
+        error = WatchError(
+            self._informer.resource, self._name, self._doing, problem, was_open, was_open and self._was_hasty, lists
+        )
+        try:
+            self._on_error(error)
+        except Exception:  # noqa: BLE001 - logged; the next attempt comes all the same
+            log_lines.HANDLER_PANICKED.write(self._name, self._type, exc_info=True)
 
     async def _after_refusal(self, problem: ApiError) -> None:
         asked_to_stream = self._must_list and self._doing == "watch"
         if problem.is_not_found:
             await self._after_missing(problem)
         elif problem.is_gone or _is_too_new(problem):
+            self._tell(problem)
             self._must_list = True
             self._version = requests.CONSISTENT
             await self._after_end()
@@ -270,14 +327,19 @@ class Reflector(Generic[K]):
             await self._after_trouble(problem)
             return
         if not informer.is_missing:
-            fields = {"resource": informer.name, "versions": [one.version for one in self._versions]}
-            _log.warning("The server does not have this kind; going on without it", extra={"fields": fields})
+            log_lines.KIND_MISSING.write(
+                self._name, self._type, [one.version for one in self._versions], apart=informer.name
+            )
             informer.kind_is_missing()
         await self._pace.sleep(MISSING_RETRY_S)
 
     @property
     def _was_hasty(self) -> bool:
         return self._opened_at_s is None or self._pace.now_s() - self._opened_at_s < HASTY_S
+
+    @property
+    def _type(self) -> str:
+        return self._informer.resource.go_type
 
     @property
     def _path(self) -> str:

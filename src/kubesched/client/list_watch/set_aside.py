@@ -5,14 +5,13 @@ Next: `informer`, which decides with `kubesched.model.stand_ins` what they count
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+from kubesched.client.list_watch import log_lines
+
 MOST_TOLD = 3
 """So many fields of one object are named in its line."""
-
-_log = logging.getLogger("kubesched.client.list_watch")
 
 
 class SetAside:
@@ -36,8 +35,7 @@ class SetAside:
             return
         known[key] = told
         self.totals[kind] += 1
-        fields = {"kind": kind, "object": key, "err": told, "countsAs": counts_as}
-        _log.error("An object cannot be read and is set aside", extra={"fields": fields})
+        log_lines.SET_ASIDE.write(kind, key, told, counts_as)
 
     def of(self, kind: str) -> Mapping[str, str]:
         """What is wrong with those that are set aside now, by key."""

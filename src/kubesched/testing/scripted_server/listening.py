@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.client.list_watch import Informers, InformerSettings, Pace
+from kubesched.client.list_watch.scheduler_informers import UNFINISHED_PODS
 from kubesched.client.resources import resource_of
 from kubesched.client.rest import RestClient
 from kubesched.client.target import ServerTarget
+from kubesched.model.core import Pod
 from kubesched.model.meta import KubeObject
 from kubesched.testing.scripted_server.server import ScriptedServer
 
@@ -82,13 +84,14 @@ async def following(
     longest_skipped_s: float = LONGEST_SKIPPED_S,
     **settings: Any,
 ) -> AsyncIterator[Listened]:
-    """Informers of these kinds, started; `settings` are those of `InformerSettings`."""
+    """Informers of these kinds, started; `settings` are those of `InformerSettings`. Finished pods look deleted,
+    as to a scheduler, unless other narrowings are given."""
     sleeps = SkippedSleeps(longest_skipped_s)
     client = RestClient(ServerTarget(url=server.url), qps=0, sleep=sleeps)
     informers = Informers(
         client,
         [resource_of(kind) for kind in kinds],
-        InformerSettings(**settings),
+        InformerSettings(**{"narrowings": {Pod: UNFINISHED_PODS}, **settings}),
         Pace(sleep=sleeps, dice=random.Random(1)),
     )
     handler = ConsistentHandler()

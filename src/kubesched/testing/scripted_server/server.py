@@ -190,6 +190,11 @@ class ScriptedServer:
         for watch in self.watches.of(resource):
             watch.bookmark()
 
+    def send_line(self, line: bytes, resource: str = "") -> None:
+        """What no server should say."""
+        for watch in self.watches.of(resource):
+            watch.send(line)
+
     # -- looking -----------------------------------------------------------------------------------------------------
 
     def asked(self, what: str = "", path: str = "") -> list[RecordedRequest]:

@@ -71,6 +71,11 @@ class OpenWatch:
             self._owes_bookmark = True
             self.wake.set()
 
+    def send(self, line: bytes) -> None:
+        """Whatever it is."""
+        self._unsent.append(line + b"\n")
+        self.wake.set()
+
     def expire(self) -> None:
         """Say that the version is gone, and end."""
         problem = RefusalError(410, f"too old resource version: {self.position} ({self._storage.oldest_revision})")

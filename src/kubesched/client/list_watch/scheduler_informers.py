@@ -1,0 +1,25 @@
+"""The informers of a scheduler: all kinds that it looks at, and of pods only those that hold something or will.
+
+Next: `kubesched.client.resources` for which kinds those are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubesched.client.list_watch.informers import Informers, InformerSettings
+from kubesched.client.list_watch.pace import Pace
+from kubesched.client.list_watch.requests import ListWatchApi, Narrowing
+from kubesched.client.resources import RESOURCES, Resource
+from kubesched.model.core import Pod
+
+UNFINISHED_PODS = Narrowing(field_selector="status.phase!=Succeeded,status.phase!=Failed")
+"""A pod that finishes looks deleted from here."""
+
+
+def scheduler_informers(
+    api: ListWatchApi, name: str, pace: Pace | None = None, more: Iterable[Resource] = ()
+) -> Informers:
+    """`name` is what the log calls them; `more` are further kinds."""
+    settings = InformerSettings(narrowings={Pod: UNFINISHED_PODS}, name=name)
+    return Informers(api, (*RESOURCES, *more), settings, pace)
