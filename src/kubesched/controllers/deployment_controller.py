@@ -113,9 +113,9 @@ class DeploymentController:
         if any(known_annotations.get(key) != value for key, value in wanted.items()):
             await self._context.writer.patch(current, {"metadata": {"annotations": wanted}})
         if (deployment.metadata.annotations or {}).get(REVISION_ANNOTATION) != str(revision):
-            await self._context.writer.patch(
-                deployment, {"metadata": {"annotations": {REVISION_ANNOTATION: str(revision)}}}
-            )
+            # through the status, as the number is no wish of the user's: the generation stays
+            numbered = {"metadata": {"annotations": {REVISION_ANNOTATION: str(revision)}}}
+            await self._context.writer.patch(deployment, numbered, subresource="status")
 
     async def _tidy_up(self, deployment: Deployment) -> None:
         """Old sets without pods go when there are more than history keeps."""

@@ -47,6 +47,13 @@ def _ingress(**path: Any) -> dict[str, Any]:
         pytest.param(
             _NETWORKING,
             "networkpolicies",
+            {"spec": {"podSelector": {}, "policyTypes": ["Sideways"]}},
+            ['spec.policyTypes[0]: Unsupported value: "Sideways": supported values: "Ingress", "Egress"'],
+            id="a policy about neither direction",
+        ),
+        pytest.param(
+            _NETWORKING,
+            "networkpolicies",
             {"spec": {"podSelector": {}, "ingress": [{"from": [{}]}]}},
             ["spec.ingress[0].from[0]: Required value: must specify a peer"],
             id="a peer that is nobody",

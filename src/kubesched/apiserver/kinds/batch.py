@@ -58,7 +58,7 @@ def _create_job(job: Object, _: WriteContext) -> None:
 
 
 def _validate_job(job: Object, old: Object | None) -> list[InvalidField]:
-    found = job_spec_errors(job["spec"], "spec", has_selector=True)
+    found = job_spec_errors(job["spec"], "spec") + _selector_errors(job["spec"])
     if old is None:
         return found
     for name in ("completions", "selector", "template", "completionMode", "podFailurePolicy"):
@@ -74,7 +74,13 @@ def _shown_template(template: Object) -> Object:
     return {**template.get("metadata", {}), "Spec": internal_spec(template["spec"])}
 
 
-def job_spec_errors(spec: Object, path: str, has_selector: bool) -> list[InvalidField]:
+def _selector_errors(spec: Object) -> list[InvalidField]:
+    """A job is given its selector when it is made; who replaces it has to send the same."""
+    found = [errors.required("spec.selector")] if spec.get("selector") is None else []
+    return found + checks.selector_match_errors(spec.get("selector"), spec["template"], "spec.template")
+
+
+def job_spec_errors(spec: Object, path: str) -> list[InvalidField]:
     names = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
     found = checks.count_errors(spec, names, path)
     if spec.get("completionMode") == "Indexed" and "completions" not in spec:
@@ -85,15 +91,13 @@ def job_spec_errors(spec: Object, path: str, has_selector: bool) -> list[Invalid
     said = template["spec"]["restartPolicy"]
     if said == "Always":
         rest = {**template, "spec": {**template["spec"], "restartPolicy": "Never"}}
-        found += _template_errors(rest, at, spec, has_selector)
+        found += _template_errors(rest, at)
         return [*found, errors.required(f"{at}.spec.restartPolicy", 'valid values: "OnFailure", "Never"')]
-    return found + _template_errors(template, at, spec, has_selector)
+    return found + _template_errors(template, at)
 
 
-def _template_errors(template: Object, path: str, spec: Object, has_selector: bool) -> list[InvalidField]:
-    return checks.template_errors(
-        template, path, restart=("OnFailure", "Never"), selector=spec.get("selector"), must_match=has_selector
-    )
+def _template_errors(template: Object, path: str) -> list[InvalidField]:
+    return checks.template_errors(template, path, restart=("OnFailure", "Never"), must_match=False)
 
 
 def _set_cron_job_defaults(job: Object) -> None:
@@ -131,7 +135,7 @@ def _validate_cron_job(job: Object, _: Object | None) -> list[InvalidField]:
         found.append(errors.unsupported("spec.concurrencyPolicy", spec["concurrencyPolicy"], allowed))
     names = ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
     found += checks.count_errors(spec, names, "spec")
-    return found + job_spec_errors(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec", has_selector=False)
+    return found + job_spec_errors(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
 
 
 def _job_status(job: Object) -> str:

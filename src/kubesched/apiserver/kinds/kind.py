@@ -135,7 +135,7 @@ class ServedResource:
     )
     counted_metadata: tuple[str, ...] = ()  # fields of the metadata whose change raises the generation too
     unconditional_update: bool = True  # PUT without resourceVersion is allowed
-    status_keeps_metadata: bool = False  # writes of its status change no labels, annotations and the like
+    status_keeps: tuple[str, ...] = ()  # fields of the metadata that writes of its status do not change
     create_on_update: bool = False  # PUT on a name that does not exist creates it
     # other kinds that show the same stored objects (events.k8s.io/v1 Event is v1 Event): group/plural of the storage
     stored_as: str = ""

@@ -26,7 +26,7 @@ _NO_COLLECTION_DELETE = ("create", "delete", "get", "list", "patch", "update", "
 _STRICT = {"unconditional_update": False}
 _UPSERT = {"create_on_update": True}
 _COUNTED = {"tracks_generation": True}
-_ONLY_STATUS = {"subresources": STATUS, "status_keeps_metadata": True}
+_ONLY_STATUS = {"subresources": STATUS, "status_keeps": ("labels", "annotations", "finalizers")}
 _NEW_EVENTS = {"to_stored": events.to_core, "from_stored": events.from_core}
 
 
@@ -84,13 +84,14 @@ _APPS = tuple(
         categories=_ALL,
         subresources=subresources,
         counted_metadata=counted,
+        status_keeps=kept,
         **_COUNTED,
     )
-    for kind, short, subresources, counted in (
-        ("DaemonSet", "ds", STATUS, ()),
-        ("Deployment", "deploy", SCALE, ("annotations",)),
-        ("ReplicaSet", "rs", SCALE, ()),
-        ("StatefulSet", "sts", SCALE, ()),
+    for kind, short, subresources, counted, kept in (
+        ("DaemonSet", "ds", STATUS, (), ()),
+        ("Deployment", "deploy", SCALE, ("annotations",), ("labels",)),
+        ("ReplicaSet", "rs", SCALE, (), ()),
+        ("StatefulSet", "sts", SCALE, (), ()),
     )
 )
 

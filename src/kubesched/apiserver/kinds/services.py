@@ -108,15 +108,12 @@ def _drop_what_the_type_ends(service: Object, old: Object) -> None:
 def _follow_address(spec: Object, old: Object) -> None:
     """The one address and the list of them say the same; who changes the one means the other, too."""
     keeps = "ExternalName" not in (spec["type"], old.get("type"))
-    given, same_list = spec.get("clusterIP", ""), spec.get("clusterIPs") == old.get("clusterIPs")
-    if keeps and not given:
-        spec["clusterIP"] = old.get("clusterIP", "")
-        if not spec.get("clusterIPs"):
-            spec["clusterIPs"] = list(old.get("clusterIPs") or [])
-    elif given and given != old.get("clusterIP") and same_list:
-        spec["clusterIPs"] = [given]
-    elif keeps and not spec.get("clusterIPs"):
-        spec["clusterIPs"] = list(old.get("clusterIPs") or [])
+    if keeps:
+        spec["clusterIP"] = spec.get("clusterIP") or old.get("clusterIP", "")
+        spec["clusterIPs"] = spec.get("clusterIPs") or list(old.get("clusterIPs") or [])
+    address = spec.get("clusterIP", "")
+    if address and address != old.get("clusterIP") and spec.get("clusterIPs") == old.get("clusterIPs"):
+        spec["clusterIPs"] = [address]
     if keeps:
         for name in ("ipFamilies", "ipFamilyPolicy"):
             if name in old and not spec.get(name):
@@ -129,11 +126,12 @@ def _free_address(taken: set[Any]) -> str:
 
 
 def _keep_node_ports(spec: Object, before: Object) -> None:
-    """A port that says nothing keeps the node port that it has."""
-    known = {(port.get("port"), port.get("protocol")): port.get("nodePort") for port in before.get("ports", [])}
+    """A port that says nothing keeps the node port that its name had, unless another one asks for that."""
+    known = {port.get("name"): port.get("nodePort") for port in before.get("ports", [])}
+    asked = {port.get("nodePort") for port in spec.get("ports") or []}
     for port in spec.get("ports") or []:
-        kept = known.get((port.get("port"), port.get("protocol")))
-        if kept and not port.get("nodePort"):
+        kept = known.get(port.get("name"))
+        if kept and kept not in asked and not port.get("nodePort"):
             port["nodePort"] = kept
 
 

@@ -75,7 +75,7 @@ def network_policy_errors(obj: Object, _: Object | None) -> list[InvalidField]:
     types = spec.get("policyTypes") or []
     if len(types) > _MOST_POLICY_TYPES:
         return [*found, errors.invalid("spec.policyTypes", types, "may not specify more than two policyTypes")]
-    allowed = ("Egress", "Ingress")
+    allowed = ("Ingress", "Egress")
     for position, one in enumerate(types):
         if one not in allowed:
             found.append(errors.unsupported(errors.index("spec.policyTypes", position), one, allowed))

@@ -51,6 +51,14 @@ def selector_errors(spec: Object, path: str, of: str = "deployment") -> list[Inv
     return found
 
 
+def selector_match_errors(selector: Object | None, template: Object, path: str) -> list[InvalidField]:
+    labels = template.get("metadata", {}).get("labels", {})
+    if selects(selector, labels):
+        return []
+    why = "`selector` does not match template `labels`"
+    return [errors.invalid(f"{path}.metadata.labels", labels or None, why)]
+
+
 def template_errors(
     template: Object,
     path: str,
@@ -63,10 +71,7 @@ def template_errors(
     """The pod template: labels that the selector matches, then metadata and spec, then its restart policy."""
     meta = template.get("metadata", {})
     labels = meta.get("labels", {})
-    found: list[InvalidField] = []
-    if must_match and not selects(selector, labels):
-        why = "`selector` does not match template `labels`"
-        found.append(errors.invalid(f"{path}.metadata.labels", labels or None, why))
+    found = selector_match_errors(selector, template, path) if must_match else []
     found += label_errors(labels, f"{path}.labels")
     found += annotation_errors(meta.get("annotations", {}), f"{path}.metadata.annotations")
     found += pod_spec_errors(template["spec"], "", f"{path}.spec", is_pod=False)

@@ -61,7 +61,7 @@ def apply_update(api: Api, target: Target, new: Object, before: Stored, options:
     _check_version(target, new["metadata"], before)
     _take_over_metadata(new["metadata"], old["metadata"])
     if target.subresource == "status":
-        _keep_all_but_status(new, old, resource.status_keeps_metadata)
+        _keep_all_but_status(new, old, resource.status_keeps)
     resource.set_times(new, api.now())
     # before anything else changes the object: a manager owns what it sent
     writing.record_manager(new, old, target, options, api.now())
@@ -70,7 +70,7 @@ def apply_update(api: Api, target: Target, new: Object, before: Stored, options:
     context = options.context(api, target.subresource)
     resource.prepare_update(new, old, context)
     new = api.admission.mutate(target, "UPDATE", new, old, options)
-    if resource.tracks_generation and _wants_new_generation(resource, new, old):
+    if resource.tracks_generation and target.subresource != "status" and _wants_new_generation(resource, new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     writing.check(resource, new, old, context)
     resource.approve(new, old, context)
@@ -136,12 +136,11 @@ def _take_over_metadata(new: dict[str, Any], old: dict[str, Any]) -> None:
         new["managedFields"] = old["managedFields"]
 
 
-def _keep_all_but_status(new: Object, old: Object, with_metadata: bool) -> None:
+def _keep_all_but_status(new: Object, old: Object, kept_metadata: tuple[str, ...]) -> None:
     for name in set(new) | set(old):
         if name not in ("metadata", "status"):
             _restore(new, old, name)
-    kept = ("ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds")
-    for name in (*kept, "labels", "annotations", "finalizers") if with_metadata else kept:
+    for name in ("ownerReferences", "deletionTimestamp", "deletionGracePeriodSeconds", *kept_metadata):
         _restore(new["metadata"], old["metadata"], name)
 
 

@@ -113,9 +113,10 @@ _KINDS_WITH_STATUS = {"pods", "nodes", "persistentvolumes", "persistentvolumecla
 
 
 def _only_its_part(address: Address, old: Stored, new: Stored) -> Stored:
-    """A write to `status` changes only the status, and one to the object all but it."""
+    """A write to `status` changes only the status and annotations, and one to the object all but the status."""
     if address.subresource == "status":
-        return {**old, "status": new.get("status") or {}}
+        metadata = {**old["metadata"], "annotations": new["metadata"].get("annotations") or {}}
+        return {**old, "metadata": metadata, "status": new.get("status") or {}}
     if address.served.plural in _KINDS_WITH_STATUS and "status" in old:
         return {**new, "status": old["status"]}
     return new

@@ -32,6 +32,7 @@ from kubesched.apiserver.patching.apply.managed import (
 from kubesched.apiserver.patching.apply.merging import merge, prune
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def apply(
@@ -96,7 +97,13 @@ def _refresh_last_applied(merged: Object, applied: Object, resource: ServedResou
     plain = copy.deepcopy(applied)
     plain.get("metadata", {}).get("annotations", {}).pop(_LAST_APPLIED, None)
     configuration = {"apiVersion": resource.api_version, "kind": resource.kind, **plain}
-    annotations[_LAST_APPLIED] = json.dumps(configuration, separators=(",", ":"), sort_keys=True) + "\n"
+    annotations[_LAST_APPLIED] = _as_kubectl_writes(configuration)
+
+
+def _as_kubectl_writes(configuration: Object) -> str:
+    """Compact and in order, with the characters escaped that a page of HTML would take for its own."""
+    text = json.dumps(configuration, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    return text.translate(_ESCAPED) + "\n"
 
 
 def _without_owners(live: Object) -> Object:
