@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kubesched.simulator.options import SimulationOptions
     from kubesched.simulator.report.report import SimulationReport
 
-TABLES = ("pods", "nodes", "utilisation", "events", "preemptions")
+TABLES = ("pods", "nodes", "utilisation", "events", "preemptions", "not_created")
 
 
 class SpanOfTime(click.ParamType[float]):

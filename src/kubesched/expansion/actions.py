@@ -39,6 +39,8 @@ class Plan:
     """There is more to do than one look may: look again when others had their turn."""
     held_back: str = ""
     """Why pods that are missing are not made now."""
+    n_held_back: int = 0
+    """How many they are."""
 
     def create(self, item: KubeObject) -> None:
         self.actions.append(CreateObject(item))

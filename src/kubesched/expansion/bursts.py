@@ -31,8 +31,9 @@ class Bursts:
             n_waiting = sum(1 for pod in active if not pod.spec.node_name)
             room = max(0, self.most_waiting - n_waiting)
             if room < allowed:
+                plan.n_held_back = n_missing - room
                 plan.held_back = (
-                    f"{n_waiting} of its pods wait for a node: {n_missing - room} more are created when some have one"
+                    f"{n_waiting} of its pods wait for a node: {plan.n_held_back} more are created when some have one"
                 )
                 return room
         plan.is_cut = plan.is_cut or allowed < n_missing

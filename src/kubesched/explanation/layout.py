@@ -54,10 +54,10 @@ def _lines(headings: list[list[str]], rows: Sequence[Sequence[str]], indent: int
     ]
 
 
-def listed(names: Sequence[str], most: int | None) -> str:
-    """`a, b, c and 4 more`."""
+def listed(names: Sequence[str], most: int | None, n_unnamed: int = 0) -> str:
+    """`a, b, c and 4 more`, with those that have no name."""
     shown = list(names if most is None else names[:most])
-    n_more = len(names) - len(shown)
+    n_more = len(names) - len(shown) + n_unnamed
     text = ", ".join(shown)
     return f"{text} and {n_more} more" if n_more else text
 

@@ -135,7 +135,7 @@ class PodLedger:
         return PodRecord(
             key=pod.pod_key,
             uid=pod.metadata.uid,
-            workload=self._workload(pod),
+            workload=self.workload_of(pod),
             priority=pod.priority,
             requests=pod_resources(pod).requests,
             created_s=self.now_s,
@@ -154,10 +154,10 @@ class PodLedger:
         if pod.is_terminal and record.ended_s is None:
             record.ended_s = self.now_s
 
-    def _workload(self, pod: Pod) -> str:
-        """The kind and name of the topmost owner, as far as owners are known."""
-        chain = self.store.owners_of(pod)
-        top = controller_of((chain[-1] if chain else pod).metadata)
+    def workload_of(self, item: KubeObject) -> str:
+        """The kind and name of the topmost owner, as far as owners are known; empty for a pod of nobody."""
+        last = (self.store.owners_of(item) or [item])[-1]
+        top = controller_of(last.metadata)
         if top is not None:
             return f"{top.kind} {top.name}"
-        return f"{type(chain[-1]).__name__} {chain[-1].name}" if chain else ""
+        return "" if isinstance(last, Pod) else f"{type(last).__name__} {last.name}"

@@ -30,10 +30,9 @@ from kubesched.plugins.volume_binding.offers import Offer, requested_storage
 from kubesched.simulator.owners import with_uids_of_references
 from kubesched.simulator.scenario.document import SCENARIO_GROUP, Scenario
 from kubesched.simulator.scenario.reading import ScenarioStep, read_scenarios
+from kubesched.simulator.virtual.intake import MOST_PODS
 
 SIMULATED_KINDS: Kinds = {**KINDS_WITH_WORKLOADS, (SCENARIO_GROUP, "Scenario"): Scenario}
-
-MOST_PODS = 1_000_000
 
 _FIRST: tuple[type[KubeObject], ...] = (Namespace, PriorityClass, StorageClass, Node, PersistentVolume)
 _MISTAKES = (QuantityError, SelectorError, CronError, ShareError, AnnotationError, AdmissionError)
@@ -69,31 +68,10 @@ def load(found: Manifests) -> SimulationInput:
 
 
 def _check_number_of_pods(objects: Sequence[KubeObject], found: Manifests) -> None:
-    """All pods that there may be at one time are kept in memory."""
-    n_pods = 0
-    for item in objects:
-        field, n = _asked_for(item)
-        n_pods += n
+    """All pods are kept in memory. Those of workloads are made as they are needed, and counted then."""
+    for n_pods, pod in enumerate((item for item in objects if isinstance(item, Pod)), 1):
         if n_pods > MOST_PODS:
-            together = "" if n > MOST_PODS else f", {n_pods:,} with those before"
-            problem = f"{field}: {n:,} pods{together}: a simulation has at most {MOST_PODS:,}"
-            raise ManifestError(found.source_of(item), f"{type(item).__name__} {item.key}", problem)
-
-
-def _asked_for(item: KubeObject) -> tuple[str, int]:
-    """How many pods an object stands for, and which field says so."""
-    match item:
-        case Deployment() | ReplicaSet() | ReplicationController() | StatefulSet():
-            return "spec.replicas", 1 if item.spec.replicas is None else item.spec.replicas
-        case Job():
-            n = item.spec.parallelism
-            return "spec.parallelism", 1 if n is None else n
-        case CronJob():
-            n = item.spec.job_template.spec.parallelism
-            return "spec.jobTemplate.spec.parallelism", 1 if n is None else n
-        case Pod():
-            return "", 1
-    return "", 0
+            raise ManifestError(found.source_of(pod), f"Pod {pod.key}", f"a simulation has at most {MOST_PODS:,} pods")
 
 
 def _check_uids(objects: Sequence[KubeObject], found: Manifests) -> None:

@@ -13,6 +13,7 @@ from kubesched.config import KubeSchedulerConfiguration
 from kubesched.config.older import Emulation
 from kubesched.engine.build import build_loop
 from kubesched.engine.select import ByName, Seeded, TieBreak
+from kubesched.expansion.bursts import Bursts
 from kubesched.expansion.names import SeededNames
 from kubesched.framework.registry import Registry
 from kubesched.model.collector import collector_paused
@@ -20,6 +21,7 @@ from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.scenario.playing import plan_scenario
 from kubesched.simulator.virtual.cluster import Progress, VirtualCluster
+from kubesched.simulator.waiting import bursts_for
 
 DEFAULT_UNTIL_S = 24 * 3600.0
 """How long a workload is simulated that would never end by itself."""
@@ -34,14 +36,16 @@ def run_simulation(
     progress: Progress | None = None,
     emulation: Emulation | None = None,
     registry: Registry | None = None,
+    bursts: Bursts | None = None,
 ) -> VirtualCluster:
     """`source` names the configuration in messages. With an `emulation`, an older scheduler decides. `registry` has the
-    plugins, if it is not the in-tree ones alone."""
+    plugins, if it is not the in-tree ones alone; `bursts` says how far controllers look ahead, if it is not for the
+    input to say."""
     if options.until_s is None and not given.ends_by_itself:
         options = replace(options, until_s=DEFAULT_UNTIL_S)
     tie_break: TieBreak = ByName() if options.tie_break == "name" else Seeded(options.seed)
     loop = build_loop(without_extenders(config), tie_break, registry=registry, source=source, emulation=emulation)
-    cluster = VirtualCluster(loop, SeededNames(options.seed), options)
+    cluster = VirtualCluster(loop, SeededNames(options.seed), options, bursts or bursts_for(given))
     plan_scenario(cluster, given.steps)
     with collector_paused():
         for item in given.objects:

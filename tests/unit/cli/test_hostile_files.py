@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from click.testing import CliRunner, Result
 
 from kubesched.cli import files
 from kubesched.cli.main import main
+from kubesched.simulator import loading
+from kubesched.testing import make
 
 NODE = b'{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"status":{"allocatable":{"cpu":"4","pods":"110"}}}'
 BOMB = b"a: &a [1,1,1,1,1,1,1,1,1]\n" + b"".join(
@@ -84,19 +87,9 @@ def test_hostile_files_are_refused_in_one_line(command: str, content: bytes, say
     ("content", "says"),
     [
         pytest.param(
-            workload(b"Deployment", b"replicas: 1000000000, selector: {matchLabels: {a: b}}, " + TEMPLATE),
-            "Deployment default/w: spec.replicas: 1,000,000,000 pods: a simulation has at most 1,000,000",
-            id="a billion replicas",
-        ),
-        pytest.param(
             workload(b"StatefulSet", b"replicas: 99999999999, selector: {matchLabels: {a: b}}, " + TEMPLATE),
             "StatefulSet w: spec.replicas: expected int <= 2147483647",
             id="more replicas than there can be",
-        ),
-        pytest.param(
-            workload(b"Job", b"parallelism: 2000000000, " + TEMPLATE),
-            "Job default/w: spec.parallelism: 2,000,000,000 pods",
-            id="a job of billions",
         ),
         pytest.param(
             workload(b"CronJob", b"schedule: '%b * * * *', jobTemplate: {spec: {%b}}" % (b"9" * 5000, TEMPLATE)),
@@ -127,7 +120,7 @@ def test_hostile_files_are_refused_in_one_line(command: str, content: bytes, say
         ),
     ],
 )
-def test_workloads_that_no_memory_holds_are_refused(content: bytes, says: str, tmp_path: Path) -> None:
+def test_workloads_with_numbers_that_nobody_can_mean_are_refused(content: bytes, says: str, tmp_path: Path) -> None:
     hostile = tmp_path / "hostile.yaml"
     hostile.write_bytes(content)
     told = refused(CliRunner().invoke(main, ["simulate", "-f", str(hostile)]))
@@ -135,12 +128,49 @@ def test_workloads_that_no_memory_holds_are_refused(content: bytes, says: str, t
     assert len(told) < 1000
 
 
-def test_two_workloads_that_are_too_many_together(tmp_path: Path) -> None:
-    many = workload(b"Deployment", b"replicas: 600000, selector: {matchLabels: {a: b}}, " + TEMPLATE)
-    hostile = tmp_path / "hostile.yaml"
-    hostile.write_bytes(many + b"---\n" + many.replace(b"name: w", b"name: x"))
-    told = refused(CliRunner().invoke(main, ["simulate", "-f", str(hostile)]))
-    assert "Deployment default/x: spec.replicas: 600,000 pods, 1,200,000 with those before" in told
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        pytest.param(b"Deployment replicas: 1000000000, selector: {matchLabels: {a: b}}, ", id="a billion replicas"),
+        pytest.param(b"Job parallelism: 2000000000, ", id="a job of billions"),
+    ],
+)
+def test_workloads_that_no_memory_holds_are_told_by_their_number(hostile: bytes, tmp_path: Path) -> None:
+    kind, _, spec = hostile.partition(b" ")
+    node, file = tmp_path / "node.json", tmp_path / "hostile.yaml"
+    node.write_bytes(NODE)
+    file.write_bytes(workload(kind, spec + TEMPLATE))
+    result = CliRunner().invoke(main, ["simulate", "-f", str(node), "-f", str(file), "-o", "json"])
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["summary"]["pods"] == int(hostile.split()[2].strip(b","))
+    assert len(told["pods"]) < 3_000
+
+
+def test_more_pods_than_a_simulation_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "MOST_PODS", 2)
+    pods = [make.pod(f"p{number}") for number in range(3)]
+    file = tmp_path / "hostile.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
+    told = refused(CliRunner().invoke(main, ["simulate", "-f", str(file)]))
+    assert told == f"{file}: Pod default/p2: a simulation has at most 2 pods\n"
+
+
+def test_more_nodes_than_a_simulation_has(tmp_path: Path) -> None:
+    batch = {"count": 10**9, "template": {"metadata": {"name": "n"}}}
+    file = tmp_path / "scenario.json"
+    file.write_text(json.dumps(scenario({"at": "1m", "addNodes": batch})))
+    told = refused(CliRunner().invoke(main, ["simulate", "-f", str(file)]))
+    assert told.startswith(f"{file}: Scenario hostile: events[0].addNodes.count: 1,000,000,000 nodes")
+
+
+def scenario(event: object) -> dict[str, object]:
+    return {
+        "apiVersion": "kubesched.dev/v1alpha1",
+        "kind": "Scenario",
+        "metadata": {"name": "hostile"},
+        "events": [event],
+    }
 
 
 @pytest.fixture

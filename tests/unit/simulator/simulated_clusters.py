@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.config import default
+from kubesched.expansion.bursts import Bursts
 from kubesched.model import manifests
 from kubesched.model.core import Pod
 from kubesched.simulator.ledger import PodRecord
@@ -28,9 +29,16 @@ def scenario(*events: Manifest, name: str = "test") -> Manifest:
     }
 
 
-def run(*items: Manifest, tie_break: str = "name", progress: Progress | None = None, **options: Any) -> VirtualCluster:
+def run(
+    *items: Manifest,
+    tie_break: str = "name",
+    progress: Progress | None = None,
+    bursts: Bursts | None = None,
+    **options: Any,
+) -> VirtualCluster:
     given = load(manifests.from_dicts(items, "test", kinds=SIMULATED_KINDS))
-    return run_simulation(given, default(), SimulationOptions(tie_break=tie_break, **options), progress=progress)
+    chosen = SimulationOptions(tie_break=tie_break, **options)
+    return run_simulation(given, default(), chosen, progress=progress, bursts=bursts)
 
 
 def pods(cluster: VirtualCluster) -> list[Pod]:

@@ -54,7 +54,7 @@ def test_json_and_yaml_say_the_same() -> None:
     assert json.loads(_example("-o", "json")) == yaml.safe_load(_example("-o", "yaml"))
 
 
-@pytest.mark.parametrize("table", ["pods", "nodes", "utilisation", "events", "preemptions"])
+@pytest.mark.parametrize("table", ["pods", "nodes", "utilisation", "events", "preemptions", "not_created"])
 def test_csv_has_one_table(table: str) -> None:
     rows = list(csv.DictReader(io.StringIO(_example("-o", "csv", "--table", table))))
     told = json.loads(_example("-o", "json"))[table]

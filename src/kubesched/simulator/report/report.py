@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from kubesched.expansion.pod_states import POD_PENDING
 from kubesched.model.times import print_instant
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.report.pending import pending_messages
 from kubesched.simulator.report.tables import (
     event_table,
     node_table,
+    not_created_table,
     pod_table,
     preemption_table,
     utilisation_table,
@@ -28,34 +31,44 @@ class SimulationReport:
     ended_s: float
     """When the last thing happened, in seconds since the start."""
     is_cut_short: bool
-    """There was more to come, but the time was over."""
+    """There was more to come, but the time was over, or there were too many pods."""
+    is_full: bool
+    """There were too many pods."""
     pods: ColumnTable
     nodes: ColumnTable
     utilisation: ColumnTable
     events: ColumnTable
     preemptions: ColumnTable
+    not_created: ColumnTable
+    """Pods of very large workloads that wait like the others of theirs, and were never made: how many of which."""
     blocked_drains: dict[str, list[str]]
     """Nodes that could not be drained, and the pods that disruption budgets keep there."""
 
     @classmethod
     def of(cls, cluster: VirtualCluster, options: SimulationOptions) -> SimulationReport:
         blocked = cluster.drains.blocked()
+        messages = pending_messages(cluster)
         return cls(
             options=options,
             ended_s=round(cluster.ended_at_s - cluster.clock.start_s, 6),
             is_cut_short=cluster.is_cut_short,
-            pods=pod_table(cluster, pending_messages(cluster)),
+            is_full=cluster.is_full,
+            pods=pod_table(cluster, messages),
             nodes=node_table(cluster),
             utilisation=utilisation_table(cluster),
             events=event_table(cluster),
             preemptions=preemption_table(cluster),
+            not_created=not_created_table(cluster, messages),
             blocked_drains={node: [pod.pod_key for pod in pods] for node, pods in blocked.items()},
         )
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """The run in numbers."""
-        states = self.pods["state"]
+        """The run in numbers. Pods that were not created count as pending."""
+        states = Counter(str(state) for state in self.pods["state"])
+        n_not_created = sum(int(n or 0) for n in self.not_created["pods"])
+        if n_not_created:
+            states[POD_PENDING] += n_not_created
         return {
             "seed": self.options.seed,
             "tie_break": self.options.tie_break,
@@ -63,14 +76,15 @@ class SimulationReport:
             "ended_s": self.ended_s,
             "cut_short": self.is_cut_short,
             "nodes": sum(1 for state in self.nodes["state"] if state != "Gone"),
-            "pods": len(self.pods),
-            "states": {str(state): states.count(state) for state in sorted(set(states), key=str)},
+            "pods": len(self.pods) + n_not_created,
+            "not_created": n_not_created,
+            "states": dict(sorted(states.items())),
             "preemptions": len(self.preemptions),
         }
 
     @property
     def pending(self) -> list[dict[str, Any]]:
-        """Pods that wait for a node, with the reason."""
+        """Pods that wait for a node, with the reason; without those that were not created."""
         wanted = ("namespace", "name", "workload", "message", "attempts", "created_s")
         return [{key: row[key] for key in wanted} for row in self.pods.to_rows() if row["message"] is not None]
 
@@ -79,6 +93,7 @@ class SimulationReport:
             "summary": self.summary,
             "pods": self.pods.to_rows(),
             "pending": self.pending,
+            "not_created": self.not_created.to_rows(),
             "nodes": self.nodes.to_rows(),
             "utilisation": self.utilisation.to_rows(),
             "preemptions": self.preemptions.to_rows(),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from kubesched.expansion.pod_states import POD_PENDING
 from kubesched.explanation.amounts import readable
 from kubesched.explanation.layout import Style, counted, listed, table, wrapped
 from kubesched.model.requests import CPU, MEMORY, PODS
+from kubesched.simulator.report.pending import NOT_TRIED
 from kubesched.simulator.report.spans import readable_span
 
 if TYPE_CHECKING:
@@ -24,7 +26,13 @@ def workload_section(report: SimulationReport, style: Style) -> list[str]:
     for row in report.pods.to_rows():
         owner = row["workload"] or f"Pod {row['name']}"
         groups.setdefault((str(row["namespace"]), str(owner)), []).append(row)
-    rows = [[namespace, owner, _states(pods), _places(pods)] for (namespace, owner), pods in sorted(groups.items())]
+    not_created: Counter[tuple[str, str]] = Counter()
+    for row in report.not_created.to_rows():
+        not_created[str(row["namespace"]), str(row["workload"])] += int(row["pods"] or 0)
+    rows = [
+        [*key, _states(pods, not_created[key]), _places(pods)]
+        for key, pods in sorted((key, groups.get(key, [])) for key in {**groups, **not_created})
+    ]
     lines = table(["NAMESPACE", "WORKLOAD", "PODS", "NODES"], rows, indent=2, n_left=4)
     return _cut("Workloads", lines, len(rows), style)
 
@@ -52,11 +60,23 @@ def pending_section(report: SimulationReport, style: Style) -> list[str]:
     by_message: dict[str, list[str]] = {}
     for row in report.pending:
         by_message.setdefault(row["message"], []).append(f"{row['namespace']}/{row['name']}")
-    lines = ["Pending"] if by_message else []
-    for message, pods in sorted(by_message.items(), key=lambda entry: (-len(entry[1]), entry[1])):
-        names = listed(pods, style.most(3))
-        lines.extend(wrapped(f"{counted(len(pods), 'pod')}: {names}", indent=2, hanging=2, width=style.width))
+    not_created: dict[str, list[tuple[str, int]]] = {}
+    for more in report.not_created.to_rows():
+        name = f"{more['workload']} in {more['namespace']}"
+        not_created.setdefault(str(more["message"] or NOT_TRIED), []).append((name, int(more["pods"] or 0)))
+    waiting = [
+        (message, by_message.get(message, []), not_created.get(message, [])) for message in by_message | not_created
+    ]
+    waiting.sort(key=lambda entry: (-len(entry[1]) - sum(n for _, n in entry[2]), entry[1]))
+    lines = ["Pending"] if waiting else []
+    for message, pods, more_of in waiting:
+        n_more = sum(n for _, n in more_of)
+        names = listed(pods, style.most(3), n_more)
+        lines.extend(wrapped(f"{counted(len(pods) + n_more, 'pod')}: {names}", indent=2, hanging=2, width=style.width))
         lines.extend(wrapped(message, indent=4, hanging=0, width=style.width))
+        for name, n in more_of:
+            told = f"{n} of {name} were not created: they wait behind those that were, and ask for the same."
+            lines.extend(wrapped(told, indent=4, hanging=0, width=style.width))
     return lines
 
 
@@ -128,9 +148,10 @@ def _cut(title: str, lines: list[str], n_rows: int, style: Style) -> list[str]:
     return [title, *lines[: most + 1], f"  and {n_rows - most} more (-o wide shows all)"]
 
 
-def _states(pods: list[dict[str, Any]]) -> str:
+def _states(pods: list[dict[str, Any]], n_not_created: int) -> str:
     counts = Counter(str(pod["state"]) for pod in pods)
-    return ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))
+    counts[POD_PENDING] += n_not_created
+    return ", ".join(f"{n} {state}" for state, n in sorted(counts.items()) if n)
 
 
 def _places(pods: list[dict[str, Any]]) -> str:

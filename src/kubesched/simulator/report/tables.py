@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from kubesched.expansion.pod_states import POD_PENDING, READY
 from kubesched.model.core import Node, Pod
+from kubesched.model.meta import KubeObject
 from kubesched.model.requests import CPU, MEMORY, PODS
 from kubesched.simulator.ledger import PodRecord
 from kubesched.simulator.tables.column_table import Cell, ColumnKind, ColumnTable
@@ -63,6 +65,8 @@ _EVENT_COLUMNS = {
     "note": TEXT,
 }
 _PREEMPTION_COLUMNS = {"at_s": FLOAT, "preemptor": TEXT, "victim": TEXT, "node": TEXT}
+
+_NOT_CREATED_COLUMNS = {"namespace": TEXT, "workload": TEXT, "pods": INT, "message": TEXT}
 
 GONE = "Gone"
 TERMINATING = "Terminating"
@@ -171,6 +175,22 @@ def event_table(cluster: VirtualCluster) -> ColumnTable:
 def preemption_table(cluster: VirtualCluster) -> ColumnTable:
     rows = ((p.at_s, p.preemptor, p.victim, p.node) for p in cluster.ledger.preemptions)
     return ColumnTable(_PREEMPTION_COLUMNS, rows)
+
+
+def not_created_table(cluster: VirtualCluster, messages: dict[str, str]) -> ColumnTable:
+    """Pods of which too many others of their workload wait already: how many, and what is said of those."""
+    rows = (
+        (owner.namespace, cluster.ledger.workload_of(owner), n, _message_of(cluster, owner, messages))
+        for owner, n in cluster.not_created()
+    )
+    return ColumnTable(_NOT_CREATED_COLUMNS, rows)
+
+
+def _message_of(cluster: VirtualCluster, owner: KubeObject, messages: dict[str, str]) -> str | None:
+    """The most frequent one: pods of a workload ask for the same."""
+    uids = (pod.metadata.uid for pod in cluster.store.owned(owner.metadata.uid, Pod))
+    counts = Counter(messages[uid] for uid in uids if uid in messages)
+    return counts.most_common(1)[0][0] if counts else None
 
 
 def _since_start(cluster: VirtualCluster, at_s: float) -> float:

@@ -44,7 +44,8 @@ def _headline(report: SimulationReport) -> list[str]:
     summary = report.summary
     states = ", ".join(f"{n} {state}" for state, n in summary["states"].items()) or "none"
     how_long = readable_span(report.ended_s)
-    end = f"cut short at {how_long}: more was to come" if report.is_cut_short else f"over after {how_long}"
+    why = f"it had {len(report.pods):,} pods, the most that are kept" if report.is_full else "more was to come"
+    end = f"cut short at {how_long}: {why}" if report.is_cut_short else f"over after {how_long}"
     return [
         f"{counted(summary['pods'], 'pod')} on {counted(summary['nodes'], 'node')}: {states}.",
         f"The run was {end}. Seed {summary['seed']}, ties by {_tie(summary['tie_break'])}.",

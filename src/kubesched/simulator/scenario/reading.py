@@ -21,6 +21,9 @@ from kubesched.simulator.scenario.document import (
     ScenarioEvent,
 )
 
+MOST_NODES = 100_000
+"""With those of the files."""
+
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 NODE_VERBS = ("drain", "cordon", "uncordon", "fail", "recover")
@@ -113,6 +116,9 @@ def _nodes(batch: NodeBatch, place: _Place, known: set[str]) -> Iterator[Node]:
         raise place.at_field("add_nodes.template.metadata.name").mistake("a name is required")
     if batch.count < 1:
         raise place.at_field("add_nodes.count").mistake(f"at least 1 is expected, not {batch.count}")
+    if len(known) + batch.count > MOST_NODES:
+        problem = f"{batch.count:,} nodes, {len(known) + batch.count:,} with those before: at most {MOST_NODES:,}"
+        raise place.at_field("add_nodes.count").mistake(problem)
     taken, number = set(known), 0
     for _ in range(batch.count):
         number += 1

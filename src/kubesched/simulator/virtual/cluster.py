@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.engine.loop import SchedulingLoop
+from kubesched.expansion.bursts import Bursts
 from kubesched.expansion.names import NameSource
 from kubesched.model.core import Node
 from kubesched.model.manifests import KINDS
@@ -24,7 +25,7 @@ from kubesched.simulator.virtual.deletion import Deletions
 from kubesched.simulator.virtual.device_claims import DeviceClaims
 from kubesched.simulator.virtual.drains import Drains
 from kubesched.simulator.virtual.effects import EffectHandler
-from kubesched.simulator.virtual.intake import ObjectIntake
+from kubesched.simulator.virtual.intake import ObjectIntake, TooManyPodsError
 from kubesched.simulator.virtual.kubelets import Kubelets
 from kubesched.simulator.virtual.node_faults import NodeFaults
 from kubesched.simulator.virtual.store import ClusterStore
@@ -40,7 +41,8 @@ Progress = Callable[["VirtualCluster"], None]
 
 
 class VirtualCluster:
-    def __init__(self, loop: SchedulingLoop, names: NameSource, options: SimulationOptions) -> None:
+    def __init__(self, loop: SchedulingLoop, names: NameSource, options: SimulationOptions, bursts: Bursts) -> None:
+        """`bursts` says how many pods of a workload controllers make, and how many of them may wait."""
         self.loop = loop
         self.clock = clock = VirtualClock(options.start_s)
         self.store = store = ClusterStore(clock, names)
@@ -53,7 +55,7 @@ class VirtualCluster:
         self.faults = NodeFaults(clock, store, self.kubelets, self.deletions)
         self.drains = Drains(clock, store, self.deletions)
         TaintEvictions(clock, store, self.deletions)
-        rules = ControllerRules(clock, store, names)
+        rules = ControllerRules(clock, store, names, bursts)
         self._controllers = ControllerSet(clock, store, self.intake, self.deletions, rules, self.ledger.refused)
         devices = DeviceClaims(clock, store, names)
         self._effects = EffectHandler(clock, store, self.deletions, devices, self.ledger, options.bind_latency_s)
@@ -62,9 +64,23 @@ class VirtualCluster:
         """When the last thing happened; that the scheduler tried a pod once more in vain is no such thing."""
         self.is_cut_short = False
         """The time was over before the run was."""
+        self.is_full = False
+        """There were as many pods as a run keeps, and more were to come."""
 
     def run(self, progress: Progress | None = None) -> None:
-        """Lets time pass until nothing more can happen, or the time is over."""
+        """Lets time pass until nothing more can happen, or the time is over, or there are too many pods."""
+        try:
+            self._let_time_pass(progress)
+        except TooManyPodsError:
+            self.is_cut_short = self.is_full = True
+            self.ended_at_s = self.clock.now_s
+        self.meter.close(self.ended_at_s)
+
+    def not_created(self) -> list[tuple[KubeObject, int]]:
+        """Workloads of which so many pods wait that the rest is not made yet, and how many that is."""
+        return self._controllers.not_created()
+
+    def _let_time_pass(self, progress: Progress | None) -> None:
         self._settle(progress)
         while (next_s := self._next_s()) is not None:
             if self._until_s is not None and next_s > self._until_s:
@@ -74,7 +90,6 @@ class VirtualCluster:
             self.clock.go_to(next_s)
             self.loop.tick(self.clock.now_s)
             self._settle(progress)
-        self.meter.close(self.ended_at_s)
 
     def _next_s(self) -> float | None:
         planned_s, scheduler_s = self.clock.next_s(), self.loop.next_deadline_s()

@@ -42,7 +42,13 @@ class ControllerSet:
         self._refused = refused
         self._marked: dict[Mark, None] = {}
         self._looks_at_s: dict[Mark, float] = {}
+        self._n_held_back: dict[Mark, int] = {}
         store.listen(self._on_change)
+
+    def not_created(self) -> list[tuple[KubeObject, int]]:
+        """Workloads of which so many pods wait that the rest is not made yet, and how many that is."""
+        known = ((self._store.find(kind, key), n) for (kind, key), n in self._n_held_back.items())
+        return [(item, n) for item, n in known if item is not None]
 
     def sync(self) -> bool:
         """Lets every controller look that has a reason to; False if none had."""
@@ -63,8 +69,13 @@ class ControllerSet:
         plan = self._rules.plan(item)
         for action in plan.actions:
             self._carry_out(item, action)
+        mark = (type(item), item.key)
+        if plan.n_held_back:
+            self._n_held_back[mark] = plan.n_held_back
+        else:
+            self._n_held_back.pop(mark, None)
         if plan.again_at_s is not None:
-            self._look_again((type(item), item.key), plan.again_at_s)
+            self._look_again(mark, plan.again_at_s)
 
     def _carry_out(self, owner: KubeObject, action: Action) -> None:
         if isinstance(action, CreateObject):

@@ -18,18 +18,31 @@ from kubesched.simulator.virtual.store import ClusterStore
 Item = TypeVar("Item", bound=KubeObject)
 
 
+MOST_PODS = 1_000_000
+"""How many pods a run keeps in memory, those that have ended or gone among them."""
+
+
 class AlreadyExistsError(ValueError):
     """There is an object of this name."""
+
+
+class TooManyPodsError(Exception):
+    """The run has had as many pods as it keeps."""
 
 
 class ObjectIntake:
     def __init__(self, store: ClusterStore) -> None:
         self._store = store
+        self._n_pods = 0
 
     def create(self, item: KubeObject) -> KubeObject:
-        """Raises AdmissionError, AlreadyExistsError."""
+        """Raises AdmissionError, AlreadyExistsError, TooManyPodsError."""
         if self._store.find(type(item), item.key) is not None:
             raise AlreadyExistsError(f'{plural(item)} "{item.name}" already exists')
+        if isinstance(item, Pod):
+            if self._n_pods >= MOST_PODS:
+                raise TooManyPodsError
+            self._n_pods += 1
         self._make_namespace(item.namespace)
         return self._store.create(self._admitted(item))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from kubesched.expansion.actions import Plan
 from kubesched.expansion.budgets import sync_budget
+from kubesched.expansion.bursts import Bursts
 from kubesched.expansion.cron_jobs import sync_cron_job
 from kubesched.expansion.daemon_sets import sync_daemon_set
 from kubesched.expansion.deployments import sync_deployment
@@ -33,10 +34,11 @@ from kubesched.simulator.virtual.store import ClusterStore
 class ControllerRules:
     """Remembers what controllers keep in memory: template revisions and failures of jobs."""
 
-    def __init__(self, clock: VirtualClock, store: ClusterStore, names: NameSource) -> None:
+    def __init__(self, clock: VirtualClock, store: ClusterStore, names: NameSource, bursts: Bursts) -> None:
         self._clock = clock
         self._store = store
         self._names = names
+        self._bursts = bursts
         self._revisions = Revisions()
         self._failures = JobFailures()
         self._plans: dict[type[KubeObject], Callable[[Any], Plan]] = {
@@ -67,18 +69,18 @@ class ControllerRules:
         return sync_deployment(owner, sorted(replica_sets, key=lambda known: known.name), pods)
 
     def _replicas(self, owner: ReplicaSet | ReplicationController) -> Plan:
-        return sync_replicas(owner, self._pods_of(owner), self._names)
+        return sync_replicas(owner, self._pods_of(owner), self._names, self._bursts)
 
     def _stateful_set(self, owner: StatefulSet) -> Plan:
         claims = self._store.of(PersistentVolumeClaim)
-        return sync_stateful_set(owner, self._pods_of(owner), claims, self._revisions)
+        return sync_stateful_set(owner, self._pods_of(owner), claims, self._revisions, self._bursts)
 
     def _daemon_set(self, owner: DaemonSet) -> Plan:
         nodes = self._store.of(Node).values()
         return sync_daemon_set(owner, self._pods_of(owner), nodes, self._names, self._revisions)
 
     def _job(self, owner: Job) -> Plan:
-        return sync_job(owner, self._pods_of(owner), self._names, self._failures, self._clock.now_s)
+        return sync_job(owner, self._pods_of(owner), self._names, self._failures, self._clock.now_s, self._bursts)
 
     def _cron_job(self, owner: CronJob) -> Plan:
         jobs = self._store.owned(owner.metadata.uid, Job)
