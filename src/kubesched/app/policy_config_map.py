@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from kubesched.app.options.older_scheduler import PolicyConfigMap
 from kubesched.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
 from kubesched.client.requester import Requester
 from kubesched.client.rest import RestClient
 from kubesched.client.target import ServerTarget
 from kubesched.config import ConfigError
 from kubesched.config.errors import FieldError
+from kubesched.config.older import PolicyConfigMap
 
 
 class ConfigMapData(msgspec.Struct, frozen=True):
@@ -31,11 +31,12 @@ async def read_policy(target: ServerTarget, where: PolicyConfigMap) -> bytes:
 async def policy_in(client: Requester, where: PolicyConfigMap) -> bytes:
     """The text under the key `policy.cfg`. Raises `ConfigError` if it is not there, `ClientConfigError` if the server
     cannot be asked."""
-    source = f"configmap {where.namespace}/{where.name}"
+    source = str(where)
     try:
         answer = await client.request("GET", f"/api/v1/namespaces/{where.namespace}/configmaps/{where.name}")
     except ApiError as refused:
-        raise ConfigError([FieldError("", f"couldn't get policy config map: {refused}")], source) from None
+        text = f"couldn't get policy config map {where.namespace}/{where.name}: {refused}"
+        raise ConfigError([FieldError("", text)]) from None
     except (Unreachable, AnswerLost) as lost:
         raise ClientConfigError(f"{source}: {lost}") from None
     found = msgspec.json.decode(answer, type=ConfigMapData).data or {}

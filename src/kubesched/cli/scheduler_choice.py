@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,17 +123,35 @@ class SchedulerChoice:
 
     def given(self) -> GivenConfiguration:
         from kubesched.cli.files import read_bytes, source_name
+        from kubesched.config.older import PolicyFile
         from kubesched.config.older.given import GivenConfiguration
 
         config, policy = (None if name is None else read_bytes(name) for name in (self.config_file, self.policy_file))
-        return GivenConfiguration(
+        given = GivenConfiguration(
             config,
             policy,
             self.provider,
             self.feature_gates or None,
             config_source="" if self.config_file is None else source_name(self.config_file),
             policy_source="" if self.policy_file is None else source_name(self.policy_file),
+            reference=None if self.policy_file is None else PolicyFile(source_name(self.policy_file)),
         )
+        return given if self.emulate is None or policy is not None else self._with_named_policy(given)
+
+    def _with_named_policy(self, given: GivenConfiguration) -> GivenConfiguration:
+        """With the Policy whose file the configuration names, as configurations of that time could."""
+        from kubesched.cli.files import read_bytes
+        from kubesched.config import ConfigError
+        from kubesched.config.errors import FieldError
+        from kubesched.config.older import PolicyFile
+
+        reference = given.policy_reference()
+        if reference is None:
+            return given
+        if not isinstance(reference, PolicyFile):
+            text = f"{reference} is in a cluster: give the Policy by --policy-config-file"
+            raise ConfigError([FieldError("algorithmSource.policy.configMap", text)], given.config_source)
+        return replace(given, policy=read_bytes(reference.path), policy_source=reference.path, reference=reference)
 
     def read(self) -> ChosenScheduler:
         """Raises `ConfigError`, and `InputError` for a file that cannot be read."""

@@ -126,7 +126,7 @@ def test_nodes_may_ask_to_be_avoided(version: str, top: int) -> None:
 def test_label_preferences(version: str, expected: list[int]) -> None:
     nodes = (make.node("a"), make.node("b", labels={"disk": "ssd"}))
     preference = {"labelPreference": {"label": "disk", "presence": True}}
-    answer = asked(version, *nodes, make.pod("new"), policy=only({"name": "p", "weight": 1, "argument": preference}))
+    answer = asked(version, *nodes, make.pod("new"), policy=only({"name": "disk", "weight": 1, "argument": preference}))
     assert [answer["nodes"][name]["total"] for name in "ab"] == expected
 
 

@@ -54,12 +54,12 @@ def test_before_taints_the_node_condition_is_mandatory() -> None:
 
 
 @pytest.mark.parametrize("version", EMULATED_VERSIONS)
-@pytest.mark.parametrize(
-    ("field", "listed"), [("predicates", "MatchNodeSelector"), ("priorities", "LeastRequestedPriority")]
-)
-def test_an_unknown_name_is_an_error_that_lists_what_exists(version: str, field: str, listed: str) -> None:
-    with pytest.raises(ConfigError, match=rf'{field}\[0\]\.name: Unsupported value: "NoSuch".*"{listed}"'):
+@pytest.mark.parametrize(("field", "what"), [("predicates", "Predicate"), ("priorities", "Priority")])
+def test_an_unknown_name_ended_the_scheduler_on_the_spot(version: str, field: str, what: str) -> None:
+    name = "NoSuch" if version in ("1.13", "1.14", "1.17") else '"NoSuch"'
+    with pytest.raises(RefusedConfigurationError) as refused:
         profile_of(version, None, **{field: [{"name": "NoSuch", **({"weight": 1} if field == "priorities" else {})}]})
+    assert refused.value.text == f"Invalid configuration: {what} type not found for {name}"
 
 
 def test_predicates_are_ordered_as_then_whatever_the_order_of_the_file() -> None:
@@ -92,14 +92,15 @@ def test_a_label_predicate_by_its_name(version: str, name: str, expected: dict[s
 @pytest.mark.parametrize(
     ("version", "expected"),
     [
-        pytest.param("1.14", {"a": 3, "b": 3}, id="each by itself in 1.14"),
+        pytest.param("1.14", {"x1": 3, "x2": 3}, id="each by itself in 1.14"),
         pytest.param("1.17", {"NodeLabel": 6}, id="weights added up in 1.17"),
         pytest.param("1.19", {"NodeLabel": 6}, id="one weight as many times in 1.19"),
     ],
 )
 def test_label_preferences_are_merged_as_then(version: str, expected: dict[str, int]) -> None:
     preferences = [
-        {"name": name, "weight": 3, "argument": {"labelPreference": {"label": name, "presence": True}}} for name in "ab"
+        {"name": name, "weight": 3, "argument": {"labelPreference": {"label": name, "presence": True}}}
+        for name in ("x1", "x2")
     ]
     assert weights(profile_of(version, priorities=preferences)) == expected
 
@@ -207,6 +208,131 @@ def test_an_extender_that_scores_needs_a_weight(version: str, text: str) -> None
     with pytest.raises(RefusedConfigurationError) as refused:
         profile_of(version, extenders=[{"urlPrefix": "http://e", "prioritizeVerb": "score"}])
     assert refused.value.text == f"couldn't create scheduler from policy: {text}"
+
+
+def _preferring(name: str, weight: int, label: str) -> dict[str, Any]:
+    return {"name": name, "weight": weight, "argument": {"labelPreference": {"label": label, "presence": True}}}
+
+
+REFUSED = [
+    pytest.param(
+        {"priorities": [{"name": "LeastRequestedPriority"}]},
+        dict.fromkeys(
+            EMULATED_VERSIONS,
+            "couldn't create scheduler from policy: "
+            "Priority LeastRequestedPriority should have a positive weight applied to it or it has overflown",
+        ),
+        id="a weight of 0",
+    ),
+    pytest.param(
+        {"priorities": [_preferring("one", 1, "x"), _preferring("two", 2, "y")]},
+        {
+            "1.14": None,
+            "1.17": 'couldn\'t create scheduler from policy: LabelPreference  priority "two" has a different weight '
+            'with "one"',
+            "1.18": 'couldn\'t create scheduler from policy: LabelPreference  priority "two" has a different weight '
+            'with "one"',
+            "1.19": 'couldn\'t create scheduler from policy: LabelPreference  priority "two" has a different weight '
+            'with "one"',
+        },
+        id="label preferences with different weights",
+    ),
+    pytest.param(
+        {"predicates": [{"name": "GeneralPredicates"}, {"name": "PodFitsHostPorts"}]},
+        {
+            "1.14": None,
+            "1.17": "error initializing the scheduling framework: "
+            'plugin "NodePorts" already registered as "FilterPlugin"',
+            "1.18": "couldn't create scheduler from policy: initializing profiles: creating profile for scheduler name "
+            'default-scheduler: plugin "NodePorts" already registered as "PreFilterPlugin"',
+            "1.19": "couldn't create scheduler from policy: initializing profiles: creating profile for scheduler name "
+            'default-scheduler: plugin "NodePorts" already registered as "PreFilterPlugin"',
+        },
+        id="a part of GeneralPredicates beside it",
+    ),
+    pytest.param(
+        {"predicates": [{"name": "mine", "argument": {}}]},
+        dict.fromkeys(EMULATED_VERSIONS, "Exactly 1 predicate argument is required, numArgs: 0, Predicate: mine"),
+        id="an argument that says nothing",
+    ),
+    pytest.param(
+        {"priorities": [{"name": "mine", "weight": 1, "argument": {}}]},
+        {
+            "1.13": "Exactly 1 priority argument is required, numArgs: 0, Priority: mine",
+            "1.14": "Exactly 1 priority argument is required, numArgs: 0, Priority: mine",
+            "1.17": "couldn't create scheduler from policy: No priority arguments set for priority mine",
+            "1.18": "couldn't create scheduler from policy: No priority arguments set for priority mine",
+        },
+        id="a priority's argument that says nothing",
+    ),
+    pytest.param(
+        _ratio((0, 1), (0, 2)),
+        {
+            "1.17": "invalid RequestedToCapacityRatioPriority arguments: utilization values must be sorted. "
+            "Utilization[0]==0 >= Utilization[1]==0",
+        },
+        id="a shape out of order, which ended 1.17 on the spot",
+    ),
+    pytest.param(
+        {"hardPodAffinitySymmetricWeight": 101},
+        {
+            "1.14": "couldn't create scheduler from policy: "
+            "invalid hardPodAffinitySymmetricWeight: 101, must be in the range 1-100",
+            "1.18": "couldn't create scheduler from policy: "
+            "hardPodAffinitySymmetricWeight: Invalid value: 101: not in valid range [0-100]",
+        },
+        id="a weight of hard affinity out of range",
+    ),
+    pytest.param(
+        {"priorities": [{"name": "a_b", "weight": 1, "argument": {"serviceAntiAffinity": {"label": "zone"}}}]},
+        {
+            "1.14": "Algorithm name a_b does not match the name validation regexp "
+            '"^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])$".',
+            "1.17": None,
+        },
+        id="a name that is no name",
+    ),
+    pytest.param(
+        {"priorities": [_preferring(name, 2**63 // 20 + 1, name) for name in ("one", "two", "three")]},
+        {
+            "1.13": "couldn't create scheduler from policy: Total priority of priority functions has overflown",
+            "1.14": "couldn't create scheduler from policy: total priority of priority functions has overflown",
+        },
+        id="weights that are too large in sum",
+    ),
+    pytest.param(
+        {
+            "extenders": [
+                {"urlPrefix": "http://e", "managedResources": [{"name": "cpu"}]},
+                {"urlPrefix": "http://f", "managedResources": [{"name": "cpu"}]},
+            ]
+        },
+        {
+            "1.13": "couldn't create scheduler from policy: [cpu is an invalid extended resource name, "
+            "cpu is an invalid extended resource name, Duplicate extender managed resource name cpu]",
+            "1.14": "couldn't create scheduler from policy: "
+            "[cpu is an invalid extended resource name, Duplicate extender managed resource name cpu]",
+            "1.19": "couldn't create scheduler from policy: ["
+            'extenders[0].managedResources[0].name: Invalid value: "cpu": cpu is an invalid extended resource name, '
+            'extenders[1].managedResources[0].name: Invalid value: "cpu": cpu is an invalid extended resource name, '
+            'extenders[1].managedResources[0].name: Invalid value: "cpu": duplicate extender managed resource name]',
+        },
+        id="resources of extenders",
+    ),
+]
+
+
+@pytest.mark.parametrize(("policy", "words"), REFUSED)
+def test_what_each_version_refused_is_refused_in_its_words(
+    policy: dict[str, Any], words: dict[str, str | None]
+) -> None:
+    for version, text in words.items():
+        if text is None:
+            profile_of(version, **policy)
+            continue
+        with pytest.raises(RefusedConfigurationError) as refused:
+            profile_of(version, **policy)
+        assert refused.value.text == text, version
 
 
 def test_resources_of_extenders_are_left_to_them() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.config import ConfigError
 from kubesched.config.older import EMULATED_VERSIONS, EmulatedProfile, emulate, generation_of
+from kubesched.config.older.refusal import RefusedConfigurationError
 
 
 def provided(version: str, provider: str | None = None, gates: dict[str, bool] | None = None) -> EmulatedProfile:
@@ -62,9 +62,20 @@ def test_the_autoscaler_prefers_full_nodes(version: str) -> None:
     assert "NodeResourcesLeastAllocated" not in kinds
 
 
-def test_an_unknown_provider_is_an_error_that_lists_what_exists() -> None:
-    with pytest.raises(ConfigError, match="ClusterAutoscalerProvider, DefaultProvider"):
-        provided("1.17", "MyProvider")
+@pytest.mark.parametrize(
+    ("version", "problem"),
+    [
+        ("1.13", 'plugin "Mine" has not been registered'),
+        ("1.14", 'plugin "Mine" has not been registered'),
+        ("1.17", 'provider "Mine" is not registered'),
+        ("1.18", 'algorithm provider "Mine" is not registered'),
+        ("1.19", 'algorithm provider "Mine" is not registered'),
+    ],
+)
+def test_an_unknown_provider_is_refused_in_the_words_of_the_version(version: str, problem: str) -> None:
+    with pytest.raises(RefusedConfigurationError) as refused:
+        provided(version, "Mine")
+    assert refused.value.text == f'couldn\'t create scheduler using provider "Mine": {problem}'
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from kubesched.app.options import FlagError, RunOptions, parse_flags, read_options
-from kubesched.app.options.older_scheduler import PolicyConfigMap
 from kubesched.app.policy_config_map import policy_in
 from kubesched.client.errors import ClientConfigError, Unreachable
 from kubesched.config import ConfigError
+from kubesched.config.older import PolicyConfigMap
 
 POLICY = '{"kind": "Policy", "predicates": [], "priorities": [{"name": "MostRequestedPriority", "weight": 2}]}'
 
@@ -98,6 +98,84 @@ def test_a_config_map_is_to_be_read_first() -> None:
     assert found.policy_config_map is None
     assert found.emulation is not None
     assert [plugin.name for plugin in found.emulation.profiles[0].scores] == ["NodeResourcesMostAllocated"]
+
+
+def _older_file(folder: Path, source: str, api: str = "v1alpha1") -> str:
+    path = folder / "scheduler.yaml"
+    header = f"apiVersion: kubescheduler.config.k8s.io/{api}\nkind: KubeSchedulerConfiguration\n"
+    path.write_text(f"{header}algorithmSource: {source}\n")
+    return f"--config={path}"
+
+
+@pytest.mark.parametrize(
+    ("version", "score"),
+    [
+        ("1.13", "MostRequestedPriority"),
+        ("1.14", "MostRequestedPriority"),
+        ("1.17", "NodeResourcesMostAllocated"),
+        ("1.18", "NodeResourcesMostAllocated"),
+    ],
+)
+def test_a_configuration_file_may_name_the_file_of_a_policy(tmp_path: Path, version: str, score: str) -> None:
+    (tmp_path / "policy.json").write_text(POLICY)
+    config = _older_file(tmp_path, f"{{policy: {{file: {{path: {tmp_path}/policy.json}}}}}}")
+    found = options(config, f"--emulate={version}")
+    assert found.policy_config_map is None
+    assert found.emulation is not None
+    assert [(plugin.name, plugin.weight) for plugin in found.emulation.profiles[0].scores] == [(score, 2)]
+
+
+@pytest.mark.parametrize("api", ["v1alpha1", "v1alpha2"])
+def test_a_configuration_file_may_name_the_config_map_of_a_policy(tmp_path: Path, api: str) -> None:
+    config = _older_file(tmp_path, "{policy: {configMap: {namespace: ns, name: p}}}", api)
+    assert options(config, "--emulate=1.18").policy_config_map == PolicyConfigMap("ns", "p")
+    found = options(config, "--emulate=1.18", policy=POLICY.encode())
+    assert found.policy_config_map is None
+    assert found.emulation is not None
+    assert [plugin.name for plugin in found.emulation.profiles[0].scores] == ["NodeResourcesMostAllocated"]
+
+
+def test_a_policy_file_that_is_not_there_is_told_as_then(tmp_path: Path) -> None:
+    config = _older_file(tmp_path, "{policy: {file: {path: /no/such}}}")
+    for flags in ((config,), ("--policy-config-file=/no/such",)):
+        with pytest.raises(ConfigError) as refused:
+            options(*flags, "--emulate=1.17")
+        assert str(refused.value) == "missing policy config file /no/such"
+
+
+def test_a_policy_goes_before_a_provider(tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    path.write_text(POLICY)
+    found = options(f"--policy-config-file={path}", "--algorithm-provider=DefaultProvider", "--emulate=1.14")
+    assert found.emulation is not None
+    assert found.emulation.source.policy is not None
+
+
+def test_a_legacy_policy_needs_its_file() -> None:
+    with pytest.raises(FlagError, match="policyConfigFile: Required value: required when --use-legacy-policy-config"):
+        options("--use-legacy-policy-config", "--policy-configmap=p")
+
+
+@pytest.mark.parametrize(("flags", "how_long"), [(("--emulate=1.14",), 7), ((), 7)])
+def test_how_long_volumes_are_waited_for_comes_from_the_file(
+    tmp_path: Path, flags: tuple[str, ...], how_long: int
+) -> None:
+    path = tmp_path / "c.yaml"
+    header = "apiVersion: kubescheduler.config.k8s.io/v1alpha1\nkind: KubeSchedulerConfiguration\n"
+    path.write_text(f"{header}bindTimeoutSeconds: {how_long}\n")
+    found = options(f"--config={path}", *flags)
+    if found.emulation is not None:
+        [args] = [plugin.args for plugin in found.emulation.profiles[0].filters if plugin.kind == "VolumeBinding"]
+        assert args["bindTimeoutSeconds"] == how_long
+    else:
+        [entry] = [item for item in found.configuration.profiles[0].plugin_config if item.name == "VolumeBinding"]
+        assert getattr(entry.args, "bind_timeout_seconds", None) == how_long
+
+
+def test_a_weight_of_0_for_hard_affinity_was_refused_before_profiles() -> None:
+    with pytest.raises(ConfigError, match="invalid hardPodAffinitySymmetricWeight: 0, must be in the range 1-100"):
+        options("--hard-pod-affinity-symmetric-weight=0", "--emulate=1.14")
+    options("--hard-pod-affinity-symmetric-weight=0", "--emulate=1.19")
 
 
 def test_the_file_goes_before_the_config_map_on_request(tmp_path: Path) -> None:

@@ -15,20 +15,19 @@ from msgspec.structs import replace as with_fields
 from kubesched.app.options.command import GivenFlags
 from kubesched.app.options.flag import FlagError
 from kubesched.config import ConfigError, InterPodAffinityArgs, KubeSchedulerConfiguration, PluginConfig
-from kubesched.config.older import Emulation, Generation, generation_of
+from kubesched.config.older import (
+    Emulation,
+    Generation,
+    PolicyConfigMap,
+    PolicyFile,
+    PolicyReference,
+    generation_of,
+)
+from kubesched.config.older.algorithm_source import SYSTEM_NAMESPACE
 from kubesched.config.older.given import GivenConfiguration
+from kubesched.config.older.refusal import RefusedConfigurationError
 
 _HIGHEST_WEIGHT = 100
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyConfigMap:
-    """Where a Policy is to be read from, once the API server can be asked."""
-
-    namespace: str
-    name: str
-
-    KEY = "policy.cfg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +37,21 @@ class BaseScheduler:
     configuration: KubeSchedulerConfiguration
     emulation: Emulation | None = None
     notes: tuple[str, ...] = ()
+    awaited_policy: PolicyConfigMap | None = None
+    """Where a Policy is still to be read from; until then the scheduler is one without it."""
 
 
-def policy_config_map(given: GivenFlags) -> PolicyConfigMap | None:
-    """The ConfigMap that a Policy comes from, if it does not come from a file."""
-    name = given.get("policy-configmap", "")
-    if not name or given.get("use-legacy-policy-config", False) or given.get("config"):
-        return None
-    return PolicyConfigMap(given.get("policy-configmap-namespace", "kube-system"), name)
+def _policy_of_flags(given: GivenFlags) -> PolicyReference | None:
+    """Where the flags say that there is a Policy: a ConfigMap goes before a file, unless the file shall go first."""
+    path, name = given.get("policy-config-file", ""), given.get("policy-configmap", "")
+    if given.get("use-legacy-policy-config", False):
+        if not path:
+            required = "Required value: required when --use-legacy-policy-config is true"
+            raise FlagError(f"policyConfigFile: {required}")
+        return PolicyFile(path)
+    if name:
+        return PolicyConfigMap(given.get("policy-configmap-namespace") or SYSTEM_NAMESPACE, name)
+    return PolicyFile(path) if path else None
 
 
 def emulated_generation(given: GivenFlags) -> Generation | None:
@@ -82,33 +88,40 @@ def base_scheduler(
 ) -> BaseScheduler:
     """`policy` is what was read from the ConfigMap, `config` the content of the configuration file."""
     path = given.get("config", "")
-    if not path and policy is None and policy_config_map(given) is None:
-        policy = _policy_from_file(given)
-    asked = GivenConfiguration(
-        config,
-        policy,
-        None if path else given.get("algorithm-provider") or None,
-        gates or None,
-        config_source=path,
-        policy_source=given.get("policy-config-file") or given.get("policy-configmap", ""),
-    )
     generation = emulated_generation(given)
+    asked = GivenConfiguration(config, None, None, gates or None, config_source=path)
+    reference = asked.policy_reference() if generation is not None and path else None
+    if not path:
+        reference = _policy_of_flags(given)
+        provider = None if reference is not None else given.get("algorithm-provider") or None
+        asked = replace(asked, provider=provider)
+    if policy is None and isinstance(reference, PolicyFile):
+        policy = _policy_from_file(reference.path, generation)
+    if policy is not None:
+        asked = replace(asked, policy=policy, policy_source=str(reference), reference=reference)
+    elif isinstance(reference, PolicyConfigMap):
+        asked = asked.without_policy()
+    awaited = reference if policy is None and isinstance(reference, PolicyConfigMap) else None
     if generation is not None:
         emulation = asked.as_of(generation)
-        found = BaseScheduler(emulation.config, emulation)
+        found = BaseScheduler(emulation.config, emulation, emulation.notes, awaited)
     else:
         converted = asked.as_of_today()
-        found = BaseScheduler(converted.config, notes=converted.notes)
+        found = BaseScheduler(converted.config, notes=converted.notes, awaited_policy=awaited)
     return found if path else _with_older_flags(found, given)
 
 
-def _policy_from_file(given: GivenFlags) -> bytes | None:
-    path = given.get("policy-config-file", "")
-    if not path:
-        return None
+def _policy_from_file(path: str, generation: Generation | None) -> bytes:
     try:
         return Path(path).read_bytes()
+    except FileNotFoundError as problem:
+        if generation is not None:
+            raise RefusedConfigurationError(f"missing policy config file {path}") from None
+        raise FlagError(f"--policy-config-file: open {path}: {problem.strerror}") from None
     except OSError as problem:
+        if generation is not None:
+            text = f"couldn't read policy config: open {path}: {problem.strerror or problem}"
+            raise RefusedConfigurationError(text) from None
         raise FlagError(f"--policy-config-file: open {path}: {problem.strerror or problem}") from None
 
 

@@ -23,7 +23,7 @@ from kubesched.app.options.flag import FlagError, FlagUse
 from kubesched.app.options.flag_table import FLAGS, FLAGS_BY_NAME
 from kubesched.app.options.gates import read_gates
 from kubesched.app.options.metrics import metrics_settings
-from kubesched.app.options.older_scheduler import BaseScheduler, emulated_generation, policy_config_map, split_gates
+from kubesched.app.options.older_scheduler import BaseScheduler, emulated_generation, split_gates
 from kubesched.app.options.serving import FlagValue
 from kubesched.app.options.settings import LogSettings, MetricsSettings, RunOptions
 from kubesched.app.options.versions import check_versions
@@ -55,7 +55,7 @@ def read_options(given: GivenFlags, policy: bytes | None = None) -> RunOptions:
         plugins=plugins,
         registry=assembled.registry,
         emulation=scheduler.emulation,
-        policy_config_map=policy_config_map(given) if policy is None else None,
+        policy_config_map=scheduler.awaited_policy,
         master=value("master"),
         context=value("context"),
         write_config_to=_path(value("write-config-to")),

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubesched.app.options.gates import FeatureGates
-from kubesched.app.options.older_scheduler import PolicyConfigMap
 from kubesched.app.serving.settings import ServingSettings
 from kubesched.config import (
     ClientConnectionConfiguration,
     KubeSchedulerConfiguration,
     LeaderElectionConfiguration,
 )
-from kubesched.config.older import Emulation
+from kubesched.config.older import Emulation, PolicyConfigMap
 from kubesched.extension import PluginSource
 from kubesched.framework.registry import Registry
 

@@ -8,16 +8,21 @@ Next: `generations` for the facts of each version, `policy` for the Policy file.
 
 from __future__ import annotations
 
+from kubesched.config.older.algorithm_source import AlgorithmSource, PolicyConfigMap, PolicyFile, PolicyReference
 from kubesched.config.older.emulated import EmulatedPlugin, EmulatedProfile, Emulation
 from kubesched.config.older.emulation import emulate
 from kubesched.config.older.generations import EMULATED_VERSIONS, Generation, generation_of
 
 __all__ = [
     "EMULATED_VERSIONS",
+    "AlgorithmSource",
     "EmulatedPlugin",
     "EmulatedProfile",
     "Emulation",
     "Generation",
+    "PolicyConfigMap",
+    "PolicyFile",
+    "PolicyReference",
     "emulate",
     "generation_of",
 ]

@@ -11,8 +11,8 @@ from typing import Any
 from kubesched.config.configuration import KubeSchedulerConfiguration
 from kubesched.config.errors import ConfigError, ErrorList
 from kubesched.config.load import KIND, load
+from kubesched.config.older.algorithm_source import AUTOSCALER_PROVIDER, PROVIDERS
 from kubesched.config.older.component_config import OLDER_API_VERSIONS, convert_component_config
-from kubesched.config.older.emulation import AUTOSCALER_PROVIDER, PROVIDERS
 from kubesched.config.older.policy import Policy, is_policy, load_policy
 from kubesched.config.older.policy_conversion import manifest_of_policy
 from kubesched.config.older.translation import Translation

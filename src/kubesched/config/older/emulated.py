@@ -10,7 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubesched.config.configuration import KubeSchedulerConfiguration
+from kubesched.config.older.algorithm_source import AlgorithmSource
 from kubesched.config.older.generations import Generation
+from kubesched.config.older.refusal import Refusals
+
+_HIGHEST_AFFINITY_WEIGHT = 100
 
 
 @dataclass(frozen=True)
@@ -31,15 +35,15 @@ class EmulatedProfile:
     checks_all: bool = False
     """Nodes are told every plugin that rejects them."""
     preempts: bool = True
+    beside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The plugins of the other extension points, by their names."""
 
     def with_hard_affinity_weight(self, weight: int) -> EmulatedProfile:
-        scores = tuple(
-            replace(plugin, args={"hardPodAffinityWeight": weight, **plugin.args})
-            if plugin.kind == "InterPodAffinity"
-            else plugin
-            for plugin in self.scores
-        )
-        return replace(self, scores=scores)
+        return replace(self, scores=_with_args(self.scores, "InterPodAffinity", {"hardPodAffinityWeight": weight}))
+
+    def with_bind_timeout(self, seconds: int) -> EmulatedProfile:
+        """How long volumes are waited for."""
+        return replace(self, filters=_with_args(self.filters, "VolumeBinding", {"bindTimeoutSeconds": seconds}))
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,28 @@ class Emulation:
     generation: Generation
     profiles: tuple[EmulatedProfile, ...]
     config: KubeSchedulerConfiguration
+    source: AlgorithmSource = field(default_factory=AlgorithmSource)
+    notes: tuple[str, ...] = ()
+    """What of the configuration the scheduler of that time passed over."""
 
     def renamed(self, scheduler_name: str) -> Emulation:
         """The same, for pods that ask for another scheduler by name."""
         return replace(self, profiles=tuple(replace(p, scheduler_name=scheduler_name) for p in self.profiles))
 
     def with_hard_affinity_weight(self, weight: int) -> Emulation:
-        """What a profile says itself about the weight counts more."""
+        """What a profile says itself about the weight counts more. Raises `RefusedConfigurationError`."""
+        check_affinity_weight(weight, self.generation, self.source)
         return replace(self, profiles=tuple(profile.with_hard_affinity_weight(weight) for profile in self.profiles))
+
+
+def check_affinity_weight(weight: int, generation: Generation, source: AlgorithmSource) -> None:
+    """Before there were profiles the scheduler itself looked at the weight, whoever gave it, and took no 0."""
+    if generation.registers_functions and not 1 <= weight <= _HIGHEST_AFFINITY_WEIGHT:
+        provider = source.provider if source.policy is None else None
+        problem = f"invalid hardPodAffinitySymmetricWeight: {weight}, must be in the range 1-100"
+        raise Refusals(generation, provider).scheduler([problem])
+
+
+def _with_args(plugins: tuple[EmulatedPlugin, ...], kind: str, args: Mapping[str, Any]) -> tuple[EmulatedPlugin, ...]:
+    """What a plugin was given already counts more."""
+    return tuple(replace(plugin, args={**args, **plugin.args}) if plugin.kind == kind else plugin for plugin in plugins)

@@ -14,16 +14,23 @@ import msgspec
 from kubesched.config.errors import ConfigError, FieldError
 from kubesched.config.load import default
 from kubesched.config.older import names
-from kubesched.config.older.component_profile import profiles_of_component_config, settings_around_profiles
+from kubesched.config.older.algorithm_source import (
+    AUTOSCALER_PROVIDER,
+    DEFAULT_PROVIDER,
+    PROVIDERS,
+    AlgorithmSource,
+    PolicyReference,
+    policy_reference,
+    provider_of,
+)
+from kubesched.config.older.component_profile import ComponentProfiles, settings_around_profiles
 from kubesched.config.older.emulated import EmulatedPlugin, EmulatedProfile, Emulation
+from kubesched.config.older.extension_points import in_provided_order, provided_beside
 from kubesched.config.older.gates import OlderGates, feature_gates
 from kubesched.config.older.generations import Generation
-from kubesched.config.older.policy import Policy, load_policy
+from kubesched.config.older.policy import Policy, decode_policy
 from kubesched.config.older.policy_profile import filters_of, profile_of_policy, scores_of
-
-DEFAULT_PROVIDER = "DefaultProvider"
-AUTOSCALER_PROVIDER = "ClusterAutoscalerProvider"
-PROVIDERS = (AUTOSCALER_PROVIDER, DEFAULT_PROVIDER)
+from kubesched.config.older.refusal import Refusals
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
@@ -36,50 +43,65 @@ def emulate(
     config: Mapping[str, Any] | None = None,
     gates: Mapping[str, bool] | None = None,
     source: str = "policy",
+    reference: PolicyReference | None = None,
 ) -> Emulation:
-    """At most one of `policy`, `provider` and `config`; none of them means the default provider."""
-    found = _emulation(generation, policy, provider, config, gates, source)
+    """At most one of `policy`, `provider` and `config`; none of them means the default provider. A configuration that
+    names a Policy needs that beside it. `reference` is where the Policy was found."""
+    refers = config is not None and provider_of(config) is None
+    if sum(given is not None for given in (None if refers else policy, provider, config)) > 1:
+        raise ConfigError([FieldError("", "only one of policy, algorithm provider and configuration can be given")])
+    read = policy if isinstance(policy, Policy) or policy is None else decode_policy(_plain(policy), source)
+    if refers:
+        assert config is not None
+        reference = reference or policy_reference(config)
+        read = read or _policy_that_says_nothing(reference)
+    named = provider if config is None else provider_of(config)
+    algorithm = AlgorithmSource(DEFAULT_PROVIDER if named is None else named, read, reference)
+    found = _emulation(generation, algorithm, config, feature_gates(generation, gates))
     share = found.config.percentage_of_nodes_to_score or generation.default_percentage_of_nodes
     return replace(found, config=msgspec.structs.replace(found.config, percentage_of_nodes_to_score=share))
 
 
+def _policy_that_says_nothing(reference: PolicyReference | None) -> Policy:
+    """`policy: {}` is one; a Policy that is somewhere else must have been read."""
+    if reference is not None:
+        raise ConfigError([FieldError("algorithmSource.policy", f"the Policy itself is needed: {reference}")])
+    return Policy()
+
+
 def _emulation(
-    generation: Generation,
-    policy: Mapping[str, Any] | str | bytes | Policy | None,
-    provider: str | None,
-    config: Mapping[str, Any] | None,
-    gates: Mapping[str, bool] | None,
-    source: str,
+    generation: Generation, source: AlgorithmSource, config: Mapping[str, Any] | None, gates: OlderGates
 ) -> Emulation:
-    if sum(given is not None for given in (policy, provider, config)) > 1:
-        raise ConfigError([FieldError("", "only one of policy, algorithm provider and configuration can be given")])
-    switches = feature_gates(generation, gates)
-    if policy is not None:
-        read = policy if isinstance(policy, Policy) else load_policy(_plain(policy), source)
-        profile = profile_of_policy(read, generation, switches, DEFAULT_SCHEDULER_NAME)
-        return Emulation(generation, (profile,), msgspec.structs.replace(default(), extenders=read.extenders))
+    around = default() if config is None else settings_around_profiles(config, generation)
+    if source.policy is None:
+        profile = provider_profile(source.provider, generation, gates)
+    else:
+        profile = profile_of_policy(source.policy, generation, gates, _scheduler_name(config))
+        around = msgspec.structs.replace(around, extenders=source.policy.extenders)
     if config is None:
-        return Emulation(generation, (provider_profile(provider or DEFAULT_PROVIDER, generation, switches),), default())
-    around = settings_around_profiles(config, generation)
-    named = (config.get("algorithmSource") or {}).get("provider")
-    standard = provider_profile(named or DEFAULT_PROVIDER, generation, switches)
-    return Emulation(generation, profiles_of_component_config(config, standard, generation), around)
+        return Emulation(generation, (profile,), around, source)
+    profiles = ComponentProfiles(config, generation, source, around)
+    found = profiles.read(profile)
+    return Emulation(generation, found, around, source, tuple(profiles.notes))
+
+
+def _scheduler_name(config: Mapping[str, Any] | None) -> str:
+    return (config or {}).get("schedulerName") or DEFAULT_SCHEDULER_NAME
 
 
 def provider_profile(provider: str, generation: Generation, gates: OlderGates) -> EmulatedProfile:
-    """The set of plugins that a provider's name stood for."""
+    """The set of plugins that a provider's name stood for. Raises `RefusedConfigurationError`."""
     if provider not in PROVIDERS:
-        known = ", ".join(PROVIDERS)
-        message = f'algorithm provider "{provider}" is not registered: there are {known}'
-        raise ConfigError([FieldError("algorithmProvider", message)])
+        raise Refusals(generation, provider).unknown_provider()
     filters = filters_of(names.default_predicates(generation, gates), generation)
     priorities = dict(names.default_priorities(generation, gates))
     if provider == AUTOSCALER_PROVIDER:
         priorities["MostRequestedPriority"] = priorities.pop("LeastRequestedPriority")
-    scores = scores_of(priorities, generation)
+    scores = in_provided_order(scores_of(priorities, generation), generation)
     if not generation.has_predicates and not generation.registers_functions:
         filters = _spread_last(filters, generation)
-    return EmulatedProfile(DEFAULT_SCHEDULER_NAME, filters, scores)
+    beside = provided_beside(generation, filters, scores)
+    return EmulatedProfile(DEFAULT_SCHEDULER_NAME, filters, scores, beside=beside)
 
 
 def _spread_last(filters: tuple[EmulatedPlugin, ...], generation: Generation) -> tuple[EmulatedPlugin, ...]:

@@ -124,6 +124,17 @@ class Generation:
     needs_victims: bool = True
     """A node without pods of lower priority is no candidate for preemption."""
     honours_preemption_policy: bool = True
+    extension_points: tuple[str, ...] = ()
+    """Those of its configuration, in the order in which plugins are put there; none before there were plugins."""
+    plugins_beside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The plugins of the other points than filter and score, in the order of the provider."""
+    provided_scores: tuple[str, ...] = ()
+    """The order of the provider's score plugins, where it is not that of the priorities' names."""
+    unknown_provider: str = 'algorithm provider "{provider}" is not registered'
+    repeats_problems: bool = False
+    """Of several problems that are told at once, equal ones are told as often as there are."""
+    overflow: str = "total priority of priority functions has overflown"
+    """What is said of priorities whose weights are too large in sum."""
     message_limit: int | None = None
     """Longest message of an unschedulable pod."""
     volumes_are_a_plugin: bool = False
@@ -171,6 +182,7 @@ _V1_14 = Generation(
     binds_by_plugin=False,
     victim_note="by {preemptor} on node {node}",
     no_nodes_is_an_error=True,
+    unknown_provider='plugin "{provider}" has not been registered',
 )
 
 _V1_13 = replace(
@@ -182,6 +194,8 @@ _V1_13 = replace(
     default_percentage_of_nodes=50,
     tells_late_failures_by_reason=True,
     sets_probe_time=True,
+    repeats_problems=True,
+    overflow="Total priority of priority functions has overflown",
 )
 
 _GENERATIONS = (
@@ -211,6 +225,11 @@ _GENERATIONS = (
         gates={EVEN_PODS_SPREAD: False, RESOURCE_LIMITS: False},
         registers_functions=True,
         sums_custom_weights=True,
+        extension_points=(
+            *("preFilter", "filter", "reserve", "postFilter", "score", "preBind"),
+            *("bind", "postBind", "unreserve", "permit", "queueSort"),
+        ),
+        unknown_provider='provider "{provider}" is not registered',
         budgets=BudgetRule.ANY_LEFT,
         needs_victims=False,
         honours_preemption_policy=False,
@@ -225,6 +244,24 @@ _GENERATIONS = (
         selector_spread_name="DefaultPodTopologySpread",
         spread_weight=1,
         gates={EVEN_PODS_SPREAD: True, RESOURCE_LIMITS: False},
+        extension_points=(
+            *("preFilter", "filter", "reserve", "preScore", "score", "preBind"),
+            *("bind", "postBind", "unreserve", "permit", "queueSort"),
+        ),
+        plugins_beside={
+            "preFilter": ("NodeResourcesFit", "NodePorts", "InterPodAffinity", "PodTopologySpread"),
+            "preScore": (
+                *("InterPodAffinity", "DefaultPodTopologySpread", "TaintToleration"),
+                *("PodTopologySpread", "NodeResourceLimits"),
+            ),
+            "bind": ("DefaultBinder",),
+            "queueSort": ("PrioritySort",),
+        },
+        provided_scores=(
+            *("NodeResourcesBalancedAllocation", "ImageLocality", "InterPodAffinity", "NodeResourcesLeastAllocated"),
+            *("NodeResourcesMostAllocated", "NodeAffinity", "NodePreferAvoidPods", "DefaultPodTopologySpread"),
+            *("TaintToleration", "PodTopologySpread", "NodeResourceLimits"),
+        ),
         budgets=BudgetRule.COUNT_DOWN,
         needs_victims=False,
         honours_preemption_policy=False,
@@ -238,6 +275,24 @@ _GENERATIONS = (
         images_by_container=True,
         overfull_counts_as_full=True,
         ratio_needs_resources=True,
+        extension_points=(
+            *("preFilter", "filter", "postFilter", "reserve", "preScore", "score", "preBind"),
+            *("bind", "postBind", "permit", "queueSort"),
+        ),
+        plugins_beside={
+            "preFilter": ("NodeResourcesFit", "NodePorts", "PodTopologySpread", "InterPodAffinity", "VolumeBinding"),
+            "postFilter": ("DefaultPreemption",),
+            "preScore": ("InterPodAffinity", "PodTopologySpread", "TaintToleration", "SelectorSpread"),
+            "reserve": ("VolumeBinding",),
+            "preBind": ("VolumeBinding",),
+            "bind": ("DefaultBinder",),
+            "queueSort": ("PrioritySort",),
+        },
+        provided_scores=(
+            *("NodeResourcesBalancedAllocation", "ImageLocality", "InterPodAffinity", "NodeResourcesLeastAllocated"),
+            *("NodeResourcesMostAllocated", "NodeAffinity", "NodePreferAvoidPods", "PodTopologySpread"),
+            *("TaintToleration", "SelectorSpread"),
+        ),
         message_limit=1024,
         volumes_are_a_plugin=True,
         one_message_on_failure=True,

@@ -6,11 +6,12 @@ Read as the scheduler of a version read it (`as_of`), or translated into today's
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kubesched.config.errors import ConfigError, ErrorList, FieldError
 from kubesched.config.load import default
+from kubesched.config.older.algorithm_source import PolicyReference, policy_reference
 from kubesched.config.older.conversion import Converted, convert_policy, convert_provider, load_any
 from kubesched.config.older.emulated import Emulation
 from kubesched.config.older.emulation import emulate
@@ -29,6 +30,19 @@ class GivenConfiguration:
     feature_gates: Mapping[str, bool] | None = None
     config_source: str = "config"
     policy_source: str = "policy"
+    reference: PolicyReference | None = None
+    """Where the Policy was found."""
+
+    def policy_reference(self) -> PolicyReference | None:
+        """Where the configuration says that its Policy is, if it says so. Raises `ConfigError`."""
+        return None if self.config is None else policy_reference(_mapping(self.config, self.config_source))
+
+    def without_policy(self) -> GivenConfiguration:
+        """As if no Policy were named: for what must be known before it can be read."""
+        config = None if self.config is None else _mapping(self.config, self.config_source)
+        if config is not None:
+            config = {name: item for name, item in config.items() if name != "algorithmSource"}
+        return replace(self, config=config, policy=None, reference=None)
 
     def as_of(self, generation: Generation) -> Emulation:
         """Raises `RefusedConfigurationError` in the words of that version, `ConfigError` for anything else."""
@@ -39,6 +53,7 @@ class GivenConfiguration:
             config=None if self.config is None else _mapping(self.config, self.config_source),
             gates=self.feature_gates,
             source=self.policy_source,
+            reference=self.reference,
         )
 
     def as_of_today(self) -> Converted:

@@ -103,7 +103,18 @@ class Policy(PolicyStruct, frozen=True):
 
 
 def load_policy(data: bytes | str | dict[str, Any], source: str) -> Policy:
-    """A Policy from YAML, JSON or a mapping. Raises `ConfigError` with every mistake."""
+    """A Policy from YAML, JSON or a mapping, fit to be translated. Raises `ConfigError` with every mistake."""
+    policy = decode_policy(data, source)
+    errors = ErrorList()
+    _check_arguments(policy, errors)
+    _check_weights(policy, errors)
+    if errors:
+        raise ConfigError(errors, source)
+    return policy
+
+
+def decode_policy(data: bytes | str | dict[str, Any], source: str) -> Policy:
+    """Its fields alone; what a scheduler made of them, its version knows. Raises `ConfigError`."""
     errors = ErrorList()
     value = data if isinstance(data, dict) else parse(data, source, errors)
     if errors or not isinstance(value, dict):
@@ -115,7 +126,6 @@ def load_policy(data: bytes | str | dict[str, Any], source: str) -> Policy:
     if isinstance(fields.get("extenders"), list):
         fields["extenders"] = [modern_extender(extender) for extender in fields["extenders"]]
     policy = StrictDecoder(errors).struct(Policy, fields, "")
-    _check_arguments(policy, errors)
     if errors:
         raise ConfigError(errors, source)
     assert isinstance(policy, Policy)
@@ -155,6 +165,14 @@ def _check_arguments(policy: Policy, errors: ErrorList) -> None:
         _check_one(predicate.name, predicate.argument, f"predicates[{index}]", errors)
     for index, priority in enumerate(policy.priorities or ()):
         _check_one(priority.name, priority.argument, f"priorities[{index}]", errors)
+
+
+def _check_weights(policy: Policy, errors: ErrorList) -> None:
+    """No version took a priority without weight."""
+    for index, priority in enumerate(policy.priorities or ()):
+        if priority.weight <= 0:
+            detail = f"Priority {priority.name} should have a positive weight applied to it or it has overflown"
+            errors.invalid(f"priorities[{index}].weight", priority.weight, detail)
 
 
 def _check_one(name: str, argument: msgspec.Struct | None, path: str, errors: ErrorList) -> None:

@@ -2,37 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
 
 from kubesched.config.older.generations import Generation
-from kubesched.config.older.policy import Policy, PriorityPolicy, RatioArgument
-from kubesched.config.older.refusal import refuse_policy
+from kubesched.config.older.names import EQUAL_PRIORITY
+from kubesched.config.older.policy import (
+    Policy,
+    PredicateArgument,
+    PredicatePolicy,
+    PriorityArgument,
+    PriorityPolicy,
+    RatioArgument,
+)
+from kubesched.config.older.refusal import Refusals, RefusedConfigurationError
+from kubesched.model.label_syntax import label_key_mistakes
+from kubesched.model.requests import is_extended
 
 _MAX_INT64 = 2**63 - 1
 _HIGHEST_UTILIZATION = 100
 _HIGHEST_SHAPE_SCORE = 10
 _HIGHEST_AFFINITY_WEIGHT = 100
+_ALGORITHM_NAME = "^[a-zA-Z0-9]([-a-zA-Z0-9]*[a-zA-Z0-9])$"
 
 
 def check_policy(policy: Policy, generation: Generation) -> None:
-    """Raises `RefusedConfigurationError`."""
+    """What was checked before anything was made of it. Raises `RefusedConfigurationError`."""
     problems = list(_priority_problems(policy, generation))
     problems.extend(_extender_problems(policy, generation))
     weight = policy.hard_pod_affinity_symmetric_weight
-    if not 0 <= weight <= _HIGHEST_AFFINITY_WEIGHT:
-        if generation.registers_functions:
-            problems.append(f"invalid hardPodAffinitySymmetricWeight: {weight}, must be in the range 1-100")
-        else:
-            field = "hardPodAffinitySymmetricWeight"
-            problems.append(f"{field}: Invalid value: {weight}: not in valid range [0-100]")
+    if not generation.registers_functions and not 0 <= weight <= _HIGHEST_AFFINITY_WEIGHT:
+        field = "hardPodAffinitySymmetricWeight"
+        problems.append(f"{field}: Invalid value: {weight}: not in valid range [0-100]")
     if problems:
-        raise refuse_policy(problems)
+        raise Refusals(generation).scheduler(problems)
+
+
+def check_registration(
+    policy: Policy, generation: Generation, predicates: frozenset[str], priorities: frozenset[str]
+) -> None:
+    """What ended the scheduler on the spot: names that mean nothing, and arguments that mean nothing or too much.
+    `predicates` and `priorities` are those that need no argument. Raises `RefusedConfigurationError`."""
+    for predicate in policy.predicates or ():
+        _check_one("predicate", predicate, predicates, generation)
+    for priority in policy.priorities or ():
+        if priority.name == EQUAL_PRIORITY and not generation.has_predicates:
+            continue
+        _check_one("priority", priority, priorities, generation)
+        ratio = None if priority.argument is None else priority.argument.requested_to_capacity_ratio_arguments
+        problem = None if ratio is None or not generation.registers_functions else shape_problem(ratio, generation)
+        if problem is not None:
+            raise RefusedConfigurationError(f"invalid RequestedToCapacityRatioPriority arguments: {problem}")
+
+
+def _check_one(
+    what: str, entry: PredicatePolicy | PriorityPolicy, known: frozenset[str], generation: Generation
+) -> None:
+    argument, title = entry.argument, what.capitalize()
+    if argument is not None and (n_given := _n_arguments(argument)) != 1:
+        text = f"Exactly 1 {what} argument is required, numArgs: {n_given}, {title}: {entry.name}"
+        raise RefusedConfigurationError(text)
+    if argument is None and entry.name not in known:
+        name = entry.name if generation.registers_functions else f'"{entry.name}"'
+        raise RefusedConfigurationError(f"Invalid configuration: {title} type not found for {name}")
+    makes_function = argument is not None or what == "priority"
+    if generation.has_predicates and makes_function and not re.match(_ALGORITHM_NAME, entry.name):
+        text = f'Algorithm name {entry.name} does not match the name validation regexp "{_ALGORITHM_NAME}".'
+        raise RefusedConfigurationError(text)
+
+
+def _n_arguments(argument: PredicateArgument | PriorityArgument) -> int:
+    return sum(getattr(argument, field.name) is not None for field in msgspec.structs.fields(argument))
+
+
+def check_sum_of_weights(weights: Iterable[int], generation: Generation) -> None:
+    """Where priorities were functions. Raises `RefusedConfigurationError`."""
+    if generation.registers_functions and sum(weights) * generation.highest_score > _MAX_INT64:
+        raise Refusals(generation).scheduler([generation.overflow])
+
+
+def label_conflict(args: Mapping[str, Any]) -> str | None:
+    """NodeLabel cannot both want and not want a label."""
+    pairs = (("presentLabels", "absentLabels"), ("presentLabelsPreference", "absentLabelsPreference"))
+    for present, absent in pairs:
+        wanted, unwanted = args.get(present) or [], args.get(absent) or []
+        both = next((label for label in unwanted if label in wanted), None)
+        if both is not None:
+            lists = f"the present([{' '.join(wanted)}]) and absent([{' '.join(unwanted)}]) label list"
+            return f'detecting at least one label (e.g., "{both}") that exist in both {lists}'
+    return None
 
 
 def _extender_problems(policy: Policy, generation: Generation) -> Iterator[str]:
     """In the form of field errors from 1.18 on."""
     has_fields = not generation.registers_functions
     n_binders = 0
+    managed: set[str] = set()
     for index, extender in enumerate(policy.extenders):
         n_binders += bool(extender.bind_verb)
         if extender.prioritize_verb and extender.weight <= 0:
@@ -41,12 +109,26 @@ def _extender_problems(policy: Policy, generation: Generation) -> Iterator[str]:
                 yield f"extenders[{index}].weight: Invalid value: {extender.weight}: {detail}"
             else:
                 yield f"Priority for extender {extender.url_prefix} should have a positive weight applied to it"
+        for position, resource in enumerate(extender.managed_resources):
+            name = resource.name
+            path = f'extenders[{index}].managedResources[{position}].name: Invalid value: "{name}": '
+            for problem in _resource_name_problems(name):
+                yield f"{path}{problem}" if has_fields else problem
+            if name in managed:
+                repeated = "duplicate extender managed resource name"
+                yield f"{path}{repeated}" if has_fields else f"Duplicate extender managed resource name {name}"
+            managed.add(name)
     if n_binders > 1:
         if has_fields:
             found = f'"found {n_binders} extenders implementing bind"'
             yield f"extenders: Invalid value: {found}: only one extender can implement bind"
         else:
             yield f"Only one extender can implement bind, found {n_binders}"
+
+
+def _resource_name_problems(name: str) -> list[str]:
+    found = list(label_key_mistakes(name))
+    return found if found or is_extended(name) else [f"{name} is an invalid extended resource name"]
 
 
 def ratio_problem(ratio: RatioArgument, generation: Generation) -> str | None:
@@ -73,16 +155,19 @@ def _priority_problems(policy: Policy, generation: Generation) -> Iterator[str]:
 def _custom_problems(priority: PriorityPolicy, seen: dict[str, PriorityPolicy]) -> Iterator[str]:
     argument = priority.argument
     assert argument is not None
-    if argument.requested_to_capacity_ratio_arguments is not None:
+    if argument.label_preference is not None or argument.service_anti_affinity is not None:
+        kind = "LabelPreference" if argument.label_preference is not None else "ServiceAntiAffinity"
+        if kind in seen and seen[kind].weight != priority.weight:
+            yield f'{kind}  priority "{priority.name}" has a different weight with "{seen[kind].name}"'
+            return
+    elif argument.requested_to_capacity_ratio_arguments is not None:
         kind = "RequestedToCapacityRatio"
         if kind in seen:
             yield f'Priority "{priority.name}" redeclares custom priority "{kind}", from:"{seen[kind].name}"'
             return
     else:
-        kind = "LabelPreference" if argument.label_preference is not None else "ServiceAntiAffinity"
-        if kind in seen and seen[kind].weight != priority.weight:
-            yield f'{kind}  priority "{priority.name}" has a different weight with "{seen[kind].name}"'
-            return
+        yield f"No priority arguments set for priority {priority.name}"
+        return
     seen[kind] = priority
 
 

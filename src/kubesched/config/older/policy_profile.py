@@ -5,18 +5,26 @@ Next: `names` for what the names stand for, `emulation` for the other ways to co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kubesched.config.errors import ConfigError, ErrorList
+from kubesched.config.extenders import ExtenderConfiguration
 from kubesched.config.older import names
-from kubesched.config.older.emulated import EmulatedPlugin, EmulatedProfile
+from kubesched.config.older.algorithm_source import AlgorithmSource
+from kubesched.config.older.emulated import EmulatedPlugin, EmulatedProfile, check_affinity_weight
+from kubesched.config.older.extension_points import policy_beside
 from kubesched.config.older.gates import OlderGates
 from kubesched.config.older.generations import Generation
 from kubesched.config.older.policy import Policy, PredicatePolicy, PriorityPolicy, RatioArgument
-from kubesched.config.older.policy_checks import check_policy, ratio_problem, shape_problem
-from kubesched.config.older.refusal import refuse_policy, refuse_profile
+from kubesched.config.older.policy_checks import (
+    check_policy,
+    check_registration,
+    check_sum_of_weights,
+    label_conflict,
+    ratio_problem,
+)
+from kubesched.config.older.refusal import Refusals, RefusedConfigurationError
 
 Args = dict[str, Any]
 
@@ -24,25 +32,34 @@ Args = dict[str, Any]
 def profile_of_policy(
     policy: Policy, generation: Generation, gates: OlderGates, scheduler_name: str
 ) -> EmulatedProfile:
+    """Raises `RefusedConfigurationError`."""
     check_policy(policy, generation)
-    _check_names(policy, generation, gates)
+    predicates, priorities = names.known_predicates(generation, gates), names.known_priorities(generation, gates)
+    check_registration(policy, generation, predicates, priorities)
+    if policy.hard_pod_affinity_symmetric_weight:
+        source = AlgorithmSource(policy=policy)
+        check_affinity_weight(policy.hard_pod_affinity_symmetric_weight, generation, source)
     reader = PolicyReader(policy, generation, gates)
     filters, scores = (
         (reader.predicates(), reader.priorities()) if generation.has_predicates else reader.plugins(scheduler_name)
     )
+    check_sum_of_weights((plugin.weight for plugin in scores), generation)
     return EmulatedProfile(
         scheduler_name,
-        _without_extenders_resources(filters, policy),
+        without_extenders_resources(filters, policy.extenders),
         scores,
         checks_all=policy.always_check_all_predicates and generation.checks_all_on_request,
+        beside=policy_beside(generation, filters, scores),
     )
 
 
-def _without_extenders_resources(filters: tuple[EmulatedPlugin, ...], policy: Policy) -> tuple[EmulatedPlugin, ...]:
+def without_extenders_resources(
+    filters: tuple[EmulatedPlugin, ...], extenders: Sequence[ExtenderConfiguration]
+) -> tuple[EmulatedPlugin, ...]:
     """Resources that extenders look after by themselves are not checked."""
     ignored = [
         resource.name
-        for extender in policy.extenders
+        for extender in extenders
         for resource in extender.managed_resources
         if resource.ignored_by_scheduler
     ]
@@ -86,14 +103,6 @@ def _kind_of_predicate(name: str) -> str:
     return name if name == names.GENERAL_PREDICATES else names.PLUGINS_OF_PREDICATES[name][0]
 
 
-def _check_names(policy: Policy, generation: Generation, gates: OlderGates) -> None:
-    errors = ErrorList()
-    names.check_list("predicates", policy.predicates, names.known_predicates(generation, gates), errors)
-    names.check_list("priorities", policy.priorities, names.known_priorities(generation, gates), errors)
-    if errors:
-        raise ConfigError(errors)
-
-
 class PolicyReader:
     """Reads one Policy as one version did."""
 
@@ -127,10 +136,6 @@ class PolicyReader:
         return tuple(self._with_affinity_weight(found[name]) for name in sorted(found))
 
     def _own_priority(self, priority: PriorityPolicy) -> EmulatedPlugin:
-        ratio = None if priority.argument is None else priority.argument.requested_to_capacity_ratio_arguments
-        problem = None if ratio is None else shape_problem(ratio, self._generation)
-        if problem is not None:
-            raise refuse_policy([f"invalid RequestedToCapacityRatioPriority arguments: {problem}"])
         kind, args = _meaning(priority)
         return EmulatedPlugin(kind, priority.name, args, priority.weight)
 
@@ -235,7 +240,7 @@ class PolicyReader:
             seen: set[str] = set()
             for plugin in filters:
                 if plugin.kind in kinds and plugin.kind in seen:
-                    raise refuse_profile(scheduler_name, f'plugin "{plugin.kind}" already registered as "{stage}"')
+                    raise self._refuse(scheduler_name, f'plugin "{plugin.kind}" already registered as "{stage}"')
                 seen.add(plugin.kind)
 
     def _refuse_shapes(self, scheduler_name: str) -> None:
@@ -244,18 +249,16 @@ class PolicyReader:
             problem = None if ratio is None else ratio_problem(ratio, self._generation)
             if problem is not None:
                 plugin = 'error initializing plugin "RequestedToCapacityRatio"'
-                raise refuse_profile(scheduler_name, f"{plugin}: {problem}")
+                raise self._refuse(scheduler_name, f"{plugin}: {problem}")
 
     def _refuse_conflicts(self, scheduler_name: str) -> None:
         """A label cannot be both wanted and unwanted."""
-        pairs = (("presentLabels", "absentLabels"), ("presentLabelsPreference", "absentLabelsPreference"))
-        for present, absent in pairs:
-            wanted, unwanted = self._node_label.get(present, []), self._node_label.get(absent, [])
-            both = next((label for label in unwanted if label in wanted), None)
-            if both is not None:
-                lists = f"the present([{' '.join(wanted)}]) and absent([{' '.join(unwanted)}]) label list"
-                problem = f'detecting at least one label (e.g., "{both}") that exist in both {lists}'
-                raise refuse_profile(scheduler_name, f'error initializing plugin "NodeLabel": {problem}')
+        problem = label_conflict(self._node_label)
+        if problem is not None:
+            raise self._refuse(scheduler_name, f'error initializing plugin "NodeLabel": {problem}')
+
+    def _refuse(self, scheduler_name: str, problem: str) -> RefusedConfigurationError:
+        return Refusals(self._generation).framework(scheduler_name, problem)
 
 
 def _own_predicate(predicate: PredicatePolicy) -> EmulatedPlugin:

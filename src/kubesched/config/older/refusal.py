@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from kubesched.config.errors import ConfigError, FieldError
+from kubesched.config.older.generations import Generation
 
 
 class RefusedConfigurationError(ConfigError):
-    """`text` is what the scheduler of that time said."""
+    """`text` is what the scheduler of that time said: what it ended with, where it ended on the spot."""
 
     def __init__(self, text: str) -> None:
         super().__init__([FieldError("", text)])
@@ -18,13 +20,28 @@ class RefusedConfigurationError(ConfigError):
         return type(self), (self.text,)
 
 
-def refuse_policy(problems: Sequence[str]) -> RefusedConfigurationError:
-    """Several problems stand in brackets, each once."""
-    distinct = list(dict.fromkeys(problems))
-    text = distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
-    return RefusedConfigurationError(f"couldn't create scheduler from policy: {text}")
+@dataclass(frozen=True)
+class Refusals:
+    """How the scheduler of a version puts its errors. `provider` is None where a Policy configures it."""
 
+    generation: Generation
+    provider: str | None = None
 
-def refuse_profile(scheduler_name: str, problem: str) -> RefusedConfigurationError:
-    where = f"initializing profiles: creating profile for scheduler name {scheduler_name}"
-    return refuse_policy([f"{where}: {problem}"])
+    def scheduler(self, problems: Sequence[str]) -> RefusedConfigurationError:
+        """It could not be created. Several problems stand in brackets."""
+        told = list(problems if self.generation.repeats_problems else dict.fromkeys(problems))
+        text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+        source = "from policy" if self.provider is None else f'using provider "{self.provider}"'
+        return RefusedConfigurationError(f"couldn't create scheduler {source}: {text}")
+
+    def profiles(self, problem: str) -> RefusedConfigurationError:
+        return self.scheduler([f"initializing profiles: {problem}"])
+
+    def framework(self, scheduler_name: str, problem: str) -> RefusedConfigurationError:
+        """Its plugins could not be put together; before there were profiles, it ended with that."""
+        if self.generation.registers_functions:
+            return RefusedConfigurationError(f"error initializing the scheduling framework: {problem}")
+        return self.profiles(f"creating profile for scheduler name {scheduler_name}: {problem}")
+
+    def unknown_provider(self) -> RefusedConfigurationError:
+        return self.scheduler([self.generation.unknown_provider.format(provider=self.provider)])
