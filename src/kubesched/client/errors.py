@@ -90,3 +90,7 @@ class NotSent(Exception):  # noqa: N818 - nothing went wrong: the request was no
 
 class ClientConfigError(Exception):
     """A kubeconfig or the in-cluster configuration cannot be used; names the file, the entry and the field."""
+
+
+REQUEST_FAILURES = (ApiError, Unreachable, AnswerLost)
+"""What becomes of a request that failed: who wanted it may try again later."""

@@ -22,12 +22,12 @@ from kubesched.client.event_recorder import EventTeller
 from kubesched.client.list_watch import Informers, InformerSettings, Pace
 from kubesched.client.resources import Resource
 from kubesched.client.rest import RestClient
+from kubesched.client.work_queue import WorkQueue
 from kubesched.controllers.cluster_view import ClusterView
 from kubesched.controllers.controller import Controller, ControllerContext
 from kubesched.controllers.discovered import REFRESH_S, DiscoveredKinds
 from kubesched.controllers.kinds import NARROWINGS, WATCHED, CustomResourceDefinition
 from kubesched.controllers.plan_writer import PlanWriter
-from kubesched.controllers.work_queue import WorkQueue
 from kubesched.model.core import Pod
 from kubesched.model.meta import KubeObject
 

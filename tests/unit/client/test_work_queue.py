@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kubesched.controllers.work_queue import WorkQueue
+from kubesched.client.work_queue import WorkQueue
 from kubesched.testing.virtual_asyncio import run_virtually
 
 
