@@ -20,9 +20,19 @@ if TYPE_CHECKING:
     from kubesched.client.target import ServerTarget
     from kubesched.explanation.explain import Explanation
 
+_WORKLOADS = {
+    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
+    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
+    **dict.fromkeys(("replicationcontroller", "replicationcontrollers", "rc"), "ReplicationController"),
+    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
+    **dict.fromkeys(("job", "jobs"), "Job"),
+    **dict.fromkeys(("cronjob", "cronjobs", "cj"), "CronJob"),
+}
+"""As kubectl calls them. A DaemonSet has a pod for each node, none of which stands for the others."""
+
 
 @click.command("explain")
-@click.argument("pod", metavar="[NAMESPACE/]POD")
+@click.argument("pod", metavar="[NAMESPACE/][KIND/]NAME")
 @click.option(
     "-f",
     "--filename",
@@ -50,6 +60,9 @@ def explain(
     \b
     kubesched explain shop/web-1
     kubesched explain shop/web-1 -f dump.yaml
+    kubesched explain shop/deployment/web -f dump.yaml -f web.yaml
+
+    For a workload in the files, one pod is explained as its controller would create it now.
     """
     explain_and_print(pod, filenames, ServerChoice(kubeconfig, context, live), scheduler, output)
 
@@ -87,8 +100,8 @@ def _explain(
     configured = scheduler.given()
     scheduler.check_emulation()
     chosen = None if generation is not None else scheduler.of_today(configured)
-    given, pod = _given(pod, filenames, server)
-    warnings = [*given.server_warnings, *given.file_warnings]
+    given, pod, notes = _given(pod, filenames, server)
+    warnings = [*given.server_warnings, *given.file_warnings, *notes]
     try:
         if generation is not None:
             return explain_emulated(given.found, pod, configured, generation), warnings
@@ -99,14 +112,47 @@ def _explain(
     return explanation, [*chosen.notes, *warnings]
 
 
-def _given(pod: str, filenames: tuple[str, ...], server: ServerChoice) -> tuple[GivenCluster, str]:
-    """The cluster, and the pod with its namespace if the context has a say in it."""
+def _given(pod: str, filenames: tuple[str, ...], server: ServerChoice) -> tuple[GivenCluster, str, list[str]]:
+    """The cluster, the pod with its namespace if the context has a say in it, and what is to be said about it."""
+    workload = _workload_name(pod)
+    if workload is not None and filenames:
+        return _given_workload(pod, *workload, filenames, server)
     if filenames and not server.is_made:
-        return read_files(filenames), pod
+        return read_files(filenames), pod, []
     target = server.target() if server.is_made else _default_target()
     if "/" not in pod:
         pod = f"{target.namespace}/{pod}"
-    return read_live(target, filenames, pod=pod), pod
+    return read_live(target, filenames, pod=pod), pod, []
+
+
+def _workload_name(text: str) -> tuple[str, str] | None:
+    """Kind and key for `deployment/web`, or `shop/deployment/web` in a namespace; None for the name of a pod."""
+    *namespace, kind, name = ("", *text.split("/"))[-3 if text.count("/") > 1 else -2 :]
+    found = _WORKLOADS.get(kind.lower())
+    return None if found is None else (found, f"{''.join(namespace) or 'default'}/{name}")
+
+
+def _given_workload(
+    text: str, kind: str, key: str, filenames: tuple[str, ...], server: ServerChoice
+) -> tuple[GivenCluster, str, list[str]]:
+    """One pod of the workload stands for all. A pod whose namespace is called like a kind is meant, if it is there."""
+    from kubesched.cli.files import InputError
+    from kubesched.model.core import Pod
+    from kubesched.model.manifests import KINDS, KINDS_WITH_WORKLOADS
+    from kubesched.simulator.one_pod import with_one_pod
+
+    if server.is_made:
+        given = read_live(server.target(), filenames, kinds=KINDS_WITH_WORKLOADS)
+    else:
+        given = read_files(filenames, KINDS_WITH_WORKLOADS)
+    if any(isinstance(item, Pod) and item.key == text for item in given.found.objects):
+        given.found.objects[:] = [item for item in given.found.objects if type(item) in KINDS.values()]
+        return given, text, []
+    made = with_one_pod(given.found, kind, key)
+    if made is None:
+        raise InputError(f"{given.source}: there is no {kind} {key}")
+    given.found, one = made
+    return given, one.pod_key, [f"{kind} {key}: explained by one of its pods, as it would be created now"]
 
 
 def _default_target() -> ServerTarget:

@@ -1,0 +1,100 @@
+"""One pod of a workload, as its controller would create it now, with the claims it needs: for `kubesched explain`.
+
+However many replicas a workload asks for, they ask for the same, so that one of them stands for all.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kubesched.expansion.actions import CreateObject
+from kubesched.expansion.admission import AdmissionError
+from kubesched.expansion.bursts import Bursts
+from kubesched.expansion.names import SeededNames
+from kubesched.model.apps import ReplicaSet, StatefulSet, StatefulSetOrdinals
+from kubesched.model.core import Pod, ReplicationController
+from kubesched.model.manifests import KINDS, ManifestError, Manifests
+from kubesched.model.meta import KubeObject, ObjectMeta
+from kubesched.model.policy import PriorityClass
+from kubesched.model.resource import ResourceClaimTemplate
+from kubesched.model.storage import PersistentVolumeClaim, StorageClass
+from kubesched.model.workloads import CronJob, Deployment, Job
+from kubesched.simulator.loading import check
+from kubesched.simulator.options import SimulationOptions
+from kubesched.simulator.virtual.clock import VirtualClock
+from kubesched.simulator.virtual.intake import ObjectIntake
+from kubesched.simulator.virtual.store import ClusterStore
+from kubesched.simulator.virtual.syncing import ControllerRules
+
+Workload = Deployment | ReplicaSet | ReplicationController | StatefulSet | Job | CronJob
+
+WORKLOADS: dict[str, type[Workload]] = {
+    kind.__name__: kind for kind in (Deployment, ReplicaSet, ReplicationController, StatefulSet, Job, CronJob)
+}
+
+_NEEDED = (PriorityClass, StorageClass, PersistentVolumeClaim, ResourceClaimTemplate)
+"""What a pod's way in looks at."""
+
+
+def with_one_pod(found: Manifests, kind: str, key: str) -> tuple[Manifests, Pod] | None:
+    """The objects that scheduling looks at, with one more pod of the workload, and that pod; None if there is no such
+    workload. Raises ManifestError."""
+    struct = WORKLOADS[kind]
+    workload = next((item for item in found.objects if isinstance(item, struct) and item.key == key), None)
+    if workload is None:
+        return None
+    source = found.source_of(workload)
+    check(workload, None, source)
+    try:
+        made = _made(found, _of_one(workload, found))
+    except AdmissionError as refusal:
+        raise ManifestError(source, f"{kind} {key}", f"an API server would refuse its pods: {refusal}") from None
+    pods = [item for item in made if isinstance(item, Pod)]
+    if not pods:
+        raise ManifestError(source, f"{kind} {key}", "its controller would create no pod now")
+    looked_at = set(KINDS.values())
+    kept = [item for item in (*found.objects, *made) if type(item) in looked_at]
+    return Manifests(kept, {**found.sources, **{id(item): source for item in made}}, found.ignored), pods[0]
+
+
+def _of_one(workload: Workload, found: Manifests) -> KubeObject:
+    """The workload as if it wanted one pod, beside those that are there."""
+    match workload:
+        case CronJob():
+            metadata = ObjectMeta(name=workload.name, namespace=workload.namespace)
+            return replace(Job(metadata=metadata), spec=replace(workload.spec.job_template.spec, suspend=False))
+        case Job():
+            return replace(workload, spec=replace(workload.spec, suspend=False), status=Job().status)
+        case StatefulSet():
+            taken = {
+                item.name for item in found.objects if isinstance(item, Pod) and item.namespace == workload.namespace
+            }
+            start = 0 if workload.spec.ordinals is None else workload.spec.ordinals.start
+            while f"{workload.name}-{start}" in taken:
+                start += 1
+            return replace(workload, spec=replace(workload.spec, replicas=1, ordinals=StatefulSetOrdinals(start)))
+        case Deployment():
+            return replace(workload, spec=replace(workload.spec, replicas=1, paused=False))
+        case _:
+            return replace(workload, spec=replace(workload.spec, replicas=1))
+
+
+def _made(found: Manifests, workload: KubeObject) -> list[KubeObject]:
+    """What controllers create for it, one after another."""
+    clock, names = VirtualClock(SimulationOptions().start_s), SeededNames(0)
+    store = ClusterStore(clock, names)
+    intake = ObjectIntake(store)
+    rules = ControllerRules(clock, store, names, Bursts(most=1))
+    for item in found.objects:
+        if isinstance(item, _NEEDED):
+            store.create(item)
+    made: list[KubeObject] = []
+    unseen = [intake.create(workload)]
+    while unseen:
+        for action in rules.plan(unseen.pop(0)).actions:
+            if isinstance(action, CreateObject):
+                item = intake.create(action.item)
+                made.append(item)
+                if isinstance(item, ReplicaSet | Pod):
+                    unseen.append(item)
+    return made
