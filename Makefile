@@ -124,4 +124,5 @@ docs: setup
 	$(BIN)/python -m kubesched.plugins.reference_page > docs/reference/plugins.md
 	$(BIN)/python -m kubesched.framework.reference_page > docs/reference/plugin-api.md
 	$(BIN)/python -m kubesched.engine.metrics.reference_page > docs/reference/metrics.md
+	$(BIN)/python -m kubesched.engine.older.metrics.reference_page > docs/reference/older-metrics.md
 	$(BIN)/python -m kubesched.app.options.reference_page > docs/reference/flags.md

@@ -16,6 +16,7 @@ from kubesched.engine.loop import SchedulingLoop
 from kubesched.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.engine.metrics.stage_watch import Clock, StageWatch
 from kubesched.engine.older.build import build_older_schedulers
+from kubesched.engine.older.metrics.measured import OlderMetrics
 from kubesched.engine.older.words import speak_as_of_then
 from kubesched.engine.profile import Profile, build_profile
 from kubesched.engine.select import TieBreak
@@ -43,7 +44,7 @@ def build_schedulers(
     `keeps_classes` makes pods alike cheap, and pays when many pods are decided. With an `emulation`, they are those of
     an older version, and its profiles stand in the place of the configuration's."""
     if emulation is not None:
-        return {**build_older_schedulers(cluster, emulation, tie_break, percentage=percentage)}
+        return {**build_older_schedulers(cluster, emulation, tie_break, percentage=percentage, watch=watch)}
     plugins = in_tree.REGISTRY if registry is None else registry
     plugins = in_tree.with_shared_devices(plugins)
     schedulers = {}
@@ -77,7 +78,7 @@ def build_loop(
 ) -> SchedulingLoop:
     """A loop over a cluster of which nothing is known yet. With a clock (seconds that only ever grow), it measures how
     long things take; decisions do not depend on it. With an `answer_limit`, it looks for effects without an answer."""
-    metrics = LoopMetrics(clock)
+    metrics = LoopMetrics(clock) if emulation is None else OlderMetrics(clock, emulation.generation)
     cluster = Cluster()
     schedulers = build_schedulers(
         cluster,

@@ -150,6 +150,13 @@ class Generation:
     victim_note: str = "Preempted by {preemptor} on node {node}"
     no_nodes_is_an_error: bool = False
     """In the metrics; the pod is told that it is unschedulable."""
+    counts_disabled_preemption: bool = False
+    """In the metrics, as an attempt without victims."""
+    times_every_attempt: bool = False
+    """Also those that did not come to a binding."""
+    summaries_have_quantiles: bool = False
+    prepares_apart: bool = False
+    """Preparing filters is not part of the time they take, but preparing scores is."""
 
 
 _V1_14 = Generation(
@@ -183,6 +190,7 @@ _V1_14 = Generation(
     victim_note="by {preemptor} on node {node}",
     no_nodes_is_an_error=True,
     unknown_provider='plugin "{provider}" has not been registered',
+    summaries_have_quantiles=True,
 )
 
 _V1_13 = replace(
@@ -196,6 +204,7 @@ _V1_13 = replace(
     sets_probe_time=True,
     repeats_problems=True,
     overflow="Total priority of priority functions has overflown",
+    counts_disabled_preemption=True,
 )
 
 _GENERATIONS = (
@@ -234,6 +243,7 @@ _GENERATIONS = (
         needs_victims=False,
         honours_preemption_policy=False,
         binds_by_plugin=False,
+        prepares_apart=True,
     ),
     Generation(
         "1.18",
@@ -265,6 +275,7 @@ _GENERATIONS = (
         budgets=BudgetRule.COUNT_DOWN,
         needs_victims=False,
         honours_preemption_policy=False,
+        prepares_apart=True,
     ),
     Generation(
         "1.19",
@@ -296,6 +307,7 @@ _GENERATIONS = (
         message_limit=1024,
         volumes_are_a_plugin=True,
         one_message_on_failure=True,
+        times_every_attempt=True,
     ),
 )
 

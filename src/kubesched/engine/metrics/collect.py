@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def collect(loop: SchedulingLoop) -> list[MetricFamily]:
     """In the order of the definitions."""
     found = {family.definition.name: family for family in (*_counted(loop), *_measured(loop), *_states(loop))}
-    return [found[definition.name] for definition in definitions.DEFINITIONS]
+    return loop.metrics.shown(found)
 
 
 def _counted(loop: SchedulingLoop) -> list[MetricFamily]:

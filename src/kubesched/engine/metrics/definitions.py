@@ -15,6 +15,7 @@ class MetricKind(Enum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
+    SUMMARY = "summary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class MetricDefinition:
     kind: MetricKind
     labels: tuple[str, ...]
     stability: str
+    """Empty where none is told."""
     help: str
     buckets: tuple[float, ...] = ()
 
@@ -34,7 +36,7 @@ class MetricDefinition:
         return PREFIX + self.name
 
 
-def _growing(start: float, factor: float, count: int) -> tuple[float, ...]:
+def growing(start: float, factor: float, count: int) -> tuple[float, ...]:
     buckets = [start]
     while len(buckets) < count:
         buckets.append(buckets[-1] * factor)
@@ -64,28 +66,28 @@ SCHEDULING_ATTEMPT_DURATION = _histogram(
     "result profile",
     "STABLE",
     "How long an attempt took, from the queue to the end of binding.",
-    _growing(0.001, 2, 15),
+    growing(0.001, 2, 15),
 )
 SCHEDULING_ALGORITHM_DURATION = _histogram(
     "scheduling_algorithm_duration_seconds",
     "",
     "ALPHA",
     "How long it took to decide, calls to extenders included.",
-    _growing(0.001, 2, 15),
+    growing(0.001, 2, 15),
 )
 FRAMEWORK_EXTENSION_POINT_DURATION = _histogram(
     "framework_extension_point_duration_seconds",
     "extension_point status profile",
     "STABLE",
     "How long all plugins of a stage took together. Stages that were answered for a whole class of pods are not run.",
-    _growing(0.0001, 2, 12),
+    growing(0.0001, 2, 12),
 )
 PLUGIN_EXECUTION_DURATION = _histogram(
     "plugin_execution_duration_seconds",
     "plugin extension_point status",
     "ALPHA",
     "How long one plugin took in one stage, for all nodes together; measured in every tenth cycle.",
-    _growing(0.00001, 1.5, 20),
+    growing(0.00001, 1.5, 20),
 )
 PLUGIN_EVALUATION = _counter(
     "plugin_evaluation_total",
@@ -98,18 +100,18 @@ EVENT_HANDLING_DURATION = _histogram(
     "event",
     "ALPHA",
     "How long it took to take in a change that an informer saw.",
-    _growing(0.0001, 2, 12),
+    growing(0.0001, 2, 12),
 )
 PREEMPTION_ATTEMPTS = _counter(
     "preemption_attempts_total", "", "STABLE", "How often it was looked for pods that could make room."
 )
-PREEMPTION_VICTIMS = _histogram("preemption_victims", "", "STABLE", "Pods that a preemption evicts.", _growing(1, 2, 7))
+PREEMPTION_VICTIMS = _histogram("preemption_victims", "", "STABLE", "Pods that a preemption evicts.", growing(1, 2, 7))
 PREEMPTION_GOROUTINES_DURATION = _histogram(
     "preemption_goroutines_duration_seconds",
     "result",
     "ALPHA",
     "How long it took until all victims were asked to go.",
-    _growing(0.01, 2, 20),
+    growing(0.01, 2, 20),
 )
 PREEMPTION_GOROUTINES_EXECUTION = _counter(
     "preemption_goroutines_execution_total", "result", "ALPHA", "Preemptions carried out: success or error."
@@ -134,14 +136,14 @@ UNSCHEDULABLE_PODS = _gauge(
     "Pods that wait and were rejected by a plugin; a pod counts for each of the plugins that rejected it.",
 )
 POD_SCHEDULING_ATTEMPTS = _histogram(
-    "pod_scheduling_attempts", "", "STABLE", "Attempts that a pod needed until it was scheduled.", _growing(1, 2, 5)
+    "pod_scheduling_attempts", "", "STABLE", "Attempts that a pod needed until it was scheduled.", growing(1, 2, 5)
 )
 POD_SCHEDULING_SLI_DURATION = _histogram(
     "pod_scheduling_sli_duration_seconds",
     "attempts",
     "BETA",
     "How long a pod took from the queue to its node, all attempts included; the time it was gated does not count.",
-    _growing(0.01, 2, 20),
+    growing(0.01, 2, 20),
 )
 POD_SCHEDULED_AFTER_FLUSH = _counter(
     "pod_scheduled_after_flush_total",
@@ -154,14 +156,14 @@ QUEUEING_HINT_DURATION = _histogram(
     "plugin event hint",
     "ALPHA",
     "How long a plugin took to say whether a change is worth another attempt.",
-    _growing(0.00001, 1.5, 20),
+    growing(0.00001, 1.5, 20),
 )
 PERMIT_WAIT_DURATION = _histogram(
     "permit_wait_duration_seconds",
     "result",
     "BETA",
     "How long pods waited for a permit.",
-    _growing(0.001, 2, 15),
+    growing(0.001, 2, 15),
 )
 CACHE_SIZE = _gauge("cache_size", "type", "ALPHA", "Nodes, pods and assumed_pods that the scheduler knows.")
 GOROUTINES = _gauge(

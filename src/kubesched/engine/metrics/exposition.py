@@ -7,7 +7,7 @@ from decimal import Decimal
 from math import inf, isinf, isnan
 
 from kubesched.engine.metrics.definitions import MetricDefinition
-from kubesched.engine.metrics.series import Distribution, LabelValues, MetricFamily
+from kubesched.engine.metrics.series import Distribution, LabelValues, MetricFamily, Summary
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -21,14 +21,17 @@ def render(families: Iterable[MetricFamily]) -> str:
 def _lines(family: MetricFamily) -> Iterator[str]:
     definition = family.definition
     name = definition.full_name
-    if not family.values and not family.distributions:
+    if not family.values and not family.distributions and not family.summaries:
         return
-    yield f"# HELP {name} [{definition.stability}] {_escaped_help(definition.help)}"
+    stability = f"[{definition.stability}] " if definition.stability else ""
+    yield f"# HELP {name} {stability}{_escaped_help(definition.help)}"
     yield f"# TYPE {name} {definition.kind.value}"
     for labels, value in sorted((family.values or {}).items()):
         yield f"{name}{_labels(definition, labels)} {number(value)}"
     for labels, distribution in sorted((family.distributions or {}).items(), key=lambda item: item[0]):
         yield from _histogram_lines(definition, labels, distribution)
+    for labels, summary in sorted((family.summaries or {}).items(), key=lambda item: item[0]):
+        yield from _summary_lines(definition, labels, summary)
 
 
 def _histogram_lines(definition: MetricDefinition, labels: LabelValues, found: Distribution) -> Iterator[str]:
@@ -39,10 +42,17 @@ def _histogram_lines(definition: MetricDefinition, labels: LabelValues, found: D
     yield f"{name}_count{_labels(definition, labels)} {found.count}"
 
 
-def _labels(definition: MetricDefinition, values: LabelValues, le: str = "") -> str:
-    pairs = sorted(zip(definition.labels, values, strict=True))
-    if le:
-        pairs.append(("le", le))
+def _summary_lines(definition: MetricDefinition, labels: LabelValues, found: Summary) -> Iterator[str]:
+    name = definition.full_name
+    for share, value in found.quantiles:
+        yield f"{name}{_labels(definition, labels, quantile=number(share))} {number(value)}"
+    yield f"{name}_sum{_labels(definition, labels)} {number(found.total)}"
+    yield f"{name}_count{_labels(definition, labels)} {found.count}"
+
+
+def _labels(definition: MetricDefinition, values: LabelValues, **last: str) -> str:
+    """`last` is the label that tells the lines of one series apart."""
+    pairs = [*sorted(zip(definition.labels, values, strict=True)), *last.items()]
     return "{" + ",".join(f'{key}="{_escaped(value)}"' for key, value in pairs) + "}" if pairs else ""
 
 

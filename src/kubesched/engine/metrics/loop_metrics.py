@@ -6,11 +6,12 @@ Next: `collect`, which brings it into the form of the definitions.
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Mapping
 
 from kubesched.engine.cycle import Decision
 from kubesched.engine.metrics import definitions
 from kubesched.engine.metrics.evaluations import Evaluations
-from kubesched.engine.metrics.series import HistogramSeries, LabelValues
+from kubesched.engine.metrics.series import HistogramSeries, LabelValues, MetricFamily
 from kubesched.engine.metrics.stage_watch import Clock, StageWatch
 from kubesched.engine.metrics.timed_plugins import SAMPLE_EVERY, timed_profile
 from kubesched.engine.metrics.traces import MOST_TRACES, Trace, trace_of
@@ -28,6 +29,10 @@ SUCCESS = "success"
 _PREEMPTION = "DefaultPreemption"
 _MANY_ATTEMPTS = 15
 _ATTEMPTS_LABELS: tuple[LabelValues, ...] = (*((str(n),) for n in range(_MANY_ATTEMPTS)), (f"{_MANY_ATTEMPTS}+",))
+
+
+def attempts_label(n: int) -> LabelValues:
+    return _ATTEMPTS_LABELS[min(n, _MANY_ATTEMPTS)]
 
 
 class LoopMetrics:
@@ -55,6 +60,10 @@ class LoopMetrics:
         """Of the last decisions that took long."""
         self._timed_profiles: dict[str, Profile] = {}
         self._n_cycles = 0
+
+    def shown(self, found: Mapping[str, MetricFamily]) -> list[MetricFamily]:
+        """The metrics by name that were collected, in the form in which they are told."""
+        return [found[definition.name] for definition in definitions.DEFINITIONS]
 
     # -- a cycle -------------------------------------------------------------------------------------------------------
 
@@ -106,8 +115,7 @@ class LoopMetrics:
         n = queued.attempts
         self.pod_attempts[n] = self.pod_attempts.get(n, 0) + 1
         if queued.initial_attempt_at_s is not None:
-            label = _ATTEMPTS_LABELS[min(n, _MANY_ATTEMPTS)]
-            self.pod_duration.observe(now_s - queued.initial_attempt_at_s, label)
+            self.pod_duration.observe(now_s - queued.initial_attempt_at_s, attempts_label(n))
         if queued.was_flushed:
             self.n_scheduled_after_flush += 1
 

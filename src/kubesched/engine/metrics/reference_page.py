@@ -14,7 +14,8 @@ _HEAD = f"""# Metrics
 
 This page is generated (`make docs`). Names, kinds, labels and buckets are kube-scheduler's, so dashboards keep working;
 `strays_total` alone is ours. All names begin with `{PREFIX}`. Durations are measured only where the loop is given a
-clock. `render(collect(loop))` gives them as text for Prometheus.
+clock. `render(collect(loop))` gives them as text for Prometheus. With `--emulate`, those of the version stand in their
+place: [metrics of older versions](older-metrics.md) says which, and what they are called today.
 
 | metric | kind | labels | stability | what it says |
 |---|---|---|---|---|

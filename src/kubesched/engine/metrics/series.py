@@ -33,12 +33,22 @@ class Distribution:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary:
+    """How many values there were, and what they add up to. `quantiles` are shares, each with its value."""
+
+    quantiles: tuple[tuple[float, float], ...]
+    total: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class MetricFamily:
     """One metric with all its series."""
 
     definition: MetricDefinition
     values: Mapping[LabelValues, float] | None = None
     distributions: Mapping[LabelValues, Distribution] | None = None
+    summaries: Mapping[LabelValues, Summary] | None = None
 
 
 class HistogramSeries:

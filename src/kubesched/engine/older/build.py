@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kubesched.cluster import Cluster
 from kubesched.config.older import EmulatedPlugin, EmulatedProfile, Emulation, Generation
 from kubesched.engine.handle import EngineHandle
+from kubesched.engine.metrics.stage_watch import StageWatch
 from kubesched.engine.older.preempting_plugin import Attempt, PreemptionOfThen
 from kubesched.engine.older.preemption import OlderPreemption
 from kubesched.engine.older.scheduler import OlderScheduler
@@ -23,7 +25,12 @@ from kubesched.plugins.priority_sort import PrioritySort
 
 
 def build_older_schedulers(
-    cluster: Cluster, emulation: Emulation, tie_break: TieBreak, *, percentage: int | None = None
+    cluster: Cluster,
+    emulation: Emulation,
+    tie_break: TieBreak,
+    *,
+    percentage: int | None = None,
+    watch: StageWatch | None = None,
 ) -> dict[str, OlderScheduler]:
     """Schedulers by scheduler name. `percentage` stands in where the configuration leaves the share of nodes open."""
     share = emulation.config.percentage_of_nodes_to_score or percentage or 0
@@ -31,7 +38,7 @@ def build_older_schedulers(
     for emulated in emulation.profiles:
         handle = EngineHandle(cluster, tie_break)
         making_room = PreemptionOfThen(_attempt(cluster, emulation.generation, tie_break, handle), handle)
-        profile = _build_profile(emulated, emulation.generation, handle, making_room)
+        profile = replace(_build_profile(emulated, emulation.generation, handle, making_room), watch=watch)
         handle.profile = profile
         schedulers[emulated.scheduler_name] = OlderScheduler(
             cluster, profile, tie_break, share, handle, generation=emulation.generation, emulated=emulated

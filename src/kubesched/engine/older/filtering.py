@@ -13,6 +13,7 @@ from kubesched.cluster import Cluster
 from kubesched.cluster.view import NodeRow, TableView
 from kubesched.config.older import Generation
 from kubesched.engine.filter import FilterOutcome, change_state
+from kubesched.engine.metrics.stage_watch import timed_stage
 from kubesched.engine.profile import Profile
 from kubesched.engine.row_check import rivals_on
 from kubesched.framework.cycle import Cycle
@@ -37,19 +38,7 @@ class NodeByNode:
     checks_all: bool
 
     def run(self, cycle: Cycle, pod: PodInfo, nodes: TableView) -> FilterOutcome:
-        n = len(nodes)
-        outcome = FilterOutcome(nodes, np.ones(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_))
-        rejections = RejectionsByNode()
-        cycle.put(rejections)
-        for position, row in enumerate(nodes.rows.tolist()):
-            found = self.on_row(cycle, pod, row)
-            if found:
-                rejections.found[position] = found
-                status = merged(found)
-                outcome.fits[position] = False
-                outcome.unresolvable[position] = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-                outcome.overrides[position] = status
-        return outcome
+        return _ask_everywhere(self.profile, self, cycle, pod, nodes)
 
     def on_row(self, cycle: Cycle, pod: PodInfo, row: int) -> tuple[Status, ...]:
         """What speaks against the node: first beside the pods that are promised it, then as it is."""
@@ -79,6 +68,25 @@ class NodeByNode:
             if not self.checks_all:
                 break
         return tuple(found)
+
+
+@timed_stage("Filter")
+def _ask_everywhere(
+    _profile: Profile, asking: NodeByNode, cycle: Cycle, pod: PodInfo, nodes: TableView
+) -> FilterOutcome:
+    n = len(nodes)
+    outcome = FilterOutcome(nodes, np.ones(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_))
+    rejections = RejectionsByNode()
+    cycle.put(rejections)
+    for position, row in enumerate(nodes.rows.tolist()):
+        found = asking.on_row(cycle, pod, row)
+        if found:
+            rejections.found[position] = found
+            status = merged(found)
+            outcome.fits[position] = False
+            outcome.unresolvable[position] = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+            outcome.overrides[position] = status
+    return outcome
 
 
 def merged(statuses: tuple[Status, ...]) -> Status:
