@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubesched.apiserver.kinds import custom
+from kubesched.apiserver.kinds.kind import ServedResource
 from kubesched.apiserver.kinds.registry import ALL_KINDS
 from kubesched.apiserver.openapi import documents_v2, documents_v3
 
@@ -44,15 +45,31 @@ def test_a_path_that_nobody_serves_has_no_document() -> None:
     assert documents_v3.document("apis/nobody/v1", ALL_KINDS) is None
 
 
-def test_a_custom_kind_is_described_by_its_metadata() -> None:
+def _custom_kinds() -> tuple[ServedResource, ...]:
     names = {"plural": "ws", "kind": "W"}
     versions = [{"name": "v1", "served": True, "storage": True}]
     spec = {"group": "g.example.com", "scope": "Cluster", "names": names, "versions": versions}
-    kinds = custom.served_resources({"spec": spec})
-    document = documents_v3.document("apis/g.example.com/v1", kinds)
+    return tuple(custom.served_resources({"spec": spec}))
+
+
+def test_a_custom_kind_is_described_by_its_metadata() -> None:
+    document = documents_v3.document("apis/g.example.com/v1", _custom_kinds())
     assert document is not None
     assert "com.example.g.v1.W" in document["components"]["schemas"]
     assert "/apis/g.example.com/v1/ws/{name}" in document["paths"]
+
+
+def test_a_custom_kind_takes_no_strategic_patches_and_speaks_no_protobuf() -> None:
+    # kubectl sends a strategic merge patch to whatever says that it takes one
+    patches = ["application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"]
+    newer = documents_v3.document("apis/g.example.com/v1", _custom_kinds())
+    assert newer is not None
+    patch = newer["paths"]["/apis/g.example.com/v1/ws/{name}"]["patch"]
+    assert list(patch["requestBody"]["content"]) == patches
+    assert list(patch["responses"]["200"]["content"]) == ["application/json", "application/yaml"]
+    older = documents_v2.document([*ALL_KINDS, *_custom_kinds()])
+    assert older["paths"]["/apis/g.example.com/v1/ws/{name}"]["patch"]["consumes"] == patches
+    assert "application/strategic-merge-patch+json" in older["paths"]["/api/v1/nodes/{name}"]["patch"]["consumes"]
 
 
 def test_the_older_document_knows_merge_keys_and_has_no_newer_words() -> None:

@@ -2,7 +2,8 @@
 
 Which operations each served resource has, with parameters and the schema of its objects.
 
-As much as clients read: kubectl looks for the kind of a path, and whether a patch takes fieldValidation and dryRun.
+As much as clients read: kubectl looks for the kind of a path, which sorts of patches it takes, and whether it takes
+fieldValidation and dryRun.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _DELETE = ("dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolic
 _INTEGERS = ("limit", "timeoutSeconds", "gracePeriodSeconds")
 _BOOLEANS = ("allowWatchBookmarks", "sendInitialEvents", "watch", "orphanDependents", "force")
 _PATCH_TYPES = ("apply-patch+yaml", "json-patch+json", "merge-patch+json", "strategic-merge-patch+json")
+_CUSTOM_PATCH_TYPES = _PATCH_TYPES[:-1]
+"""Nothing tells how the lists of a custom resource would be merged; kubectl sends what it finds here."""
 _TYPES = ("application/json", "application/vnd.kubernetes.protobuf", "application/yaml")
+_CUSTOM_TYPES = ("application/json", "application/yaml")
 
 
 def schema_of(resource: ServedResource) -> str:
@@ -87,7 +91,8 @@ def _readable_and_writable(resource: ServedResource, schema: str) -> dict[str, A
         operations["put"] = _operation(resource, "replace", "put", _WRITE, schema, has_body=True)
     if "patch" in resource.verbs:
         patch = _operation(resource, "partially update", "patch", (*_WRITE, "force"), schema)
-        body = {f"application/{sort}": {"schema": _reference(_META + "Patch")} for sort in _PATCH_TYPES}
+        sorts = _CUSTOM_PATCH_TYPES if resource.is_custom else _PATCH_TYPES
+        body = {f"application/{sort}": {"schema": _reference(_META + "Patch")} for sort in sorts}
         operations["patch"] = {**patch, "requestBody": {"content": body, "required": True}}
     return operations
 
@@ -95,7 +100,8 @@ def _readable_and_writable(resource: ServedResource, schema: str) -> dict[str, A
 def _operation(
     resource: ServedResource, verb: str, action: str, parameters: tuple[str, ...], schema: str, has_body: bool = False
 ) -> dict[str, Any]:
-    answer = {"content": {media: {"schema": _reference(schema)} for media in _TYPES}}
+    medias = _CUSTOM_TYPES if resource.is_custom else _TYPES
+    answer = {"content": {media: {"schema": _reference(schema)} for media in medias}}
     operation: dict[str, Any] = {
         "tags": [f"{(resource.group or 'core').partition('.')[0]}_{resource.version}"],
         "description": f"{verb} {resource.kind}",
