@@ -26,11 +26,21 @@ class UnreadPod(core.Pod, frozen=True):
     """A pod without a node that cannot be read in full: it must not be scheduled, but it exists."""
 
 
+StandIn = Callable[[Any, Sequence[str]], Any]
+"""Of what can be read of an object, and what cannot, what the object counts as; `None`: nothing."""
+
+
 def stand_in_for(item: K, problems: Sequence[str]) -> K | None:
-    """`item` is what can be read. `None` if it is safest to do without."""
-    make: Callable[[Any, Sequence[str]], Any] = _STAND_INS.get(type(item), _nothing)
+    """For a scheduler. `item` is what can be read. `None` if it is safest to do without."""
+    make: StandIn = _STAND_INS.get(type(item), _nothing)
     found: K | None = make(item, problems)
     return found
+
+
+def as_far_as_read(item: K, _problems: Sequence[str]) -> K:
+    """For who must not take an object for gone because a field of it cannot be read: it would be made anew, or what
+    belongs to it cleaned up."""
+    return item
 
 
 def described(stand_in: KubeObject | None) -> str:
@@ -38,7 +48,7 @@ def described(stand_in: KubeObject | None) -> str:
     if isinstance(stand_in, core.Pod):
         node = stand_in.spec.node_name
         return f"a pod on {node}, as far as it can be read" if node else "a pod that is not scheduled"
-    if isinstance(stand_in, core.Node):
+    if isinstance(stand_in, core.Node) and (stand_in.status.allocatable or {}).get("pods") == "0":
         return "a node that takes no more pods"
     return "nothing" if stand_in is None else "what can be read of it"
 
@@ -59,10 +69,6 @@ def bare_stand_in_for(item: KubeObject) -> KubeObject | None:
 
 def _nothing(_item: KubeObject, _problems: Sequence[str]) -> None:
     return None
-
-
-def _as_far_as_read(item: K, _problems: Sequence[str]) -> K:
-    return item
 
 
 def _pod(pod: core.Pod, problems: Sequence[str]) -> core.Pod:
@@ -102,15 +108,15 @@ def _csi_node(node: storage.CSINode, problems: Sequence[str]) -> storage.CSINode
 _STAND_INS: dict[type[KubeObject], Callable[..., Any]] = {
     core.Pod: _pod,
     core.Node: _node,
-    core.Namespace: _as_far_as_read,
-    core.Service: _as_far_as_read,
-    core.ReplicationController: _as_far_as_read,
-    apps.ReplicaSet: _as_far_as_read,
-    apps.StatefulSet: _as_far_as_read,
-    policy.PodDisruptionBudget: _as_far_as_read,
+    core.Namespace: as_far_as_read,
+    core.Service: as_far_as_read,
+    core.ReplicationController: as_far_as_read,
+    apps.ReplicaSet: as_far_as_read,
+    apps.StatefulSet: as_far_as_read,
+    policy.PodDisruptionBudget: as_far_as_read,
     storage.CSINode: _csi_node,
-    storage.CSIDriver: _as_far_as_read,
-    storage.VolumeAttachment: _as_far_as_read,
+    storage.CSIDriver: as_far_as_read,
+    storage.VolumeAttachment: as_far_as_read,
     resource.ResourceClaim: _claim,
 }
 """All other kinds are not there until they can be read."""

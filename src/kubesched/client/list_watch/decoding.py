@@ -22,7 +22,7 @@ from kubesched.model.core import Pod
 from kubesched.model.json_trees import UNREADABLE, tree_of
 from kubesched.model.meta import KubeObject, ObjectMeta
 from kubesched.model.partial_reading import GARBLED, PartialReading, garbled, read_partly
-from kubesched.model.stand_ins import stand_in_for
+from kubesched.model.stand_ins import StandIn, stand_in_for
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -71,14 +71,14 @@ class Unread(Generic[K]):
         self.tree["metadata"] |= {"name": known.name, "namespace": known.namespace}
         self.is_nameless = True
 
-    def read(self, last_known: KubeObject | None = None) -> PartialReading[K]:
+    def read(self, last_known: KubeObject | None = None, stand_in: StandIn = stand_in_for) -> PartialReading[K]:
         """What the object counts as, and what is wrong with it. With nothing wrong, it is the object itself."""
         is_same = last_known is not None and self.metadata.uid in ("", last_known.metadata.uid)
         reading = read_partly(self.tree, self.kind, last_known if is_same else None)
         if self.is_nameless:
             reading.problems.insert(0, NAMELESS)
         if reading.item is not None and reading.problems:
-            reading.item = stand_in_for(reading.item, reading.problems)
+            reading.item = stand_in(reading.item, reading.problems)
         return reading
 
     @property

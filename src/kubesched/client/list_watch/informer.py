@@ -27,17 +27,22 @@ from kubesched.client.list_watch.set_aside import SetAside
 from kubesched.client.list_watch.trouble import WatchErrorHandler
 from kubesched.client.resources import Resource
 from kubesched.model.meta import KubeObject
-from kubesched.model.stand_ins import described
+from kubesched.model.stand_ins import StandIn, as_far_as_read, described
 
 SLICE = 500
 """After so many objects of a list the event loop may do something else (renew a lease, say)."""
 
 
 class SharedInformer(Generic[K]):
-    """`transform` sees every object before it is kept, and may make it smaller; it must keep names, uid and version."""
+    """`transform` sees every object before it is kept, and may make it smaller; it must keep names, uid and version.
+    `stand_in` decides what an object counts as that cannot be read in full."""
 
     def __init__(
-        self, resource: Resource, transform: Callable[[K], K] | None = None, set_aside: SetAside | None = None
+        self,
+        resource: Resource,
+        transform: Callable[[K], K] | None = None,
+        set_aside: SetAside | None = None,
+        stand_in: StandIn = as_far_as_read,
     ) -> None:
         self.resource = resource
         """In the version that this server has."""
@@ -49,6 +54,7 @@ class SharedInformer(Generic[K]):
         self.watch_error_handler: WatchErrorHandler | None = None
         """See `set_watch_error_handler`."""
         self._transform = transform
+        self._stand_in = stand_in
         self._kind = resource.type.__name__
         self._aside = SetAside() if set_aside is None else set_aside
         self._handlers: tuple[InformerHandler, ...] = ()
@@ -153,7 +159,7 @@ class SharedInformer(Generic[K]):
             self._aside.forget(self._kind, key)
             self._vanished(key)
             return key
-        reading = unread.read(old)
+        reading = unread.read(old, self._stand_in)
         item = reading.item
         if item is not None and not reading.problems:
             self.put(item)

@@ -34,20 +34,23 @@ from kubesched.client.list_watch.set_aside import SetAside
 from kubesched.client.list_watch.trouble import WatchErrorHandler
 from kubesched.client.resources import Resource, resource_of
 from kubesched.model.meta import KubeObject
+from kubesched.model.stand_ins import StandIn, as_far_as_read
 
 
 @dataclass(frozen=True)
 class InformerSettings:
     """`resync_s` 0 is never, as in kube-scheduler; `resyncs_s` has the kinds that differ. `transforms` may make objects
-    of a kind smaller before they are kept. `watch_error_handler` is told of errors instead of the log. `streams_lists`
-    asks for lists as part of the watch where the server can do that; such a list is given up when it takes longer than
-    `initial_events_within_s`, and any watch that does not begin in `answers_within_s`. `name` is what the log calls
-    these informers."""
+    of a kind smaller before they are kept. `stand_in` decides what an object counts as that cannot be read in full:
+    what can be read of it, unless told otherwise. `watch_error_handler` is told of errors instead of the log.
+    `streams_lists` asks for lists as part of the watch where the server can do that; such a list is given up when it
+    takes longer than `initial_events_within_s`, and any watch that does not begin in `answers_within_s`. `name` is what
+    the log calls these informers."""
 
     narrowings: Mapping[type[KubeObject], Narrowing] = field(default_factory=dict)
     transforms: Mapping[type[KubeObject], Callable[[Any], Any]] = field(default_factory=dict)
     resync_s: float = 0.0
     resyncs_s: Mapping[type[KubeObject], float] = field(default_factory=dict)
+    stand_in: StandIn = as_far_as_read
     watch_error_handler: WatchErrorHandler | None = None
     page_size: int = requests.PAGE_SIZE
     streams_lists: bool = True
@@ -153,7 +156,7 @@ class Informers:
 
     def _make(self, resource: Resource) -> SharedInformer[Any]:
         informer: SharedInformer[Any] = SharedInformer(
-            resource, self._settings.transforms.get(resource.type), self.set_aside
+            resource, self._settings.transforms.get(resource.type), self.set_aside, self._settings.stand_in
         )
         informer.watch_error_handler = self._settings.watch_error_handler
         self._informers[resource.type] = informer

@@ -12,6 +12,7 @@ from kubesched.client.list_watch.pace import Pace
 from kubesched.client.list_watch.requests import ListWatchApi, Narrowing
 from kubesched.client.resources import RESOURCES, Resource
 from kubesched.model.core import Pod
+from kubesched.model.stand_ins import stand_in_for
 
 UNFINISHED_PODS = Narrowing(field_selector="status.phase!=Succeeded,status.phase!=Failed")
 """A pod that finishes looks deleted from here."""
@@ -21,5 +22,5 @@ def scheduler_informers(
     api: ListWatchApi, name: str, pace: Pace | None = None, more: Iterable[Resource] = ()
 ) -> Informers:
     """`name` is what the log calls them; `more` are further kinds."""
-    settings = InformerSettings(narrowings={Pod: UNFINISHED_PODS}, name=name)
+    settings = InformerSettings(narrowings={Pod: UNFINISHED_PODS}, stand_in=stand_in_for, name=name)
     return Informers(api, (*RESOURCES, *more), settings, pace)

@@ -21,6 +21,7 @@ from kubesched.client.rest import RestClient
 from kubesched.client.target import ServerTarget
 from kubesched.model.core import Pod
 from kubesched.model.meta import KubeObject
+from kubesched.model.stand_ins import stand_in_for
 from kubesched.testing.scripted_server.server import ScriptedServer
 
 LONGEST_SKIPPED_S = 100.0
@@ -84,14 +85,14 @@ async def following(
     longest_skipped_s: float = LONGEST_SKIPPED_S,
     **settings: Any,
 ) -> AsyncIterator[Listened]:
-    """Informers of these kinds, started; `settings` are those of `InformerSettings`. Finished pods look deleted,
-    as to a scheduler, unless other narrowings are given."""
+    """Informers of these kinds, started; `settings` are those of `InformerSettings`. Finished pods look deleted and
+    damaged objects count as for a scheduler, unless they say otherwise."""
     sleeps = SkippedSleeps(longest_skipped_s)
     client = RestClient(ServerTarget(url=server.url), qps=0, sleep=sleeps)
     informers = Informers(
         client,
         [resource_of(kind) for kind in kinds],
-        InformerSettings(**{"narrowings": {Pod: UNFINISHED_PODS}, **settings}),
+        InformerSettings(**{"narrowings": {Pod: UNFINISHED_PODS}, "stand_in": stand_in_for, **settings}),
         Pace(sleep=sleeps, dice=random.Random(1)),
     )
     handler = ConsistentHandler()
