@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kubesched.cli.scheduler_choice import GatePairs
+
 if TYPE_CHECKING:
+    from kubesched.cli.scheduler_choice import SchedulerChoice
     from kubesched.config import KubeSchedulerConfiguration, ResolvedProfile
 
 _ERROR_EXIT = 2
@@ -29,19 +32,71 @@ def config() -> None:
 
 
 @config.command("view")
-@click.option("-f", "--filename", required=True, metavar="FILE", help="The file; - for standard input.")
-@_output_option
-def view(filename: str, output: str) -> None:
-    """Print a configuration with all its defaults filled in."""
-    from kubesched.cli.files import InputError
-    from kubesched.config import ConfigError, load, to_manifest
+@click.option("-f", "--filename", metavar="FILE", help="The file; - for standard input.")
+@click.option("--emulate", metavar="VERSION", help="Show what this version runs: 1.13, 1.14, 1.17, 1.18 or 1.19.")
+@click.option("--policy-config-file", metavar="FILE", help="With --emulate: a Policy.")
+@click.option("--algorithm-provider", metavar="NAME", help="With --emulate: a provider.")
+@click.option("--feature-gates", type=GatePairs(), metavar="NAME=BOOL,...", help="With --emulate: its gates.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "yaml", "json"]),
+    help="Output format; yaml, or text with --emulate, unless given.",
+)
+def view(
+    filename: str | None,
+    emulate: str | None,
+    policy_config_file: str | None,
+    algorithm_provider: str | None,
+    feature_gates: dict[str, bool] | None,
+    output: str | None,
+) -> None:
+    """Print a configuration with all its defaults filled in, or what an older scheduler runs.
 
+    With --emulate: predicates and priorities, or the plugins of each extension point, with weights; of the
+    configuration, the Policy or the provider that is given, or of the version's default provider.
+    """
+    from kubesched.cli.files import InputError
+    from kubesched.cli.scheduler_choice import SchedulerChoice
+    from kubesched.config import ConfigError
+
+    choice = SchedulerChoice(filename, policy_config_file, algorithm_provider, emulate, feature_gates or {})
     try:
-        loaded = load(_read(filename), _source(filename))
+        if choice.generation() is not None:
+            _view_emulated(choice, output or "text")
+            return
+        for flag, given in (("--policy-config-file", policy_config_file), ("--algorithm-provider", algorithm_provider)):
+            if given is not None:
+                raise click.UsageError(f"{flag} needs --emulate; `kubesched config convert` translates older files")
+        if filename is None:
+            raise click.UsageError("Missing option '-f' / '--filename', or --emulate.")
+        if output == "text":
+            raise click.UsageError("-o text needs --emulate")
+        _view_today(filename, output or "yaml")
     except (ConfigError, InputError) as error:
         click.echo(str(error), err=True)
         sys.exit(_ERROR_EXIT)
-    _print_manifest(to_manifest(loaded), output)
+
+
+def _view_today(filename: str, output: str) -> None:
+    from kubesched.config import load, to_manifest
+
+    _print_manifest(to_manifest(load(_read(filename), _source(filename))), output)
+
+
+def _view_emulated(choice: SchedulerChoice, output: str) -> None:
+    from kubesched.cli.emulated_view import view_lines
+    from kubesched.cli.output import print_record, say_warning
+    from kubesched.config.older.running import running
+
+    emulation = choice.read().emulation
+    assert emulation is not None
+    for note in emulation.notes:
+        say_warning(note)
+    if output == "text":
+        click.echo("\n".join(view_lines(emulation)))
+    else:
+        print_record(running(emulation), output)
 
 
 @config.command("default")

@@ -27,6 +27,7 @@ from kubesched.client.in_cluster import is_in_cluster, load_in_cluster_target
 from kubesched.client.kubeconfig import load_target
 from kubesched.client.target import ServerTarget
 from kubesched.config import ConfigError
+from kubesched.config.older.start_lines import start_lines
 
 LOST_EXIT = 1
 
@@ -40,11 +41,14 @@ def run(given: GivenFlags) -> None:
     try:
         options = _complete(given, read_options(given))
         if options.write_config_to is not None:
-            write_configuration(options.configuration, options.write_config_to)
+            write_configuration(options.configuration, options.write_config_to, options.emulation)
             return
         configure_logs(options.logs.verbosity, options.logs.format, vmodule=options.logs.vmodule)
         for warning in options.warnings:
             _log.warning(warning)
+        if options.emulation is not None:
+            for level, line in start_lines(options.emulation):
+                _log.info(line, extra={"v": level})
         code = asyncio.run(_schedule(options))
     except (ConfigError, ClientConfigError, ServingError) as mistake:
         say_error(str(mistake))

@@ -14,8 +14,12 @@ from secured_port import LOCAL, MASTERS, Answered, ReviewingServer, serving, tru
 from kubesched import config
 from kubesched.app.serving import AuthorizationSettings, Sources
 from kubesched.app.serving.build_info import BuildInfo
+from kubesched.app.serving.live_sources import Surroundings, live_sources
 from kubesched.app.serving.pages import zpages
 from kubesched.app.serving.pages.media_types import accepted, prefers_text
+from kubesched.config.older import PolicyFile, emulate, generation_of
+from kubesched.engine.build import build_loop
+from kubesched.engine.select import Seeded
 
 WARNING = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees "
@@ -39,6 +43,25 @@ def test_the_configuration_shown_is_the_one_in_use() -> None:
     shown = json.loads(answer.body)["componentconfig"]
     assert shown["apiVersion"] == "kubescheduler.config.k8s.io/v1"
     assert config.load(shown, "configz") == config.default()
+
+
+@pytest.mark.parametrize(("version", "api"), [("1.14", "v1alpha1"), ("1.19", "v1beta1")])
+def test_under_emulation_the_configuration_is_that_of_the_version(version: str, api: str) -> None:
+    generation = generation_of(version)
+    assert generation is not None
+    policy = {"kind": "Policy", "priorities": [{"name": "MostRequestedPriority", "weight": 2}]}
+    emulation = emulate(generation, policy=policy, reference=PolicyFile("/etc/policy.json"))
+    loop = build_loop(emulation.config, Seeded(1), emulation=emulation)
+    around = Surroundings(now_s=lambda: 0.0, informed=tuple, emulation=emulation)
+    shown = json.loads(ask("/configz", live_sources(loop, emulation.config, around)).body)
+    assert shown["componentconfig"]["apiVersion"] == f"kubescheduler.config.k8s.io/{api}"
+    if version == "1.14":
+        assert shown["componentconfig"]["algorithmSource"] == {"policy": {"file": {"path": "/etc/policy.json"}}}
+        assert shown["emulation"]["profiles"][0]["priorities"] == [{"name": "MostRequestedPriority", "weight": 2}]
+    else:
+        [profile] = shown["componentconfig"]["profiles"]
+        scores = [{"name": "NodeResourcesMostAllocated", "weight": 2}]
+        assert profile["plugins"]["score"] == {"disabled": [{"name": "*"}], "enabled": scores}
 
 
 def test_the_version_is_that_of_the_scheduler_we_follow() -> None:

@@ -1,6 +1,7 @@
 """`--write-config-to`: the effective configuration as a file.
 
-Profiles are written as they are used: arguments only of plugins that are enabled, in the order of their names. The
+Profiles are written as they are used: arguments only of plugins that are enabled, in the order of their names. Under
+`--emulate` it is a file of the emulated version, with what that runs in its first lines. The
 file appears as a whole or not at all, and only its owner can read it.
 
 Next: `kubesched.config.manifest`.
@@ -18,6 +19,9 @@ from kubesched import config
 from kubesched.app.options.flag import FlagError
 from kubesched.config import KubeSchedulerConfiguration, KubeSchedulerProfile
 from kubesched.config.merge import enabled_names
+from kubesched.config.older import Emulation
+from kubesched.config.older.manifest_of_then import losses, manifest_of_then
+from kubesched.config.older.running import summary_lines
 
 
 def configuration_yaml(configuration: KubeSchedulerConfiguration) -> str:
@@ -26,10 +30,19 @@ def configuration_yaml(configuration: KubeSchedulerConfiguration) -> str:
     return config.to_yaml(config.to_manifest(replace(configuration, profiles=profiles)))
 
 
-def write_configuration(configuration: KubeSchedulerConfiguration, path: Path) -> None:
+def emulation_yaml(emulation: Emulation) -> str:
+    """The configuration of the emulated version, under what it runs; read again with `--emulate`, it gives the same."""
+    lost = [f"not in this file: {text}" for text in losses(emulation)]
+    head = "".join(f"# {line}\n" for line in (*summary_lines(emulation), *lost))
+    return f"{head}{config.to_yaml(manifest_of_then(emulation))}"
+
+
+def write_configuration(
+    configuration: KubeSchedulerConfiguration, path: Path, emulation: Emulation | None = None
+) -> None:
     """Write the file; whoever calls then exits with 0. Raises `FlagError` if it cannot be written."""
     try:
-        _write_whole(path, configuration_yaml(configuration))
+        _write_whole(path, configuration_yaml(configuration) if emulation is None else emulation_yaml(emulation))
     except OSError as problem:
         raise FlagError(f"--write-config-to: open {path}: {problem.strerror or problem}") from None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from kubesched.app.serving.health import HealthChecks
 from kubesched.app.serving.live_explanation import LiveExplainer
@@ -15,6 +16,8 @@ from kubesched.app.serving.pages.queue_report import queue_report
 from kubesched.app.serving.sources import MetricChoice, Sources, everything
 from kubesched.config import KubeSchedulerConfiguration, to_manifest
 from kubesched.config.older import Emulation
+from kubesched.config.older.manifest_of_then import manifest_of_then
+from kubesched.config.older.running import running
 from kubesched.engine.loop import SchedulingLoop
 from kubesched.engine.metrics.collect import collect
 from kubesched.extension import Assembly
@@ -46,6 +49,7 @@ class Surroundings:
 
 
 def live_sources(loop: SchedulingLoop, config: KubeSchedulerConfiguration, around: Surroundings) -> Sources:
+    emulation = around.emulation
     assembled = around.assembled or (lambda: Assembly(config, REGISTRY))
     return Sources(
         checks=around.checks,
@@ -57,9 +61,10 @@ def live_sources(loop: SchedulingLoop, config: KubeSchedulerConfiguration, aroun
         failures=around.failures,
         is_leader=around.is_leader,
         pods=lambda: (item for item in around.informed() if isinstance(item, Pod)),
-        configuration=lambda: to_manifest(assembled().config),
+        configuration=lambda: to_manifest(assembled().config) if emulation is None else manifest_of_then(emulation),
+        emulation=None if emulation is None else partial(running, emulation),
         flags=lambda: around.flags,
         queue=lambda: queue_report(loop.queue, around.now_s()),
         cache=lambda compares: cache_report(loop.cluster, around.informed() if compares else None),
-        explain=LiveExplainer(loop.cluster, assembled, around.emulation),
+        explain=LiveExplainer(loop.cluster, assembled, emulation),
     )

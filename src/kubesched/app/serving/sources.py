@@ -53,7 +53,9 @@ class Sources:
     pods: Callable[[], Iterable[Pod]] = tuple
     """All that the informers hold."""
     configuration: Callable[[], Report] = dict
-    """The effective KubeSchedulerConfiguration, as a manifest."""
+    """The effective KubeSchedulerConfiguration, as a manifest; that of the emulated version, if one decides."""
+    emulation: Callable[[], Report] | None = None
+    """What the emulated version runs."""
     flags: Callable[[], Mapping[str, str]] = dict
     """Flags and their values, secrets left out."""
     queue: Callable[[], Report] | None = None

@@ -69,8 +69,8 @@ class AlgorithmSource:
 
     def described(self) -> str:
         if self.policy is None:
-            return f"the algorithm provider {self.provider}"
-        return "a Policy" if self.reference is None else f"the Policy of {self.reference}"
+            return f"algorithm provider {self.provider}"
+        return "a Policy" if self.reference is None else f"the Policy in {self.reference}"
 
 
 def provider_of(config: Mapping[str, Any]) -> str | None:

@@ -62,6 +62,13 @@ class ComponentProfiles:
         return Refusals(self.generation, self.source.provider if self.source.policy is None else None)
 
     @property
+    def plugins_given(self) -> dict[str, Any]:
+        """What stands at the top of the file and adds to the plugins there are."""
+        adds = self.generation.registers_functions and bool(self.generation.extension_points)
+        given = ("plugins", "pluginConfig") if adds else ()
+        return {name: self.config[name] for name in given if self.config.get(name)}
+
+    @property
     def _preempts_by_plugin(self) -> bool:
         return "postFilter" in self.generation.plugins_beside
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from kubesched.config.configuration import KubeSchedulerConfiguration
 from kubesched.config.older.algorithm_source import AlgorithmSource
+from kubesched.config.older.gates import OlderGates
 from kubesched.config.older.generations import Generation
 from kubesched.config.older.refusal import Refusals
 
@@ -54,6 +55,9 @@ class Emulation:
     profiles: tuple[EmulatedProfile, ...]
     config: KubeSchedulerConfiguration
     source: AlgorithmSource = field(default_factory=AlgorithmSource)
+    gates: OlderGates = field(default_factory=lambda: OlderGates({}))
+    plugins_given: Mapping[str, Any] = field(default_factory=dict)
+    """`plugins` and `pluginConfig` of a v1alpha1 configuration, which add to what the source says."""
     notes: tuple[str, ...] = ()
     """What of the configuration the scheduler of that time passed over."""
 

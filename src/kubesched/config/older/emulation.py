@@ -79,10 +79,10 @@ def _emulation(
         profile = profile_of_policy(source.policy, generation, gates, _scheduler_name(config))
         around = msgspec.structs.replace(around, extenders=source.policy.extenders)
     if config is None:
-        return Emulation(generation, (profile,), around, source)
+        return Emulation(generation, (profile,), around, source, gates)
     profiles = ComponentProfiles(config, generation, source, around)
     found = profiles.read(profile)
-    return Emulation(generation, found, around, source, tuple(profiles.notes))
+    return Emulation(generation, found, around, source, gates, profiles.plugins_given, tuple(profiles.notes))
 
 
 def _scheduler_name(config: Mapping[str, Any] | None) -> str:

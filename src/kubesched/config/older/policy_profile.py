@@ -115,6 +115,20 @@ class PolicyReader:
         self._ratio: Args | None = None
         self._weights: dict[str, int] = {}
 
+    def keys(self) -> tuple[frozenset[str], dict[str, int]]:
+        """The names under which its predicates and priorities were registered, with weights."""
+        if not self._generation.has_predicates:
+            return self._predicate_keys(), self._priority_keys()
+        predicates, priorities = self._policy.predicates, self._policy.priorities
+        return (
+            names.default_predicates(self._generation, self._gates)
+            if predicates is None
+            else frozenset(predicate.name for predicate in predicates),
+            dict(names.default_priorities(self._generation, self._gates))
+            if priorities is None
+            else {priority.name: priority.weight for priority in priorities},
+        )
+
     # -- each predicate and priority for itself ------------------------------------------------------------------------
 
     def predicates(self) -> tuple[EmulatedPlugin, ...]:
@@ -148,7 +162,8 @@ class PolicyReader:
     # -- merged into plugins -------------------------------------------------------------------------------------------
 
     def plugins(self, scheduler_name: str) -> tuple[tuple[EmulatedPlugin, ...], tuple[EmulatedPlugin, ...]]:
-        filters = filters_of(self._predicate_keys(), self._generation)
+        mandatory = names.mandatory_predicates(self._generation, self._gates)
+        filters = filters_of(mandatory | self._predicate_keys(), self._generation)
         keys = self._priority_keys()
         self._refuse_conflicts(scheduler_name)
         self._refuse_shapes(scheduler_name)
@@ -156,13 +171,10 @@ class PolicyReader:
         scores = tuple(self._score(name, weight) for name, weight in sorted(keys.items()))
         return tuple(self._with_args(plugin) for plugin in filters), tuple(self._with_args(plugin) for plugin in scores)
 
-    def _predicate_keys(self) -> set[str]:
-        keys = set(names.mandatory_predicates(self._generation, self._gates))
+    def _predicate_keys(self) -> frozenset[str]:
         if self._policy.predicates is None:
-            return keys | names.default_predicates(self._generation, self._gates)
-        for predicate in self._policy.predicates:
-            keys.add(self._predicate_key(predicate))
-        return keys
+            return names.default_predicates(self._generation, self._gates)
+        return frozenset(self._predicate_key(predicate) for predicate in self._policy.predicates)
 
     def _predicate_key(self, predicate: PredicatePolicy) -> str:
         argument = predicate.argument

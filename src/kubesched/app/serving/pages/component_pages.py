@@ -17,6 +17,8 @@ from kubesched.app.serving.sources import Sources
 
 CONFIGZ_NAME = "componentconfig"
 """Under which kube-scheduler shows its configuration."""
+EMULATION_NAME = "emulation"
+"""Under which the predicates and priorities, or plugins, of an emulated version are shown beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,10 @@ class ComponentPages:
     """Of all pages."""
 
     async def configz(self, _request: web.Request) -> web.Response:
-        body = json.dumps({CONFIGZ_NAME: self.sources.configuration()}, separators=(",", ":"), ensure_ascii=False)
+        shown = {CONFIGZ_NAME: self.sources.configuration()}
+        if self.sources.emulation is not None:
+            shown[EMULATION_NAME] = self.sources.emulation()
+        body = json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
         return answers.text(body, content_type=answers.JSON, no_sniff=True)
 
     async def version(self, request: web.Request) -> web.Response:
