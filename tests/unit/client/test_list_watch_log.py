@@ -13,9 +13,17 @@ import pytest
 
 from kubesched.app.logs.text_format import KlogTextFormatter
 from kubesched.app.logs.verbosity import Verbosity
-from kubesched.client.list_watch import Informers, InformerSettings, Pace, log_lines
+from kubesched.client.errors import ApiError, Unreachable
+from kubesched.client.list_watch import (
+    Informers,
+    InformerSettings,
+    Pace,
+    WatchError,
+    default_watch_error_handler,
+    log_lines,
+)
 from kubesched.client.list_watch.log_lines import LogLine
-from kubesched.client.resources import Resource, resource_of
+from kubesched.client.resources import RESOURCES, Resource, resource_of
 from kubesched.client.rest import RestClient
 from kubesched.client.target import ServerTarget
 from kubesched.model.core import Node, Pod
@@ -137,6 +145,7 @@ def test_a_server_that_does_not_stream_lists_is_told_of(read_log: Callable[[int]
     tell(nothing_more, streams_lists=False)
     (line,) = [line for line in log.lines if "watchlist mode" in line]
     assert "Falling back to regular list. This is expected if watchlist is not supported or disabled in" in line
+    assert sum('"Listing and watching"' in line for line in log.lines) == 1
 
 
 def test_the_end_of_a_watch_is_told_with_the_number_of_its_events(read_log: Callable[[int], Log]) -> None:
@@ -280,3 +289,16 @@ def test_every_line_has_words_and_pairs_of_its_own() -> None:
     lines = [value for value in vars(log_lines).values() if isinstance(value, LogLine)]
     assert len({(line.message, line.pairs) for line in lines}) == len(lines) > 20
     assert all(line.v == 0 for line in lines if line.level > logging.INFO)
+
+
+def test_a_refusal_of_many_kinds_is_told_of_each_and_a_server_that_is_away_of_a_few(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def told(problem: Exception) -> set[object]:
+        caplog.clear()
+        for resource in RESOURCES:
+            default_watch_error_handler(WatchError(resource, "kube-scheduler", "list", problem))
+        return {record.__dict__["apart"] for record in caplog.records}
+
+    assert len(told(ApiError(403, "Forbidden", "no"))) == len(RESOURCES)
+    assert told(Unreachable("refused")) == {""}

@@ -78,6 +78,8 @@ class Reflector(Generic[K]):
         self._on_error = informer.watch_error_handler or self._trouble.report
         self._versions = tuple(informer.resource.versions())
         self._must_list = True
+        self._is_listing = False
+        """Whether that was said, and nothing went wrong since."""
         self._version = requests.FROM_CACHE
         self._doing = "list"
         self._opened_at_s: float | None = None
@@ -109,7 +111,8 @@ class Reflector(Generic[K]):
 
     async def _follow(self) -> None:
         """Until the server ends the watch."""
-        if self._must_list:
+        if self._must_list and not self._is_listing:
+            self._is_listing = True
             log_lines.LISTING.write(self._type, self._name)
         if self._must_list and self._abilities.streams_lists:
             await self._list_and_watch_in_one()
@@ -146,7 +149,7 @@ class Reflector(Generic[K]):
     async def _listed(self, listing: Listing[K]) -> None:
         await self._informer.replace(listing)
         self._version = listing.version
-        self._must_list = False
+        self._must_list = self._is_listing = False
         log_lines.POPULATED.write(self._type, self._name)
 
     async def _list_and_watch_in_one(self) -> None:
@@ -287,6 +290,7 @@ class Reflector(Generic[K]):
             await self._backoff.wait(at_least_s)
 
     def _tell(self, problem: Exception) -> None:
+        self._is_listing = False
         was_open = self._opened_at_s is not None
         lists = self._must_list and self._doing == "watch"
         error = WatchError(

@@ -100,7 +100,8 @@ def _write(line: LogLine, error: WatchError) -> None:
         "hint": f"RBAC does not let us {error.verb} {resource.plural} (API group {resource.group or 'core'}): "
         "grant the verbs list and watch on it to this user; trying again until then",
     }
-    line.write(*(known[name] for name in line.pairs), apart=resource.full_name)
+    is_of_kind = isinstance(error.problem, ApiError)  # else it is the server, and the same for all kinds
+    line.write(*(known[name] for name in line.pairs), apart=resource.full_name if is_of_kind else "")
 
 
 def _state_of(error: WatchError) -> str:
