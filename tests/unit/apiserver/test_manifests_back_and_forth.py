@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from apiserver_serving import TestClient, serve
 
 _SERVICES = "/api/v1/namespaces/default/services"
@@ -55,6 +56,52 @@ def test_a_node_port_stays_with_the_name_of_its_port() -> None:
         given, asked = (port["nodePort"] for port in replaced.body["spec"]["ports"])
         assert asked == web
         assert given not in (web, 0)
+
+    serve(body)
+
+
+def test_a_node_port_that_a_changed_service_has_twice_is_told_alone() -> None:
+    async def body(client: TestClient) -> None:
+        ports = [{"port": 80, "nodePort": 30001}, {"port": 81, "nodePort": 30001}]
+        await client.ask("POST", _SERVICES, _service(ports[0], type="NodePort"))
+        refused = await client.ask("PATCH", f"{_SERVICES}/s", {"spec": {"ports": ports}}, Content_Type=_MERGE)
+        assert (refused.status, refused.message) == (500, "duplicate nodePort: {TCP 30001}")
+        assert "reason" not in refused.body
+
+    serve(body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "again"),
+    [
+        pytest.param("Deployment", {"minReadySeconds": 5}, id="deployment"),
+        pytest.param("ReplicaSet", {"minReadySeconds": 5}, id="replica set"),
+        pytest.param("StatefulSet", {"minReadySeconds": 5}, id="stateful set"),
+        pytest.param("DaemonSet", {"template": {"metadata": {"annotations": {"n": "2"}}}}, id="daemon set"),
+    ],
+)
+def test_who_changes_a_workload_is_warned_of_its_template_again(kind: str, again: dict[str, Any]) -> None:
+    async def body(client: TestClient) -> None:
+        path = f"/apis/apps/v1/namespaces/default/{kind.lower()}s"
+        template = _pod_template(nodeSelector={"beta.kubernetes.io/os": "linux"})
+        spec = {"selector": {"matchLabels": {"app": "a"}}, "template": template}
+        warned = "spec.template.spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14"
+        made = await client.ask("POST", path, {"metadata": {"name": "w"}, "spec": spec})
+        assert warned in made.headers["Warning"]
+        labelled = {"metadata": {"labels": {"l": "x"}}}
+        assert "Warning" not in (await client.ask("PATCH", f"{path}/w", labelled, Content_Type=_MERGE)).headers
+        changed = await client.ask("PATCH", f"{path}/w", {"spec": again}, Content_Type=_MERGE)
+        assert warned in changed.headers["Warning"]
+
+    serve(body)
+
+
+def test_a_probe_of_grpc_asks_for_the_nameless_service() -> None:
+    async def body(client: TestClient) -> None:
+        container = {"name": "c", "image": "x", "livenessProbe": {"grpc": {"port": 9555}}}
+        pod = {"metadata": {"name": "p"}, "spec": {"containers": [container]}}
+        made = await client.ask("POST", "/api/v1/namespaces/default/pods", pod)
+        assert made.body["spec"]["containers"][0]["livenessProbe"]["grpc"] == {"port": 9555, "service": ""}
 
     serve(body)
 

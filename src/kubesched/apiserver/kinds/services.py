@@ -6,6 +6,7 @@ import ipaddress
 from itertools import islice
 from typing import Any
 
+from kubesched.apiserver.errors import unclassified
 from kubesched.apiserver.kinds import field_errors as errors
 from kubesched.apiserver.kinds.kind import InvalidField, Object, WriteContext, metadata_fields
 from kubesched.apiserver.kinds.name_syntax import dns_label_mistakes
@@ -74,6 +75,8 @@ def _prepare(service: Object, old: Object | None, ctx: WriteContext) -> None:
     if spec["type"] in _WITH_NODE_PORTS:
         _keep_node_ports(spec, old["spec"] if old is not None else {})
         _open_node_ports(spec, others)
+        if old is not None:
+            _refuse_repeated_node_ports(spec)
     _open_health_port(spec, others)
 
 
@@ -142,6 +145,16 @@ def _open_node_ports(spec: Object, others: list[Object]) -> None:
     for port in spec.get("ports") or []:
         if not port.get("nodePort"):
             port["nodePort"] = next(free, 0)
+
+
+def _refuse_repeated_node_ports(spec: Object) -> None:
+    """A service that is changed is told of the first one alone, while its ports are handed out."""
+    seen: set[tuple[str, int]] = set()
+    for port in spec.get("ports") or []:
+        key = (port.get("protocol", ""), port["nodePort"])
+        if key in seen:
+            raise unclassified(f"duplicate nodePort: {{{key[0]} {key[1]}}}")
+        seen.add(key)
 
 
 def _open_health_port(spec: Object, others: list[Object]) -> None:

@@ -47,6 +47,17 @@ def _warn(obj: Object, ctx: WriteContext) -> None:
         ctx.warnings += warnings.for_pod_spec(template["spec"], template.get("metadata", {}), "spec.template.")
 
 
+def _warn_of_change(obj: Object, old: Object | None, ctx: WriteContext) -> None:
+    """Who changes what is wanted is warned of all of it again."""
+    if old is not None and obj["metadata"].get("generation") != old["metadata"].get("generation"):
+        _warn(obj, ctx)
+
+
+def _warn_of_new_template(obj: Object, old: Object | None, ctx: WriteContext) -> None:
+    if old is not None and obj["spec"]["template"] != old["spec"]["template"]:
+        _warn(obj, ctx)
+
+
 def _set_rolling(strategy: Object, defaults: dict[str, Any]) -> None:
     strategy.setdefault("type", "RollingUpdate")
     if strategy["type"] == "RollingUpdate":
@@ -293,6 +304,7 @@ _DS_STATUS = _APPS + "DaemonSetStatus"
 DEPLOYMENT = KindRules(
     set_defaults=_set_deployment_defaults,
     prepare_create=_warn,
+    approve=_warn_of_change,
     validate=_validate_deployment,
     validate_through={"status": checks.deployment_status_errors},
     columns=(
@@ -308,6 +320,7 @@ DEPLOYMENT = KindRules(
 REPLICA_SET = KindRules(
     set_defaults=_set_replica_set_defaults,
     prepare_create=_warn,
+    approve=_warn_of_change,
     validate=_validate_replica_set,
     validate_through={"status": checks.replica_status_errors},
     columns=_replica_columns(_APPS + "ReplicaSet", _selector_column(_APPS + "ReplicaSetSpec")),
@@ -316,6 +329,7 @@ REPLICA_SET = KindRules(
 STATEFUL_SET = KindRules(
     set_defaults=_set_stateful_set_defaults,
     prepare_create=_warn,
+    approve=_warn_of_change,
     validate=_validate_stateful_set,
     columns=(
         NAME,
@@ -328,6 +342,7 @@ DAEMON_SET = KindRules(
     set_defaults=_set_daemon_set_defaults,
     prepare_create=_create_daemon_set,
     prepare_update=_update_daemon_set,
+    approve=_warn_of_new_template,
     validate=_validate_daemon_set,
     columns=(
         NAME,

@@ -117,8 +117,8 @@ def _set_probe_defaults(probe: Object) -> None:
     for name, value in (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)):
         probe.setdefault(name, value)
     _set_http_defaults(probe)
-    if "grpc" in probe:
-        probe["grpc"].setdefault("service", "")
+    if "grpc" in probe and probe["grpc"].get("service") is None:
+        probe["grpc"]["service"] = ""
 
 
 def _set_http_defaults(handler: Object) -> None:
