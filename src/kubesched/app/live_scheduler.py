@@ -25,6 +25,8 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from kubesched.app.debugger import log_state
+from kubesched.app.logs import scheduling
+from kubesched.app.logs.verbosity import level_of
 from kubesched.app.options.metric_choice import shown_families
 from kubesched.app.options.settings import RunOptions
 from kubesched.app.serving.health import scheduler_checks
@@ -106,6 +108,8 @@ class LiveScheduler:
             emulation=options.emulation,
             answer_limit=_answer_limit(options.qps),
         )
+        v = level_of(scheduling.__file__, options.logs.verbosity, options.logs.vmodule)
+        scheduling.SchedulingLog(v).listen_to(self.loop)
         self._reads_taint_rules = options.gates["DRADeviceTaintRules"]
         more = (TAINT_RULES,) if self._reads_taint_rules else ()
         self.informers = scheduler_informers(self._client, NAME, pace, more)

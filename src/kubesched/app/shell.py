@@ -153,7 +153,6 @@ class LiveShell:
             return
         has_more = self._schedule_slice()
         self._send_effects()
-        self._tell_strays()
         if has_more:
             self._ask_for_turn()
         else:
@@ -194,19 +193,6 @@ class LiveShell:
                 self._writes.send(effects, self._answer)
             except Exception:  # noqa: BLE001  those that were not sent are found by who waits for their answers
                 self._failed("send")
-
-    def _tell_strays(self) -> None:
-        check = self.loop.check
-        if check is None or not check.has_strays:
-            return
-        for stray in check.take_strays():
-            fields = {
-                "what": stray.what,
-                "about": stray.about,
-                "waited": f"{stray.waited_s:.0f}s",
-                "tries": stray.tries,
-            }
-            _log.error("Nobody answered: finding out what became of it", extra={"fields": fields})
 
     def _wait_for_deadline(self) -> None:
         if self._timer is not None:

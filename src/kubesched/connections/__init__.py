@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from kubesched.connections.limits import ConnectionLimits
+from kubesched.connections.log_lines import LogLine
 from kubesched.connections.repeats import JoinRepeats
 from kubesched.connections.site import BoundedSite
 
-__all__ = ["BoundedSite", "ConnectionLimits", "JoinRepeats"]
+__all__ = ["BoundedSite", "ConnectionLimits", "JoinRepeats", "LogLine"]

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from kubesched.engine.extender.binding import bind_by_extender
 from kubesched.engine.extender.http_extender import HTTPExtender
 from kubesched.engine.metrics.stage_watch import timed_stage, timed_steps
+from kubesched.engine.observations import PluginBroke
 from kubesched.engine.permit import WaitingPod
 from kubesched.engine.plugin_call import PluginError, blamed, guarded
+from kubesched.engine.plugin_turn import turn_began, turn_ended
 from kubesched.engine.profile import Profile
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.effects import Failed, PatchPodStatus
@@ -82,7 +84,7 @@ def _prepare_and_bind(
             return answer
     yield PermitPassed(prepares=bool(preparing))
     if preparing:
-        status = yield from timed_steps(profile, "PreBind", _pre_bind(preparing, cycle, pod, node_name))
+        status = yield from timed_steps(profile, "PreBind", _pre_bind(profile, preparing, cycle, pod, node_name))
         if not status.is_success:
             return status
         yield PreBindOver()
@@ -100,16 +102,16 @@ def _bind_pod(
 
 
 @timed_stage("PostBind")
-def run_post_bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> list[PluginError]:
-    """Tells every plugin that the pod is bound, also if another one breaks over it. Gives what broke."""
-    broken = []
+def run_post_bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+    """Tells every plugin that the pod is bound, also if another one breaks over it."""
     for plugin in profile.post_bind:
         try:
             with guarded(plugin.name, 'running PostBind plugin "{}"'):
                 plugin.post_bind(cycle, pod, node_name)
         except PluginError as bug:
-            broken.append(bug)
-    return broken
+            tell = profile.observers.trouble
+            if tell is not None:
+                tell(PluginBroke(bug, pod))
 
 
 @timed_stage("PreBindPreFlight")
@@ -126,28 +128,27 @@ def plugins_that_prepare(profile: Profile, cycle: Cycle, pod: PodInfo, node_name
     return found
 
 
-def _pre_bind(preparing: Sequence[PreBind], cycle: Cycle, pod: PodInfo, node_name: str) -> BindingSteps:
+def _pre_bind(
+    profile: Profile, preparing: Sequence[PreBind], cycle: Cycle, pod: PodInfo, node_name: str
+) -> BindingSteps:
     for plugin in preparing:
+        turn_began(profile, "PreBind", plugin.name, pod, node_name)
         with guarded(plugin.name, 'running PreBind plugin "{}"'):
             status = yield from plugin.pre_bind(cycle, pod, node_name)
-        if status.is_rejected:
-            return status.by(plugin.name)
+        status = turn_ended(profile, "PreBind", plugin.name, pod, node_name, status)
         if not status.is_success:
-            return Status.error(f'running PreBind plugin "{plugin.name}": {status.message}').by(plugin.name)
+            return status
     return OK
 
 
 def _bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> BindingSteps:
     for plugin in profile.bind:
+        turn_began(profile, "Bind", plugin.name, pod, node_name)
         try:
             status = yield from plugin.bind(cycle, pod, node_name)
         except Exception as bug:
             raise blamed(bug, plugin.name, 'running Bind plugin "{}"') from bug
-        if status is OK or status.is_success:
-            return OK
-        if status.is_skip:
-            continue
-        if status.is_rejected:
-            return status.by(plugin.name)
-        return Status.error(f'running Bind plugin "{plugin.name}": {status.message}').by(plugin.name)
+        status = turn_ended(profile, "Bind", plugin.name, pod, node_name, status)
+        if not status.is_skip:
+            return status
     return Status.error("no Bind plugin took the pod")

@@ -15,6 +15,7 @@ from kubesched.engine.handle import EngineHandle
 from kubesched.engine.loop import SchedulingLoop
 from kubesched.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.engine.metrics.stage_watch import Clock, StageWatch
+from kubesched.engine.observations import Observers
 from kubesched.engine.older.build import build_older_schedulers
 from kubesched.engine.older.metrics.measured import OlderMetrics
 from kubesched.engine.older.words import speak_as_of_then
@@ -37,6 +38,7 @@ def build_schedulers(
     percentage: int | None = None,
     keeps_classes: bool = False,
     watch: StageWatch | None = None,
+    observers: Observers | None = None,
     source: str = "",
     emulation: Emulation | None = None,
 ) -> dict[str, Scheduler]:
@@ -44,13 +46,16 @@ def build_schedulers(
     `keeps_classes` makes pods alike cheap, and pays when many pods are decided. With an `emulation`, they are those of
     an older version, and its profiles stand in the place of the configuration's."""
     if emulation is not None:
-        return {**build_older_schedulers(cluster, emulation, tie_break, percentage=percentage, watch=watch)}
+        older = build_older_schedulers(
+            cluster, emulation, tie_break, percentage=percentage, watch=watch, observers=observers
+        )
+        return {**older}
     plugins = in_tree.REGISTRY if registry is None else registry
     plugins = in_tree.with_shared_devices(plugins)
     schedulers = {}
     for resolved in resolve_profiles(config, in_tree.capabilities(plugins), source):
         handle = EngineHandle(cluster, tie_break)
-        profile = build_profile(resolved, plugins, handle, watch)
+        profile = build_profile(resolved, plugins, handle, watch, observers)
         handle.profile = profile
         share = profile.percentage_of_nodes_to_score
         if share is None:
@@ -80,6 +85,7 @@ def build_loop(
     long things take; decisions do not depend on it. With an `answer_limit`, it looks for effects without an answer."""
     metrics = LoopMetrics(clock) if emulation is None else OlderMetrics(clock, emulation.generation)
     cluster = Cluster()
+    observers = Observers()
     schedulers = build_schedulers(
         cluster,
         config,
@@ -88,6 +94,7 @@ def build_loop(
         percentage=percentage,
         keeps_classes=keeps_classes,
         watch=metrics.watch,
+        observers=observers,
         source=source,
         emulation=emulation,
     )
@@ -104,7 +111,7 @@ def build_loop(
         {name: queue_profile(s.profile, changes if extenders else ()) for name, s in schedulers.items()},
         None if clock is None else metrics.measured_hint,
     )
-    loop = SchedulingLoop(cluster, schedulers, queue, extenders, metrics, answer_limit)
+    loop = SchedulingLoop(cluster, schedulers, queue, extenders, metrics, answer_limit, observers)
     for scheduler in schedulers.values():
         scheduler.compares_nodes |= any(extender.compares_nodes for extender in extenders)
         assert scheduler.handle is not None

@@ -24,6 +24,7 @@ from kubesched.engine.diagnosis import Diagnosis, absent_status
 from kubesched.engine.filter import FilterOutcome
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.nominated import run_filters_with_nominated
+from kubesched.engine.observations import ClassMisses, Observe, PluginBroke
 from kubesched.engine.plugin_call import PluginError
 from kubesched.engine.postfilter import run_post_filter
 from kubesched.engine.preemption import Preemption
@@ -41,6 +42,10 @@ from kubesched.framework.results import PostFilterResult
 from kubesched.framework.status import Status
 
 NO_NODES = "no nodes available to schedule pods"
+
+_MISSES_TO_TELL = 1000
+_STORM = 0.9
+"""The share of decisions that no class could make from which on it is told."""
 
 
 @dataclass(slots=True)
@@ -64,6 +69,8 @@ class Decision:
     post_filter: PostFilterResult | None = None
     error: str = ""
     """A plugin broke, and this is what it said."""
+    n_evaluated: int = 0
+    """How many nodes were looked at."""
     n_feasible: int = 0
     has_stakes: bool = True
     """Plugins may have something to reserve, or to do before the pod is bound."""
@@ -119,6 +126,9 @@ class Scheduler:
         self._classes = ClassCache(cluster, profile) if keeps_classes else None
         self.n_decided_by_class = 0
         """How many decisions came from what was kept for pods alike."""
+        self._n_missed = 0
+        self._n_by_class_then = 0
+        """Decisions that no class could make, and those that one could when these were last counted from nothing."""
 
     def take_profile(self, profile: Profile) -> None:
         """Plugins were replaced: nothing that the others said counts any more."""
@@ -133,8 +143,10 @@ class Scheduler:
         the answer can be explained; what is chosen is the same."""
         decision = Decision(pod, Cycle(), self.cluster.table.names)
         start = self.next_start
+        observers = self.profile.observers
+        classes = None if complete or observers.wants_scores else self._classes
         try:
-            if self._classes is not None and not complete and self._decide_by_class(decision, self._classes):
+            if classes is not None and self._decide_by_class(decision, classes):
                 return decision
         except (PluginError, PluginFault):
             decision = self._without_class(pod, start)
@@ -142,7 +154,21 @@ class Scheduler:
             self._decide(decision, complete)
         except PluginError as bug:
             decision.error = bug.message
+            if observers.trouble is not None:
+                observers.trouble(PluginBroke(bug, pod))
+        if classes is not None and observers.trouble is not None:
+            self._count_miss(observers.trouble)
         return decision
+
+    def _count_miss(self, tell: Observe) -> None:
+        """Now and then a class does not answer; if nearly none does, somebody should know."""
+        self._n_missed += 1
+        if self._n_missed < _MISSES_TO_TELL:
+            return
+        n_decided = self._n_missed + self.n_decided_by_class - self._n_by_class_then
+        if n_decided * _STORM <= self._n_missed:
+            tell(ClassMisses(self.profile.scheduler_name, self._n_missed, n_decided))
+        self._n_missed, self._n_by_class_then = 0, self.n_decided_by_class
 
     def _without_class(self, pod: PodInfo, start: int) -> Decision:
         """A plugin broke over what is kept for pods alike, where nodes are asked about that this pod need not be: what
@@ -168,7 +194,7 @@ class Scheduler:
             return
         filtered = run_filters_with_nominated(cluster, self.profile, cycle, pod, searched)
         decision.filtered = filtered
-        feasible = self.feasible_rows(filtered, whole_search=searched is nodes, complete=complete)
+        feasible, decision.n_evaluated = self.feasible_rows(filtered, whole_search=searched is nodes, complete=complete)
         decision.n_feasible = len(feasible)
         if len(feasible) == 0:
             if self._classes is not None and not complete:
@@ -190,14 +216,14 @@ class Scheduler:
         decision.nominated = True
         decision.node_name = self.cluster.table.names[row]
         decision.best_rows = np.array([row])
-        decision.n_feasible = 1
+        decision.n_evaluated = decision.n_feasible = 1
         return True
 
     def _take_only(self, decision: Decision, row: int) -> bool:
         """The search is about a single node (a daemon's pod, say): asked directly, it needs no table."""
         if not check_row_with_nominated(self.cluster, self.profile, decision.cycle, decision.pod, row).is_success:
             return False
-        decision.n_feasible = 1
+        decision.n_evaluated = decision.n_feasible = 1
         self.choose_among(decision, np.array([row]))
         return True
 
@@ -207,19 +233,20 @@ class Scheduler:
         rows = (nodes.row_of(name) for name in sorted(prefilter.node_names))
         return nodes.take(np.array([row for row in rows if row is not None], dtype=np.intp))
 
-    def feasible_rows(self, filtered: FilterOutcome, *, whole_search: bool, complete: bool) -> RowArray:
+    def feasible_rows(self, filtered: FilterOutcome, *, whole_search: bool, complete: bool) -> tuple[RowArray, int]:
+        """The rows to choose from, and how many were looked at to find them."""
         rows = filtered.nodes.rows
         if complete:
-            return rows[filtered.fits]
+            return rows[filtered.fits], len(rows)
         enough = feasible_nodes_to_find(self._percentage, len(rows)) if self.compares_nodes else 1
         if not whole_search:
-            return rows[filtered.fits][:enough]
+            return rows[filtered.fits][:enough], len(rows)
         order = self.cluster.rows_in_order
         if enough >= len(rows):
-            return order[filtered.fits[order]]
+            return order[filtered.fits[order]], len(rows)
         found, n_looked_at = cut_search(order, filtered.fits, self.next_start, enough)
         self.next_start = (self.next_start + n_looked_at) % len(rows)
-        return found
+        return found, n_looked_at
 
     def _choose(self, decision: Decision, feasible: RowArray, complete: bool) -> None:
         nodes = TableView(self.cluster.table, feasible)
@@ -264,7 +291,7 @@ class Scheduler:
             self.next_start = (start + n_looked_at) % n
         self.n_decided_by_class += 1
         decision.cycle = known.cycle.fork() if asked is known else asked.cycle
-        decision.n_feasible = n_found
+        decision.n_evaluated, decision.n_feasible = n_looked_at, n_found
         decision.has_stakes = known.has_stakes
         if n_found > 1:
             totals = asked.totals(rows)
@@ -296,7 +323,7 @@ class Scheduler:
             return False
         self.n_decided_by_class += 1
         decision.cycle = known.cycle.fork()
-        decision.n_feasible = 1
+        decision.n_evaluated = decision.n_feasible = 1
         decision.has_stakes = known.has_stakes
         decision.node_name = decision.pod.pin
         decision.best_rows = np.array([row])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kubesched.cluster import Cluster
 from kubesched.engine.cycle import Decision
 from kubesched.engine.diagnosis import for_event
+from kubesched.engine.observations import AttemptFailed, Observers, PodNotRequeued, PodRequeued, PodStatusChanged
 from kubesched.engine.outbox import Outbox
 from kubesched.framework.effects import PatchPodStatus, RecordEvent
 from kubesched.framework.pod_info import PodInfo
@@ -56,8 +57,16 @@ class FailureWords:
 class FailureHandler:
     """Ends a pod's attempt that failed."""
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue, outbox: Outbox, promise_over: PromiseOver) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        outbox: Outbox,
+        promise_over: PromiseOver,
+        observers: Observers,
+    ) -> None:
         self._cluster = cluster
+        self._observers = observers
         self._promise_over = promise_over
         self._queue = queue
         self._outbox = outbox
@@ -85,12 +94,19 @@ class FailureHandler:
         now_s: float,
     ) -> None:
         """`plugins` rejected the pod; `post_filter` says what becomes of its nomination. Without, it is over."""
+        observers = self._observers
+        tell = observers.trouble if is_error else observers.steps
+        if tell is not None:
+            tell(AttemptFailed(queued.info, told.message, is_error, has_nodes=len(self._cluster.nodes) > 0))
         if not self._is_still_pending(queued):
             return
         info = queued.info
         queued.unschedulable_plugins = plugins
         queued.pending_plugins = frozenset()
         self._queue.add_unschedulable(queued, is_error=is_error, now_s=now_s)
+        if observers.steps is not None:
+            where = self._queue.contents.place_of(queued)
+            observers.steps(PodRequeued(info, where, queued.attempts, queued.unschedulable_plugins))
         post_filter = post_filter or _PROMISE_OVER
         self._nominate(info, self._promised_after(info, post_filter), now_s)
         self._report(queued, told, post_filter)
@@ -112,6 +128,9 @@ class FailureHandler:
         """Brings the pod up to date. False if it was deleted or bound by somebody else, or is another one by now."""
         latest = self._cluster.pending.get(queued.info.key)
         if latest is None or latest.uid != queued.info.uid:
+            if self._observers.steps is not None:
+                found = latest or self._cluster.find_pod(queued.info.key)
+                self._observers.steps(PodNotRequeued(queued.info, None if found is None else found.pod))
             self._queue.done(queued.info.uid)
             return False
         queued.info = latest
@@ -170,4 +189,7 @@ class FailureHandler:
         nominated = post_filter.node_name if post_filter.mode is NominatingMode.OVERRIDE and is_news else None
         if not unchanged or nominated is not None:
             written = None if unchanged else condition
+            if self._observers.steps is not None:
+                promised = post_filter.node_name if post_filter.mode is NominatingMode.OVERRIDE else None
+                self._observers.steps(PodStatusChanged(info, written, promised))
             self._outbox.send(PatchPodStatus(info.key, info.pod.metadata.uid, written, nominated, told.is_probe))

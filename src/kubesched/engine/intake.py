@@ -12,6 +12,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from kubesched.cluster import Cluster
+from kubesched.engine.observations import ADDED, DELETED, UPDATED, NodeEvent, Observers, PodEvent
 from kubesched.framework import events
 from kubesched.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
 from kubesched.framework.pod_info import PodInfo
@@ -38,8 +39,14 @@ class Intake:
     """Remembers every object as the informer last showed it."""
 
     def __init__(
-        self, cluster: Cluster, queue: SchedulingQueue, scheduler_names: Collection[str], waiters: Waiters
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        scheduler_names: Collection[str],
+        waiters: Waiters,
+        observers: Observers,
     ) -> None:
+        self._observers = observers
         self._cluster = cluster
         self._queue = queue
         self._scheduler_names = scheduler_names
@@ -56,6 +63,8 @@ class Intake:
         if isinstance(item, Node):
             row = self._cluster.table.rows.get(item.name)
             old = None if row is None else self._cluster.table.nodes[row]
+            if self._observers.steps is not None:
+                self._observers.steps(NodeEvent(ADDED if old is None else UPDATED, item))
         else:
             old = self._cluster.objects.find(item)
         self._cluster.put(item)
@@ -66,6 +75,8 @@ class Intake:
         if isinstance(item, Pod):
             self._remove_pod(item, now_s)
         elif isinstance(item, Node):
+            if self._observers.steps is not None:
+                self._observers.steps(NodeEvent(DELETED, item))
             self.handled = _labels(self._move(item, None, now_s))
             self._cluster.remove(item)
         else:
@@ -112,8 +123,13 @@ class Intake:
 
     def _put_assigned(self, old: Pod | None, pod: Pod, key: PodKey, now_s: float) -> None:
         waiting = self._cluster.pending.get(key)
-        if old is not None and not old.spec.node_name:
+        was_pending = old is not None and not old.spec.node_name
+        if was_pending:
             old = None  # for those that wait, a pod that got its node is new
+        if self._observers.steps is not None:
+            self._observers.steps(PodEvent(ADDED if old is None else UPDATED, pod, is_scheduled=True))
+            if was_pending and pod.spec.scheduler_name in self._scheduler_names:
+                self._observers.steps(PodEvent(DELETED, pod, is_scheduled=False))
         assumed = self._cluster.placed.get(key) if old is None else None
         promises = self._cluster.nominations.node_by_uid
         promised = promises.get(waiting.uid, "") if promises and waiting is not None else ""
@@ -146,6 +162,8 @@ class Intake:
             return
         if pod.spec.scheduler_name not in self._scheduler_names:
             return
+        if self._observers.steps is not None:
+            self._observers.steps(PodEvent(ADDED if old is None else UPDATED, pod, is_scheduled=False))
         info = self._cluster.pending[key]
         if old is None:
             self._queue.add(info, now_s)
@@ -159,6 +177,9 @@ class Intake:
         key = pod.pod_key
         old = self._pods.pop(key, None) or pod
         self.handled = _ASSIGNED_DELETE if old.spec.node_name else _UNSCHEDULED_DELETE
+        is_scheduled = bool(old.spec.node_name)
+        if self._observers.steps is not None and (is_scheduled or old.spec.scheduler_name in self._scheduler_names):
+            self._observers.steps(PodEvent(DELETED, old, is_scheduled))
         self._waiters.pod_deleted(old.metadata.uid or key, now_s)
         if self._cluster.is_assumed(key):
             self._assumed_pod_leaves(old, now_s)

@@ -15,38 +15,30 @@ Facts come from informers (`put`, `remove`), answers to effects (`answer`), time
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 
 from kubesched.cluster import Cluster
-from kubesched.engine.bind import (
-    CALLED_OFF,
-    PermitPassed,
-    PreBindOver,
-    WaitForPermit,
-    plugins_that_prepare,
-    run_post_bind,
-    steps_to_bind,
-)
+from kubesched.engine import observations as seen
+from kubesched.engine.bind import CALLED_OFF, PermitPassed, PreBindOver, WaitForPermit, run_post_bind
 from kubesched.engine.cycle import Decision, Scheduler
 from kubesched.engine.extender import HTTPExtender, PausedCycles
 from kubesched.engine.failure import FailureHandler
 from kubesched.engine.intake import Intake
 from kubesched.engine.metrics.loop_metrics import LoopMetrics
-from kubesched.engine.metrics.traces import Trace
+from kubesched.engine.observations import Observe, Observers, tell_of_queue
 from kubesched.engine.outbox import Outbox
-from kubesched.engine.permit import WaitingPod, next_deadline_s, run_permit
+from kubesched.engine.permit import WaitingPod, next_deadline_s
 from kubesched.engine.plugin_call import PluginError
 from kubesched.engine.plugin_requests import PluginRequests
-from kubesched.engine.pod_binding import PodBinding
+from kubesched.engine.plugin_turn import broken_turn
+from kubesched.engine.pod_binding import PodBinding, begin_binding
 from kubesched.engine.preemption.execution import PreemptionExecutor
-from kubesched.engine.reserve import run_reserve, run_unreserve
+from kubesched.engine.reserve import run_unreserve
 from kubesched.engine.self_check import AnswerLimit, SelfCheck
 from kubesched.engine.waits import Waits
 from kubesched.framework.effects import BindPod, Effect, Failed, PatchPodStatus, RecordEvent, Withheld
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import PreBind
 from kubesched.framework.status import OK, Status
 from kubesched.model.meta import KubeObject, PodKey
 from kubesched.model.resource import ResourceClaim
@@ -55,7 +47,6 @@ from kubesched.plugins.dynamic_resources.effects import AwaitClaims
 from kubesched.plugins.volume_binding.effects import WaitForBinding
 from kubesched.queue import QueuedPodInfo, SchedulingQueue
 
-_FAILURES_KEPT = 100
 _WAITED_FOR = (WaitForBinding, AwaitClaims)
 """Actions that nobody outside carries out: the loop sees by the facts when they are done."""
 _KEPT_OR_NOT_ANSWERED = (WaitForPermit, *_WAITED_FOR, PatchPodStatus, RecordEvent)
@@ -70,26 +61,35 @@ class SchedulingLoop:
         extenders: Sequence[HTTPExtender] = (),
         metrics: LoopMetrics | None = None,
         answer_limit: AnswerLimit | None = None,
+        observers: Observers | None = None,
     ) -> None:
         """With an `answer_limit`, the loop looks after itself; without, whoever drives it answers everything."""
         self.metrics = LoopMetrics() if metrics is None else metrics
+        self.observers = Observers() if observers is None else observers
+        """The one that the schedulers' profiles have; whoever wants to be told what happens says `listen`."""
         self.cluster = cluster
         self.queue = queue
         self.schedulers = schedulers
         self.outbox = Outbox()
-        self.check = None if answer_limit is None else SelfCheck(self.outbox, answer_limit)
+        self.check = None if answer_limit is None else SelfCheck(self.outbox, answer_limit, self.observers)
         calls = queue.activate, queue.reconsider_gated, queue.hold_may_be_over
-        self.preemptions = PreemptionExecutor(cluster, self.outbox, self._reject_waiting, *calls, self.metrics)
+        self.preemptions = PreemptionExecutor(
+            cluster, self.outbox, self._reject_waiting, *calls, self.metrics, self.observers
+        )
         self.bindings: dict[str, PodBinding] = {}
-        self.broken_plugins: deque[PluginError] = deque(maxlen=_FAILURES_KEPT)
-        """The last plugins that broke where nothing depends on them any more, for whoever keeps a log."""
         self.paused = PausedCycles(extenders, self.outbox, self) if extenders else None
         """Cycles that wait for an extender's answer."""
         self.extenders = extenders
         self.requests = PluginRequests(self.waiting_pods, queue)
         self.waits = Waits(self._wait_ended)
-        self._intake = Intake(cluster, queue, schedulers.keys(), self)
-        self.failures = FailureHandler(cluster, queue, self.outbox, self._intake.promise_over)
+        self._intake = Intake(cluster, queue, schedulers.keys(), self, self.observers)
+        self.failures = FailureHandler(cluster, queue, self.outbox, self._intake.promise_over, self.observers)
+
+    def listen(self, observe: Observe, *, steps: bool = True, scores: bool = False) -> None:
+        """From here on `observe` is told what happens: every step, or only trouble. With `scores` no decision is taken
+        from a class, so that each comes with every plugin's scores."""
+        self.observers.add(observe, steps=steps, scores=scores)
+        tell_of_queue(self.queue, self.observers)
 
     # -- facts, answers, time ------------------------------------------------------------------------------------------
 
@@ -129,11 +129,6 @@ class SchedulingLoop:
             deadlines.append(self.check.next_deadline_s(self))
         return min((at_s for at_s in deadlines if at_s is not None), default=None)
 
-    @property
-    def traces(self) -> Sequence[Trace]:
-        """Of the last decisions that took long, if the loop has a clock."""
-        return self.metrics.traces
-
     def take_effects(self) -> list[Effect]:
         return self.outbox.take()
 
@@ -148,6 +143,8 @@ class SchedulingLoop:
         if self._is_skipped(info):
             self.queue.done(info.uid)
             return True
+        if self.observers.steps is not None:
+            self.observers.steps(seen.AttemptBegan(info))
         scheduler = self.schedulers[info.spec.scheduler_name]
         plain = scheduler.profile
         try:
@@ -179,7 +176,13 @@ class SchedulingLoop:
         self, queued: QueuedPodInfo, scheduler: Scheduler, decision: Decision, started_s: float, now_s: float
     ) -> None:
         """Steps 3 to 5, for a decision that was made just now."""
-        self.metrics.decided(scheduler.profile, decision, started_s)
+        trace = self.metrics.decided(scheduler.profile, decision, started_s)
+        observers = self.observers
+        if observers.trouble is not None:
+            if trace is not None:
+                observers.trouble(seen.SlowDecision(trace))
+            if observers.steps is not None:
+                observers.steps(seen.PodDecided(decision, can_preempt=bool(scheduler.profile.post_filter)))
         if decision.node_name:
             self._assume(queued, scheduler, decision, started_s, now_s)
         else:
@@ -196,11 +199,14 @@ class SchedulingLoop:
         return False
 
     def _is_skipped(self, info: PodInfo) -> bool:
+        is_assumed = self.cluster.is_assumed(info.key)
+        if self.observers.steps is not None and (info.pod.is_terminating or is_assumed):
+            self.observers.steps(seen.PodSkipped(info))
         if info.pod.is_terminating:
             note = f"skip schedule deleting pod: {info.key}"
             self._event(info, "Warning", "FailedScheduling", "Scheduling", note)
             return True
-        return self.cluster.is_assumed(info.key)
+        return is_assumed
 
     def _record(self, queued: QueuedPodInfo, decision: Decision, started_s: float, now_s: float) -> None:
         """Step 3: no node fits. Preemption was decided with it, and is set going."""
@@ -229,28 +235,12 @@ class SchedulingLoop:
         assumed = self.cluster.assume(queued.info, node_name)
         if promised and promised != node_name:
             self._intake.promise_over(queued.info.pod, promised, now_s)
-        profile, cycle = scheduler.profile, decision.cycle
-        waiting: WaitingPod | None = None
-        preparing: Sequence[PreBind] = ()
-        try:
-            status = run_reserve(profile, cycle, assumed, node_name) if decision.has_stakes else OK
-            if status is OK and profile.permit:
-                permit = run_permit(profile, cycle, assumed, node_name, now_s)
-                if isinstance(permit, WaitingPod):
-                    waiting = permit
-                else:
-                    status = permit
-            if status is OK and decision.has_stakes:
-                preparing = plugins_that_prepare(profile, cycle, assumed, node_name)
-        except PluginError as bug:
-            status = Status.error(bug.message).by(bug.plugin)
-        steps = steps_to_bind(profile, cycle, assumed, node_name, waiting, preparing, self.extenders)
-        binding = PodBinding(queued, scheduler, decision, assumed, steps, waiting, now_s, started_s)
+        binding, status = begin_binding(queued, scheduler, decision, assumed, self.extenders, started_s, now_s)
         if status is not OK:
             self._undo(binding, status, now_s)
             return
         self.bindings[assumed.uid] = binding
-        if waiting is None and not preparing:
+        if not binding.has_preparations:
             self.queue.done(assumed.uid)
         self._advance(binding, None, now_s)
 
@@ -282,7 +272,7 @@ class SchedulingLoop:
         except StopIteration as end:
             status: Status = end.value
         except PluginError as bug:
-            status = Status.error(bug.message).by(bug.plugin)
+            status = broken_turn(binding.scheduler.profile, bug, binding.assumed)
         self._finish(binding, status, now_s)
 
     def _answered(self, binding: PodBinding, answer: object, now_s: float) -> None:
@@ -306,14 +296,20 @@ class SchedulingLoop:
         note = f"Successfully assigned {assumed.key} to {node_name}"
         self._event(assumed, "Normal", "Scheduled", "Binding", note)
         self.metrics.scheduled(assumed.spec.scheduler_name, binding.queued, binding.started_s, now_s)
+        if self.observers.steps is not None:
+            decision, was_flushed = binding.decision, binding.queued.was_flushed
+            bound = seen.PodBound(assumed, node_name, decision.n_evaluated, decision.n_feasible, was_flushed)
+            self.observers.steps(bound)
         profile = binding.scheduler.profile
         if profile.post_bind:
-            self.broken_plugins.extend(run_post_bind(profile, binding.decision.cycle, assumed, node_name))
+            run_post_bind(profile, binding.decision.cycle, assumed, node_name)
 
     def _undo(self, binding: PodBinding, status: Status, now_s: float) -> None:
         """Gives back what was reserved and assumed, in reverse, and puts the pod back into the queue."""
         assumed, decision, profile = binding.assumed, binding.decision, binding.scheduler.profile
-        self.broken_plugins.extend(run_unreserve(profile, decision.cycle, assumed, decision.node_name))
+        if self.observers.steps is not None:
+            self.observers.steps(seen.BindingUndone(assumed, decision.node_name, status))
+        run_unreserve(profile, decision.cycle, assumed, decision.node_name)
         self._send_requests(binding.scheduler)
         forgotten = self.cluster.forget(assumed)
         self.preemptions.pod_leaves(assumed.key, now_s)
@@ -336,16 +332,20 @@ class SchedulingLoop:
         if outcome is not None:
             self.metrics.permit_waited(outcome.code, waited_s)
             binding.waiting = None
+            if self.observers.steps is not None:
+                self.observers.steps(seen.PermitOver(binding.assumed, outcome))
             self._answered(binding, outcome, now_s)
 
-    def _reject_waiting(self, victim: PodInfo, plugin: str) -> bool:
+    def _reject_waiting(self, victim: PodInfo, plugin: str) -> str:
+        """The stage in which it waited."""
         binding = self.bindings.get(victim.uid)
         if binding is None or (binding.waiting is None and not binding.is_preparing):
-            return False
-        if binding.waiting is not None:
-            binding.waiting.preempt(plugin, "preempted")
+            return ""
         binding.is_preempted = True
-        return True
+        if binding.waiting is None:
+            return "PreBind"
+        binding.waiting.preempt(plugin, "preempted")
+        return "Permit"
 
     def _call_off(self, binding: PodBinding, now_s: float) -> None:
         """The pod has to leave its place before it came there."""

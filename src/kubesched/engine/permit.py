@@ -10,11 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubesched.engine.metrics.stage_watch import timed_stage
+from kubesched.engine.observations import PermitWaits
 from kubesched.engine.plugin_call import guarded
+from kubesched.engine.plugin_turn import turn_began, turn_ended
 from kubesched.engine.profile import Profile
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.status import OK, Code, Status
+from kubesched.framework.status import OK, Status
 
 LONGEST_WAIT_S = 15 * 60.0
 AT_ONCE_S = 0.0
@@ -68,16 +70,20 @@ def run_permit(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str, now
     """OK, a rejection, or the pod as one that waits."""
     deadlines: dict[str, float] = {}
     for plugin in profile.permit:
+        turn_began(profile, "Permit", plugin.name, pod, node_name)
         with guarded(plugin.name, 'running Permit plugin "{}"'):
             result = plugin.permit(cycle, pod, node_name)
-        status = result.status
-        if status.is_rejected:
-            return status.by(plugin.name)
+        status = turn_ended(profile, "Permit", plugin.name, pod, node_name, result.status)
         if status.is_wait:
             deadlines[plugin.name] = now_s + min(result.timeout_s, LONGEST_WAIT_S)
         elif not status.is_success:
-            return Status(Code.ERROR, (f'running Permit plugin "{plugin.name}": {status.message}',)).by(plugin.name)
-    return WaitingPod(pod, node_name, deadlines) if deadlines else OK
+            return status
+    if not deadlines:
+        return OK
+    tell = profile.observers.steps
+    if tell is not None:
+        tell(PermitWaits(pod, node_name, tuple(deadlines)))
+    return WaitingPod(pod, node_name, deadlines)
 
 
 def next_deadline_s(waiting: Iterable[WaitingPod]) -> float | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from kubesched.engine.diagnosis import Diagnosis
 from kubesched.engine.metrics.stage_watch import timed_stage
+from kubesched.engine.observations import PluginBroke
 from kubesched.engine.plugin_call import PluginError, guarded
 from kubesched.engine.profile import Profile
 from kubesched.framework.cycle import Cycle
@@ -24,6 +25,9 @@ def run_post_filter(profile: Profile, cycle: Cycle, pod: PodInfo, diagnosis: Dia
             with guarded(plugin.name, 'running PostFilter plugin "{}"'):
                 result = plugin.post_filter(cycle, pod, diagnosis)
         except PluginError as bug:
+            tell = profile.observers.trouble
+            if tell is not None:
+                tell(PluginBroke(bug, pod))
             return PostFilterResult(Status.error(bug.message).by(plugin.name))
         status = result.status.by(plugin.name)
         if status.is_success or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:

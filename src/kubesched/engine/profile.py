@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kubesched.config import ResolvedProfile
+from kubesched.engine.observations import Observers
 from kubesched.engine.steps import FilterStep, ScoreStep, filter_step, score_step
 from kubesched.framework.handle import Handle
 from kubesched.framework.registry import Registry
@@ -63,10 +64,16 @@ class Profile:
     which."""
     watch: StageWatch | None = None
     """Measures how long stages take."""
+    observers: Observers = field(default_factory=Observers)
+    """Who is told what the plugins do."""
 
 
 def build_profile(
-    resolved: ResolvedProfile, registry: Registry, handle: Handle, watch: StageWatch | None = None
+    resolved: ResolvedProfile,
+    registry: Registry,
+    handle: Handle,
+    watch: StageWatch | None = None,
+    observers: Observers | None = None,
 ) -> Profile:
     """Makes one object of every enabled plugin, and lines them up."""
     plugins = {name: registry[name](resolved.plugin_args.get(name), handle) for name in resolved.plugin_names}
@@ -103,6 +110,7 @@ def build_profile(
             if not _is_asked_every_time(plugins[plugin.name])
         ),
         watch=watch,
+        observers=Observers() if observers is None else observers,
     )
 
 

@@ -32,7 +32,8 @@ def reload_plugins(
         scheduler = loop.schedulers[resolved.scheduler_name]
         assert scheduler.handle is not None
         kept = _with_objects_of(scheduler.profile, registry)
-        profiles[resolved.scheduler_name] = build_profile(resolved, kept, scheduler.handle, scheduler.profile.watch)
+        watch, observers = scheduler.profile.watch, scheduler.profile.observers
+        profiles[resolved.scheduler_name] = build_profile(resolved, kept, scheduler.handle, watch, observers)
     changes = EVERY_CHANGE if loop.extenders else ()
     queue_profiles = {name: queue_profile(profile, changes) for name, profile in profiles.items()}
     for name, profile in profiles.items():

@@ -9,7 +9,7 @@ seconds it is looked for
 - bindings that wait for nothing at all: the same is asked about the pod;
 - pods that were taken out of the queue and are nowhere: they go back.
 
-Whatever is found is kept to be told, and counted. Time in which the loop did not run at all, or by which the clock was
+Whatever is found is told, and counted. Time in which the loop did not run at all, or by which the clock was
 set, does not count: the answers may be there, and only not be read yet.
 
 Next: `loop`, which looks at every tick.
@@ -23,6 +23,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
+from kubesched.engine.observations import AnswerMissing, Observers
 from kubesched.engine.outbox import Outbox
 from kubesched.engine.pod_binding import PodBinding
 from kubesched.framework.effects import BindPod, FindOut
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from kubesched.engine.loop import SchedulingLoop
 
 LOOK_EVERY_S = 5.0
-_MOST_KEPT = 100
 _BROKE_OFF = Status.error("the attempt broke off")
 
 
@@ -71,8 +71,9 @@ class _Mark:
 class SelfCheck:
     """Which effects wait for too long. Its times are those in which the loop was awake."""
 
-    def __init__(self, outbox: Outbox, limit: AnswerLimit) -> None:
+    def __init__(self, outbox: Outbox, limit: AnswerLimit, observers: Observers) -> None:
         self._outbox = outbox
+        self._observers = observers
         self._limit = limit
         self._looked_at_s = -inf
         self._awake_s = 0.0
@@ -80,19 +81,8 @@ class SelfCheck:
         self._tries: dict[int, int] = {}
         """By number of an effect, how often it was asked what became of it."""
         self.totals: Counter[str] = Counter()
-        self._strays: deque[Stray] = deque(maxlen=_MOST_KEPT)
 
     # -- to look at ----------------------------------------------------------------------------------------------------
-
-    def take_strays(self) -> list[Stray]:
-        """What was found since the last time, for whoever keeps a log."""
-        strays = list(self._strays)
-        self._strays.clear()
-        return strays
-
-    @property
-    def has_strays(self) -> bool:
-        return bool(self._strays)
 
     @property
     def n_unsettled(self) -> int:
@@ -157,7 +147,8 @@ class SelfCheck:
 
     def _found(self, what: str, about: str, waited_s: float, tries: int = 1) -> None:
         self.totals[what] += 1
-        self._strays.append(Stray(what, about, waited_s, tries))
+        if self._observers.trouble is not None:
+            self._observers.trouble(AnswerMissing(Stray(what, about, waited_s, tries)))
 
 
 def _about(action: object) -> str:

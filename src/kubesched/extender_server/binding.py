@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from kubesched.engine.bind import PermitPassed, PreBindOver, plugins_that_prepare, run_post_bind, steps_to_bind
-from kubesched.engine.plugin_call import PluginError
+from kubesched.engine.observations import Observation, PluginBroke
 from kubesched.engine.profile import Profile
 from kubesched.extender_server.node_scope import ServedCluster
 from kubesched.extender_server.requests import BindRequest
@@ -39,6 +39,8 @@ class PluginBinder:
         self._service = service
         self._carry_out = carry_out
         self._read_pod = read_pod
+        for profile in service.profiles.values():
+            profile.observers.add(_log_broken, steps=False)
 
     async def bind(self, request: BindRequest) -> None:
         """Raises `PluginError` or `CallError` if the pod was not bound."""
@@ -89,11 +91,11 @@ class PluginBinder:
             is_note = isinstance(action, PermitPassed | PreBindOver)
             answer = None if is_note else await self._carry_out(action)
         if status.is_success:
-            _log_broken(run_post_bind(profile, cycle, pod, node_name))
+            run_post_bind(profile, cycle, pod, node_name)
         return status
 
 
-def _log_broken(broken: list[PluginError]) -> None:
+def _log_broken(seen: Observation) -> None:
     """The pod is bound, whatever PostBind plugins make of it."""
-    for bug in broken:
-        _log.error("PostBind plugin failed", extra={"fields": {"plugin": bug.plugin, "err": bug.message}})
+    if isinstance(seen, PluginBroke):
+        _log.error("PostBind plugin failed", extra={"fields": {"plugin": seen.error.plugin, "err": seen.error.message}})

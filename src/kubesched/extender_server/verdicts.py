@@ -8,7 +8,7 @@ Next: `routes`, which calls this; `binding` for bind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -47,6 +47,11 @@ class PluginVerdictService:
         self._served = served
         self._cluster = served.cluster
         self._profiles = profiles
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """By scheduler name."""
+        return self._profiles.by_name
 
     # -- filter --------------------------------------------------------------------------------------------------------
 

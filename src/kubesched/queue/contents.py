@@ -51,6 +51,12 @@ class QueueContents:
         """A pod that waits, wherever; one in flight does not."""
         return self._pods.by_key.get(key)
 
+    def place_of(self, queued: QueuedPodInfo) -> str:
+        """The sub-queue of a pod that waits."""
+        if queued.heap is None:
+            return UNSCHEDULABLE
+        return ACTIVE if queued.heap is self._pods.active else BACKOFF
+
     def __len__(self) -> int:
         """How many wait."""
         return len(self._pods.by_key)

@@ -22,12 +22,12 @@ from kubesched.framework.events import (
     HintFunction,
     RegisteredEvent,
 )
+from kubesched.framework.pod_info import PodInfo
 from kubesched.model.core import Pod
-from kubesched.model.meta import PodKey
 from kubesched.queue.queued_pod import QueuedPodInfo
 
-NODE_TAINT_UPDATE = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
 KEPT_FAILURES = 100
+NODE_TAINT_UPDATE = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
 
 HintsByPlugin = Mapping[str, tuple[HintFunction | None, ...]]
 """Of the plugins that care about an event: their hints, None for one that is always worth an attempt."""
@@ -75,7 +75,7 @@ class HintFailure(NamedTuple):
 
     plugin: str
     event: str
-    pod: PodKey
+    pod: PodInfo
     error: Exception
 
 
@@ -90,7 +90,9 @@ class HintTable:
         self._measured = measured
         self.register(events)
         self.failures: deque[HintFailure] = deque(maxlen=KEPT_FAILURES)
-        """The last hints that broke, for whoever keeps a log."""
+        """The last hints that broke, for whoever debugs the queue."""
+        self.failed: Callable[[HintFailure], None] | None = None
+        """Told of hints that break."""
 
     def register(self, events: Mapping[str, Mapping[str, Sequence[RegisteredEvent]]]) -> None:
         """These, in the place of all that were registered before."""
@@ -134,7 +136,10 @@ class HintTable:
         try:
             return hint(queued.info, change.old, change.new) is not Hint.SKIP
         except Exception as error:  # noqa: BLE001  a broken plugin must not keep a pod from being tried
-            self.failures.append(HintFailure(plugin, change.match.label, queued.key, error))
+            failure = HintFailure(plugin, change.match.label, queued.info, error)
+            self.failures.append(failure)
+            if self.failed is not None:
+                self.failed(failure)
             return True
 
     def _find(self, event: ClusterEvent) -> EventMatch:

@@ -32,11 +32,11 @@ from kubesched.model.core import Pod
 from kubesched.model.meta import PodKey
 from kubesched.queue.changes import pod_events
 from kubesched.queue.contents import QueueContents
-from kubesched.queue.hints import ClusterChange, HintTable, MeasuredHint, Requeue
+from kubesched.queue.hints import ClusterChange, HintFailure, HintTable, MeasuredHint, Requeue
 from kubesched.queue.in_flight import InFlightPods
 from kubesched.queue.profile import QueueProfile, QueueSettings
 from kubesched.queue.queued_pod import NO_PLUGINS, QueuedPodInfo
-from kubesched.queue.sub_queues import SubQueues
+from kubesched.queue.sub_queues import Held, Moved, SubQueues
 
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
@@ -65,6 +65,12 @@ class SchedulingQueue:
         self._leftovers_checked_at_s = -inf
         self.contents = QueueContents(self._pods, self._in_flight, self._hints)
         """To look at: counts for metrics, pods for debugging."""
+
+    def listen(self, moved: Moved | None, held: Held | None, hint_failed: Callable[[HintFailure], None] | None) -> None:
+        """To be told of moves between sub-queues, of pods that are gated, and of hints that break."""
+        self._pods.moved = moved
+        self._pods.held = held
+        self._hints.failed = hint_failed
 
     # -- facts about unscheduled pods ----------------------------------------------------------------------------------
 

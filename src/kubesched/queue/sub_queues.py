@@ -9,9 +9,10 @@ Next: `scheduling_queue` decides when a pod moves.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from kubesched.framework.holds import Hold
-from kubesched.framework.status import OK
+from kubesched.framework.status import OK, Status
 from kubesched.model.meta import PodKey
 from kubesched.queue.backoff import BackoffQueue
 from kubesched.queue.heap import PodHeap
@@ -26,6 +27,13 @@ UNSCHEDULABLE = "unschedulable"
 GATED = "gated"
 
 
+Moved = Callable[[QueuedPodInfo, str, str], None]
+"""(pod, sub-queue, event) -> None: the pod came there."""
+
+Held = Callable[[QueuedPodInfo, Status], None]
+"""(pod, what a PreEnqueue plugin says) -> None: the pod is gated."""
+
+
 class SubQueues:
     """`event` is why a pod moves: kube-scheduler's label for it."""
 
@@ -37,6 +45,8 @@ class SubQueues:
         self.unschedulable = UnschedulablePods()
         self.incoming: dict[str, Counter[str]] = {queue: Counter() for queue in (ACTIVE, BACKOFF, UNSCHEDULABLE)}
         """How many pods came into which sub-queue, by event."""
+        self.moved: Moved | None = None
+        self.held: Held | None = None
 
     # -- ways in -------------------------------------------------------------------------------------------------------
 
@@ -59,6 +69,8 @@ class SubQueues:
         self.active.push(queued, queued.profile.sort_key(queued))
         self.by_key[queued.key] = queued
         self.incoming[ACTIVE][event] += 1
+        if self.moved is not None:
+            self.moved(queued, ACTIVE, event)
 
     def backoff_completed(self, event: str, now_s: float) -> None:
         """Moves those whose backoff is over."""
@@ -73,6 +85,8 @@ class SubQueues:
         self.backoff.push(queued, queued.profile.sort_key(queued))
         self.by_key[queued.key] = queued
         self.incoming[BACKOFF][event] += 1
+        if self.moved is not None:
+            self.moved(queued, BACKOFF, event)
 
     def _park(self, queued: QueuedPodInfo, event: str) -> None:
         if queued.heap is not None:
@@ -80,6 +94,8 @@ class SubQueues:
         self.by_key[queued.key] = queued
         if self.unschedulable.put(queued):
             self.incoming[UNSCHEDULABLE][event] += 1
+        if self.moved is not None:
+            self.moved(queued, UNSCHEDULABLE, event)
 
     def _passes_gates(self, queued: QueuedPodInfo, event: str) -> bool:
         profile = queued.profile
@@ -95,6 +111,8 @@ class SubQueues:
         queued.hold = status if isinstance(status, Hold) else None
         queued.unschedulable_plugins |= {queued.gating_plugin}
         queued.was_flushed = False
+        if self.held is not None:
+            self.held(queued, status)
         self._park(queued, event)
         return False
 

@@ -172,14 +172,14 @@ def failed_evictions_are_not_noticed(patch: pytest.MonkeyPatch) -> None:
     """The preemptor goes on waiting for victims that stay."""
     finish = PreemptionExecutor._finish
 
-    def finish_well(self: PreemptionExecutor, preemptor: PodInfo, *, now_s: float, **_how: bool) -> None:
-        finish(self, preemptor, failed=False, now_s=now_s)
+    def finish_well(self: PreemptionExecutor, preemptor: PodInfo, node: str, *, now_s: float, **_how: bool) -> None:
+        finish(self, preemptor, node, failed=False, now_s=now_s)
 
     patch.setattr(PreemptionExecutor, "_finish", finish_well)
 
 
 def preemptions_never_end(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(PreemptionExecutor, "_finish", lambda self, preemptor, *, failed, now_s: None)
+    patch.setattr(PreemptionExecutor, "_finish", lambda self, preemptor, node_name, *, failed, now_s: None)
 
 
 def a_pod_that_does_not_wait_cannot_stop_waiting(patch: pytest.MonkeyPatch) -> None:

@@ -11,12 +11,14 @@ from kubesched.engine.build import build_loop
 from kubesched.engine.loop import SchedulingLoop
 from kubesched.engine.metrics.collect import collect
 from kubesched.engine.metrics.exposition import render
+from kubesched.engine.observations import AnswerMissing
 from kubesched.engine.pod_binding import PodBinding
 from kubesched.engine.select import ByName
 from kubesched.engine.self_check import LOOK_EVERY_S, AnswerLimit
 from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, FindOut
 from kubesched.model import manifests
 from kubesched.testing import make
+from kubesched.testing.observing import listen_for
 from kubesched.testing.world import World
 
 LIMIT = AnswerLimit(base_s=60.0)
@@ -67,6 +69,7 @@ def once(kind: type) -> Callable[[object], bool]:
 @pytest.mark.parametrize("carries_out", [False, True], ids=["not done", "done"])
 def test_a_binding_that_is_never_answered_is_found_told_and_settled(carries_out: bool) -> None:
     world = DeafWorld(once(BindPod), carries_out=carries_out)
+    missing = listen_for(world.loop, AnswerMissing)
     world.put(make.node("a", cpu=1), make.pod("p", cpu=1))
     world.run(for_s=50)
     assert len(world.loop.bindings) == 1 and world.asked == []
@@ -76,10 +79,10 @@ def test_a_binding_that_is_never_answered_is_found_told_and_settled(carries_out:
     assert [type(action) for action in world.asked] == [BindPod]
     check = world.loop.check
     assert check is not None and check.n_unsettled == 0
-    (stray,) = check.take_strays()
+    stray = missing.pop().stray
     assert (stray.what, stray.about, stray.tries) == ("BindPod", "default/p", 1)
     assert stray.waited_s >= LIMIT.base_s
-    assert check.take_strays() == []
+    assert missing == []
     assert 'scheduler_strays_total{kind="BindPod"} 1' in render(collect(world.loop))
 
 
@@ -100,13 +103,14 @@ def test_what_reading_does_not_tell_either_is_asked_again_and_makes_unhealthy() 
             return super().find_out(action) if self.hears else None
 
     world = StoneDeaf(once(BindPod), carries_out=False)
+    missing = listen_for(world.loop, AnswerMissing)
     world.put(make.node("a", cpu=1), make.pod("p", cpu=1))
     world.run(for_s=100)
     check = world.loop.check
     assert check is not None and check.n_unsettled == 0
     world.run(for_s=200)
     assert check.n_unsettled == 1
-    assert [stray.tries for stray in check.take_strays()][:4] == [1, 2, 3, 4]
+    assert [seen.stray.tries for seen in missing][:4] == [1, 2, 3, 4]
     world.hears = True
     world.run(for_s=100)
     assert check.n_unsettled == 0

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from outside_world import add, condition_of, notes, world_with
 
+from kubesched.engine.observations import PluginBroke
 from kubesched.framework import (
     ACCEPT_ALL,
     OK,
@@ -25,11 +26,12 @@ from kubesched.framework import (
     Verdicts,
 )
 from kubesched.testing import make
+from kubesched.testing.observing import listen_for
 from kubesched.testing.world import World
 
 BROKEN = object()
 """In place of an answer: the method raises."""
-LINE_THAT_RAISES = 48
+LINE_THAT_RAISES = 50
 
 
 def steps_with_a_number() -> Iterator[int]:
@@ -289,10 +291,11 @@ def test_giving_back_and_looking_on_may_break_without_harm() -> None:
             return PermitResult(Status.unschedulable("no") if pod.name == "refused" else OK)
 
     world = world_with(Clumsy2)
+    broken = listen_for(world.loop, PluginBroke)
     add(world, make.node("a"), make.pod("refused"), make.pod("p"))
     world.run()
     assert world.bound == {"default/p": "a"}
-    assert {bug.message.partition(" (")[0] for bug in world.loop.broken_plugins} == {
+    assert {seen.error.message.partition(" (")[0] for seen in broken} == {
         'running PostBind plugin "Clumsy": ZeroDivisionError: oops',
         'running Unreserve plugin "Clumsy": ZeroDivisionError: dropped it',
     }

@@ -6,6 +6,7 @@ from typing import Any
 
 from kubesched.config import default, load
 from kubesched.engine.build import build_loop
+from kubesched.engine.observations import PluginBroke
 from kubesched.engine.select import ByName
 from kubesched.framework import OK, Cycle, Handle, PodInfo, RegisteredEvent, Registry, Status
 from kubesched.framework.effects import BindPod, Effect, Failed, Withheld
@@ -15,6 +16,7 @@ from kubesched.model.meta import KubeObject
 from kubesched.plugins.registry import REGISTRY
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
+from kubesched.testing.observing import listen_for
 from kubesched.testing.world import World
 
 
@@ -213,10 +215,11 @@ def test_a_plugin_that_breaks_after_the_pod_is_bound_or_while_giving_back_is_not
     }
     registry = REGISTRY.merged_with({"Clumsy": Clumsy})
     world = Stubborn(build_loop(load(config, "test"), ByName(), registry=registry))
+    broken = listen_for(world.loop, PluginBroke)
     world.add(*_objects(make.node("a", cpu=1), make.pod("p", cpu=1)))
     world.run(for_s=5)
     assert world.bound == {"default/p": "a"}
-    assert [bug.message for bug in world.loop.broken_plugins] == [
+    assert [seen.error.message for seen in broken] == [
         'running Unreserve plugin "Clumsy": dropped it',
         'running PostBind plugin "Clumsy": oops',
     ]

@@ -6,10 +6,12 @@ import pytest
 from measured_world import TICK_S, MeasuredWorld, TickingClock
 
 from kubesched.engine.metrics.timed_plugins import SAMPLE_EVERY
+from kubesched.engine.observations import SlowDecision
 from kubesched.framework import Cycle, Handle, PodInfo, RegisteredEvent, Status
 from kubesched.framework.stages import PermitResult
 from kubesched.plugins.registry import REGISTRY
 from kubesched.testing import make
+from kubesched.testing.observing import listen_for
 
 DEFAULT = "default-scheduler"
 STAGES = "framework_extension_point_duration_seconds"
@@ -150,9 +152,11 @@ def test_a_stage_that_broke_is_measured_as_an_error() -> None:
 def test_a_decision_that_takes_long_leaves_a_trace(tick_s: float, n: int) -> None:
     clock = TickingClock(tick_s)
     world = MeasuredWorld(make.node("a"), make.node("b"), make.pod("p"), clock=clock)
+    slow = listen_for(world.loop, SlowDecision)
     world.run()
-    assert len(world.loop.traces) == n
-    for trace in world.loop.traces:
+    assert len(slow) == n
+    for seen in slow:
+        trace = seen.trace
         assert (trace.name, trace.namespace, trace.pod_name) == ("Scheduling", "default", "p")
         assert [step.name for step in trace.steps] == ["Computing predicates done", "Prioritizing done"]
         assert 0 < trace.steps[0].after_s < trace.steps[1].after_s < trace.total_s
@@ -163,20 +167,9 @@ def test_a_decision_that_takes_long_leaves_a_trace(tick_s: float, n: int) -> Non
 def test_looking_for_victims_is_no_part_of_a_trace() -> None:
     clock = TickingClock(0.03)
     world = MeasuredWorld(make.node("a", cpu=1), make.pod("p", cpu=2), clock=clock)
+    slow = listen_for(world.loop, SlowDecision)
     world.run()
-    (trace,) = world.loop.traces
+    (trace,) = (seen.trace for seen in slow)
     (step,) = trace.steps
     assert step.name == "Computing predicates done"
     assert trace.total_s == pytest.approx(step.after_s + 0.03)
-
-
-def test_only_the_last_traces_are_kept() -> None:
-    world = _world(*(make.pod(f"p{i:03}", cpu="100m") for i in range(150)))
-    world.loop.metrics.traces.clear()
-    clock = world.loop.metrics.clock
-    assert isinstance(clock, TickingClock)
-    clock.tick_s = 1.0
-    world.put(*(make.pod(f"q{i:03}", cpu="100m") for i in range(150)))
-    world.run()
-    assert len(world.loop.traces) == 100
-    assert world.loop.traces[-1].pod_name == "q149"

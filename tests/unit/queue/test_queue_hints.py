@@ -48,7 +48,8 @@ def test_a_hint_that_breaks_is_reported() -> None:
     play = Play({"Fit": (on(NODE_ADD, Answers(broken)),)})
     play.try_and_reject("a", "Fit")
     play.happen(NODE_ADD, None, node())
-    assert play.queue.contents.hint_failures() == (("Fit", "NodeAdd", "default/a", broken),)
+    (failure,) = play.queue.contents.hint_failures()
+    assert (failure.plugin, failure.event, failure.pod.key, failure.error) == ("Fit", "NodeAdd", "default/a", broken)
 
 
 def test_only_plugins_that_rejected_the_pod_are_asked() -> None:

@@ -52,7 +52,9 @@ class KlogTextFormatter(logging.Formatter):
 
 
 def is_structured(record: logging.LogRecord) -> bool:
-    return record.name == OURS or record.name.startswith(f"{OURS}.")
+    """A line of ours, but for those that say by `is_plain` that they are text as it is."""
+    is_ours = record.name == OURS or record.name.startswith(f"{OURS}.")
+    return is_ours and not getattr(record, "is_plain", False)
 
 
 def fields_of(record: logging.LogRecord, formatter: logging.Formatter) -> dict[str, object]:

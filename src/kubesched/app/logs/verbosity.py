@@ -50,9 +50,13 @@ class Verbosity:
     def _level_of(self, path: str) -> int:
         level = self._of_file.get(path)
         if level is None:
-            level = next((level for pattern, level in self._modules if _matches(path, pattern)), 0)
-            self._of_file[path] = level
+            level = self._of_file[path] = level_of(path, 0, self._modules)
         return level
+
+
+def level_of(path: str, verbosity: int, modules: Sequence[tuple[str, int]]) -> int:
+    """Up to which V lines of this file are written."""
+    return max(verbosity, next((level for pattern, level in modules if _matches(path, pattern)), 0))
 
 
 def v_of(record: logging.LogRecord) -> int:

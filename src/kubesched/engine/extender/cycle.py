@@ -19,6 +19,7 @@ from kubesched.engine.extender.http_extender import Consultation, ExtenderError,
 from kubesched.engine.extender.look import Look, look_at, look_at_all
 from kubesched.engine.extender.preempting import ask_to_preempt
 from kubesched.engine.extender.prioritizing import ExtenderScores, add_scores, ask_to_prioritize
+from kubesched.engine.observations import PluginBroke
 from kubesched.engine.plugin_call import PluginError
 from kubesched.engine.postfilter import run_post_filter
 from kubesched.engine.preemption import CandidateReview
@@ -46,6 +47,9 @@ class ExtendedCycle:
             except (PluginError, ExtenderError) as failure:
                 decision = Decision(self.pod, Cycle(), self._cluster.table.names)
                 decision.error = failure.message
+                tell = self._scheduler.profile.observers.trouble
+                if tell is not None and isinstance(failure, PluginError):
+                    tell(PluginBroke(failure, self.pod))
         return decision
 
     def _attempt(self) -> Consultation[Decision | None]:

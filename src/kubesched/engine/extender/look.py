@@ -61,7 +61,7 @@ def look_at_all(scheduler: Scheduler, pod: PodInfo) -> Look:
     assert look.decision.prefilter is not None
     is_whole = look.decision.prefilter.node_names is None
     start = scheduler.next_start
-    look.feasible = scheduler.feasible_rows(filtered, whole_search=is_whole, complete=False)
+    look.feasible, look.decision.n_evaluated = scheduler.feasible_rows(filtered, whole_search=is_whole, complete=False)
     if len(look.feasible) < np.count_nonzero(filtered.fits):
         order = np.roll(scheduler.cluster.rows_in_order, -start) if is_whole else filtered.nodes.rows
         end = int(np.flatnonzero(order == look.feasible[-1])[0]) + 1
@@ -88,6 +88,7 @@ def look_at(scheduler: Scheduler, pod: PodInfo, names: Collection[str] | None) -
     searched = nodes if wanted is None else nodes.take(_rows(nodes, sorted(wanted)))
     filtered = run_filters_with_nominated(cluster, scheduler.profile, decision.cycle, pod, searched)
     decision.filtered = filtered
+    decision.n_evaluated = len(searched)
     look.feasible = filtered.nodes.rows[filtered.fits]
     return look
 

@@ -5,7 +5,7 @@ Next: `collect`, which brings it into the form of the definitions.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping
 
 from kubesched.engine.cycle import Decision
@@ -14,7 +14,7 @@ from kubesched.engine.metrics.evaluations import Evaluations
 from kubesched.engine.metrics.series import HistogramSeries, LabelValues, MetricFamily
 from kubesched.engine.metrics.stage_watch import Clock, StageWatch
 from kubesched.engine.metrics.timed_plugins import SAMPLE_EVERY, timed_profile
-from kubesched.engine.metrics.traces import MOST_TRACES, Trace, trace_of
+from kubesched.engine.metrics.traces import Trace, trace_of
 from kubesched.engine.profile import Profile
 from kubesched.framework.events import Hint, HintFunction
 from kubesched.framework.pod_info import PodInfo
@@ -56,8 +56,6 @@ class LoopMetrics:
         self.permit_duration = HistogramSeries(definitions.PERMIT_WAIT_DURATION)
         self.victims = HistogramSeries(definitions.PREEMPTION_VICTIMS)
         self.preemption_duration = HistogramSeries(definitions.PREEMPTION_GOROUTINES_DURATION)
-        self.traces: deque[Trace] = deque(maxlen=MOST_TRACES)
-        """Of the last decisions that took long."""
         self._timed_profiles: dict[str, Profile] = {}
         self._n_cycles = 0
 
@@ -93,18 +91,18 @@ class LoopMetrics:
         """What is to be measured is another now."""
         self._timed_profiles.clear()
 
-    def decided(self, profile: Profile, decision: Decision, started_s: float) -> None:
+    def decided(self, profile: Profile, decision: Decision, started_s: float) -> Trace | None:
+        """The trace of a decision that took long."""
         self.evaluations.count(profile.scheduler_name, decision)
         post_filter = decision.post_filter
         if post_filter is not None and post_filter.status.plugin in ("", _PREEMPTION):
             self.n_preemption_attempts += _PREEMPTION in profile.plugins
         watch = self.watch
-        if watch is not None:
-            now_s = watch.clock()
-            self.algorithm_duration.observe(now_s - started_s)
-            trace = trace_of(decision.pod, started_s, now_s, watch.marks)
-            if trace is not None:
-                self.traces.append(trace)
+        if watch is None:
+            return None
+        now_s = watch.clock()
+        self.algorithm_duration.observe(now_s - started_s)
+        return trace_of(decision.pod, started_s, now_s, watch.marks)
 
     def failed(self, profile: str, *, is_error: bool, started_s: float) -> None:
         self._attempted((ERROR if is_error else UNSCHEDULABLE, profile), started_s)

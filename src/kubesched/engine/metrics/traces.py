@@ -10,7 +10,6 @@ from kubesched.framework.pod_info import PodInfo
 
 LONG_S = 0.1
 """A decision that takes longer leaves a trace."""
-MOST_TRACES = 100
 
 _STEPS = {"Filter": "Computing predicates done", "Score": "Prioritizing done"}
 

@@ -9,6 +9,7 @@ from kubesched.cluster import Cluster
 from kubesched.config.older import EmulatedPlugin, EmulatedProfile, Emulation, Generation
 from kubesched.engine.handle import EngineHandle
 from kubesched.engine.metrics.stage_watch import StageWatch
+from kubesched.engine.observations import Observers
 from kubesched.engine.older.preempting_plugin import Attempt, PreemptionOfThen
 from kubesched.engine.older.preemption import OlderPreemption
 from kubesched.engine.older.scheduler import OlderScheduler
@@ -31,6 +32,7 @@ def build_older_schedulers(
     *,
     percentage: int | None = None,
     watch: StageWatch | None = None,
+    observers: Observers | None = None,
 ) -> dict[str, OlderScheduler]:
     """Schedulers by scheduler name. `percentage` stands in where the configuration leaves the share of nodes open."""
     share = emulation.config.percentage_of_nodes_to_score or percentage or 0
@@ -39,6 +41,8 @@ def build_older_schedulers(
         handle = EngineHandle(cluster, tie_break)
         making_room = PreemptionOfThen(_attempt(cluster, emulation.generation, tie_break, handle), handle)
         profile = replace(_build_profile(emulated, emulation.generation, handle, making_room), watch=watch)
+        if observers is not None:
+            profile = replace(profile, observers=observers)
         handle.profile = profile
         schedulers[emulated.scheduler_name] = OlderScheduler(
             cluster, profile, tie_break, share, handle, generation=emulation.generation, emulated=emulated

@@ -15,6 +15,7 @@ from kubesched.config.older import EmulatedProfile, Generation
 from kubesched.engine.cycle import Decision, Scheduler
 from kubesched.engine.filter import FilterOutcome
 from kubesched.engine.handle import EngineHandle
+from kubesched.engine.observations import PluginBroke
 from kubesched.engine.older.diagnosis import OlderDiagnosis
 from kubesched.engine.older.filtering import NodeByNode
 from kubesched.engine.plugin_call import PluginError
@@ -53,6 +54,8 @@ class OlderScheduler(Scheduler):
             self._decide_node_by_node(decision, complete)
         except PluginError as bug:
             decision.error = bug.message
+            if self.profile.observers.trouble is not None:
+                self.profile.observers.trouble(PluginBroke(bug, pod))
         return decision
 
     def _decide_node_by_node(self, decision: Decision, complete: bool) -> None:
@@ -69,7 +72,7 @@ class OlderScheduler(Scheduler):
         decision.error = self._errors(filtered)
         if decision.error:
             return
-        feasible = self.feasible_rows(filtered, whole_search=True, complete=complete)
+        feasible, decision.n_evaluated = self.feasible_rows(filtered, whole_search=True, complete=complete)
         decision.n_feasible = len(feasible)
         if len(feasible) == 0:
             self._preempt(decision, OlderDiagnosis(nodes, decision.prefilter, filtered))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubesched.cluster import Cluster
+from kubesched.engine.observations import PreemptionConsidered
 from kubesched.engine.plugin_call import PluginError
 from kubesched.engine.preemption.budgets import Budgets
 from kubesched.engine.preemption.candidates import Candidate, CandidateReview, Preemption
@@ -40,8 +41,11 @@ def preempt(
 ) -> PostFilterResult:
     """Decides who would be evicted where; carrying it out is the loop's business. Where a node was
     found, the cycle keeps the `Preemption`."""
+    tell = profile.observers.steps
     reason = _ineligible(cluster, pod, statuses)
     if reason:
+        if tell is not None:
+            tell(PreemptionConsidered(pod, ineligible=reason))
         return PostFilterResult(Status.unschedulable(reason))
     review = cycle.find(CandidateReview)
     if review is not None and review.answer is not None:
@@ -52,6 +56,23 @@ def preempt(
     budgets = Budgets(cluster.objects.pod_disruption_budgets.values())
     dry_run = DryRun(cluster, profile, cycle, pod, budgets, steps_to_imagine(profile, cycle, pod))
 
+    result = _find(cluster, tie_break, cycle, dry_run, review, rows, start, enough)
+    if tell is not None:
+        numbers = len(rows), len(cluster.objects.pod_disruption_budgets), start, enough
+        tell(PreemptionConsidered(pod, "", *numbers, result.node_name))
+    return result
+
+
+def _find(
+    cluster: Cluster,
+    tie_break: TieBreak,
+    cycle: Cycle,
+    dry_run: DryRun,
+    review: CandidateReview | None,
+    rows: RowArray,
+    start: int,
+    enough: int,
+) -> PostFilterResult:
     plans = None if review is not None else cycle.find(PreemptionPlans)
     if plans is not None:
         found = plans.search(rows, start, enough, lambda row: dry_run.unless_in_vain(row, plans))

@@ -12,6 +12,14 @@ from collections.abc import Callable, Iterable
 
 from kubesched.cluster import Cluster
 from kubesched.engine.metrics.loop_metrics import LoopMetrics
+from kubesched.engine.observations import (
+    EvictionFailed,
+    Observers,
+    PreemptionEnded,
+    PreemptionStarted,
+    VictimEvicted,
+    VictimRejected,
+)
 from kubesched.engine.outbox import Outbox
 from kubesched.engine.preemption.candidates import Preemption
 from kubesched.framework.effects import Done, EvictPod, Failed, PatchPodStatus, RecordEvent
@@ -19,8 +27,8 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.model.core import PodCondition
 from kubesched.model.meta import PodKey
 
-RejectWaiting = Callable[[PodInfo, str], bool]
-"""(victim, plugin) -> whether it was not yet to be bound, and is turned down now."""
+RejectWaiting = Callable[[PodInfo, str], str]
+"""(victim, plugin) -> the stage in which it waited and is rejected now: Permit or PreBind; empty if it is past both."""
 
 Activate = Callable[[Iterable[PodKey], float], None]
 
@@ -48,6 +56,7 @@ class PreemptionExecutor:
         reconsider: Activate,
         call: Call,
         metrics: LoopMetrics,
+        observers: Observers,
     ) -> None:
         self._cluster = cluster
         self._placed = cluster.placed
@@ -59,6 +68,7 @@ class PreemptionExecutor:
         self._metrics = metrics
         self.note: VictimNote = preempted_by
         """What victims are told: in today's words, unless somebody puts others in their place."""
+        self._observers = observers
         self._started_s: dict[str, float] = {}
         self._under_way: dict[str, int] = {}
         self._last_victim: dict[str, PodKey] = {}
@@ -88,6 +98,10 @@ class PreemptionExecutor:
         self._clear_lower_nominations(preemptor, preemption.node_name)
         victims = [victim for victim in preemption.victims if not victim.pod.is_terminating]
         victims = [victim for victim in victims if not self._turned_down(preemptor, victim, preemption.node_name)]
+        if self._observers.steps is not None:
+            self._observers.steps(
+                PreemptionStarted(preemptor, preemption.node_name, len(preemption.victims), len(victims))
+            )
         if victims:
             for victim in victims:
                 self._awaited_by.setdefault(victim.key, []).append(preemptor)
@@ -124,7 +138,7 @@ class PreemptionExecutor:
             if preemptor.uid not in self._under_way:
                 return
             if isinstance(answer, Failed) and not answer.is_gone:
-                self._finish(preemptor, failed=True, now_s=now_s)
+                self._finish(preemptor, node_name, failed=True, now_s=now_s)
                 return
             self._under_way[preemptor.uid] -= 1
             if self._under_way[preemptor.uid] == 0:
@@ -134,7 +148,7 @@ class PreemptionExecutor:
             failed = isinstance(answer, Failed) and not answer.is_gone
             if not failed and preemptor.uid in self._under_way:
                 self._leaving[preemptor.uid] = [*first, last]
-            self._finish(preemptor, failed=failed, now_s=now_s)
+            self._finish(preemptor, node_name, failed=failed, now_s=now_s)
             self._call_if_free(preemptor)
             if not any(victim.uid == self._uid_on_node(victim.key) for victim in (*first, last)):
                 self._reconsider([preemptor.key], now_s)  # no victim's leaving is still to come that would call it
@@ -149,10 +163,12 @@ class PreemptionExecutor:
         if not first:
             send_last()
 
-    def _finish(self, preemptor: PodInfo, *, failed: bool, now_s: float) -> None:
+    def _finish(self, preemptor: PodInfo, node_name: str, *, failed: bool, now_s: float) -> None:
         self._last_victim.pop(preemptor.uid, None)
         if self._under_way.pop(preemptor.uid, None) is None:
             return
+        if self._observers.steps is not None:
+            self._observers.steps(PreemptionEnded(preemptor, node_name, is_error=failed))
         self._metrics.preemption_ended(is_error=failed, started_s=self._started_s.pop(preemptor.uid))
         if failed:
             self._activate([preemptor.key], now_s)
@@ -171,13 +187,26 @@ class PreemptionExecutor:
         def evicted(answer: object, now_s: float) -> None:
             if isinstance(answer, Done):
                 self._record(preemptor, victim, self.note(preemptor, node_name))
+            self._tell(preemptor, victim, node_name, answer)
             answered(answer, now_s)
 
         self._outbox.send(EvictPod(victim.key, victim.pod.metadata.uid, condition, preemptor.key), evicted)
 
+    def _tell(self, preemptor: PodInfo, victim: PodInfo, node_name: str, answer: object) -> None:
+        """What became of an eviction."""
+        failure = answer if isinstance(answer, Failed) else None
+        if failure is not None and not failure.is_gone:
+            if self._observers.trouble is not None:
+                self._observers.trouble(EvictionFailed(preemptor, victim, failure.message))
+        elif self._observers.steps is not None:
+            self._observers.steps(VictimEvicted(preemptor, victim, node_name, was_gone=failure is not None))
+
     def _turned_down(self, preemptor: PodInfo, victim: PodInfo, node_name: str) -> bool:
-        if not self._reject_waiting(victim, _PLUGIN):
+        stage = self._reject_waiting(victim, _PLUGIN)
+        if not stage:
             return False
+        if self._observers.steps is not None:
+            self._observers.steps(VictimRejected(preemptor, victim, node_name, stage))
         self._record(preemptor, victim, f"{self.note(preemptor, node_name)} (in kube-scheduler memory).")
         return True
 
