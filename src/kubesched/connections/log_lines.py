@@ -1,4 +1,4 @@
-"""Log lines as things: each is declared once, with its words, its level and when it is written.
+"""Log lines as things: each is declared once, with its words, its level, what goes with it and when it is written.
 
 The reference page of the logs is made from these declarations, so that it shows what the code writes and nothing else.
 """
@@ -6,31 +6,36 @@ The reference page of the logs is made from these declarations, so that it shows
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line that may be written. `fields` are the names of what goes with it, in their order."""
+    """`v` counts for lines of level INFO; warnings and errors are always written. `when` is for the reference."""
 
     message: str
-    fields: str
+    v: int
+    pairs: tuple[str, ...]
     when: str
-    v: int = 0
-    severity: int = logging.INFO
+    level: int = logging.INFO
     is_ours: bool = False
     """kube-scheduler has no such line."""
+    log: str = "kubesched.scheduler"
+    """The logger's name."""
 
-    def write(self, log: logging.Logger, /, **fields: object) -> None:
-        extra = {"v": self.v, "fields": fields, "apart": fields.get("pod", "")}
-        log.log(self.severity, self.message, extra=extra, stacklevel=2)
+    def write(self, *values: object, apart: str = "", exc_info: bool = False) -> None:
+        """The values of the pairs, in their order. Lines with different `apart` do not count as repeats."""
+        log = logging.getLogger(self.log)
+        if log.isEnabledFor(self.level):
+            self._write(log, dict(zip(self.pairs, values, strict=True)), apart, exc_info)
 
+    def write_with(self, fields: Mapping[str, object], *, apart: str = "") -> None:
+        """The same for a line whose pairs are not always all there."""
+        log = logging.getLogger(self.log)
+        if log.isEnabledFor(self.level):
+            self._write(log, fields, apart, exc_info=False)
 
-def info(message: str, v: int, fields: str, when: str, *, is_ours: bool = False) -> LogLine:
-    """A line that `-v` asks for."""
-    return LogLine(message, fields, when, v, is_ours=is_ours)
-
-
-def error(message: str, fields: str, when: str, *, is_ours: bool = False) -> LogLine:
-    """A line that is always written."""
-    return LogLine(message, fields, when, severity=logging.ERROR, is_ours=is_ours)
+    def _write(self, log: logging.Logger, fields: Mapping[str, object], apart: str, exc_info: bool) -> None:
+        extra = {"fields": fields, "v": self.v, "apart": apart}
+        log.log(self.level, self.message, extra=extra, exc_info=exc_info or None, stacklevel=3)

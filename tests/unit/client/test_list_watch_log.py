@@ -22,10 +22,10 @@ from kubesched.client.list_watch import (
     default_watch_error_handler,
     log_lines,
 )
-from kubesched.client.list_watch.log_lines import LogLine
 from kubesched.client.resources import RESOURCES, Resource, resource_of
 from kubesched.client.rest import RestClient
 from kubesched.client.target import ServerTarget
+from kubesched.connections.log_lines import LogLine
 from kubesched.model.core import Node, Pod
 from kubesched.testing.scripted_server import ScriptedServer, following, until
 from kubesched.testing.scripted_server.listening import Listened

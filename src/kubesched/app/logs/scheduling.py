@@ -23,8 +23,6 @@ from kubesched.engine.loop import SchedulingLoop
 from kubesched.framework.status import Code, Status
 from kubesched.model.core import Node
 
-_log = logging.getLogger("kubesched.scheduler")
-
 STEPS_V = 2
 """From here on every step is listened to; below, only trouble."""
 SCORES_V = 10
@@ -69,7 +67,7 @@ class SchedulingLog:
 
     def _write(self, line: LogLine, /, **fields: object) -> None:
         if line.v <= self._v:
-            line.write(_log, **fields)
+            line.write_with(fields, apart=str(fields.get("pod", "")))
 
     # -- facts and the queue -------------------------------------------------------------------------------------------
 
@@ -294,7 +292,7 @@ class SchedulingLog:
         began_at_s = time.time() - slow.trace.total_s
         all_steps = self._v >= _ALL_TRACE_STEPS_V
         text = trace_text(slow.trace, random.getrandbits(31), began_at_s, all_steps=all_steps)
-        _log.info(text, extra={"v": _TRACES_V, "is_plain": True})
+        logging.getLogger(lines.BOUND.log).info(text, extra={"v": _TRACES_V, "is_plain": True})
 
     def _answer_missing(self, missing: seen.AnswerMissing) -> None:
         stray = missing.stray

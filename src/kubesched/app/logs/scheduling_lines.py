@@ -5,7 +5,24 @@ Next: `scheduling`, which writes them.
 
 from __future__ import annotations
 
-from kubesched.connections.log_lines import error, info
+import logging
+
+from kubesched.connections.log_lines import LogLine
+
+
+def _names(pairs: str) -> tuple[str, ...]:
+    return tuple(name.replace("·", " ") for name in pairs.split())
+
+
+def info(message: str, v: int, pairs: str, when: str, *, is_ours: bool = False) -> LogLine:
+    """A line that `-v` asks for."""
+    return LogLine(message, v, _names(pairs), when, is_ours=is_ours)
+
+
+def error(message: str, pairs: str, when: str, *, is_ours: bool = False) -> LogLine:
+    """A line that is always written."""
+    return LogLine(message, 0, _names(pairs), when, logging.ERROR, is_ours)
+
 
 # -- facts -------------------------------------------------------------------------------------------------------------
 
@@ -33,7 +50,7 @@ MOVED_GATED = info(
 REQUEUED = info(
     "Pod moved to an internal scheduling queue",
     3,
-    "pod event queue schedulingCycle hint unschedulable plugins",
+    "pod event queue schedulingCycle hint unschedulable·plugins",
     "After a failed attempt; what rejected the pod decides which changes bring it back.",
 )
 GATED = info("Status after running PreEnqueue plugin", 4, "pod plugin status", "A pod is gated.")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from kubesched.client.errors import AnswerLost, ApiError
 from kubesched.client.list_watch import log_lines
-from kubesched.client.list_watch.log_lines import LogLine
 from kubesched.client.resources import Resource
+from kubesched.connections.log_lines import LogLine
 
 
 class VeryShortWatchError(Exception):
