@@ -235,3 +235,31 @@ def test_gates_need_a_version() -> None:
 def test_only_one_kind_of_configuration_can_be_given() -> None:
     with pytest.raises(ConfigError, match="only one of"):
         GivenConfiguration(policy={"kind": "Policy"}, provider="DefaultProvider").as_of_today()
+
+
+def _preference(name: str, weight: int) -> dict[str, Any]:
+    return {"name": name, "weight": weight, "argument": {"labelPreference": {"label": name, "presence": True}}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "note"),
+    [
+        pytest.param(
+            {"predicates": [{"name": "GeneralPredicates"}, {"name": "PodFitsResources"}]},
+            "PodFitsResources: is a part of GeneralPredicates, too: v1.17 and later refused such a Policy",
+            id="a part of GeneralPredicates beside it",
+        ),
+        pytest.param(
+            {"priorities": [_preference("one", 1), _preference("two", 2)]},
+            "two: has a different weight with one: v1.17 and later refused such a Policy",
+            id="label preferences with different weights",
+        ),
+    ],
+)
+def test_what_only_some_versions_took_is_translated_with_a_note(policy: dict[str, Any], note: str) -> None:
+    assert note in load_any({"kind": "Policy", **policy}, "policy").notes
+
+
+def test_a_priority_without_weight_is_refused_as_every_version_did() -> None:
+    with pytest.raises(ConfigError, match="Priority EqualPriority should have a positive weight applied to it"):
+        load_any({"kind": "Policy", "priorities": [{"name": "EqualPriority"}]}, "policy")

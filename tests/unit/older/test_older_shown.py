@@ -120,6 +120,29 @@ def test_settings_around_the_plugins_stay() -> None:
     assert found["algorithmSource"] == {"provider": "DefaultProvider"}
 
 
+def test_what_no_predicate_looks_at_is_shown_all_the_same() -> None:
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1alpha1",
+        "kind": "KubeSchedulerConfiguration",
+        "algorithmSource": {"policy": {"file": {"path": "/etc/policy.json"}}},
+        "bindTimeoutSeconds": 7,
+        "hardPodAffinitySymmetricWeight": 9,
+    }
+    policy = {"kind": "Policy", "predicates": [], "priorities": []}
+    for version in ("1.13", "1.14", "1.17", "1.18"):
+        found = manifest_of_then(emulated(version, config=config, policy=policy))
+        assert config.items() <= found.items()
+
+
+def test_keys_of_extenders_are_not_told() -> None:
+    tls = {"keyData": "c2VjcmV0", "certData": "Y2VydA=="}
+    extender = {"urlPrefix": "https://e", "filterVerb": "filter", "enableHTTPS": True, "tlsConfig": tls}
+    found = emulated("1.14", policy={"kind": "Policy", "extenders": [extender]})
+    told = json.dumps(running(found)) + " ".join(text for _, text in start_lines(found))
+    assert "https://e" in told
+    assert "c2VjcmV0" not in told
+
+
 def test_what_no_file_of_1_19_can_say_is_told() -> None:
     found = emulated("1.19", policy={"kind": "Policy", "alwaysCheckAllPredicates": True})
     assert losses(found) == ["alwaysCheckAllPredicates: has no field in this version"]
@@ -333,3 +356,23 @@ def test_a_policy_is_logged_as_then(version: str, expected: list[str]) -> None:
 )
 def test_what_gates_do_is_logged_at_every_verbosity(version: str, gates: dict[str, bool], expected: list[str]) -> None:
     assert [text for level, text in start_lines(emulated(version, gates=gates)) if level == 0] == expected
+
+
+# -- in the documents --------------------------------------------------------------------------------------------------
+
+
+def test_the_page_shows_what_the_command_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    preference = {"labelPreference": {"label": "disk", "presence": True}}
+    policy = {
+        "kind": "Policy",
+        "predicates": [{"name": "GeneralPredicates"}],
+        "priorities": [
+            {"name": "MostRequestedPriority", "weight": 2},
+            {"name": "disk", "weight": 1, "argument": preference},
+        ],
+    }
+    (tmp_path / "policy.json").write_text(json.dumps(policy))
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "emulation.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    shown = command("config", "view", "--emulate", "1.14", "--policy-config-file", "policy.json").stdout
+    assert shown.strip() in page

@@ -15,6 +15,10 @@ from kubesched.config.older.gates import OlderGates
 from kubesched.config.older.generations import Generation
 from kubesched.config.older.refusal import Refusals
 
+BIND_TIMEOUT_S = 600
+HARD_AFFINITY_WEIGHT = 1
+"""Where nothing is said."""
+
 _HIGHEST_AFFINITY_WEIGHT = 100
 
 
@@ -56,6 +60,10 @@ class Emulation:
     config: KubeSchedulerConfiguration
     source: AlgorithmSource = field(default_factory=AlgorithmSource)
     gates: OlderGates = field(default_factory=lambda: OlderGates({}))
+    bind_timeout_s: int = BIND_TIMEOUT_S
+    """`bindTimeoutSeconds` of a configuration, whether a predicate looks at volumes or not."""
+    hard_affinity_weight: int = HARD_AFFINITY_WEIGHT
+    """`hardPodAffinitySymmetricWeight` of a configuration or a flag; a Policy's own counts more."""
     plugins_given: Mapping[str, Any] = field(default_factory=dict)
     """`plugins` and `pluginConfig` of a v1alpha1 configuration, which add to what the source says."""
     notes: tuple[str, ...] = ()
@@ -68,7 +76,8 @@ class Emulation:
     def with_hard_affinity_weight(self, weight: int) -> Emulation:
         """What a profile says itself about the weight counts more. Raises `RefusedConfigurationError`."""
         check_affinity_weight(weight, self.generation, self.source)
-        return replace(self, profiles=tuple(profile.with_hard_affinity_weight(weight) for profile in self.profiles))
+        profiles = tuple(profile.with_hard_affinity_weight(weight) for profile in self.profiles)
+        return replace(self, profiles=profiles, hard_affinity_weight=weight)
 
 
 def check_affinity_weight(weight: int, generation: Generation, source: AlgorithmSource) -> None:

@@ -24,7 +24,13 @@ from kubesched.config.older.algorithm_source import (
     provider_of,
 )
 from kubesched.config.older.component_profile import ComponentProfiles, settings_around_profiles
-from kubesched.config.older.emulated import EmulatedPlugin, EmulatedProfile, Emulation
+from kubesched.config.older.emulated import (
+    BIND_TIMEOUT_S,
+    HARD_AFFINITY_WEIGHT,
+    EmulatedPlugin,
+    EmulatedProfile,
+    Emulation,
+)
 from kubesched.config.older.extension_points import in_provided_order, provided_beside
 from kubesched.config.older.gates import OlderGates, feature_gates
 from kubesched.config.older.generations import Generation
@@ -82,7 +88,17 @@ def _emulation(
         return Emulation(generation, (profile,), around, source, gates)
     profiles = ComponentProfiles(config, generation, source, around)
     found = profiles.read(profile)
-    return Emulation(generation, found, around, source, gates, profiles.plugins_given, tuple(profiles.notes))
+    return Emulation(
+        generation,
+        found,
+        around,
+        source,
+        gates,
+        bind_timeout_s=BIND_TIMEOUT_S if (seconds := config.get("bindTimeoutSeconds")) is None else seconds,
+        hard_affinity_weight=config.get("hardPodAffinitySymmetricWeight") or HARD_AFFINITY_WEIGHT,
+        plugins_given=profiles.plugins_given,
+        notes=tuple(profiles.notes),
+    )
 
 
 def _scheduler_name(config: Mapping[str, Any] | None) -> str:

@@ -15,7 +15,6 @@ from kubesched.config.older.extension_points import points_of
 
 _AROUND = ("leaderElection", "clientConnection", "enableProfiling", "enableContentionProfiling")
 _BACKOFF = ("podInitialBackoffSeconds", "podMaxBackoffSeconds")
-_BIND_TIMEOUT_S = 600
 
 
 def manifest_of_then(emulation: Emulation) -> dict[str, Any]:
@@ -57,29 +56,20 @@ def _api_version(emulation: Emulation) -> str:
 
 
 def _at_the_top(emulation: Emulation) -> dict[str, Any]:
-    profile = emulation.profiles[0]
-    found: dict[str, Any] = {
-        "schedulerName": profile.scheduler_name,
+    return {
+        "schedulerName": emulation.profiles[0].scheduler_name,
         "algorithmSource": emulation.source.manifest(),
+        "hardPodAffinitySymmetricWeight": emulation.hard_affinity_weight,
+        **_volumes_and_preemption(emulation),
+        **emulation.plugins_given,
     }
-    weight = _argument(profile, "InterPodAffinity", "hardPodAffinityWeight")
-    if weight is not None:
-        found["hardPodAffinitySymmetricWeight"] = weight
-    return found | _volumes_and_preemption(emulation) | dict(emulation.plugins_given)
 
 
 def _volumes_and_preemption(emulation: Emulation) -> dict[str, Any]:
-    profile = emulation.profiles[0]
-    seconds = _argument(profile, "VolumeBinding", "bindTimeoutSeconds")
     return {
-        "bindTimeoutSeconds": _BIND_TIMEOUT_S if seconds is None else seconds,
-        "disablePreemption": not profile.preempts,
+        "bindTimeoutSeconds": emulation.bind_timeout_s,
+        "disablePreemption": not emulation.profiles[0].preempts,
     }
-
-
-def _argument(profile: EmulatedProfile, kind: str, name: str) -> Any:
-    plugins = (plugin for plugin in (*profile.scores, *profile.filters) if plugin.kind == kind)
-    return next((plugin.args[name] for plugin in plugins if name in plugin.args), None)
 
 
 def _profile(profile: EmulatedProfile, emulation: Emulation) -> dict[str, Any]:

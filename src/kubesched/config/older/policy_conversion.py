@@ -44,12 +44,29 @@ class PolicyConversion:
         self._weights: dict[str, int] = {}
 
     def run(self) -> None:
+        self._note_what_later_versions_refused()
         self._filters()
         self._scores()
         affinity = self._preferences.added_affinity()
         if affinity:
             self.translation.set_args("NodeAffinity", {"addedAffinity": affinity})
         self._rest()
+
+    def _note_what_later_versions_refused(self) -> None:
+        """v1.14 took it, and what it means is plain; v1.17 to v1.22 did not start with it."""
+        refused = "v1.17 and later refused such a Policy"
+        named = {predicate.name for predicate in self._policy.predicates or () if predicate.argument is None}
+        if names.GENERAL_PREDICATES in named:
+            parts = names.PLUGINS_OF_PREDICATES[names.GENERAL_PREDICATES]
+            for name in sorted(named - {names.GENERAL_PREDICATES}):
+                if names.PLUGINS_OF_PREDICATES.get(name, ("",))[0] in parts:
+                    self.translation.note(f"{name}: is a part of {names.GENERAL_PREDICATES}, too: {refused}")
+        custom = [priority for priority in self._policy.priorities or () if priority.argument is not None]
+        for field in ("label_preference", "service_anti_affinity"):
+            alike = [priority for priority in custom if getattr(priority.argument, field) is not None]
+            for priority in alike[1:]:
+                if priority.weight != alike[0].weight:
+                    self.translation.note(f"{priority.name}: has a different weight with {alike[0].name}: {refused}")
 
     def _filters(self) -> None:
         if self._policy.predicates is None:

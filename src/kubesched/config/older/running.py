@@ -34,8 +34,14 @@ def running(emulation: Emulation) -> dict[str, Any]:
         "profiles": [_profile(profile, generation) for profile in emulation.profiles],
     }
     if emulation.config.extenders:
-        record["extenders"] = to_manifest(emulation.config)["extenders"]
+        record["extenders"] = extenders_without_keys(emulation)
     return record
+
+
+def extenders_without_keys(emulation: Emulation) -> list[dict[str, Any]]:
+    """What is told of extenders wherever anybody may read it."""
+    extenders = to_manifest(emulation.config).get("extenders", ())
+    return [{name: item for name, item in extender.items() if name != "tlsConfig"} for extender in extenders]
 
 
 def summary(emulation: Emulation) -> str:

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from kubesched.config.manifest import to_manifest
 from kubesched.config.older import names
 from kubesched.config.older.algorithm_source import AUTOSCALER_PROVIDER, DEFAULT_PROVIDER
 from kubesched.config.older.emulated import Emulation
 from kubesched.config.older.generations import EVEN_PODS_SPREAD, RESOURCE_LIMITS, TAINT_NODES_BY_CONDITION
 from kubesched.config.older.policy import Policy, PredicatePolicy, PriorityPolicy
 from kubesched.config.older.policy_profile import PolicyReader
+from kubesched.config.older.running import extenders_without_keys
 
 Line = tuple[int, str]
 """(V-level, text)"""
@@ -45,7 +45,9 @@ def _lines_of_gates(emulation: Emulation) -> Iterator[Line]:
 
 def _lines_of_policy(emulation: Emulation, policy: Policy) -> Iterator[Line]:
     generation, gates = emulation.generation, emulation.gates
-    yield 2, f"Creating scheduler from configuration: {msgspec.json.encode(policy).decode()}"
+    extenders = extenders_without_keys(emulation)
+    shown = msgspec.to_builtins(policy) | ({"extenders": extenders} if extenders else {})
+    yield 2, f"Creating scheduler from configuration: {msgspec.json.encode(shown).decode()}"
     if policy.predicates is None:
         yield 2, f"Using predicates from algorithm provider '{DEFAULT_PROVIDER}'"
     known = names.known_predicates(generation, gates)
@@ -66,7 +68,6 @@ def _lines_of_policy(emulation: Emulation, policy: Policy) -> Iterator[Line]:
             is_alias = priority.name == names.SERVICE_SPREADING_PRIORITY and not generation.registers_functions
             name = names.SELECTOR_SPREAD_PRIORITY if is_alias else priority.name
             yield 2, f"Priority type {name} already registered, reusing."
-    extenders = to_manifest(emulation.config).get("extenders", ())
     lines = [(2, f"Creating extender with config {msgspec.json.encode(extender).decode()}") for extender in extenders]
     keys = _keys(emulation, *PolicyReader(policy, generation, gates).keys())
     yield from (*lines, keys) if generation.registers_functions else (keys, *lines)
