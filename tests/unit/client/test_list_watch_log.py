@@ -25,7 +25,6 @@ from kubesched.client.list_watch import (
 from kubesched.client.resources import RESOURCES, Resource, resource_of
 from kubesched.client.rest import RestClient
 from kubesched.client.target import ServerTarget
-from kubesched.connections.log_lines import LogLine
 from kubesched.model.core import Node, Pod
 from kubesched.testing.scripted_server import ScriptedServer, following, until
 from kubesched.testing.scripted_server.listening import Listened
@@ -286,7 +285,7 @@ def test_a_kind_that_goes_by_another_name_here_is_told_by_the_servers() -> None:
 
 
 def test_every_line_has_words_and_pairs_of_its_own() -> None:
-    lines = [value for value in vars(log_lines).values() if isinstance(value, LogLine)]
+    lines = log_lines.LINES
     assert len({(line.message, line.pairs) for line in lines}) == len(lines) > 20
     assert all(line.v == 0 for line in lines if line.level > logging.INFO)
 

@@ -112,6 +112,9 @@ STILL_WAITING = _line(
 SYNCED = _line("Caches are synced", 0, ("controller",), "all first lists were taken in")
 NOT_SYNCED = _line("Unable to sync caches", 0, ("controller",), "it was stopped before that", logging.ERROR)
 
+LINES = tuple(known for known in list(globals().values()) if isinstance(known, LogLine))
+"""All of them, for the reference."""
+
 
 def go_duration(seconds: float) -> str:
     """`0s`, `9.203508ms`, `10m0s`."""
