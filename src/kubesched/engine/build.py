@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from kubesched.cluster import Cluster
@@ -18,14 +17,14 @@ from kubesched.engine.metrics.stage_watch import Clock, StageWatch
 from kubesched.engine.observations import Observers
 from kubesched.engine.older.build import build_older_schedulers
 from kubesched.engine.older.metrics.measured import OlderMetrics
+from kubesched.engine.older.queue import QueueOfThen
 from kubesched.engine.older.words import speak_as_of_then
 from kubesched.engine.profile import Profile, build_profile
 from kubesched.engine.select import TieBreak
 from kubesched.engine.self_check import AnswerLimit
-from kubesched.framework.events import EVERY_CHANGE, RegisteredEvent
+from kubesched.framework.events import EVERY_CHANGE
 from kubesched.framework.registry import Registry
 from kubesched.plugins import registry as in_tree
-from kubesched.plugins.older.rejection import EVERY_CHANGE_BUT_OWN_STATUS
 from kubesched.queue import QueueProfile, QueueSettings, SchedulingQueue, registered_events
 
 
@@ -102,15 +101,12 @@ def build_loop(
         initial_backoff_s=config.pod_initial_backoff_seconds,
         max_backoff_s=config.pod_max_backoff_seconds,
         max_unschedulable_s=max_unschedulable_s,
-        pop_from_backoff=emulation is None,
     )
     extenders = build_extenders(config.extenders)
-    changes = EVERY_CHANGE if emulation is None else EVERY_CHANGE_BUT_OWN_STATUS
-    queue = SchedulingQueue(
-        settings,
-        {name: queue_profile(s.profile, changes if extenders else ()) for name, s in schedulers.items()},
-        None if clock is None else metrics.measured_hint,
-    )
+    profiles = {name: queue_profile(s.profile, has_extenders=bool(extenders)) for name, s in schedulers.items()}
+    measured_hint = None if clock is None else metrics.measured_hint
+    make_queue = SchedulingQueue if emulation is None else QueueOfThen
+    queue = make_queue(settings, profiles, measured_hint)
     loop = SchedulingLoop(cluster, schedulers, queue, extenders, metrics, answer_limit, observers)
     for scheduler in schedulers.values():
         scheduler.compares_nodes |= any(extender.compares_nodes for extender in extenders)
@@ -122,11 +118,11 @@ def build_loop(
     return loop
 
 
-def queue_profile(profile: Profile, extender_events: Sequence[RegisteredEvent]) -> QueueProfile:
-    """What the queue is told of a profile, and of the changes that can undo an extender's rejection."""
+def queue_profile(profile: Profile, *, has_extenders: bool) -> QueueProfile:
+    """What the queue is told of a profile."""
     events = registered_events(profile.plugins.values())
-    if extender_events:
-        events[EXTENDER] = extender_events
+    if has_extenders:
+        events[EXTENDER] = EVERY_CHANGE
     return QueueProfile(
         sort_key=profile.queue_sort[0].sort_key,
         pre_enqueue=partial(checked_pre_enqueue, profile),

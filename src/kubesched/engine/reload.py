@@ -15,7 +15,6 @@ from kubesched.config import KubeSchedulerConfiguration, resolve_profiles
 from kubesched.engine.build import queue_profile
 from kubesched.engine.loop import SchedulingLoop
 from kubesched.engine.profile import Profile, build_profile
-from kubesched.framework.events import EVERY_CHANGE
 from kubesched.framework.handle import Handle
 from kubesched.framework.registry import Registry
 from kubesched.framework.stages import Plugin
@@ -34,8 +33,8 @@ def reload_plugins(
         kept = _with_objects_of(scheduler.profile, registry)
         watch, observers = scheduler.profile.watch, scheduler.profile.observers
         profiles[resolved.scheduler_name] = build_profile(resolved, kept, scheduler.handle, watch, observers)
-    changes = EVERY_CHANGE if loop.extenders else ()
-    queue_profiles = {name: queue_profile(profile, changes) for name, profile in profiles.items()}
+    has_extenders = bool(loop.extenders)
+    queue_profiles = {name: queue_profile(profile, has_extenders=has_extenders) for name, profile in profiles.items()}
     for name, profile in profiles.items():
         loop.schedulers[name].take_profile(profile)
     loop.metrics.profiles_changed()

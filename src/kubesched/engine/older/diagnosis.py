@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubesched.engine.diagnosis import Diagnosis
+from kubesched.engine.extender.diagnosis import ExtendedDiagnosis
 
 
 @dataclass(slots=True)
@@ -17,7 +18,7 @@ class OlderDiagnosis(Diagnosis):
         return fit_error(len(self.cluster_nodes), {} if self.filtered is None else self.filtered.reason_counts())
 
 
-def message_with_extenders(diagnosis: Diagnosis) -> str:
+def message_with_extenders(diagnosis: ExtendedDiagnosis) -> str:
     """The same of a search in which extenders took part: their reasons stood beside those of the others, and a node
     that they dropped without one was not counted."""
     if not diagnosis.prefilter.status.is_success:

@@ -11,9 +11,10 @@ import re
 from kubesched.config.older import Generation
 from kubesched.engine.cycle import Decision
 from kubesched.engine.extender import EXTENDER
+from kubesched.engine.extender.diagnosis import ExtendedDiagnosis
 from kubesched.engine.failure import SCHEDULER_ERROR, UNSCHEDULABLE, FailureWords, Told
 from kubesched.engine.loop import SchedulingLoop
-from kubesched.engine.older.diagnosis import OlderDiagnosis, message_with_extenders
+from kubesched.engine.older.diagnosis import message_with_extenders
 from kubesched.engine.preemption.execution import VictimNote
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
@@ -38,8 +39,10 @@ class WordsOfThen(FailureWords):
     def of_decision(self, decision: Decision) -> Told:
         """The reason is the same for a pod that fits nowhere and for one that something broke over."""
         diagnosis = decision.diagnosis
-        is_from_then = decision.error or diagnosis is None or isinstance(diagnosis, OlderDiagnosis)
-        message = decision.message if is_from_then or diagnosis is None else message_with_extenders(diagnosis)
+        if isinstance(diagnosis, ExtendedDiagnosis) and not decision.error:
+            message = message_with_extenders(diagnosis)
+        else:
+            message = decision.message
         return Told(UNSCHEDULABLE, message, message, self._generation.sets_probe_time)
 
     def of_status(self, pod: PodInfo, status: Status) -> Told:
@@ -47,19 +50,17 @@ class WordsOfThen(FailureWords):
 
     def _late_failure(self, pod: PodInfo, status: Status) -> Told:
         """Of the plugins that ran then, only that of volumes reserves and prepares."""
-        if not status.plugin or status.is_rejected:
-            return super().of_status(pod, status)
-        today = _TODAY.fullmatch(status.message)
-        stage, message = (today["stage"], today["message"]) if today else ("Reserve", status.message)
         if status.plugin == EXTENDER:
-            return self._binding_rejected(message)
+            return self._binding_rejected(status.message)
+        today = _TODAY.fullmatch(status.message)
+        if today is None:
+            return super().of_status(pod, status)
+        stage, message = today["stage"], today["message"]
         if stage == "Bind":
             return self._binding_rejected(self._bind_error(pod, status.plugin, message))
         if self._generation.volumes_are_a_plugin:
-            run = "Reserve in " if stage == "Reserve" else ""
-            message = (
-                f'error while running {run}"{status.plugin}" {stage.lower()} plugin for pod "{pod.name}": {message}'
-            )
+            plugin = f'Reserve in "{status.plugin}"' if stage == "Reserve" else f'"{status.plugin}"'
+            message = f'error while running {plugin} {stage.lower()} plugin for pod "{pod.name}": {message}'
             return Told(SCHEDULER_ERROR, message, message)
         if stage == "Reserve":
             return Told(SCHEDULER_ERROR, message, f"AssumePodVolumes failed: {message}")
