@@ -1,6 +1,7 @@
 """Claims, volumes and their classes that are deleted while somebody uses them: they stay until nobody does.
 
-The API server gives each a finalizer when it is made; these controllers take it off. A claim is in use while a pod that
+The API server gives each a finalizer when it is made; these controllers take it off, and give it back to what was
+replaced by a manifest without it. A claim is in use while a pod that
 has a node names it, a volume while it is bound to a claim that exists.
 """
 
@@ -29,14 +30,16 @@ class ClaimProtection:
 
     def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
         if isinstance(after, PersistentVolumeClaim):
-            return (after.key,) if is_held(after, CLAIM_FINALIZER) else ()
+            return (after.key,) if is_held(after, CLAIM_FINALIZER) or lacks(after, CLAIM_FINALIZER) else ()
         if isinstance(before, Pod) and after is None:
             return [use.key for use in claims_of(before)]
         return ()
 
     async def reconcile(self, key: str) -> float | None:
         claim = self._view.find(PersistentVolumeClaim, key)
-        if claim is not None and is_held(claim, CLAIM_FINALIZER) and not self._is_used(claim):
+        if claim is not None and lacks(claim, CLAIM_FINALIZER):
+            await hold(self._context, claim, CLAIM_FINALIZER)
+        elif claim is not None and is_held(claim, CLAIM_FINALIZER) and not self._is_used(claim):
             await let_go(self._context, claim, CLAIM_FINALIZER)
         return None
 
@@ -54,14 +57,16 @@ class VolumeProtection:
 
     def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
         if isinstance(after, PersistentVolume):
-            return (after.key,) if is_held(after, VOLUME_FINALIZER) else ()
+            return (after.key,) if is_held(after, VOLUME_FINALIZER) or lacks(after, VOLUME_FINALIZER) else ()
         if isinstance(before, PersistentVolumeClaim) and after is None and before.spec.volume_name:
             return (before.spec.volume_name,)
         return ()
 
     async def reconcile(self, key: str) -> float | None:
         volume = self._view.find(PersistentVolume, key)
-        if volume is not None and is_held(volume, VOLUME_FINALIZER) and not self._is_used(volume):
+        if volume is not None and lacks(volume, VOLUME_FINALIZER):
+            await hold(self._context, volume, VOLUME_FINALIZER)
+        elif volume is not None and is_held(volume, VOLUME_FINALIZER) and not self._is_used(volume):
             await let_go(self._context, volume, VOLUME_FINALIZER)
         return None
 
@@ -84,7 +89,7 @@ class AttributesClassProtection:
 
     def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
         if isinstance(after, VolumeAttributesClass):
-            return (after.key,) if is_held(after, CLASS_FINALIZER) else ()
+            return (after.key,) if is_held(after, CLASS_FINALIZER) or lacks(after, CLASS_FINALIZER) else ()
         if isinstance(before, PersistentVolumeClaim | PersistentVolume):
             name = before.spec.volume_attributes_class_name
             return (name,) if name else ()
@@ -92,7 +97,9 @@ class AttributesClassProtection:
 
     async def reconcile(self, key: str) -> float | None:
         found = self._view.find(VolumeAttributesClass, key)
-        if found is not None and is_held(found, CLASS_FINALIZER) and not self._is_used(found.name):
+        if found is not None and lacks(found, CLASS_FINALIZER):
+            await hold(self._context, found, CLASS_FINALIZER)
+        elif found is not None and is_held(found, CLASS_FINALIZER) and not self._is_used(found.name):
             await let_go(self._context, found, CLASS_FINALIZER)
         return None
 
@@ -105,6 +112,17 @@ class AttributesClassProtection:
 def is_held(item: KubeObject, finalizer: str) -> bool:
     """Deleted, and kept by this."""
     return item.metadata.deletion_timestamp is not None and finalizer in (item.metadata.finalizers or ())
+
+
+def lacks(item: KubeObject, finalizer: str) -> bool:
+    """Not deleted, and nothing would keep it then."""
+    return item.metadata.deletion_timestamp is None and finalizer not in (item.metadata.finalizers or ())
+
+
+async def hold(context: ControllerContext, item: KubeObject, finalizer: str) -> None:
+    kept = [*(item.metadata.finalizers or ()), finalizer]
+    patch = {"metadata": {"finalizers": kept, "resourceVersion": item.metadata.resource_version}}
+    await context.writer.patch(item, patch)
 
 
 async def let_go(context: ControllerContext, item: KubeObject, finalizer: str) -> None:
