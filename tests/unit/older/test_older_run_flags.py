@@ -135,6 +135,41 @@ def test_a_configuration_file_may_name_the_config_map_of_a_policy(tmp_path: Path
     assert [plugin.name for plugin in found.emulation.profiles[0].scores] == ["NodeResourcesMostAllocated"]
 
 
+V1BETA1 = "apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\n"
+
+
+def test_in_1_19_a_policy_counts_beside_a_configuration_file(tmp_path: Path) -> None:
+    config, policy = tmp_path / "c.yaml", tmp_path / "policy.json"
+    policy.write_text(POLICY)
+    config.write_text(f"{V1BETA1}percentageOfNodesToScore: 30\nprofiles: [{{schedulerName: mine}}]\n")
+    found = options(f"--config={config}", f"--policy-config-file={policy}", "--emulate=1.19")
+    assert found.emulation is not None
+    [profile] = found.emulation.profiles
+    assert (profile.scheduler_name, [plugin.name for plugin in profile.scores]) == (
+        "mine",
+        ["NodeResourcesMostAllocated"],
+    )
+    assert found.configuration.percentage_of_nodes_to_score == 30
+    assert not any("ignored" in warning for warning in found.warnings)
+    config.write_text(f"{V1BETA1}profiles: [{{plugins: {{score: {{disabled: [{{name: ImageLocality}}]}}}}}}]\n")
+    with pytest.raises(ConfigError, match="cannot set a Plugin config and Policy config"):
+        options(f"--config={config}", f"--policy-config-file={policy}", "--emulate=1.19")
+
+
+def test_in_1_19_a_provider_sets_the_default_plugins_of_a_configuration_file(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text(f"{V1BETA1}profiles: [{{plugins: {{score: {{disabled: [{{name: ImageLocality}}]}}}}}}]\n")
+    flag = "--algorithm-provider=ClusterAutoscalerProvider"
+    found = options(f"--config={config}", flag, "--emulate=1.19")
+    assert found.emulation is not None
+    names = [plugin.name for plugin in found.emulation.profiles[0].scores]
+    assert "NodeResourcesMostAllocated" in names
+    assert "ImageLocality" not in names
+    config.write_text(f"{V1BETA1}algorithmSource: {{provider: DefaultProvider}}\n")
+    with pytest.raises(ConfigError, match='algorithmSource: unknown field "algorithmSource"'):
+        options(f"--config={config}", "--emulate=1.19")
+
+
 def test_a_policy_file_that_is_not_there_is_told_as_then(tmp_path: Path) -> None:
     config = _older_file(tmp_path, "{policy: {file: {path: /no/such}}}")
     for flags in ((config,), ("--policy-config-file=/no/such",)):

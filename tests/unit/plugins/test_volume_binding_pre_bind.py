@@ -7,12 +7,15 @@ from collections.abc import Callable
 import pytest
 from storage_clusters import ZONE, StorageCluster, claim, node, on_label, pod, storage_class, volume
 
+from kubesched.config.older import emulate, generation_of
 from kubesched.config.plugin_args import VolumeBindingArgs
 from kubesched.framework import OK, Cycle, Status
 from kubesched.framework.effects import Done, Failed
 from kubesched.framework.stages import Steps
 from kubesched.model.meta import KubeObject
 from kubesched.model.storage import ObjectReference
+from kubesched.plugins.older.kinds import build_plugin
+from kubesched.plugins.older.volume_binding import OlderVolumeBinding
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_binding.effects import (
     DEADLINE_EXCEEDED,
@@ -222,3 +225,32 @@ def _is_free(binding: Binding, name: str) -> bool:
     binding.plugin.pre_filter(cycle, rival, binding.cluster.nodes)
     verdicts = binding.plugin.filter(cycle, rival, binding.cluster.nodes)
     return name in binding.cluster.objects.persistent_volumes and not verdicts.reasons
+
+
+@pytest.mark.parametrize(
+    ("version", "api"), [("1.13", "v1alpha1"), ("1.14", "v1alpha1"), ("1.17", "v1alpha1"), ("1.18", "v1alpha2")]
+)
+def test_an_older_scheduler_waits_as_long_as_its_configuration_says(version: str, api: str) -> None:
+    generation = generation_of(version)
+    assert generation is not None
+    config = {
+        "apiVersion": f"kubescheduler.config.k8s.io/{api}",
+        "kind": "KubeSchedulerConfiguration",
+        "bindTimeoutSeconds": 7,
+    }
+    emulation = emulate(generation, config=config)
+    binding = Binding()
+    [wanted] = [plugin for plugin in emulation.profiles[0].filters if plugin.kind == "VolumeBinding"]
+    plugin = build_plugin(wanted, binding.cluster, generation)
+    assert isinstance(plugin, OlderVolumeBinding)
+    binding.plugin.unreserve(binding.cycle, binding.info, "n")
+    cycle = Cycle()
+    plugin.pre_filter(cycle, binding.info, binding.cluster.nodes)
+    plugin.filter_node(cycle, binding.info, binding.cluster.nodes.at(0))
+    plugin.reserve(cycle, binding.info, "n")
+    steps = plugin.pre_bind(cycle, binding.info, "n")
+    next(steps)
+    steps.send(Written("8"))
+    waiting = steps.send(Written("9"))
+    assert isinstance(waiting, WaitForBinding)
+    assert waiting.timeout_s == 7.0

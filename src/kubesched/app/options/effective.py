@@ -18,7 +18,12 @@ from msgspec.structs import replace
 from kubesched.app.options.command import GivenFlags
 from kubesched.app.options.flag import FlagError
 from kubesched.app.options.flag_table import FLAGS
-from kubesched.app.options.older_scheduler import BaseScheduler, base_scheduler
+from kubesched.app.options.older_scheduler import (
+    ALGORITHM_FLAGS,
+    BaseScheduler,
+    algorithm_flags_count,
+    base_scheduler,
+)
 from kubesched.config import ConfigError, KubeSchedulerConfiguration, LeaderElectionConfiguration
 from kubesched.config.errors import ErrorList
 from kubesched.config.source import parse
@@ -73,8 +78,9 @@ def effective_scheduler(
 def ignored_flags(given: GivenFlags) -> Iterator[str]:
     """Warnings about flags that say nothing next to a configuration file."""
     if given.get("config"):
+        counted = ALGORITHM_FLAGS if algorithm_flags_count(given) else ()
         for flag in FLAGS:
-            if flag.name in given and flag.yields_to_config:
+            if flag.name in given and flag.yields_to_config and flag.name not in counted:
                 yield f"--{flag.name} is ignored because --config is given"
 
 

@@ -41,6 +41,19 @@ class BaseScheduler:
     """Where a Policy is still to be read from; until then the scheduler is one without it."""
 
 
+ALGORITHM_FLAGS = (
+    *("policy-config-file", "policy-configmap", "policy-configmap-namespace"),
+    *("use-legacy-policy-config", "algorithm-provider"),
+)
+"""Which name a Policy or a provider."""
+
+
+def algorithm_flags_count(given: GivenFlags) -> bool:
+    """Beside a configuration file they do in some older versions only."""
+    generation = emulated_generation(given)
+    return not given.get("config") or (generation is not None and generation.flags_beside_config)
+
+
 def _policy_of_flags(given: GivenFlags) -> PolicyReference | None:
     """Where the flags say that there is a Policy: a ConfigMap goes before a file, unless the file shall go first."""
     path, name = given.get("policy-config-file", ""), given.get("policy-configmap", "")
@@ -91,7 +104,7 @@ def base_scheduler(
     generation = emulated_generation(given)
     asked = GivenConfiguration(config, None, None, gates or None, config_source=path)
     reference = asked.policy_reference() if generation is not None and path else None
-    if not path:
+    if algorithm_flags_count(given):
         reference = _policy_of_flags(given)
         provider = None if reference is not None else given.get("algorithm-provider") or None
         asked = replace(asked, provider=provider)

@@ -40,6 +40,8 @@ def settings_around_profiles(config: Mapping[str, Any], generation: Generation) 
     for name, wanted in (("apiVersion", known), ("kind", [KIND])):
         if config.get(name) not in wanted:
             errors.unsupported(name, config.get(name), wanted)
+    if generation.flags_beside_config and "algorithmSource" in config:
+        errors.add("algorithmSource", 'unknown field "algorithmSource"')
     if errors:
         raise ConfigError(errors)
     about_plugins = (*_PROFILE_FIELDS, "profiles", "algorithmSource")

@@ -36,7 +36,7 @@ from kubesched.config.older.gates import OlderGates, feature_gates
 from kubesched.config.older.generations import Generation
 from kubesched.config.older.policy import Policy, decode_policy
 from kubesched.config.older.policy_profile import filters_of, profile_of_policy, scores_of
-from kubesched.config.older.refusal import Refusals
+from kubesched.config.older.refusal import Refusals, RefusedConfigurationError
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
@@ -52,20 +52,31 @@ def emulate(
     reference: PolicyReference | None = None,
 ) -> Emulation:
     """At most one of `policy`, `provider` and `config`; none of them means the default provider. A configuration that
-    names a Policy needs that beside it. `reference` is where the Policy was found."""
+    names a Policy needs that beside it, and that of some versions may have one of the others beside it. `reference` is
+    where the Policy was found."""
     refers = config is not None and provider_of(config) is None
-    if sum(given is not None for given in (None if refers else policy, provider, config)) > 1:
+    is_apart = refers or generation.flags_beside_config
+    if sum(given is not None for given in (policy, provider)) + (config is not None and not is_apart) > 1:
         raise ConfigError([FieldError("", "only one of policy, algorithm provider and configuration can be given")])
+    if config is not None and policy is not None and not refers:
+        _check_without_plugins(config)
     read = policy if isinstance(policy, Policy) or policy is None else decode_policy(_plain(policy), source)
     if refers:
         assert config is not None
         reference = reference or policy_reference(config)
         read = read or _policy_that_says_nothing(reference)
-    named = provider if config is None else provider_of(config)
+    named = provider if config is None or provider is not None else provider_of(config)
     algorithm = AlgorithmSource(DEFAULT_PROVIDER if named is None else named, read, reference)
     found = _emulation(generation, algorithm, config, feature_gates(generation, gates))
     share = found.config.percentage_of_nodes_to_score or generation.default_percentage_of_nodes
     return replace(found, config=msgspec.structs.replace(found.config, percentage_of_nodes_to_score=share))
+
+
+def _check_without_plugins(config: Mapping[str, Any]) -> None:
+    """A Policy takes the place of plugins, and of nothing else."""
+    profiles = config.get("profiles") or [{}]
+    if len(profiles) > 1 or any((profiles[0] or {}).get(field) for field in ("plugins", "pluginConfig")):
+        raise RefusedConfigurationError("cannot set a Plugin config and Policy config")
 
 
 def _policy_that_says_nothing(reference: PolicyReference | None) -> Policy:
@@ -102,7 +113,9 @@ def _emulation(
 
 
 def _scheduler_name(config: Mapping[str, Any] | None) -> str:
-    return (config or {}).get("schedulerName") or DEFAULT_SCHEDULER_NAME
+    given = config or {}
+    [first, *_] = given.get("profiles") or [given]
+    return (first or {}).get("schedulerName") or DEFAULT_SCHEDULER_NAME
 
 
 def provider_profile(provider: str, generation: Generation, gates: OlderGates) -> EmulatedProfile:

@@ -131,6 +131,8 @@ class Generation:
     provided_scores: tuple[str, ...] = ()
     """The order of the provider's score plugins, where it is not that of the priorities' names."""
     unknown_provider: str = 'algorithm provider "{provider}" is not registered'
+    flags_beside_config: bool = False
+    """Flags that name a Policy or a provider count beside a configuration file, which cannot name one."""
     repeats_problems: bool = False
     """Of several problems that are told at once, equal ones are told as often as there are."""
     overflow: str = "total priority of priority functions has overflown"
@@ -305,6 +307,7 @@ _GENERATIONS = (
             *("TaintToleration", "SelectorSpread"),
         ),
         message_limit=1024,
+        flags_beside_config=True,
         volumes_are_a_plugin=True,
         one_message_on_failure=True,
         times_every_attempt=True,
