@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kubesched.client.list_watch import SharedInformer
 from kubesched.model.core import Node, Pod
+from kubesched.model.meta import KubeObject
 from kubesched.testing.scripted_server import Fault, Listened, RecordedRequest, ScriptedServer, following, until
 
 NAMES = ("a", "b", "c", "d")
@@ -117,6 +118,29 @@ def known_to_lister(listened: Listened) -> dict[tuple[type, str], str]:
     return {(type(item), item.key): item.metadata.resource_version for item in items}
 
 
+class OldAndNew:
+    """A handler with client-go's calls, that complains of an old object which it was never told of."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[type, str], KubeObject] = {}
+        self.complaints: list[str] = []
+
+    def on_add(self, item: KubeObject, is_in_initial_list: bool) -> None:
+        if (type(item), item.key) in self.known:
+            self.complaints.append(f"{item.key} was added twice ({is_in_initial_list=})")
+        self.known[type(item), item.key] = item
+
+    def on_update(self, old: KubeObject, new: KubeObject) -> None:
+        if self.known.get((type(old), old.key)) is not old or old.metadata.uid != new.metadata.uid:
+            self.complaints.append(f"{old.key} was updated from something else than what was told")
+        self.known[type(new), new.key] = new
+
+    def on_delete(self, item: KubeObject, is_final_state_unknown: bool) -> None:
+        last = self.known.pop((type(item), item.key), None)
+        if last is None or (is_final_state_unknown and last is not item):
+            self.complaints.append(f"{item.key} was deleted, and is not what was last told")
+
+
 def known_to_handler(listened: Listened) -> dict[tuple[type, str], str]:
     return {at: item.metadata.resource_version for at, item in listened.handler.known.items()}
 
@@ -125,6 +149,9 @@ async def live_through(story: list[Step], streams_lists: bool, within_s: float =
     async with ScriptedServer(streams_lists=streams_lists) as server:
         world = World(server)
         async with following(server, Pod, Node, page_size=2, longest_skipped_s=1000) as listened:
+            detailed = OldAndNew()
+            for informer in listened.informers.all():
+                informer.add_event_handler(detailed)
             for name in NAMES[:2]:
                 await world.step("put pod", (name, "Running"))
             await until(lambda: listened.informers.has_synced)
@@ -135,6 +162,8 @@ async def live_through(story: list[Step], streams_lists: bool, within_s: float =
                 lambda: listened.informers.has_synced and known_to_lister(listened) == world.has(), within_s=within_s
             )
             assert known_to_handler(listened) == world.has()
+            assert {at: item.metadata.resource_version for at, item in detailed.known.items()} == world.has()
+            assert detailed.complaints == []
             return listened
 
 
