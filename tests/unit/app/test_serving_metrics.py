@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterable
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from kubesched.app.serving import Sources
 from kubesched.app.serving.build_info import BuildInfo
 from kubesched.app.serving.pages.pod_resources import effective_limits, pod_resource_families
 from kubesched.config import default
+from kubesched.config.older import EMULATED_VERSIONS, emulate, generation_of
 from kubesched.engine.build import build_loop
 from kubesched.engine.metrics.collect import collect
 from kubesched.engine.metrics.exposition import render
@@ -24,7 +26,7 @@ from kubesched.model.core import Pod
 from kubesched.testing import make
 from kubesched.testing.world import World
 
-_SAMPLE = re.compile(r"^([a-z_]+)(?:\{(.*)\})? (\S+)$")
+_SAMPLE = re.compile(r"^([a-z_][a-z0-9_]*)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -93,6 +95,26 @@ def test_metrics_of_scheduler_and_process_are_one_page() -> None:
     (build,) = (dict(labels) for name, labels in series if name == "kubernetes_build_info")
     assert (build["major"], build["minor"]) == ("1", "36")
     assert build["git_version"] == BuildInfo().git_version
+
+
+@pytest.mark.parametrize("version", EMULATED_VERSIONS)
+def test_an_emulated_scheduler_serves_the_metrics_of_its_time(version: str) -> None:
+    generation = generation_of(version)
+    assert generation is not None
+    world = World(build_loop(default(), ByName(), emulation=emulate(generation), clock=perf_counter))
+    world.add(
+        *manifests.from_dicts([make.node("a"), make.node("b"), make.pod("web"), make.pod("big", cpu="99")]).objects
+    )
+    world.run()
+    types, series = read(ask("/metrics", Sources(metrics=lambda: collect(world.loop))).body)
+    profile = (("profile", "default-scheduler"),) if version == "1.19" else ()
+    assert series["scheduler_schedule_attempts_total", (*profile, ("result", "scheduled"))] == 1
+    operations = (
+        "scheduler_scheduling_latency_seconds" if version == "1.13" else "scheduler_scheduling_duration_seconds"
+    )
+    assert types[operations] == "summary"
+    assert series[f"{operations}_count", (("operation", "binding"),)] == 1
+    assert "scheduler_scheduling_attempt_duration_seconds" not in types
 
 
 def test_metrics_are_compressed_for_who_can_read_that() -> None:

@@ -1,4 +1,4 @@
-"""Histograms that sort their values late."""
+"""Histograms that sort their values late, and series under other labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.engine.metrics.definitions import MetricDefinition, MetricKind
-from kubesched.engine.metrics.series import HistogramSeries, distribution_of
+from kubesched.engine.metrics.relabelling import relabelled
+from kubesched.engine.metrics.series import Distribution, HistogramSeries, MetricFamily, Summary, distribution_of
 
 BOUNDS = (1.0, 2.0, 4.0)
 HISTOGRAM = MetricDefinition("h", MetricKind.HISTOGRAM, ("by",), "ALPHA", "", BOUNDS)
@@ -55,3 +56,18 @@ def test_values_do_not_pile_up() -> None:
 def test_a_histogram_without_labels_is_there_from_the_beginning() -> None:
     plain = MetricDefinition("h", MetricKind.HISTOGRAM, (), "ALPHA", "", BOUNDS)
     assert (HistogramSeries(plain).family().distributions or {})[()].cumulative == (0, 0, 0, 0)
+
+
+def test_series_that_get_the_same_labels_are_added_up() -> None:
+    definition = MetricDefinition("m", MetricKind.SUMMARY, ("part",), "", "")
+    family = MetricFamily(
+        definition,
+        values={("a",): 1.0, ("b",): 2.0, ("c",): 4.0},
+        distributions={("a",): Distribution((1, 2), 3.0), ("b",): Distribution((0, 1), 9.0)},
+        summaries={("a",): Summary(((0.5, 1.0),), 1.0, 1), ("b",): Summary(((0.5, 2.0),), 2.0, 1)},
+    )
+    found = relabelled(family, lambda labels: None if labels == ("c",) else ("all",))
+    assert found.values == {("all",): 3.0}
+    assert found.distributions == {("all",): Distribution((1, 3), 12.0)}
+    assert found.summaries == {("all",): Summary((), 3.0, 2)}
+    assert relabelled(family, lambda labels: labels) == family

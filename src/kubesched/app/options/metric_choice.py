@@ -7,16 +7,13 @@ Next: `metrics` for how the flags are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
 
 from kubesched.app.options.settings import MetricsSettings
-from kubesched.engine.metrics.series import Distribution, LabelValues, MetricFamily
+from kubesched.engine.metrics.relabelling import relabelled
+from kubesched.engine.metrics.series import LabelValues, MetricFamily
 
 UNEXPECTED = "unexpected"
-
-_Value = TypeVar("_Value")
 
 
 def shown_families(families: Iterable[MetricFamily], settings: MetricsSettings) -> Iterator[MetricFamily]:
@@ -34,25 +31,4 @@ def _constrained(family: MetricFamily, allowed: list[frozenset[str] | None]) -> 
         pairs = zip(labels, allowed, strict=True)
         return tuple(value if values is None or value in values else UNEXPECTED for value, values in pairs)
 
-    if family.values is not None:
-        return replace(family, values=_added_up(family.values, told, lambda one, other: one + other))
-    if family.distributions is not None:
-        return replace(family, distributions=_added_up(family.distributions, told, _joined))
-    return family
-
-
-def _added_up(
-    series: Mapping[LabelValues, _Value],
-    told: Callable[[LabelValues], LabelValues],
-    add: Callable[[_Value, _Value], _Value],
-) -> dict[LabelValues, _Value]:
-    found: dict[LabelValues, _Value] = {}
-    for labels, value in series.items():
-        key = told(labels)
-        found[key] = add(found[key], value) if key in found else value
-    return found
-
-
-def _joined(one: Distribution, other: Distribution) -> Distribution:
-    counts = tuple(a + b for a, b in zip(one.cumulative, other.cumulative, strict=True))
-    return Distribution(counts, one.total + other.total)
+    return relabelled(family, told)

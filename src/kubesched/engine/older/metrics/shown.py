@@ -3,12 +3,13 @@ called what they were called."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from operator import add
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from kubesched.engine.metrics import definitions as today
 from kubesched.engine.metrics.definitions import MetricDefinition
-from kubesched.engine.metrics.series import Distribution, LabelValues, MetricFamily
+from kubesched.engine.metrics.relabelling import relabelled
+from kubesched.engine.metrics.series import LabelValues, MetricFamily
 from kubesched.engine.older.metrics.definitions import MetricOfThen
 
 _STAGES = frozenset(
@@ -40,10 +41,6 @@ _UNKNOWN_EVENT = "Unknown"
 _RESULTS: tuple[LabelValues, ...] = (("scheduled",), ("unschedulable",), ("error",))
 
 
-Said = Callable[[LabelValues], LabelValues | None]
-"""The values of today's labels -> those of then; None leaves the series out: nothing like it existed."""
-
-
 def as_of_then(
     version: str,
     metrics: Iterable[MetricOfThen],
@@ -65,6 +62,7 @@ def _renamed(metric: MetricOfThen, version: str, family: MetricFamily) -> Metric
     labels = tuple(metric.renamed_labels.get(label, label) for label in family.definition.labels)
 
     def said(values: LabelValues) -> LabelValues | None:
+        """None for what did not exist."""
         told = dict(zip(labels, values, strict=True))
         if "extension_point" in told:
             stage = _stage(version, told["extension_point"])
@@ -77,36 +75,10 @@ def _renamed(metric: MetricOfThen, version: str, family: MetricFamily) -> Metric
             told["queue"] = "unschedulable"
         return tuple(told[label] for label in definition.labels)
 
-    if family.distributions is not None:
-        return MetricFamily(definition, distributions=_merged(family.distributions, said))
-    were_there = _RESULTS if definition.labels == ("result",) else ()
-    return MetricFamily(definition, _added_up(family.values or {}, said, were_there))
-
-
-def _added_up(
-    numbers: Mapping[LabelValues, float], said: Said, were_there: Iterable[LabelValues]
-) -> dict[LabelValues, float]:
-    """`were_there` are series that exist from the start."""
-    found = dict.fromkeys(were_there, 0.0)
-    for values, number in numbers.items():
-        key = said(values)
-        if key is not None:
-            found[key] = found.get(key, 0.0) + number
-    return found
-
-
-def _merged(distributions: Mapping[LabelValues, Distribution], said: Said) -> dict[LabelValues, Distribution]:
-    found: dict[LabelValues, Distribution] = {}
-    for values, distribution in distributions.items():
-        key = said(values)
-        if key is None:
-            continue
-        known = found.get(key)
-        if known is not None:
-            counts = tuple(map(add, known.cumulative, distribution.cumulative))
-            distribution = Distribution(counts, known.total + distribution.total)
-        found[key] = distribution
-    return found
+    shown = replace(relabelled(family, said), definition=definition)
+    if definition.labels == ("result",) and shown.values is not None:
+        shown = replace(shown, values={**dict.fromkeys(_RESULTS, 0.0), **shown.values})  # were there from the start
+    return shown
 
 
 def _stage(version: str, stage: str) -> str:
