@@ -123,7 +123,8 @@ class ComponentProfiles:
                 if profile.get(given):
                     raise self._refusals.scheduler([f"using {what} and Policy simultaneously is not supported"])
         merged = self._merged(plugins, standard, path)
-        self._check_args(merged, args, name)
+        standing = {plugin.name: dict(plugin.args) for plugin in (*standard.filters, *standard.scores)}
+        self._check_args(merged, standing | args, name)
         self._check_points(merged, name)
         return self._with_plugins(replace(standard, scheduler_name=name), plugins, merged, args)
 

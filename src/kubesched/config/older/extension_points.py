@@ -47,25 +47,32 @@ def every_plugin(generation: Generation) -> frozenset[str]:
 def provided_beside(
     generation: Generation, filters: Sequence[EmulatedPlugin], scores: Sequence[EmulatedPlugin]
 ) -> dict[str, tuple[str, ...]]:
-    """What a provider runs at the other points."""
+    """What a provider runs at the other points, in its own order."""
     found = {}
     for point, plugins in generation.plugins_beside.items():
-        running = _names(scores) if point == "preScore" else _names(filters)
-        is_free = point not in (*_FOLLOW_FILTERS, "preScore")
-        found[point] = tuple(name for name in plugins if is_free or name in running)
-    return found
+        running = _followed(point, filters, scores)
+        found[point] = tuple(name for name in plugins if running is None or name in running)
+    return {point: plugins for point, plugins in found.items() if plugins}
 
 
 def policy_beside(
     generation: Generation, filters: Sequence[EmulatedPlugin], scores: Sequence[EmulatedPlugin]
 ) -> dict[str, tuple[str, ...]]:
     """The same for a Policy: each predicate and priority brings its own, in its turn."""
-    found = provided_beside(generation, filters, scores)
-    for point in found:
-        if point in _FOLLOW_FILTERS or point == "preScore":
-            able = plugins_for(point, generation)
-            found[point] = tuple(name for name in _names(scores if point == "preScore" else filters) if name in able)
-    return found
+    found = {}
+    for point, plugins in generation.plugins_beside.items():
+        running, able = _followed(point, filters, scores), plugins_for(point, generation)
+        found[point] = plugins if running is None else tuple(name for name in running if name in able)
+    return {point: plugins for point, plugins in found.items() if plugins}
+
+
+def _followed(
+    point: str, filters: Sequence[EmulatedPlugin], scores: Sequence[EmulatedPlugin]
+) -> tuple[str, ...] | None:
+    """Whose plugins a point goes by; None: it has its own."""
+    if point == "preScore":
+        return _names(scores)
+    return _names(filters) if point in _FOLLOW_FILTERS else None
 
 
 def points_of(profile: EmulatedProfile, generation: Generation) -> dict[str, tuple[str, ...]]:
