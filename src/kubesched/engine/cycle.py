@@ -178,6 +178,10 @@ class Scheduler:
         self.next_start = start
         return Decision(pod, Cycle(), self.cluster.table.names)
 
+    def filter_nodes(self, cycle: Cycle, pod: PodInfo, nodes: TableView) -> FilterOutcome:
+        """Which of these nodes let the pod in, after PreFilter. Errors are raised."""
+        return run_filters_with_nominated(self.cluster, self.profile, cycle, pod, nodes)
+
     def _decide(self, decision: Decision, complete: bool) -> None:
         cluster, pod, cycle = self.cluster, decision.pod, decision.cycle
         nodes = cluster.nodes
@@ -192,7 +196,7 @@ class Scheduler:
         searched = self._searched(decision.prefilter, nodes)
         if len(searched) == 1 and not complete and self._take_only(decision, int(searched.rows[0])):
             return
-        filtered = run_filters_with_nominated(cluster, self.profile, cycle, pod, searched)
+        filtered = self.filter_nodes(cycle, pod, searched)
         decision.filtered = filtered
         feasible, decision.n_evaluated = self.feasible_rows(filtered, whole_search=searched is nodes, complete=complete)
         decision.n_feasible = len(feasible)

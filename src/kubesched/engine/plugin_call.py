@@ -18,6 +18,14 @@ class PluginError(Exception):
         self.message = message
 
 
+class SearchError(Exception):
+    """The search for a node ended in an error, and no plugin broke. The text is what the pod's event says."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
 def blamed(bug: Exception, plugin: str, doing: str) -> PluginError:
     """What a plugin raised, as the error that names it; `{}` in `doing` stands for the plugin's name.
 

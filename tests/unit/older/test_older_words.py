@@ -155,6 +155,21 @@ def test_reasons_of_extenders_stand_beside_the_others(version: str) -> None:
 
 
 @every_version
+def test_a_missing_claim_ends_the_search_before_extenders_are_asked(version: str) -> None:
+    asked: list[str] = []
+
+    def serve(verb: str, said: dict[str, Any]) -> dict[str, Any]:
+        asked.append(verb)
+        return {"NodeNames": said["NodeNames"]}
+
+    items = [make.node("a"), make.pod("p", spec=with_claim("gone"))]
+    world = OlderWorld(version, *items, verbs=("filter",), serve=serve)
+    world.run()
+    assert world.condition("p") == ("Unschedulable", 'persistentvolumeclaim "gone" not found')
+    assert asked == []
+
+
+@every_version
 def test_victims_are_told_the_name_of_their_preemptor(version: str) -> None:
     world = OlderWorld(
         version,

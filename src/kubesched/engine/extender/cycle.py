@@ -20,7 +20,7 @@ from kubesched.engine.extender.look import Look, look_at, look_at_all
 from kubesched.engine.extender.preempting import ask_to_preempt
 from kubesched.engine.extender.prioritizing import ExtenderScores, add_scores, ask_to_prioritize
 from kubesched.engine.observations import PluginBroke
-from kubesched.engine.plugin_call import PluginError
+from kubesched.engine.plugin_call import PluginError, SearchError
 from kubesched.engine.postfilter import run_post_filter
 from kubesched.engine.preemption import CandidateReview
 from kubesched.engine.score import run_scores
@@ -44,7 +44,7 @@ class ExtendedCycle:
         while decision is None:
             try:
                 decision = yield from self._attempt()
-            except (PluginError, ExtenderError) as failure:
+            except (PluginError, SearchError, ExtenderError) as failure:
                 decision = Decision(self.pod, Cycle(), self._cluster.table.names)
                 decision.error = failure.message
                 tell = self._scheduler.profile.observers.trouble

@@ -14,7 +14,6 @@ import numpy as np
 from kubesched.cluster.view import TableView
 from kubesched.engine.cycle import Decision, Scheduler
 from kubesched.engine.extender.diagnosis import ExtendedDiagnosis
-from kubesched.engine.nominated import run_filters_with_nominated
 from kubesched.engine.prefilter import run_pre_filter
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import RowArray
@@ -86,7 +85,7 @@ def look_at(scheduler: Scheduler, pod: PodInfo, names: Collection[str] | None) -
     else:
         wanted = wanted & frozenset(names)
     searched = nodes if wanted is None else nodes.take(_rows(nodes, sorted(wanted)))
-    filtered = run_filters_with_nominated(cluster, scheduler.profile, decision.cycle, pod, searched)
+    filtered = scheduler.filter_nodes(decision.cycle, pod, searched)
     decision.filtered = filtered
     decision.n_evaluated = len(searched)
     look.feasible = filtered.nodes.rows[filtered.fits]

@@ -18,7 +18,7 @@ from kubesched.engine.handle import EngineHandle
 from kubesched.engine.observations import PluginBroke
 from kubesched.engine.older.diagnosis import OlderDiagnosis
 from kubesched.engine.older.filtering import NodeByNode
-from kubesched.engine.plugin_call import PluginError
+from kubesched.engine.plugin_call import PluginError, SearchError
 from kubesched.engine.postfilter import run_post_filter
 from kubesched.engine.prefilter import run_pre_filter
 from kubesched.engine.profile import Profile
@@ -67,8 +67,7 @@ class OlderScheduler(Scheduler):
         if not decision.prefilter.status.is_success:
             self._preempt(decision, OlderDiagnosis(nodes, decision.prefilter))
             return
-        asking = NodeByNode(self.cluster, self.profile, self.generation, self._emulated.checks_all)
-        filtered = decision.filtered = asking.run(decision.cycle, decision.pod, nodes)
+        filtered = decision.filtered = self._ask(decision.cycle, decision.pod, nodes)
         decision.error = self._errors(filtered)
         if decision.error:
             return
@@ -82,6 +81,19 @@ class OlderScheduler(Scheduler):
             view = TableView(self.cluster.table, feasible)
             scored = decision.scored = run_scores(self.profile, decision.cycle, decision.pod, view)
             self.choose_among(decision, feasible[scored.total == scored.total.max()])
+
+    def filter_nodes(self, cycle: Cycle, pod: PodInfo, nodes: TableView) -> FilterOutcome:
+        """For a cycle in which extenders take part: what would end any other search ends this one."""
+        error = self._broken_claim(pod)
+        if not error:
+            filtered = self._ask(cycle, pod, nodes)
+            error = self._errors(filtered)
+        if error:
+            raise SearchError(error)
+        return filtered
+
+    def _ask(self, cycle: Cycle, pod: PodInfo, nodes: TableView) -> FilterOutcome:
+        return NodeByNode(self.cluster, self.profile, self.generation, self._emulated.checks_all).run(cycle, pod, nodes)
 
     def _broken_claim(self, pod: PodInfo) -> str:
         """A claim that is missing, or on its way out, ends the cycle before any node is looked at."""
