@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -258,3 +260,13 @@ def test_a_policy_is_read_from_the_cluster(answer: dict[str, object], expected: 
 def test_a_server_that_is_away_is_told_in_one_line() -> None:
     with pytest.raises(ClientConfigError, match="configmap kube-system/p: away"):
         asyncio.run(policy_in(ScriptedServer(Unreachable("away")), PolicyConfigMap("kube-system", "p")))
+
+
+@pytest.mark.parametrize(("verbosity", "is_logged"), [("2", True), ("1", False)])
+def test_the_start_is_logged_before_a_cluster_is_asked(tmp_path: Path, verbosity: str, is_logged: bool) -> None:
+    flags = ["--emulate=1.14", f"-v={verbosity}", f"--kubeconfig={tmp_path}/no-such", "--secure-port=0"]
+    command = [sys.executable, "-m", "kubesched", "run", *flags]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    line = "Creating scheduler from algorithm provider 'DefaultProvider'"
+    assert (line in ended.stderr) is is_logged
