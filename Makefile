@@ -126,3 +126,4 @@ docs: setup
 	$(BIN)/python -m kubesched.engine.metrics.reference_page > docs/reference/metrics.md
 	$(BIN)/python -m kubesched.engine.older.metrics.reference_page > docs/reference/older-metrics.md
 	$(BIN)/python -m kubesched.app.options.reference_page > docs/reference/flags.md
+	$(BIN)/python -m kubesched.app.logs.reference_page > docs/reference/logs.md

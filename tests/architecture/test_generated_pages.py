@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kubesched.app.logs import reference_page as logs_page
 from kubesched.app.options import reference_page as flags_page
 from kubesched.plugins import reference_page
 
@@ -16,3 +17,7 @@ def test_the_plugin_page_is_up_to_date() -> None:
 
 def test_the_page_of_the_flags_is_up_to_date() -> None:
     assert (REFERENCE / "flags.md").read_text() == flags_page.page(), "run `make docs`"
+
+
+def test_the_page_of_the_logs_is_up_to_date() -> None:
+    assert (REFERENCE / "logs.md").read_text() == logs_page.page(), "run `make docs`"

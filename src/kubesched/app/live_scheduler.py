@@ -26,9 +26,11 @@ from msgspec.structs import replace
 
 from kubesched.app.debugger import log_state
 from kubesched.app.logs import scheduling
+from kubesched.app.logs import start_lines as lines
 from kubesched.app.logs.verbosity import level_of
 from kubesched.app.options.metric_choice import shown_families
 from kubesched.app.options.settings import RunOptions
+from kubesched.app.options.write_config import configuration_yaml, emulation_yaml
 from kubesched.app.serving.health import scheduler_checks
 from kubesched.app.serving.live_sources import Surroundings, live_sources
 from kubesched.app.serving.server import SecureServer
@@ -110,6 +112,10 @@ class LiveScheduler:
         )
         v = level_of(scheduling.__file__, options.logs.verbosity, options.logs.vmodule)
         scheduling.SchedulingLog(v).listen_to(self.loop)
+        for scheduler in self.loop.schedulers.values():
+            lines.PLUGINS.write(lines.plugins_of(scheduler.profile))
+        text = configuration_yaml(config) if options.emulation is None else emulation_yaml(options.emulation)
+        lines.CONFIGURATION.write(text)
         self._reads_taint_rules = options.gates["DRADeviceTaintRules"]
         more = (TAINT_RULES,) if self._reads_taint_rules else ()
         self.informers = scheduler_informers(self._client, NAME, pace, more)
@@ -206,6 +212,7 @@ class LiveScheduler:
         self.informers.add_handler(TaintedSlices(self.shell) if self._reads_taint_rules else self.shell)
         self.informers.start()
         await self.informers.wait_for_sync(NAME)
+        lines.HANDLERS_SYNCED.write()
         gc.collect()
         gc.freeze()  # what was listed stays: the collector need not look at it again and again
 
@@ -229,7 +236,9 @@ class LiveScheduler:
 
     async def _start_leading(self) -> None:
         if self._options.configuration.delay_cache_until_active:
+            lines.WAITING_FOR_SYNC.write()
             await self._unless_stopped(self._sync())
+            lines.SYNC_COMPLETED.write()
         if not self._is_shutting_down:
             self.shell.lead()
             self.is_scheduling.set()
@@ -237,6 +246,7 @@ class LiveScheduler:
     async def _shut_down(self, tasks: contextlib.AsyncExitStack) -> None:
         self._is_shutting_down = True
         self.shell.stop()
+        lines.QUEUE_CLOSED.write()
         await self.informers.stop()
         self._writer.cancel()
         await self._writer.settled()

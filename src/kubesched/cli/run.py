@@ -18,8 +18,10 @@ import click
 
 from kubesched.app.live_scheduler import LeadershipLost, LiveScheduler
 from kubesched.app.logs import configure_logs
+from kubesched.app.logs import start_lines as lines
 from kubesched.app.options import FlagsCommand, GivenFlags, RunOptions, read_options, with_flags, write_configuration
 from kubesched.app.policy_config_map import read_policy
+from kubesched.app.serving.build_info import BuildInfo
 from kubesched.app.serving.errors import ServingError
 from kubesched.cli.output import ERROR_EXIT, say_error
 from kubesched.client.errors import ClientConfigError
@@ -66,19 +68,20 @@ def _complete(given: GivenFlags, options: RunOptions) -> RunOptions:
 
 
 async def _schedule(options: RunOptions) -> int:
+    emulated = "" if options.emulation is None else options.emulation.generation.version
+    lines.STARTING.write(BuildInfo().git_version, emulated, options.leader_election.leader_elect)
     scheduler = LiveScheduler(options, _cluster(options), review_target=_reviewer(options))
     events = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         events.add_signal_handler(number, scheduler.stop)
     if hasattr(signal, "SIGUSR2"):
         events.add_signal_handler(signal.SIGUSR2, scheduler.log_state)
-    _log.info("Starting kubesched", extra={"fields": {"leaderElection": options.leader_election.leader_elect}})
     try:
         await scheduler.run()
     except LeadershipLost:
-        _log.error("Leaderelection lost")
+        lines.LEADER_ELECTION_LOST.write()
         return LOST_EXIT
-    _log.info("Requested to terminate, exiting")
+    lines.TERMINATING.write()
     return 0
 
 

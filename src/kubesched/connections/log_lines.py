@@ -30,12 +30,15 @@ class LogLine:
         if log.isEnabledFor(self.level):
             self._write(log, dict(zip(self.pairs, values, strict=True)), apart, exc_info)
 
-    def write_with(self, fields: Mapping[str, object], *, apart: str = "") -> None:
-        """The same for a line whose pairs are not always all there."""
+    def write_with(self, fields: Mapping[str, object], *, apart: str = "", stacklevel: int = 0) -> None:
+        """The same for a line whose pairs are not always all there. `stacklevel`: so many callers further up stands who
+        wrote it."""
         log = logging.getLogger(self.log)
         if log.isEnabledFor(self.level):
-            self._write(log, fields, apart, exc_info=False)
+            self._write(log, fields, apart, exc_info=False, stacklevel=stacklevel)
 
-    def _write(self, log: logging.Logger, fields: Mapping[str, object], apart: str, exc_info: bool) -> None:
+    def _write(
+        self, log: logging.Logger, fields: Mapping[str, object], apart: str, exc_info: bool, stacklevel: int = 0
+    ) -> None:
         extra = {"fields": fields, "v": self.v, "apart": apart}
-        log.log(self.level, self.message, extra=extra, exc_info=exc_info or None, stacklevel=3)
+        log.log(self.level, self.message, extra=extra, exc_info=exc_info or None, stacklevel=3 + stacklevel)

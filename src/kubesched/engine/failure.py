@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kubesched.cluster import Cluster
 from kubesched.engine.cycle import Decision
 from kubesched.engine.diagnosis import for_event
-from kubesched.engine.observations import AttemptFailed, Observers, PodNotRequeued, PodRequeued, PodStatusChanged
+from kubesched.engine.observations import AttemptFailed, Observers, PodNotRequeued, PodRequeued, PodStatusTold
 from kubesched.engine.outbox import Outbox
 from kubesched.framework.effects import PatchPodStatus, RecordEvent
 from kubesched.framework.pod_info import PodInfo
@@ -185,11 +185,12 @@ class FailureHandler:
         condition = PodCondition("PodScheduled", "False", told.reason, told.message)
         status = info.pod.status
         unchanged = not told.is_probe and any(known == condition for known in status.conditions or ())
+        observers = self._observers
+        if observers.steps is not None:
+            promised = post_filter.node_name if post_filter.mode is NominatingMode.OVERRIDE else None
+            observers.steps(PodStatusTold(info, condition, promised))
         is_news = post_filter.node_name != status.nominated_node_name
         nominated = post_filter.node_name if post_filter.mode is NominatingMode.OVERRIDE and is_news else None
         if not unchanged or nominated is not None:
             written = None if unchanged else condition
-            if self._observers.steps is not None:
-                promised = post_filter.node_name if post_filter.mode is NominatingMode.OVERRIDE else None
-                self._observers.steps(PodStatusChanged(info, written, promised))
             self._outbox.send(PatchPodStatus(info.key, info.pod.metadata.uid, written, nominated, told.is_probe))

@@ -126,11 +126,12 @@ class PodRequeued:
 
 
 @dataclass(frozen=True, slots=True)
-class PodStatusChanged:
-    """The pod's condition, if it is new, and the node it is nominated to (empty: none any more), if that is decided."""
+class PodStatusTold:
+    """The condition that says why the pod is not scheduled, and the node it is nominated to (empty: none any more), if
+    that is decided. What of it is new is written."""
 
     pod: PodInfo
-    condition: PodCondition | None
+    condition: PodCondition
     nominated_node_name: str | None
 
 
@@ -308,7 +309,7 @@ Observation = (
     | AttemptFailed
     | PodNotRequeued
     | PodRequeued
-    | PodStatusChanged
+    | PodStatusTold
     | StageBegan
     | StageEnded
     | PermitWaits

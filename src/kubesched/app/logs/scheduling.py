@@ -67,7 +67,7 @@ class SchedulingLog:
 
     def _write(self, line: LogLine, /, **fields: object) -> None:
         if line.v <= self._v:
-            line.write_with(fields, apart=str(fields.get("pod", "")))
+            line.write_with(fields, apart=str(fields.get("pod", "")), stacklevel=1)
 
     # -- facts and the queue -------------------------------------------------------------------------------------------
 
@@ -171,13 +171,14 @@ class SchedulingLog:
         }
         self._write(lines.REQUEUED, **fields)
 
-    def _status_changed(self, changed: seen.PodStatusChanged) -> None:
-        fields: dict[str, object] = {"pod": changed.pod.key}
+    def _status_changed(self, changed: seen.PodStatusTold) -> None:
         condition = changed.condition
-        if condition is not None:
-            fields["conditionType"] = condition.type
-            fields["conditionStatus"] = condition.status
-            fields["conditionReason"] = condition.reason
+        fields: dict[str, object] = {
+            "pod": changed.pod.key,
+            "conditionType": condition.type,
+            "conditionStatus": condition.status,
+            "conditionReason": condition.reason,
+        }
         if changed.nominated_node_name is not None:
             fields["nominatedNodeName"] = changed.nominated_node_name
             fields["nominatingMode"] = 1
@@ -321,7 +322,7 @@ _WRITERS: dict[type, Callable[[SchedulingLog, Any], None]] = {
     seen.AttemptFailed: SchedulingLog._failed,
     seen.PodNotRequeued: SchedulingLog._not_requeued,
     seen.PodRequeued: SchedulingLog._requeued,
-    seen.PodStatusChanged: SchedulingLog._status_changed,
+    seen.PodStatusTold: SchedulingLog._status_changed,
     seen.PreemptionConsidered: SchedulingLog._considered,
     seen.PreemptionStarted: SchedulingLog._preemption_started,
     seen.VictimEvicted: SchedulingLog._evicted,
