@@ -97,7 +97,7 @@ class FailureHandler:
         observers = self._observers
         tell = observers.trouble if is_error else observers.steps
         if tell is not None:
-            tell(AttemptFailed(queued.info, told.message, is_error, has_nodes=len(self._cluster.nodes) > 0))
+            tell(AttemptFailed(queued.info, told.note, is_error, has_nodes=len(self._cluster.nodes) > 0))
         if not self._is_still_pending(queued):
             return
         info = queued.info
