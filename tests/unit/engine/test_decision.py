@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -11,8 +13,10 @@ from kubesched.config import default, load
 from kubesched.engine.build import build_schedulers
 from kubesched.engine.select import ByName
 from kubesched.framework import Cycle, Handle, NodeTable, PodInfo
+from kubesched.framework.nodes import RowArray
 from kubesched.framework.scores import Scores
 from kubesched.model import manifests
+from kubesched.model.meta import PodKey
 from kubesched.plugins.registry import REGISTRY
 from kubesched.testing import make
 
@@ -37,6 +41,28 @@ def test_narrowing_to_no_node_at_all_names_the_plugin() -> None:
     answer = kubesched.explain([make.node("a"), make.pod("p", spec={"affinity": affinity})], "default/p").to_dict()
     assert answer["prefilterNodes"] == ["gone"]
     assert answer["message"].startswith("0/1 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity].")
+
+
+class Choosy(ByName):
+    """Remembers what it had to choose from."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def choose_row(self, rows: RowArray, names: Sequence[str]) -> int:
+        self.asked.append(len(rows))
+        return super().choose_row(rows, names)
+
+
+@pytest.mark.parametrize(("n_feasible", "asked"), [(0, []), (1, []), (2, [2]), (3, [3])])
+def test_there_is_always_something_to_choose_from(n_feasible: int, asked: list[int]) -> None:
+    nodes = [make.node(f"n{i}", cpu=2 if i < n_feasible else 0) for i in range(4)]
+    cluster = Cluster.from_objects(manifests.from_dicts([*nodes, make.pod("p", cpu=1)]).objects)
+    tie_break = Choosy()
+    (scheduler,) = build_schedulers(cluster, default(), tie_break).values()
+    decision = scheduler.decide(cluster.pending[PodKey("default/p")])
+    assert (decision.n_evaluated, decision.n_feasible) == (4, n_feasible)
+    assert tie_break.asked == asked
 
 
 class Alphabetical:

@@ -86,6 +86,17 @@ def test_a_pod_being_deleted_is_skipped_with_an_event() -> None:
     assert _notes(world, "FailedScheduling") == ["skip schedule deleting pod: default/p"]
 
 
+def test_a_pod_that_is_assumed_already_is_skipped_and_not_assumed_again() -> None:
+    loop = build_loop(default(), ByName())
+    World(loop).add(*_objects(make.node("a", cpu=2), make.pod("p", cpu=1)))
+    assert loop.schedule_one(0.0)
+    (waiting,) = loop.cluster.pending.values()
+    loop.queue.add(waiting, 0.0)
+    assert loop.schedule_one(0.0)
+    assert loop.cluster.nodes.at(0).requested("cpu") == 1000
+    assert [type(effect.action) for effect in loop.take_effects()] == [BindPod]
+
+
 class Stubborn(World):
     """Refuses to bind so many times."""
 

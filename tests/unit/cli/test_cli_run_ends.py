@@ -1,0 +1,90 @@
+"""How `kubesched run` ends, as a process: with which exit code, and in which words."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from kubesched.testing import make
+from kubesched.testing.scripted_server import ScriptedServer, until
+
+QUICKLY = [
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=100ms",
+]
+
+
+@asynccontextmanager
+async def _scheduling(server: ScriptedServer, *flags: str) -> AsyncIterator[Process]:
+    """A process that has bound a pod, and told of it."""
+    command = [sys.executable, "-m", "kubesched", "run", f"--master={server.url}", "--secure-port=0", "-v=2", *flags]
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+    try:
+        server.put(make.node("a"))
+        server.put(make.pod("p"))
+        await until(lambda: any(b'"Scheduled"' in sent.body for sent in server.asked("POST", "/events")), within_s=60.0)
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+def _ends(act: Callable[[ScriptedServer, Process], None], *flags: str) -> tuple[int | None, str]:
+    async def story() -> tuple[int | None, str]:
+        async with ScriptedServer() as server, _scheduling(server, *flags) as process:
+            act(server, process)
+            _out, log = await process.communicate()
+            return process.returncode, log.decode()
+
+    return asyncio.run(story())
+
+
+def _terminate(_server: ScriptedServer, process: Process) -> None:
+    process.send_signal(signal.SIGTERM)
+
+
+def _take_the_lease(server: ScriptedServer, _process: Process) -> None:
+    (lease,) = server.objects("Lease")
+    server.put({**lease, "spec": {**lease["spec"], "holderIdentity": "another"}})
+
+
+@pytest.fixture(scope="module")
+def told_to_end() -> tuple[int | None, str]:
+    """Exit code and log of one that took part in no election."""
+    return _ends(_terminate, "--leader-elect=false")
+
+
+def _assert_ended_well(code: int | None, log: str) -> None:
+    assert code == 0, log
+    assert "Requested to terminate, exiting" in log
+    assert "finished without leader elect" not in log
+
+
+def test_without_an_election_who_is_asked_to_end_ends_with_0(told_to_end: tuple[int | None, str]) -> None:
+    _assert_ended_well(*told_to_end)
+
+
+def test_a_leader_that_is_asked_to_end_ends_with_0() -> None:
+    _assert_ended_well(*_ends(_terminate, *QUICKLY))
+
+
+def test_who_loses_the_lease_ends_with_1() -> None:
+    code, log = _ends(_take_the_lease, *QUICKLY)
+    assert code == 1, log
+    assert "Leaderelection lost" in log
+    assert "lost lease" not in log
+
+
+def test_a_bound_pod_is_logged_with_how_many_nodes_were_evaluated_and_how_many_feasible(
+    told_to_end: tuple[int | None, str],
+) -> None:
+    _code, log = told_to_end
+    assert '"Successfully bound pod to node" pod="default/p" node="a" evaluatedNodes=1 feasibleNodes=1' in log
