@@ -1,7 +1,7 @@
 """A plugin's arguments: a mapping of the configuration into the dataclass that the plugin names as its `args_type`.
 
 Strict, as all of the configuration: unknown fields and values of another type are mistakes, each with its path. Fields
-are spelled as Kubernetes spells them: `weight_per_pod` is `weightPerPod`. Null stands for a field that is not given.
+are spelled as Kubernetes spells them: `args_type`, say, would be `argsType`. Null stands for a field that is not given.
 
 Next: `construction`, which gives the outcome to the plugin.
 """

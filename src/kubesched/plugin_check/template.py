@@ -27,7 +27,7 @@ class NewPlugin:
 
 
 def new_plugin(name: str) -> NewPlugin:
-    """`QuietHours`, `quiet-hours` and `quiet_hours` are all the plugin QuietHours in quiet_hours.py."""
+    """QuietHours, quiet-hours and quiet_hours all name the plugin QuietHours in quiet_hours.py."""
     if not _NAME.fullmatch(name):
         raise PluginNameError(f"{name!r} cannot name a plugin: letters and digits are wanted, as in QuietHours")
     words = [word.lower() for word in _WORD.findall(name)]

@@ -3,7 +3,7 @@
 This is the extension's version 2, which writes numbers for the en_US locale: thousands separated by commas for %f, and
 %e as `2.718280 × 10⁰⁰`.
 
-Next: `checking.format_validator` checks constant format strings against the types of their arguments.
+Next: `checking.validators` checks constant format strings against the types of their arguments.
 """
 
 from __future__ import annotations

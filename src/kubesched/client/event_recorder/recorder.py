@@ -1,6 +1,6 @@
 """Writes events to the API server in the background. Recording never waits and never fails.
 
-At most 1000 events wait to be written; beyond that they are dropped and counted. A write that may yet succeed (no
+At most 50,000 events wait to be written; beyond that they are dropped and counted. A write that may yet succeed (no
 answer, server out of reach) is tried 12 times, about 10 s apart; one that the server refused is not tried again. While
 the server is away, the writers stand still with one event each, so nothing piles up but the queue.
 

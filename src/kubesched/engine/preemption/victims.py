@@ -77,7 +77,7 @@ class TableTrial:
 
 @dataclass(slots=True)
 class ImaginedTrial:
-    """Worked out on the side, for filters that look at one node at a time (`can_be_imagined`)."""
+    """Worked out on the side, for filters that look at one node at a time (`steps_to_imagine`)."""
 
     pod: PodInfo
     cycle: Cycle
