@@ -25,6 +25,11 @@ types: setup
 layers: setup
 	$(BIN)/lint-imports
 
+# The tests of the house itself: links, names in prose, generated pages, file sizes. A part of `make unit`; seconds.
+.PHONY: house-rules
+house-rules: setup
+	$(BIN)/pytest -n0 tests/architecture
+
 unit: setup e2e-setup
 	$(BIN)/pytest
 
@@ -35,12 +40,13 @@ e2e-setup: setup
 	@$(BIN)/python tests/e2e/machine_setup.py $(VENV)/.e2e-setup-tried
 
 # Rewrites the locks from pyproject.toml: of all that developing needs, and, at the same versions, of what the image runs
-# and is built with. They name packages and hashes, no registry.
+# and is built with, and of what makes the docs site. They name packages and hashes, no registry.
 PIP_COMPILE = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-header \
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 lock: setup
 	$(PIP_COMPILE) --extra dev --output-file requirements.lock pyproject.toml
 	$(PIP_COMPILE) --extra re2 --constraint requirements.lock --output-file requirements-run.lock pyproject.toml
+	$(PIP_COMPILE) --extra docs --constraint requirements.lock --output-file requirements-docs.lock pyproject.toml
 	$(PIP_COMPILE) --constraint requirements.lock --build-deps-for wheel --only-build-deps \
 		--output-file requirements-build.lock pyproject.toml
 
@@ -127,3 +133,22 @@ docs: setup
 	$(BIN)/python -m kubesched.engine.older.metrics.reference_page > docs/reference/older-metrics.md
 	$(BIN)/python -m kubesched.app.options.reference_page > docs/reference/flags.md
 	$(BIN)/python -m kubesched.app.logs.reference_page > docs/reference/logs.md
+
+# The docs site, in build/site. A link that leads nowhere fails. `make site-serve` shows it on this machine.
+SITE_PORT ?= 8000
+.PHONY: site site-serve
+site: setup $(VENV)/.site
+	$(BIN)/python tools/site_pages.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+site-serve: site
+	$(BIN)/python -m http.server --directory build/site --bind 127.0.0.1 $(SITE_PORT)
+
+$(VENV)/.site: requirements-docs.lock $(VENV)/.done
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	touch $@
+
+# The package as others install it, in build/dist.
+.PHONY: dist
+dist: setup
+	$(BIN)/python -m build --no-isolation --outdir build/dist
