@@ -67,29 +67,29 @@ FAMILIES ?= basic node-affinity topology-spreading anti-affinity preferred-affin
 SEEDS ?= 200
 .PHONY: chaos
 chaos: setup
-	$(BIN)/python -m kubesched.testing.chaos --seeds $(SEEDS)
+	PYTHONPATH=tests $(BIN)/python -m harness.chaos --seeds $(SEEDS)
 
 # kill -9 of the embedded API server while it is written to: `make durability ROUNDS=1000`.
 ROUNDS ?= 200
 .PHONY: durability load
 durability: setup
-	$(BIN)/python -m kubesched.testing.apiserver_kills --rounds $(ROUNDS)
+	PYTHONPATH=tests $(BIN)/python -m harness.apiserver_kills --rounds $(ROUNDS)
 
 # Schedulers and API servers that stand still for 12 s, 40 s and 5 minutes: `make pauses PAUSES="--for 40"`.
 PAUSES ?= --together
 .PHONY: pauses
 pauses: setup
-	$(BIN)/python -m kubesched.testing.pauses $(PAUSES)
+	PYTHONPATH=tests $(BIN)/python -m harness.pauses $(PAUSES)
 
 # The embedded API server under load: `make load LOAD="--nodes 500 --pods 2000"`.
 LOAD ?=
 load: setup
-	$(BIN)/python -m kubesched.testing.apiserver_load $(LOAD)
+	PYTHONPATH=tests $(BIN)/python -m harness.apiserver_load $(LOAD)
 
 # Scenarios on a live cluster: `make test-cluster KUBECONFIG=~/.kube/config SCENARIOS="--nodes 100 --pods 500"`.
 .PHONY: test-cluster
 test-cluster: setup
-	$(BIN)/python -m kubesched.testing.live_scenarios --kubeconfig $(KUBECONFIG) $(SCENARIOS)
+	PYTHONPATH=tests $(BIN)/python -m harness.live_scenarios --kubeconfig $(KUBECONFIG) $(SCENARIOS)
 
 # Kubernetes' own e2e suite on a fresh playground: `make conformance E2E_TEST=~/e2e.test SUITES="scheduling auth"`.
 SUITES ?=
@@ -126,13 +126,13 @@ bench: setup
 
 # Rewrites the generated pages of the reference.
 docs: setup
-	$(BIN)/python -m kubesched.config.reference_page > docs/reference/configuration.md
-	$(BIN)/python -m kubesched.plugins.reference_page > docs/reference/plugins.md
+	$(BIN)/python -m kubesched.scheduler.config.reference_page > docs/reference/configuration.md
+	$(BIN)/python -m kubesched.scheduler.plugins.reference_page > docs/reference/plugins.md
 	$(BIN)/python -m kubesched.framework.reference_page > docs/reference/plugin-api.md
-	$(BIN)/python -m kubesched.engine.metrics.reference_page > docs/reference/metrics.md
-	$(BIN)/python -m kubesched.engine.older.metrics.reference_page > docs/reference/older-metrics.md
-	$(BIN)/python -m kubesched.app.options.reference_page > docs/reference/flags.md
-	$(BIN)/python -m kubesched.app.logs.reference_page > docs/reference/logs.md
+	$(BIN)/python -m kubesched.scheduler.engine.metrics.reference_page > docs/reference/metrics.md
+	$(BIN)/python -m kubesched.older.engine.metrics.reference_page > docs/reference/older-metrics.md
+	$(BIN)/python -m kubesched.live.options.reference_page > docs/reference/flags.md
+	$(BIN)/python -m kubesched.live.logs.reference_page > docs/reference/logs.md
 
 # The docs site, in build/site. A link that leads nowhere fails. `make site-serve` shows it on this machine.
 SITE_PORT ?= 8000

@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kubesched.config import default
-from kubesched.engine.build import build_schedulers
-from kubesched.engine.select import ByName
 from kubesched.explanation.explain import build_cluster, explain_pod
-from kubesched.model import manifests
+from kubesched.k8s.model import manifests
+from kubesched.scheduler.config import default
+from kubesched.scheduler.engine.build import build_schedulers
+from kubesched.scheduler.engine.select import ByName
 from kubesched.testing import make
 from kubesched.testing.make import HOSTNAME, ZONE, Manifest
 

@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.cluster import Cluster
-from kubesched.config import default
-from kubesched.engine.build import build_schedulers
-from kubesched.engine.cycle import Scheduler
-from kubesched.engine.select import ByName
 from kubesched.explanation.explain import build_cluster
-from kubesched.extension import assemble, plugins_from_classes
 from kubesched.framework import OK, NodeInfo, NodeTable, PodInfo, Scope, Status, Verdicts
-from kubesched.model import manifests
+from kubesched.k8s.model import manifests
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import default
+from kubesched.scheduler.engine.build import build_schedulers
+from kubesched.scheduler.engine.cycle import Scheduler
+from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.testing import make
 
 LABEL = "tier"

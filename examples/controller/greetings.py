@@ -5,9 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-import kubesched.client as kube
-from kubesched.model.core import Namespace
-from kubesched.model.meta import KubeObject
+import kubesched.k8s.client as kube
+from kubesched.k8s.model.core import Namespace
+from kubesched.k8s.model.meta import KubeObject
 
 
 class ConfigMap(KubeObject, frozen=True):

@@ -25,7 +25,7 @@ from kubesched.framework import (
     RegisteredEvent,
     Status,
 )
-from kubesched.model.core import Pod
+from kubesched.k8s.model.core import Pod
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubesched.app.logs import reference_page as logs_page
-from kubesched.app.options import reference_page as flags_page
-from kubesched.plugins import reference_page
+from kubesched.live.logs import reference_page as logs_page
+from kubesched.live.options import reference_page as flags_page
+from kubesched.scheduler.plugins import reference_page
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 

@@ -19,22 +19,23 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from kubesched import cel, config
-from kubesched.apiserver.errors import StatusError
-from kubesched.apiserver.http.bodies import read_body
-from kubesched.apiserver.http.protobuf.envelope import ProtobufError, decode_envelope
-from kubesched.apiserver.kinds.registry import ALL_KINDS
-from kubesched.apiserver.patching import json_patch
-from kubesched.apiserver.server import ApiServer, ServerSettings
-from kubesched.apiserver.verbs.patch import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, patched
-from kubesched.apiserver.verbs.selectors import parse_fields, parse_labels
-from kubesched.apiserver.yaml_text import YamlTextError, load_yaml
-from kubesched.client import kubeconfig_file
-from kubesched.client.errors import ClientConfigError
-from kubesched.client.http1.answer_reader import AnswerReader, MalformedAnswer, read_at_once
-from kubesched.model import manifests, quantity
-from kubesched.patterns import Pattern, PatternError, PatternWorkError
-from kubesched.patterns.syntax import parse_pattern
+from kubesched.k8s import cel
+from kubesched.k8s.client import kubeconfig_file
+from kubesched.k8s.client.errors import ClientConfigError
+from kubesched.k8s.client.http1.answer_reader import AnswerReader, MalformedAnswer, read_at_once
+from kubesched.k8s.model import manifests, quantity
+from kubesched.k8s.patterns import Pattern, PatternError, PatternWorkError
+from kubesched.k8s.patterns.syntax import parse_pattern
+from kubesched.playground.apiserver.errors import StatusError
+from kubesched.playground.apiserver.http.bodies import read_body
+from kubesched.playground.apiserver.http.protobuf.envelope import ProtobufError, decode_envelope
+from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
+from kubesched.playground.apiserver.patching import json_patch
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.apiserver.verbs.patch import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, patched
+from kubesched.playground.apiserver.verbs.selectors import parse_fields, parse_labels
+from kubesched.playground.apiserver.yaml_text import YamlTextError, load_yaml
+from kubesched.scheduler import config
 
 CORPUS = Path(__file__).parent / "corpus"
 

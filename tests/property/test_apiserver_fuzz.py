@@ -20,8 +20,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.apiserver.http.app import MOST_BODY_BYTES
-from kubesched.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.apiserver.http.app import MOST_BODY_BYTES
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 
 _NAMESPACED = "/api/v1/namespaces/default/"
 _POD_SPEC = {

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kubesched.config import default, load
-from kubesched.engine.build import build_loop
-from kubesched.engine.class_cache.pod_class import PodClass
-from kubesched.engine.select import Seeded
 from kubesched.framework import OK, Cycle, Handle, NodeInfo, NodeTable, PodInfo, PreFilterResult, Status
 from kubesched.framework.status import SKIP
-from kubesched.model import manifests
-from kubesched.model.core import Pod
-from kubesched.plugins.registry import REGISTRY
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Pod
+from kubesched.scheduler.config import default, load
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.class_cache.pod_class import PodClass
+from kubesched.scheduler.engine.select import Seeded
+from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make, strategies
 from kubesched.testing.make import Manifest
 from kubesched.testing.world import World

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kubesched.cluster import Cluster
-from kubesched.cluster.table import Table
-from kubesched.model import manifests
-from kubesched.model.core import Node, Pod
-from kubesched.model.meta import KubeObject
-from kubesched.model.selectors import EVERYTHING, Requirement, Selector
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.selectors import EVERYTHING, Requirement, Selector
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.cluster.table import Table
 from kubesched.testing import make, strategies
 from kubesched.testing.make import HOSTNAME, ZONE, Manifest
 

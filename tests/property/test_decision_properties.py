@@ -10,14 +10,14 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 import kubesched
-from kubesched.cluster import Cluster
-from kubesched.config import default
-from kubesched.engine.build import build_schedulers
-from kubesched.engine.cycle import Decision, Scheduler
-from kubesched.engine.preemption import evaluation, victims
-from kubesched.engine.select import ByName
 from kubesched.framework.status import Status
-from kubesched.model import manifests
+from kubesched.k8s.model import manifests
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import default
+from kubesched.scheduler.engine.build import build_schedulers
+from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.engine.preemption import evaluation, victims
+from kubesched.scheduler.engine.select import ByName
 from kubesched.testing import make, strategies
 from kubesched.testing.make import Manifest
 

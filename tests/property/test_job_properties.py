@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kubesched.expansion.actions import CreateObject, DeleteObject, UpdateObject
-from kubesched.expansion.job_counts import count
-from kubesched.expansion.job_failures import JobFailures
-from kubesched.expansion.job_pods import JOB_FINALIZER, completion_index
-from kubesched.expansion.jobs import sync_job
-from kubesched.expansion.names import SeededNames
-from kubesched.model.core import Pod
-from kubesched.model.workloads import Job
-from kubesched.testing.workload_manifests import objects, workload
+from harness.workload_manifests import objects, workload
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.workloads import Job
+from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, UpdateObject
+from kubesched.k8s.workloads.job_counts import count
+from kubesched.k8s.workloads.job_failures import JobFailures
+from kubesched.k8s.workloads.job_pods import JOB_FINALIZER, completion_index
+from kubesched.k8s.workloads.jobs import sync_job
+from kubesched.k8s.workloads.names import SeededNames
 
 PARALLELISM = 3
 HOURS_S = 3600.0

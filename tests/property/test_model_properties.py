@@ -10,12 +10,12 @@ import msgspec
 from hypothesis import event, find, given, settings
 from hypothesis import strategies as st
 
-from kubesched.model import quantity, selectors
-from kubesched.model.core import Pod
-from kubesched.model.quantity import MAX_INT64, NANO, Notation, Quantity
-from kubesched.model.requests import effective_requests, pod_resources
-from kubesched.model.selector_text import parse_selector
-from kubesched.model.selectors import Requirement, Selector
+from kubesched.k8s.model import quantity, selectors
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.quantity import MAX_INT64, NANO, Notation, Quantity
+from kubesched.k8s.model.requests import effective_requests, pod_resources
+from kubesched.k8s.model.selector_text import parse_selector
+from kubesched.k8s.model.selectors import Requirement, Selector
 
 relaxed = settings(deadline=None)
 

@@ -10,10 +10,10 @@ import yaml
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from kubesched.config.older import EMULATED_VERSIONS, EmulatedProfile, Emulation, PolicyFile, emulate, generation_of
-from kubesched.config.older.manifest_of_then import losses, manifest_of_then
-from kubesched.config.older.names import PLUGINS_OF_PREDICATES, PLUGINS_OF_PRIORITIES
-from kubesched.config.older.refusal import RefusedConfigurationError
+from kubesched.older.config import EMULATED_VERSIONS, EmulatedProfile, Emulation, PolicyFile, emulate, generation_of
+from kubesched.older.config.manifest_of_then import losses, manifest_of_then
+from kubesched.older.config.names import PLUGINS_OF_PREDICATES, PLUGINS_OF_PRIORITIES
+from kubesched.older.config.refusal import RefusedConfigurationError
 
 Manifest = dict[str, Any]
 REFERENCE = PolicyFile("/etc/policy.json")

@@ -10,9 +10,15 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kubesched.cluster import Cluster
-from kubesched.cluster.view import TableView
-from kubesched.config.plugin_args import (
+from kubesched.framework import Cycle, Handle, NodeInfo, PodInfo, Verdicts
+from kubesched.framework.handle import Objects
+from kubesched.framework.stages import Filter, FilterNode, PreFilter, PreScore, Score, ScoreNode
+from kubesched.framework.status import OK, Status
+from kubesched.framework.verdicts import ACCEPT_ALL
+from kubesched.k8s.model import core, manifests
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.cluster.view import TableView
+from kubesched.scheduler.config.plugin_args import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
@@ -24,15 +30,9 @@ from kubesched.config.plugin_args import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from kubesched.framework import Cycle, Handle, NodeInfo, PodInfo, Verdicts
-from kubesched.framework.handle import Objects
-from kubesched.framework.stages import Filter, FilterNode, PreFilter, PreScore, Score, ScoreNode
-from kubesched.framework.status import OK, Status
-from kubesched.framework.verdicts import ACCEPT_ALL
-from kubesched.model import core, manifests
-from kubesched.plugins.node_ports import NodePorts
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
-from kubesched.plugins.registry import REGISTRY
+from kubesched.scheduler.plugins.node_ports import NodePorts
+from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make, strategies
 from kubesched.testing.make import Manifest
 

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kubesched.cluster import Cluster
-from kubesched.cluster.view import TableView
-from kubesched.config.plugin_args import LIST_DEFAULTING, InterPodAffinityArgs, PodTopologySpreadArgs
 from kubesched.framework import Cycle, Handle, PodInfo
 from kubesched.framework.handle import Objects
 from kubesched.framework.verdicts import ACCEPT_ALL
-from kubesched.model import core, manifests
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity
-from kubesched.plugins.inter_pod_affinity.scoring import AffinityScoreState
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
-from kubesched.plugins.pod_topology_spread.filtering import ConstraintDomains
+from kubesched.k8s.model import core, manifests
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.cluster.view import TableView
+from kubesched.scheduler.config.plugin_args import LIST_DEFAULTING, InterPodAffinityArgs, PodTopologySpreadArgs
+from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.scheduler.plugins.inter_pod_affinity.scoring import AffinityScoreState
+from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.scheduler.plugins.pod_topology_spread.filtering import ConstraintDomains
 from kubesched.testing import make, strategies
 from kubesched.testing.make import HOSTNAME, ZONE, Manifest
 

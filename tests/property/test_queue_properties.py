@@ -16,17 +16,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from kubesched.framework import OK, ActionType, ClusterEvent, EventResource, Hint, PodInfo, PodShape, Status
 from kubesched.framework.events import RegisteredEvent
 from kubesched.framework.stages import QueuedPod
-from kubesched.model.core import Node, Pod, PodSpec
-from kubesched.model.meta import ObjectMeta, PodKey
-from kubesched.queue import QueuedPodInfo, QueueProfile, QueueSettings, SchedulingQueue
-from kubesched.queue.backoff import BackoffQueue
-from kubesched.queue.changes import pod_events
-from kubesched.queue.heap import PodHeap
-from kubesched.queue.hints import ClusterChange, HintTable, Requeue
-from kubesched.queue.in_flight import InFlightPods
-from kubesched.queue.queued_pod import Order
-from kubesched.queue.sub_queues import SubQueues
-from kubesched.queue.unschedulable import UnschedulablePods
+from kubesched.k8s.model.core import Node, Pod, PodSpec
+from kubesched.k8s.model.meta import ObjectMeta, PodKey
+from kubesched.scheduler.queue import QueuedPodInfo, QueueProfile, QueueSettings, SchedulingQueue
+from kubesched.scheduler.queue.backoff import BackoffQueue
+from kubesched.scheduler.queue.changes import pod_events
+from kubesched.scheduler.queue.heap import PodHeap
+from kubesched.scheduler.queue.hints import ClusterChange, HintTable, Requeue
+from kubesched.scheduler.queue.in_flight import InFlightPods
+from kubesched.scheduler.queue.queued_pod import Order
+from kubesched.scheduler.queue.sub_queues import SubQueues
+from kubesched.scheduler.queue.unschedulable import UnschedulablePods
 
 NAMES = [f"p{i}" for i in range(5)]
 WANTS = ("a", "b")

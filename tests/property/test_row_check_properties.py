@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from hypothesis import event, given, settings
 
-from kubesched.cluster import Cluster
-from kubesched.config import default
-from kubesched.engine import row_check
-from kubesched.engine.build import build_schedulers
-from kubesched.engine.prefilter import run_pre_filter
-from kubesched.engine.select import ByName
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
-from kubesched.model import manifests
+from kubesched.k8s.model import manifests
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import default
+from kubesched.scheduler.engine import row_check
+from kubesched.scheduler.engine.build import build_schedulers
+from kubesched.scheduler.engine.prefilter import run_pre_filter
+from kubesched.scheduler.engine.select import ByName
 from kubesched.testing import strategies
 from kubesched.testing.make import Manifest
 

@@ -1,6 +1,7 @@
 """`kubesched apiserver`: the embedded Kubernetes API server, for kubectl, schedulers and tests.
 
-Serves on loopback with TLS and a token of its own until it is interrupted. The server itself is `kubesched.apiserver`.
+Serves on loopback with TLS and a token of its own until it is interrupted. The server itself is
+`kubesched.playground.apiserver`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from pathlib import Path
 
 import click
 
-from kubesched.apiserver.server import ApiServer, ServerSettings
-from kubesched.apiserver.storage.data_directory import DataDirectoryError
-from kubesched.apiserver.storage.memory import HistoryLimits
-from kubesched.app.logs import configure_logs
 from kubesched.cli.output import ERROR_EXIT, say_error
+from kubesched.live.logs import configure_logs
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.apiserver.storage.data_directory import DataDirectoryError
+from kubesched.playground.apiserver.storage.memory import HistoryLimits
 
 
 @click.command()

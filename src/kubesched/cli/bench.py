@@ -63,7 +63,7 @@ def bench(
     kubesched bench basic affinity
     kubesched bench basic --nodes 20000 -o json
     """
-    from kubesched.config import ConfigError
+    from kubesched.scheduler.config import ConfigError
     from kubesched.simulator.bench.errors import WorkloadError
     from kubesched.simulator.bench.run import BenchSettings
     from kubesched.simulator.bench.selection import load_workloads, resized, select_workloads

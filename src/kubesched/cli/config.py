@@ -2,7 +2,7 @@
 
 Errors go to standard error, one line each, and make the exit code 2. `-` stands for standard input.
 
-Next: `kubesched.config`, which does the work.
+Next: `kubesched.scheduler.config`, which does the work.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubesched.cli.scheduler_choice import GatePairs
 
 if TYPE_CHECKING:
     from kubesched.cli.scheduler_choice import SchedulerChoice
-    from kubesched.config import KubeSchedulerConfiguration, ResolvedProfile
+    from kubesched.scheduler.config import KubeSchedulerConfiguration, ResolvedProfile
 
 _ERROR_EXIT = 2
 _STDIN = "-"
@@ -58,7 +58,7 @@ def view(
     """
     from kubesched.cli.files import InputError
     from kubesched.cli.scheduler_choice import SchedulerChoice
-    from kubesched.config import ConfigError
+    from kubesched.scheduler.config import ConfigError
 
     choice = SchedulerChoice(filename, policy_config_file, algorithm_provider, emulate, feature_gates or {})
     try:
@@ -79,7 +79,7 @@ def view(
 
 
 def _view_today(filename: str, output: str) -> None:
-    from kubesched.config import load, to_manifest
+    from kubesched.scheduler.config import load, to_manifest
 
     _print_manifest(to_manifest(load(_read(filename), _source(filename))), output)
 
@@ -87,7 +87,7 @@ def _view_today(filename: str, output: str) -> None:
 def _view_emulated(choice: SchedulerChoice, output: str) -> None:
     from kubesched.cli.emulated_view import view_lines
     from kubesched.cli.output import print_record, say_warning
-    from kubesched.config.older.running import running
+    from kubesched.older.config.running import running
 
     emulation = choice.read().emulation
     assert emulation is not None
@@ -103,7 +103,7 @@ def _view_emulated(choice: SchedulerChoice, output: str) -> None:
 @_output_option
 def default_configuration(output: str) -> None:
     """Print the configuration of a scheduler that was given none."""
-    from kubesched.config import default, to_manifest
+    from kubesched.scheduler.config import default, to_manifest
 
     _print_manifest(to_manifest(default()), output)
 
@@ -114,8 +114,8 @@ def default_configuration(output: str) -> None:
 def validate(filenames: tuple[str, ...], resolved: bool) -> None:
     """Check configurations: print `FILE: ok`, or every mistake."""
     from kubesched.cli.files import InputError
-    from kubesched.config import ConfigError, load
-    from kubesched.config.extenders import extender_warnings
+    from kubesched.scheduler.config import ConfigError, load
+    from kubesched.scheduler.config.extenders import extender_warnings
 
     n_bad = 0
     for filename in filenames:
@@ -147,8 +147,8 @@ def convert(filename: str, output: str) -> None:
     FILE may be - for standard input.
     """
     from kubesched.cli.files import InputError
-    from kubesched.config import ConfigError
-    from kubesched.config.older.conversion import load_any
+    from kubesched.older.config.conversion import load_any
+    from kubesched.scheduler.config import ConfigError
 
     source = _source(filename)
     try:
@@ -163,9 +163,9 @@ def convert(filename: str, output: str) -> None:
 
 def _resolved(config: KubeSchedulerConfiguration, source: str) -> tuple[ResolvedProfile, ...]:
     """With the plugins that the configuration names the files of, and those that are installed."""
-    from kubesched.config import resolve_profiles
-    from kubesched.extension import assemble
-    from kubesched.plugins.registry import capabilities
+    from kubesched.scheduler.config import resolve_profiles
+    from kubesched.scheduler.plugin_loading import assemble
+    from kubesched.scheduler.plugins.registry import capabilities
 
     assembled = assemble(config, source)
     return resolve_profiles(assembled.config, capabilities(assembled.registry), source)
@@ -184,7 +184,7 @@ def _source(filename: str) -> str:
 def _print_manifest(manifest: dict[str, Any], output: str) -> None:
     import json
 
-    from kubesched.config import to_yaml
+    from kubesched.scheduler.config import to_yaml
 
     if output == "json":
         click.echo(json.dumps(manifest, indent=2, ensure_ascii=False))

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kubesched.config.older import Emulation
+    from kubesched.older.config import Emulation
 
 Row = tuple[str, ...]
 
 
 def view_lines(emulation: Emulation) -> Iterator[str]:
     """The answer first; then each profile, and what counts besides."""
-    from kubesched.config.older.running import how_many, running, summary
+    from kubesched.older.config.running import how_many, running, summary
 
     record = running(emulation)
     yield summary(emulation)

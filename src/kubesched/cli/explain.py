@@ -17,8 +17,8 @@ from kubesched.cli.output import ERROR_EXIT, explanation_format, line_width, pri
 from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
 
 if TYPE_CHECKING:
-    from kubesched.client.target import ServerTarget
     from kubesched.explanation.explain import Explanation
+    from kubesched.k8s.client.target import ServerTarget
 
 _WORKLOADS = {
     **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
@@ -72,9 +72,9 @@ def explain_and_print(
 ) -> None:
     """Exits with code 2 and a line on standard error if there is nothing to explain."""
     from kubesched.cli.files import InputError
-    from kubesched.config import ConfigError
     from kubesched.explanation.explain import NotExplainableError
-    from kubesched.model.manifests import ManifestError
+    from kubesched.k8s.model.manifests import ManifestError
+    from kubesched.scheduler.config import ConfigError
 
     try:
         explanation, warnings = _explain(pod, filenames, server, scheduler)
@@ -137,8 +137,8 @@ def _given_workload(
 ) -> tuple[GivenCluster, str, list[str]]:
     """One pod of the workload stands for all. A pod whose namespace is called like a kind is meant, if it is there."""
     from kubesched.cli.files import InputError
-    from kubesched.model.core import Pod
-    from kubesched.model.manifests import KINDS, KINDS_WITH_WORKLOADS
+    from kubesched.k8s.model.core import Pod
+    from kubesched.k8s.model.manifests import KINDS, KINDS_WITH_WORKLOADS
     from kubesched.simulator.one_pod import with_one_pod
 
     if server.is_made:

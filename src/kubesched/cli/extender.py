@@ -3,7 +3,7 @@
 Prints the KubeSchedulerConfiguration for kube-scheduler on standard output, everything else on standard error. Ends
 with 0 when it is told to stop, and with 2 when options, files or plugins are wrong.
 
-Next: `kubesched.extender_server`; `extender_serving` for how its parts are put together.
+Next: `kubesched.plugin_tools.extender_server`; `extender_serving` for how its parts are put together.
 """
 
 from __future__ import annotations
@@ -93,10 +93,10 @@ def extender(
         raise click.UsageError("--no-cluster does not go with --kubeconfig, --context or --bind")
     from kubesched.cli.extender_serving import ServingChoice, serve
     from kubesched.cli.files import InputError
-    from kubesched.config import ConfigError
-    from kubesched.extender_server.access import TokenFileError
-    from kubesched.extender_server.outside_profiles import NoPluginsError
-    from kubesched.extender_server.server import ListenError, ListenSettings
+    from kubesched.plugin_tools.extender_server.access import TokenFileError
+    from kubesched.plugin_tools.extender_server.outside_profiles import NoPluginsError
+    from kubesched.plugin_tools.extender_server.server import ListenError, ListenSettings
+    from kubesched.scheduler.config import ConfigError
 
     listen = ListenSettings(bind_address, port, tls_cert_file, tls_private_key_file, client_ca_file)
     choice = ServingChoice(

@@ -1,6 +1,6 @@
 """The extender server put together: plugins, a cluster to look at, writes for those who bind, and the socket.
 
-Next: `kubesched.extender_server`, whose parts these are.
+Next: `kubesched.plugin_tools.extender_server`, whose parts these are.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from urllib.parse import urlsplit
 
 import click
 
-from kubesched.app.logs import configure_logs
-from kubesched.app.writes.pod_writes import PodWrites
 from kubesched.cli.files import InputError, read_bytes, source_name
 from kubesched.cli.output import say_warning
-from kubesched.client.errors import ClientConfigError
-from kubesched.client.in_cluster import is_in_cluster, load_in_cluster_target
-from kubesched.client.kubeconfig import load_target
-from kubesched.client.rest import RestClient
-from kubesched.client.target import ServerTarget
-from kubesched.cluster import Cluster
-from kubesched.config.older.given import GivenConfiguration
-from kubesched.extender_server.access import CallerRules, token_from
-from kubesched.extender_server.binding import PluginBinder
-from kubesched.extender_server.call_metrics import CallMetrics
-from kubesched.extender_server.following import ClusterFollower
-from kubesched.extender_server.node_scope import ServedCluster
-from kubesched.extender_server.outside_profiles import OutsideProfiles, build_outside_profiles
-from kubesched.extender_server.routes import MOST_BYTES, ExtenderPages
-from kubesched.extender_server.server import ExtenderServer, ListenSettings, url_of
-from kubesched.extender_server.snippet import Endpoint, configuration_yaml, extender_configuration
-from kubesched.extender_server.verdicts import PluginVerdictService
-from kubesched.extension import assemble
 from kubesched.framework.effects import BindPod, EvictPod, Failed, PatchPodStatus
+from kubesched.k8s.client.errors import ClientConfigError
+from kubesched.k8s.client.in_cluster import is_in_cluster, load_in_cluster_target
+from kubesched.k8s.client.kubeconfig import load_target
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.target import ServerTarget
+from kubesched.live.logs import configure_logs
+from kubesched.live.writes.pod_writes import PodWrites
+from kubesched.older.config.given import GivenConfiguration
+from kubesched.plugin_tools.extender_server.access import CallerRules, token_from
+from kubesched.plugin_tools.extender_server.binding import PluginBinder
+from kubesched.plugin_tools.extender_server.call_metrics import CallMetrics
+from kubesched.plugin_tools.extender_server.following import ClusterFollower
+from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
+from kubesched.plugin_tools.extender_server.outside_profiles import OutsideProfiles, build_outside_profiles
+from kubesched.plugin_tools.extender_server.routes import MOST_BYTES, ExtenderPages
+from kubesched.plugin_tools.extender_server.server import ExtenderServer, ListenSettings, url_of
+from kubesched.plugin_tools.extender_server.snippet import Endpoint, configuration_yaml, extender_configuration
+from kubesched.plugin_tools.extender_server.verdicts import PluginVerdictService
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.plugin_loading import assemble
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
-from kubesched.model import manifests
-from kubesched.model.manifests import KINDS, Kinds, ManifestError, Manifests
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.manifests import KINDS, Kinds, ManifestError, Manifests
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"

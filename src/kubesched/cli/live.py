@@ -3,7 +3,7 @@
 The server is only read. What stands in the way is an `InputError` of one line that names the context. Nothing heavy is
 imported before a cluster is asked for: help stays quick.
 
-Next: `kubesched.app.cluster_reader`, which asks the server.
+Next: `kubesched.live.cluster_reader`, which asks the server.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from kubesched.app.cluster_reader.reader import ClusterReader, ClusterReading
-    from kubesched.client.target import ServerTarget
-    from kubesched.model.manifests import Kinds, Manifests
+    from kubesched.k8s.client.target import ServerTarget
+    from kubesched.k8s.model.manifests import Kinds, Manifests
+    from kubesched.live.cluster_reader.reader import ClusterReader, ClusterReading
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,8 +61,8 @@ class ServerChoice:
 
     def target(self) -> ServerTarget:
         from kubesched.cli.files import InputError
-        from kubesched.client.errors import ClientConfigError
-        from kubesched.client.kubeconfig import load_target
+        from kubesched.k8s.client.errors import ClientConfigError
+        from kubesched.k8s.client.kubeconfig import load_target
 
         try:
             return load_target(None if self.kubeconfig is None else Path(self.kubeconfig), self.context)
@@ -82,7 +82,7 @@ class GivenCluster:
 
 def read_files(filenames: Sequence[str], kinds: Kinds | None = None) -> GivenCluster:
     from kubesched.cli.files import read_manifests, source_name
-    from kubesched.model.manifests import KINDS
+    from kubesched.k8s.model.manifests import KINDS
 
     found, warnings = read_manifests(filenames, KINDS if kinds is None else kinds)
     return GivenCluster(found, ", ".join(map(source_name, filenames)), warnings)
@@ -109,23 +109,23 @@ def read_live(
 
 
 def _no_files(kinds: Kinds | None) -> GivenCluster:
-    from kubesched.model.manifests import KINDS, Manifests
+    from kubesched.k8s.model.manifests import KINDS, Manifests
 
     return GivenCluster(Manifests(kinds=KINDS if kinds is None else kinds), "")
 
 
 def _has_pod(found: Manifests, pod: str) -> bool:
-    from kubesched.model.core import Pod
+    from kubesched.k8s.model.core import Pod
 
     return any(isinstance(item, Pod) and item.key == pod for item in found.objects)
 
 
 async def _read(target: ServerTarget, pod: str) -> ClusterReading:
-    from kubesched.app.cluster_reader.reader import ClusterReader, ClusterReadError
     from kubesched.cli.files import InputError
-    from kubesched.client.errors import ClientConfigError
-    from kubesched.client.rest import RestClient
-    from kubesched.client.retry import RetryPolicy
+    from kubesched.k8s.client.errors import ClientConfigError
+    from kubesched.k8s.client.rest import RestClient
+    from kubesched.k8s.client.retry import RetryPolicy
+    from kubesched.live.cluster_reader.reader import ClusterReader, ClusterReadError
 
     _keep_logs_quiet()
     client = RestClient(target, retries=RetryPolicy(max_attempts=MAX_ATTEMPTS, first_pause_s=FIRST_PAUSE_S))

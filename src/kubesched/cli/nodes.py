@@ -1,6 +1,6 @@
 """`kubesched nodes`: hollow nodes for any API server, with kubelets that say that pods run.
 
-Next: `kubesched.kubelets.fleet`.
+Next: `kubesched.playground.hollow_nodes.fleet`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from kubesched.cli.live import ServerChoice, server_options
 from kubesched.cli.output import ERROR_EXIT, say_error
 
 if TYPE_CHECKING:
-    from kubesched.client.target import ServerTarget
-    from kubesched.kubelets.fleet import FleetSettings
+    from kubesched.k8s.client.target import ServerTarget
+    from kubesched.playground.hollow_nodes.fleet import FleetSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -70,10 +70,10 @@ def nodes(
     registered when this ends; their leases then run out.
     """
     from kubesched.cli.files import InputError
-    from kubesched.kubelets.fleet import FleetSettings
-    from kubesched.kubelets.node_bodies import NodeShape
-    from kubesched.kubelets.pod_steps import Delays
-    from kubesched.model.quantity import QuantityError
+    from kubesched.k8s.model.quantity import QuantityError
+    from kubesched.playground.hollow_nodes.fleet import FleetSettings
+    from kubesched.playground.hollow_nodes.node_bodies import NodeShape
+    from kubesched.playground.hollow_nodes.pod_steps import Delays
 
     if count is None and not filenames:
         raise click.UsageError("give --count or -f")
@@ -107,9 +107,9 @@ def documents_of_files(filenames: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 async def _play(target: ServerTarget, bodies: list[dict[str, Any]], settings: FleetSettings) -> int:
-    from kubesched.client.errors import AnswerLost, ApiError, Unreachable
-    from kubesched.client.rest import RestClient
-    from kubesched.kubelets.fleet import KubeletFleet, NodeRefusedError
+    from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
+    from kubesched.k8s.client.rest import RestClient
+    from kubesched.playground.hollow_nodes.fleet import KubeletFleet, NodeRefusedError
 
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

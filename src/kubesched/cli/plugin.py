@@ -1,6 +1,6 @@
 """`kubesched plugin`: begin a plugin of one's own, and try it out.
 
-Next: `kubesched.plugin_check`, which does the work.
+Next: `kubesched.plugin_tools.check`, which does the work.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import click
 from kubesched.cli.output import ERROR_EXIT, print_record, say_error
 
 if TYPE_CHECKING:
-    from kubesched.plugin_check.cases import Case
-    from kubesched.plugin_check.subject import Subject
+    from kubesched.plugin_tools.check.cases import Case
+    from kubesched.plugin_tools.check.subject import Subject
 
 FAILED_EXIT = 1
 _CHECKS = ("answers", "forms", "writes", "bounds", "symmetry", "events", "determinism", "scope")
@@ -34,7 +34,7 @@ def new(name: str, directory: str) -> None:
 
     NAME is written as QuietHours or quiet-hours. Nothing is overwritten.
     """
-    from kubesched.plugin_check.template import PluginNameError, new_plugin
+    from kubesched.plugin_tools.check.template import PluginNameError, new_plugin
 
     try:
         made = new_plugin(name)
@@ -82,10 +82,10 @@ def check(
     The exit code is 1 if a check failed, with the smallest case found; 2 if there was nothing to check.
     """
     from kubesched.cli.files import InputError
-    from kubesched.config import ConfigError
-    from kubesched.model.manifests import ManifestError
-    from kubesched.plugin_check import check_plugin
-    from kubesched.plugin_check.hash_seeds import OtherPythonError
+    from kubesched.k8s.model.manifests import ManifestError
+    from kubesched.plugin_tools.check import check_plugin
+    from kubesched.plugin_tools.check.hash_seeds import OtherPythonError
+    from kubesched.scheduler.config import ConfigError
 
     try:
         subjects, given = _subjects(files, config_file), _cases_of(manifests)
@@ -104,8 +104,8 @@ def check(
 def _subjects(files: tuple[str, ...], config_file: str | None) -> list[Subject]:
     """The plugins of the files, with their arguments of the first profile that has some."""
     from kubesched.cli.scheduler_choice import SchedulerChoice
-    from kubesched.extension import plugins_from_files
-    from kubesched.plugin_check.subject import outside_subjects
+    from kubesched.plugin_tools.check.subject import outside_subjects
+    from kubesched.scheduler.plugin_loading import plugins_from_files
 
     outside = plugins_from_files(files, enable=True)
     args: dict[str, Any] = {}
@@ -120,7 +120,7 @@ def _cases_of(filenames: tuple[str, ...]) -> list[Case]:
     """One for each pending pod of the files."""
     from kubesched.cli.files import InputError
     from kubesched.cli.nodes import documents_of_files
-    from kubesched.plugin_check.given_cases import cases_of
+    from kubesched.plugin_tools.check.given_cases import cases_of
 
     if not filenames:
         return []

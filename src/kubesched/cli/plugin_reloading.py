@@ -2,7 +2,7 @@
 
 A file that cannot be used is told about; the plugins that run stay then, and so does the cluster in any case.
 
-Next: `kubesched.engine.reload`, which replaces them.
+Next: `kubesched.scheduler.engine.reload`, which replaces them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def _pause() -> Awaitable[None]:
 
 async def reload_plugins(playground: Playground, pause: Callable[[], Awaitable[None]] = _pause) -> None:
     """Until it is cancelled."""
-    from kubesched.config import ConfigError
-    from kubesched.extension import WatchedFiles
+    from kubesched.scheduler.config import ConfigError
+    from kubesched.scheduler.plugin_loading import WatchedFiles
 
     watched = WatchedFiles(playground.plugin_paths)
     while True:

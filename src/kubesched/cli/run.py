@@ -2,7 +2,7 @@
 
 Ends with 0 when it is told to stop, 1 when it lost the lease or cannot serve, and 2 when its flags or files are wrong.
 
-Next: `kubesched.app.live_scheduler`.
+Next: `kubesched.live.live_scheduler`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from pathlib import Path
 
 import click
 
-from kubesched.app.live_scheduler import LeadershipLost, LiveScheduler
-from kubesched.app.logs import configure_logs
-from kubesched.app.logs import start_lines as lines
-from kubesched.app.options import FlagsCommand, GivenFlags, RunOptions, read_options, with_flags, write_configuration
-from kubesched.app.policy_config_map import read_policy
-from kubesched.app.serving.build_info import BuildInfo
-from kubesched.app.serving.errors import ServingError
 from kubesched.cli.output import ERROR_EXIT, say_error
-from kubesched.client.errors import ClientConfigError
-from kubesched.client.in_cluster import is_in_cluster, load_in_cluster_target
-from kubesched.client.kubeconfig import load_target
-from kubesched.client.target import ServerTarget
-from kubesched.config import ConfigError
-from kubesched.config.older.start_lines import start_lines
+from kubesched.k8s.client.errors import ClientConfigError
+from kubesched.k8s.client.in_cluster import is_in_cluster, load_in_cluster_target
+from kubesched.k8s.client.kubeconfig import load_target
+from kubesched.k8s.client.target import ServerTarget
+from kubesched.live.live_scheduler import LeadershipLost, LiveScheduler
+from kubesched.live.logs import configure_logs
+from kubesched.live.logs import start_lines as lines
+from kubesched.live.options import FlagsCommand, GivenFlags, RunOptions, read_options, with_flags, write_configuration
+from kubesched.live.policy_config_map import read_policy
+from kubesched.live.serving.build_info import BuildInfo
+from kubesched.live.serving.errors import ServingError
+from kubesched.older.config.start_lines import start_lines
+from kubesched.scheduler.config import ConfigError
 
 LOST_EXIT = 1
 

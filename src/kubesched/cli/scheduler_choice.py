@@ -1,7 +1,7 @@
 """Which scheduler a command asks: a configuration of whatever age, the version that shall decide, and plugins from
 outside.
 
-Next: `kubesched.config.older.given` and `kubesched.extension`, which read them.
+Next: `kubesched.older.config.given` and `kubesched.scheduler.plugin_loading`, which read them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from kubesched.config import KubeSchedulerConfiguration
-    from kubesched.config.older import Emulation, Generation
-    from kubesched.config.older.given import GivenConfiguration
     from kubesched.framework.registry import Registry
+    from kubesched.older.config import Emulation, Generation
+    from kubesched.older.config.given import GivenConfiguration
+    from kubesched.scheduler.config import KubeSchedulerConfiguration
 
 _STDIN = "-"
 
@@ -117,14 +117,14 @@ class SchedulerChoice:
 
     def generation(self) -> Generation | None:
         """The version to emulate; None for today's."""
-        from kubesched.config.older import generation_of
+        from kubesched.older.config import generation_of
 
         return None if self.emulate is None else generation_of(self.emulate)
 
     def given(self) -> GivenConfiguration:
         from kubesched.cli.files import read_bytes, source_name
-        from kubesched.config.older import PolicyFile
-        from kubesched.config.older.given import GivenConfiguration
+        from kubesched.older.config import PolicyFile
+        from kubesched.older.config.given import GivenConfiguration
 
         config, policy = (None if name is None else read_bytes(name) for name in (self.config_file, self.policy_file))
         given = GivenConfiguration(
@@ -141,9 +141,9 @@ class SchedulerChoice:
     def _with_named_policy(self, given: GivenConfiguration) -> GivenConfiguration:
         """With the Policy whose file the configuration names, as configurations of that time could."""
         from kubesched.cli.files import read_bytes
-        from kubesched.config import ConfigError
-        from kubesched.config.errors import FieldError
-        from kubesched.config.older import PolicyFile
+        from kubesched.older.config import PolicyFile
+        from kubesched.scheduler.config import ConfigError
+        from kubesched.scheduler.config.errors import FieldError
 
         reference = given.policy_reference()
         if reference is None:
@@ -164,7 +164,7 @@ class SchedulerChoice:
 
     def of_today(self, given: GivenConfiguration) -> ChosenScheduler:
         """What was given, in today's form, with the plugins that it asks for. Raises `ConfigError`."""
-        from kubesched.extension import assemble
+        from kubesched.scheduler.plugin_loading import assemble
 
         converted = given.as_of_today()
         assembled = assemble(converted.config, given.config_source, files=self.plugin_files)
@@ -174,15 +174,15 @@ class SchedulerChoice:
 
     def check_emulation(self) -> None:
         """Raises `ConfigError` if plugins are given to a version that knows none of them."""
-        from kubesched.extension import check_no_emulation
+        from kubesched.scheduler.plugin_loading import check_no_emulation
 
         check_no_emulation(bool(self.plugin_files), self.emulate)
 
     def files(self) -> list[Path]:
         """All files that it is read from; if the configuration cannot be read, without those that it names."""
         from kubesched.cli.files import InputError
-        from kubesched.config import ConfigError
-        from kubesched.extension import plugin_files
+        from kubesched.scheduler.config import ConfigError
+        from kubesched.scheduler.plugin_loading import plugin_files
 
         named = (self.config_file, self.policy_file, *self.plugin_files)
         found = [Path(name) for name in named if name not in (None, _STDIN)]

@@ -18,7 +18,7 @@ from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
 from kubesched.cli.watching import manifest_files, watch
 
 if TYPE_CHECKING:
-    from kubesched.model.manifests import Manifests
+    from kubesched.k8s.model.manifests import Manifests
     from kubesched.simulator.options import SimulationOptions
     from kubesched.simulator.report.report import SimulationReport
 
@@ -31,7 +31,7 @@ class SpanOfTime(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from kubesched.model.durations import Duration, DurationError
+        from kubesched.k8s.model.durations import Duration, DurationError
 
         if isinstance(value, float):
             return value
@@ -106,7 +106,7 @@ def simulate(
     kubesched simulate --live -f workload.yaml
     kubesched simulate -f cluster.yaml --plugin my_plugin.py --watch
     """
-    from kubesched.model.times import InstantError, parse_instant
+    from kubesched.k8s.model.times import InstantError, parse_instant
     from kubesched.simulator.options import DEFAULT_START, SimulationOptions
 
     try:
@@ -146,8 +146,8 @@ def _simulate_and_print(
 ) -> bool:
     """False if there was a mistake, which has been told."""
     from kubesched.cli.files import InputError
-    from kubesched.config import ConfigError
-    from kubesched.model.manifests import ManifestError
+    from kubesched.k8s.model.manifests import ManifestError
+    from kubesched.scheduler.config import ConfigError
 
     try:
         report = _simulate(filenames, server, scheduler, options)

@@ -2,7 +2,7 @@
 
 The file is there whole or not at all, and only its owner can read it: it names what runs in a cluster.
 
-Next: `kubesched.app.cluster_reader.saved_form`, which says what goes into it.
+Next: `kubesched.live.cluster_reader.saved_form`, which says what goes into it.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def check_place(output: str) -> None:
 
 
 def _write(output: str, given: GivenCluster) -> None:
-    from kubesched.app.cluster_reader.saved_form import as_json, as_yaml, saved_list
     from kubesched.cli.files import InputError
+    from kubesched.live.cluster_reader.saved_form import as_json, as_yaml, saved_list
 
     saved = saved_list(given.found.objects)
     if output == STDOUT:
@@ -99,7 +99,7 @@ def write_private(path: Path, data: bytes) -> None:
 
 def _counted(given: GivenCluster) -> str:
     from kubesched.explanation.layout import counted
-    from kubesched.model.core import Node, Pod
+    from kubesched.k8s.model.core import Node, Pod
 
     objects = given.found.objects
     n_nodes = sum(isinstance(item, Node) for item in objects)

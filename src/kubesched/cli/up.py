@@ -27,7 +27,7 @@ from kubesched.cli.plugin_reloading import reload_plugins
 from kubesched.cli.scheduler_choice import plugin_option
 
 if TYPE_CHECKING:
-    from kubesched.kubelets.node_bodies import NodeShape
+    from kubesched.playground.hollow_nodes.node_bodies import NodeShape
     from kubesched.playground.playground import Playground, PlaygroundSettings
 
 PENDING_EXIT = 1
@@ -77,8 +77,8 @@ def up(
 
     With --once it is gone afterwards, and the exit code says whether all pods found a place.
     """
-    from kubesched.kubelets.node_bodies import NodeShape
-    from kubesched.kubelets.pod_steps import Delays
+    from kubesched.playground.hollow_nodes.node_bodies import NodeShape
+    from kubesched.playground.hollow_nodes.pod_steps import Delays
 
     if once and (data is not None or not filenames):
         raise click.UsageError("--once needs -f, and keeps nothing: leave out --data")
@@ -100,7 +100,7 @@ def up(
 
 
 def _settings(directory: Path, in_memory: bool, port: int, is_passing: bool) -> PlaygroundSettings:
-    from kubesched.apiserver.server import ServerSettings
+    from kubesched.playground.apiserver.server import ServerSettings
     from kubesched.playground.playground import PlaygroundSettings
 
     server = ServerSettings(None if in_memory else directory, port=port)
@@ -140,14 +140,14 @@ def _directory(data: str | None, is_passing: bool) -> Iterator[Path]:
 
 @contextmanager
 def _mistakes_in_one_line() -> Iterator[None]:
-    from kubesched.app.serving.errors import ServingError
     from kubesched.cli.files import InputError
-    from kubesched.config import ConfigError
-    from kubesched.kubelets.fleet import NodeRefusedError
-    from kubesched.model.quantity import QuantityError
+    from kubesched.k8s.model.quantity import QuantityError
+    from kubesched.live.serving.errors import ServingError
+    from kubesched.playground.hollow_nodes.fleet import NodeRefusedError
     from kubesched.playground.kubeconfigs import KubeconfigMistake
     from kubesched.playground.manifests import ManifestMistake
     from kubesched.playground.playground import PartEndedError
+    from kubesched.scheduler.config import ConfigError
 
     mistakes = (
         PartEndedError,
@@ -172,7 +172,7 @@ def _quiet_logs() -> Iterator[None]:
     """Warnings and errors only: what runs where is told by the command itself. Afterwards all is as before."""
     import logging
 
-    from kubesched.app.logs import configure_logs
+    from kubesched.live.logs import configure_logs
 
     root, ours = logging.getLogger(), logging.getLogger("kubesched")
     handlers, level = list(root.handlers), ours.level
@@ -221,7 +221,7 @@ def _tell(playground: Playground, settings: PlaygroundSettings, page_url: str) -
 
 
 async def _run_once(settings: PlaygroundSettings, timeout_s: float) -> int:
-    from kubesched.model.core import Pod
+    from kubesched.k8s.model.core import Pod
     from kubesched.playground.playground import Playground
     from kubesched.playground.settling import wait_settled
     from kubesched.playground.summary import Outcome

@@ -23,7 +23,7 @@ def watch(
 ) -> None:
     """`files` are asked for before every run: which ones there are may have changed with them. Ends with
     KeyboardInterrupt, which `pause` may raise as well."""
-    from kubesched.extension import WatchedFiles
+    from kubesched.scheduler.plugin_loading import WatchedFiles
 
     try:
         while True:

@@ -2,7 +2,7 @@
 
 kubectl finds it as the program `kubectl-why`. Without a pod it lists all that are pending, each with a line.
 
-Next: `explain`, and `kubesched.app.cluster_reader.pending` for the list.
+Next: `explain`, and `kubesched.live.cluster_reader.pending` for the list.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubesched.cli.scheduler_choice import SchedulerChoice, plugin_option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kubesched.app.cluster_reader.pending import PodVerdict
+    from kubesched.live.cluster_reader.pending import PodVerdict
 
 _POD_WORDS = ("pod", "pods", "po")
 
@@ -56,8 +56,8 @@ def why(
         explain_and_print(_in_namespace(pod, namespace), (), server, scheduler, output)
         return
     from kubesched.cli.files import InputError
-    from kubesched.config import ConfigError
-    from kubesched.model.manifests import ManifestError
+    from kubesched.k8s.model.manifests import ManifestError
+    from kubesched.scheduler.config import ConfigError
 
     try:
         _list_pending(server, namespace, all_namespaces, scheduler, output)
@@ -85,7 +85,7 @@ def _in_namespace(pod: str, namespace: str | None) -> str:
 def _list_pending(
     server: ServerChoice, namespace: str | None, all_namespaces: bool, scheduler: SchedulerChoice, output: str
 ) -> None:
-    from kubesched.app.cluster_reader.pending import judge_pending
+    from kubesched.live.cluster_reader.pending import judge_pending
 
     chosen = scheduler.read()
     target = server.target()

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from kubesched.model import quantity
-from kubesched.model.quantity import Notation
-from kubesched.model.requests import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
+from kubesched.k8s.model import quantity
+from kubesched.k8s.model.quantity import Notation
+from kubesched.k8s.model.requests import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 
 _SHORT = 7
 _BINARY_STEPS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")

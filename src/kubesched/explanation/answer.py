@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kubesched import config as configuration
-from kubesched.cluster import Cluster
-from kubesched.engine.cycle import Decision, Scheduler
 from kubesched.explanation.changes import Change, smallest_changes
 from kubesched.explanation.failing import Failures, find_failures
 from kubesched.explanation.numbers import Numbers, hard_constraints
@@ -21,8 +18,11 @@ from kubesched.explanation.text import render
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import MAX_NODE_SCORE
 from kubesched.framework.status import Status
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
-from kubesched.plugins.pod_topology_spread.constraints import SpreadConstraint
+from kubesched.scheduler import config as configuration
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
 
 COMPLETE_SEARCH = 100
 """Percent of nodes looked at: an explanation is about all of them."""

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.cluster import Cluster
-from kubesched.config.older import Emulation, Generation, emulate
-from kubesched.config.older.refusal import RefusedConfigurationError
-from kubesched.engine.cycle import Decision
-from kubesched.engine.diagnosis import for_event
-from kubesched.engine.older.build import build_older_schedulers
-from kubesched.engine.older.filtering import RejectionsByNode
-from kubesched.engine.older.scheduler import OlderScheduler
-from kubesched.engine.select import ByName
 from kubesched.explanation.answer import COMPLETE_SEARCH, Explanation
 from kubesched.explanation.record import Record, preemption_record, scored_records, status_record
 from kubesched.framework.pod_info import PodInfo
+from kubesched.older.config import Emulation, Generation, emulate
+from kubesched.older.config.refusal import RefusedConfigurationError
+from kubesched.older.engine.build import build_older_schedulers
+from kubesched.older.engine.filtering import RejectionsByNode
+from kubesched.older.engine.scheduler import OlderScheduler
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.cycle import Decision
+from kubesched.scheduler.engine.diagnosis import for_event
+from kubesched.scheduler.engine.select import ByName
 
 
 @dataclass

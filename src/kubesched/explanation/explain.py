@@ -9,25 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kubesched import config as configuration
-from kubesched.cluster import Cluster
-from kubesched.config.older.generations import Generation, generation_of
-from kubesched.config.older.given import GivenConfiguration
-from kubesched.config.older.refusal import RefusedConfigurationError
-from kubesched.engine.build import build_schedulers
-from kubesched.engine.cycle import Scheduler
-from kubesched.engine.enqueue import checked_pre_enqueue
-from kubesched.engine.select import ByName
 from kubesched.explanation.answer import COMPLETE_SEARCH, Explanation
 from kubesched.explanation.emulated import explain_as_of_then, explain_refusal
-from kubesched.extension import assemble, check_no_emulation, plugins_from_classes
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.registry import Registry
-from kubesched.model import manifests
-from kubesched.model.collector import collector_paused
-from kubesched.model.core import Pod
-from kubesched.model.meta import PodKey
-from kubesched.model.requests import AmountError
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.collector import collector_paused
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.requests import AmountError
+from kubesched.older.config.generations import Generation, generation_of
+from kubesched.older.config.given import GivenConfiguration
+from kubesched.older.config.refusal import RefusedConfigurationError
+from kubesched.scheduler import config as configuration
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.build import build_schedulers
+from kubesched.scheduler.engine.cycle import Scheduler
+from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
+from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
 
 __all__ = [
     "COMPLETE_SEARCH",

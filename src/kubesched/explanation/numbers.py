@@ -10,10 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubesched.cluster import Cluster
-from kubesched.config import PodTopologySpreadArgs
-from kubesched.engine.handle import EngineHandle
-from kubesched.engine.select import ByName
 from kubesched.explanation.failing import Failures, rivals_by_row
 from kubesched.explanation.findings.finding import Finding, FindingSource
 from kubesched.explanation.findings.node_affinity import UnmetNodeAffinity
@@ -23,19 +19,23 @@ from kubesched.explanation.findings.resources import ResourceShortages
 from kubesched.explanation.findings.spread import SkewedDomains
 from kubesched.explanation.findings.taints import Cordoned, UntoleratedTaints
 from kubesched.framework.pod_info import PodInfo
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity
-from kubesched.plugins.node_affinity import NodeAffinity
-from kubesched.plugins.node_ports import NodePorts
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
-from kubesched.plugins.node_unschedulable import NodeUnschedulable
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
-from kubesched.plugins.pod_topology_spread.constraints import (
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import PodTopologySpreadArgs
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.scheduler.plugins.node_affinity import NodeAffinity
+from kubesched.scheduler.plugins.node_ports import NodePorts
+from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.scheduler.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     ConstraintError,
     ConstraintSource,
     SpreadConstraint,
 )
-from kubesched.plugins.taint_toleration import TaintToleration
+from kubesched.scheduler.plugins.taint_toleration import TaintToleration
 
 
 class Numbers:

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.engine.cycle import Decision
-from kubesched.engine.diagnosis import for_event
-from kubesched.engine.filter import FilterOutcome
-from kubesched.engine.preemption import Candidate, Preemption
-from kubesched.engine.score import ScoreOutcome
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PostFilterResult
 from kubesched.framework.status import Status
+from kubesched.scheduler.engine.cycle import Decision
+from kubesched.scheduler.engine.diagnosis import for_event
+from kubesched.scheduler.engine.filter import FilterOutcome
+from kubesched.scheduler.engine.preemption import Candidate, Preemption
+from kubesched.scheduler.engine.score import ScoreOutcome
 
 Record = dict[str, Any]
 

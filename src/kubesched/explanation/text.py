@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kubesched.engine.diagnosis import for_event
 from kubesched.explanation.layout import Style, counted, listed
 from kubesched.explanation.sections.changes import smallest_changes
 from kubesched.explanation.sections.evictions import evictions, nominated_pods
 from kubesched.explanation.sections.rejections import rejected_nodes
 from kubesched.explanation.sections.scores import fitting_nodes
+from kubesched.scheduler.engine.diagnosis import for_event
 
 if TYPE_CHECKING:
-    from kubesched.engine.cycle import Decision
     from kubesched.explanation.explain import Explanation
+    from kubesched.scheduler.engine.cycle import Decision
 
 TIES_SHOWN = 3
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kubesched.model.core import PodCondition
-from kubesched.model.meta import PodKey
+from kubesched.k8s.model.core import PodCondition
+from kubesched.k8s.model.meta import PodKey
 
 
 class Effect(Struct, frozen=True):

@@ -5,7 +5,8 @@ looks at the changed object and says whether this pod should be tried again.
 
 Plugins register events of `POD`; that a pod is assigned or still waits, only the events that happen say.
 
-Next: `kubesched.queue.changes` tells which events a changed object makes, `kubesched.queue` what follows from them.
+Next: `kubesched.scheduler.queue.changes` tells which events a changed object makes, `kubesched.scheduler.queue` what
+follows from them.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
-from kubesched.model import apps, core, policy, resource, storage
+from kubesched.k8s.model import apps, core, policy, resource, storage
 
 
 class Objects(Protocol):

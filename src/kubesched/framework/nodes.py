@@ -5,7 +5,7 @@ still alive, the feasible ones, a single one); columns always have one entry per
 Two questions look at the whole cluster whatever the part: `nodes.whole`, and `nodes.pods`, whose per-row answers are
 indexed by the row numbers that `nodes.rows` lists.
 
-`kubesched.cluster.table` keeps it. Arrays handed out are not to be written to.
+`kubesched.scheduler.cluster.table` keeps it. Arrays handed out are not to be written to.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from kubesched.framework.pod_info import PodAffinityTerms, PodInfo
 from kubesched.framework.verdicts import BoolArray
-from kubesched.model.core import ContainerPort, Node, Taint
-from kubesched.model.selectors import Requirement, Selector
+from kubesched.k8s.model.core import ContainerPort, Node, Taint
+from kubesched.k8s.model.selectors import Requirement, Selector
 
 IntArray = NDArray[np.int64]
 CodeArray = NDArray[np.signedinteger[Any]]

@@ -1,6 +1,7 @@
 """What a plugin from outside did wrong: raised by whatever stands in front of it, worded by the stage that asked.
 
-Next: `kubesched.extension.checked_plugin`, which raises it; `kubesched.engine.plugin_call`, which names the plugin.
+Next: `kubesched.scheduler.plugin_loading.checked_plugin`, which raises it; `kubesched.scheduler.engine.plugin_call`,
+which names the plugin.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from kubesched.model import selectors
-from kubesched.model.core import (
+from kubesched.k8s.model import selectors
+from kubesched.k8s.model.core import (
     ContainerPort,
     Pod,
     PodAffinity,
@@ -22,9 +22,9 @@ from kubesched.model.core import (
     Toleration,
     WeightedPodAffinityTerm,
 )
-from kubesched.model.meta import PodKey
-from kubesched.model.requests import PodResources, is_restartable, pod_resources
-from kubesched.model.selectors import Labels, Selector
+from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.requests import PodResources, is_restartable, pod_resources
+from kubesched.k8s.model.selectors import Labels, Selector
 
 
 @dataclass(frozen=True, slots=True)

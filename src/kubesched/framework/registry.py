@@ -1,4 +1,4 @@
-"""Plugins by name. The in-tree table is `kubesched.plugins.registry`."""
+"""Plugins by name. The in-tree table is `kubesched.scheduler.plugins.registry`."""
 
 from __future__ import annotations
 

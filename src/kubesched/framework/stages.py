@@ -35,7 +35,7 @@ from kubesched.framework.results import NodeStatuses, PostFilterResult, PreFilte
 from kubesched.framework.scores import Scores
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import Verdicts
-from kubesched.model.meta import KubeObject
+from kubesched.k8s.model.meta import KubeObject
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from kubesched.model.bounded_yaml import load_document
+from kubesched.k8s.model.bounded_yaml import load_document
 
 _LISTS = ("clusters", "users", "contexts")
 

@@ -1,6 +1,6 @@
 """Manifests as they are written, put into an API server: read whole, in an order that works, created or changed.
 
-Unlike `kubesched.model.manifests` nothing is left out, and any kind that the server has is taken.
+Unlike `kubesched.k8s.model.manifests` nothing is left out, and any kind that the server has is taken.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import yaml
 
-from kubesched.client.errors import ApiError
-from kubesched.client.patch_types import MERGE_PATCH
-from kubesched.client.rest import RestClient
-from kubesched.controllers.discovered import DiscoveredKinds
-from kubesched.model.bounded_yaml import load_documents
+from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.client.patch_types import MERGE_PATCH
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.model.bounded_yaml import load_documents
+from kubesched.playground.controllers.discovered import DiscoveredKinds
 
 Body = dict[str, Any]
 

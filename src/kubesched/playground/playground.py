@@ -18,23 +18,23 @@ from pathlib import Path
 
 from msgspec.structs import replace as replace_struct
 
-from kubesched.apiserver.server import ApiServer, ServerSettings
-from kubesched.app.live_scheduler import LiveScheduler
-from kubesched.app.options import RunOptions, read_options
-from kubesched.client.kubeconfig import load_target
-from kubesched.client.rest import RestClient
-from kubesched.client.target import ServerTarget
-from kubesched.controllers.catalogue import all_controllers
-from kubesched.controllers.discovered import DiscoveredKinds
-from kubesched.controllers.runner import ControllerRunner
-from kubesched.kubelets.fleet import FleetSettings, KubeletFleet
-from kubesched.kubelets.pod_steps import Delays
-from kubesched.model.core import Node
+from kubesched.k8s.client.kubeconfig import load_target
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.target import ServerTarget
+from kubesched.k8s.model.core import Node
+from kubesched.live.live_scheduler import LiveScheduler
+from kubesched.live.options import RunOptions, read_options
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.controllers.catalogue import all_controllers
+from kubesched.playground.controllers.discovered import DiscoveredKinds
+from kubesched.playground.controllers.runner import ControllerRunner
+from kubesched.playground.hollow_nodes.fleet import FleetSettings, KubeletFleet
+from kubesched.playground.hollow_nodes.pod_steps import Delays
 from kubesched.playground.kubeconfigs import certificate_authority
 from kubesched.playground.manifests import Body, put_in, split_nodes
+from kubesched.playground.page import make_page
 from kubesched.playground.server_process import ServerProcess
-from kubesched.playground.web import make_page
-from kubesched.web.page import WebPage
+from kubesched.playground.web.page import WebPage
 
 NO_LIMIT = -1.0
 SCHEDULER = "scheduler"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from kubesched.apiserver.server import ApiServer, ServerSettings
-from kubesched.apiserver.storage.data_directory import DataDirectoryError
-from kubesched.app.logs import configure_logs
+from kubesched.live.logs import configure_logs
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.apiserver.storage.data_directory import DataDirectoryError
 
 SERVING = "serving on "
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from kubesched.apiserver.server import ServerSettings
+from kubesched.playground.apiserver.server import ServerSettings
 from kubesched.playground.server_main import SERVING, ServerOrder
 
 START_WITHIN_S = 60.0

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from kubesched.controllers.cluster_view import ClusterView
-from kubesched.model.core import Pod
-from kubesched.model.meta import KubeObject
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.playground.controllers.cluster_view import ClusterView
 
 QUIET_S = 1.0
 """For so long nothing must have changed."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kubesched.model.core import Pod
+from kubesched.k8s.model.core import Pod
 from kubesched.playground.settling import why_pending
 
 _NAMES_SHOWN = 3

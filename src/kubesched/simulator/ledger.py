@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kubesched.expansion.pod_states import POD_RUNNING
 from kubesched.framework.effects import RecordEvent
-from kubesched.model.core import Pod
-from kubesched.model.meta import KubeObject, PodKey, controller_of
-from kubesched.model.requests import pod_resources
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject, PodKey, controller_of
+from kubesched.k8s.model.requests import pod_resources
+from kubesched.k8s.workloads.pod_states import POD_RUNNING
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.store import ClusterStore
 

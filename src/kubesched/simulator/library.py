@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
-from kubesched.config.older.generations import generation_of
-from kubesched.config.older.given import GivenConfiguration
-from kubesched.extension import assemble, check_no_emulation, plugins_from_classes
 from kubesched.framework.registry import Registry
-from kubesched.model import manifests
+from kubesched.k8s.model import manifests
+from kubesched.older.config.generations import generation_of
+from kubesched.older.config.given import GivenConfiguration
+from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
 from kubesched.simulator import sequence as one_by_one
 from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.simulator.options import SimulationOptions

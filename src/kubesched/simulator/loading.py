@@ -11,22 +11,22 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kubesched.expansion.admission import AdmissionError, admit_pod
-from kubesched.expansion.cron_schedule import CronError, CronSchedule
-from kubesched.expansion.percentages import ShareError, share_of
-from kubesched.expansion.pod_runs import AnnotationError, duration_s, fails
-from kubesched.expansion.rollout import rolling_limits
-from kubesched.model.apps import ReplicaSet, StatefulSet
-from kubesched.model.core import Namespace, Node, Pod, PodSpec, PodTemplateSpec, ReplicationController
-from kubesched.model.manifests import KINDS_WITH_WORKLOADS, Kinds, ManifestError, Manifests
-from kubesched.model.meta import KubeObject, ObjectMeta
-from kubesched.model.policy import PodDisruptionBudget, PriorityClass
-from kubesched.model.quantity import QuantityError
-from kubesched.model.requests import AmountError, node_units, pod_resources
-from kubesched.model.selectors import SelectorError, from_label_selector
-from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.model.workloads import CronJob, DaemonSet, Deployment, DeploymentStrategy, Job
-from kubesched.plugins.volume_binding.offers import Offer, requested_storage
+from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Namespace, Node, Pod, PodSpec, PodTemplateSpec, ReplicationController
+from kubesched.k8s.model.manifests import KINDS_WITH_WORKLOADS, Kinds, ManifestError, Manifests
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.model.policy import PodDisruptionBudget, PriorityClass
+from kubesched.k8s.model.quantity import QuantityError
+from kubesched.k8s.model.requests import AmountError, node_units, pod_resources
+from kubesched.k8s.model.selectors import SelectorError, from_label_selector
+from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.k8s.model.volume_matching import Offer, requested_storage
+from kubesched.k8s.model.workloads import CronJob, DaemonSet, Deployment, DeploymentStrategy, Job
+from kubesched.k8s.workloads.admission import AdmissionError, admit_pod
+from kubesched.k8s.workloads.cron_schedule import CronError, CronSchedule
+from kubesched.k8s.workloads.percentages import ShareError, share_of
+from kubesched.k8s.workloads.pod_runs import AnnotationError, duration_s, fails
+from kubesched.k8s.workloads.rollout import rolling_limits
 from kubesched.simulator.owners import with_uids_of_references
 from kubesched.simulator.scenario.document import SCENARIO_GROUP, Scenario
 from kubesched.simulator.scenario.reading import ScenarioStep, read_scenarios

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubesched.model.times import parse_instant
+from kubesched.k8s.model.times import parse_instant
 
 DEFAULT_START = "2026-01-01T00:00:00Z"
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from kubesched.model.meta import KubeObject
+from kubesched.k8s.model.meta import KubeObject
 
 
 def with_uids_of_references(objects: Sequence[KubeObject]) -> list[KubeObject]:

@@ -9,14 +9,15 @@ from dataclasses import replace
 
 import msgspec
 
-from kubesched.config import KubeSchedulerConfiguration
-from kubesched.config.older import Emulation
-from kubesched.engine.build import build_loop
-from kubesched.engine.select import ByName, Seeded, TieBreak
-from kubesched.expansion.bursts import Bursts
-from kubesched.expansion.names import SeededNames
 from kubesched.framework.registry import Registry
-from kubesched.model.collector import collector_paused
+from kubesched.k8s.model.collector import collector_paused
+from kubesched.k8s.workloads.bursts import Bursts
+from kubesched.k8s.workloads.names import SeededNames
+from kubesched.older.config import Emulation
+from kubesched.older.engine.variant import variant_of
+from kubesched.scheduler.config import KubeSchedulerConfiguration
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.select import ByName, Seeded, TieBreak
 from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.scenario.playing import plan_scenario
@@ -44,7 +45,9 @@ def run_simulation(
     if options.until_s is None and not given.ends_by_itself:
         options = replace(options, until_s=DEFAULT_UNTIL_S)
     tie_break: TieBreak = ByName() if options.tie_break == "name" else Seeded(options.seed)
-    loop = build_loop(without_extenders(config), tie_break, registry=registry, source=source, emulation=emulation)
+    loop = build_loop(
+        without_extenders(config), tie_break, registry=registry, source=source, variant=variant_of(emulation)
+    )
     cluster = VirtualCluster(loop, SeededNames(options.seed), options, bursts or bursts_for(given))
     plan_scenario(cluster, given.steps)
     with collector_paused():

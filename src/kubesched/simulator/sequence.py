@@ -12,22 +12,23 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubesched.cluster import Cluster
-from kubesched.config import KubeSchedulerConfiguration
-from kubesched.config.older import Emulation
-from kubesched.engine.build import build_schedulers
-from kubesched.engine.cycle import Decision, Scheduler
-from kubesched.engine.diagnosis import for_event
-from kubesched.engine.enqueue import checked_pre_enqueue
-from kubesched.engine.preemption import Preemption
-from kubesched.engine.reserve import run_reserve
-from kubesched.engine.select import ByName, Seeded, TieBreak
 from kubesched.explanation.explain import COMPLETE_SEARCH, NotExplainableError, build_cluster, pod_key
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.registry import Registry
-from kubesched.model import manifests
-from kubesched.model.meta import PodKey
-from kubesched.model.times import parse_instant, print_instant
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.times import parse_instant, print_instant
+from kubesched.older.config import Emulation
+from kubesched.older.engine.variant import variant_of
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import KubeSchedulerConfiguration
+from kubesched.scheduler.engine.build import build_schedulers
+from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.engine.diagnosis import for_event
+from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
+from kubesched.scheduler.engine.preemption import Preemption
+from kubesched.scheduler.engine.reserve import run_reserve
+from kubesched.scheduler.engine.select import ByName, Seeded, TieBreak
 
 _FIRST_START_S = parse_instant("2026-01-02T00:00:00Z")
 _TIES_LISTED = 20
@@ -90,7 +91,7 @@ def simulate(
     cluster = build_cluster(manifests.from_dicts(objects))
     chooser: TieBreak = ByName() if tie_break == "name" else Seeded(seed)
     schedulers = build_schedulers(
-        cluster, config, chooser, registry=registry, percentage=COMPLETE_SEARCH, emulation=emulation
+        cluster, config, chooser, registry=registry, percentage=COMPLETE_SEARCH, variant=variant_of(emulation)
     )
     run = SequenceRun(cluster, schedulers)
     for name in sequence:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kubesched.model.core import Node, Pod
-from kubesched.model.meta import KubeObject
-from kubesched.model.requests import PODS, node_units, pod_resources
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.requests import PODS, node_units, pod_resources
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.store import ClusterStore
 

@@ -8,12 +8,12 @@ replicas needs as many pods that wait as there are places.
 
 from __future__ import annotations
 
-from kubesched.expansion.bursts import MOST_WAITING, Bursts
-from kubesched.model.apps import ReplicaSet, StatefulSet
-from kubesched.model.core import Node, ReplicationController
-from kubesched.model.meta import KubeObject
-from kubesched.model.requests import PODS, node_units
-from kubesched.model.workloads import CronJob, Deployment, Job
+from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Node, ReplicationController
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.requests import PODS, node_units
+from kubesched.k8s.model.workloads import CronJob, Deployment, Job
+from kubesched.k8s.workloads.bursts import MOST_WAITING, Bursts
 from kubesched.simulator.loading import SimulationInput
 
 ALL_MADE = 100_000

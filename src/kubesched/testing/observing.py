@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from kubesched.engine.loop import SchedulingLoop
-from kubesched.engine.observations import Observation
+from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.observations import Observation
 
 Kind = TypeVar("Kind")
 

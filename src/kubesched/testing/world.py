@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from kubesched.engine.loop import SchedulingLoop
 from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, PatchPodStatus, RecordEvent
-from kubesched.model.core import Pod, PodCondition
-from kubesched.model.meta import KubeObject, PodKey
+from kubesched.k8s.model.core import Pod, PodCondition
+from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.scheduler.engine.loop import SchedulingLoop
 
 
 class World:

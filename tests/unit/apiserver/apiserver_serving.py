@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 
-from kubesched.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 
 
 @dataclass

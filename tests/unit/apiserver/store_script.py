@@ -6,9 +6,9 @@ import asyncio
 import sys
 from pathlib import Path
 
-from kubesched.apiserver.kinds.kind import metadata_fields
-from kubesched.apiserver.storage.sqlite import SqliteStore
-from kubesched.apiserver.storage.store import ObjectKey
+from kubesched.playground.apiserver.kinds.kind import metadata_fields
+from kubesched.playground.apiserver.storage.sqlite import SqliteStore
+from kubesched.playground.apiserver.storage.store import ObjectKey
 
 
 async def write_until_killed(path: Path, run: str) -> None:

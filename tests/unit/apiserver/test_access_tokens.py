@@ -13,11 +13,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from kubesched.apiserver.api import Api
-from kubesched.apiserver.kinds.registry import ALL_KINDS
-from kubesched.apiserver.storage.memory import MemoryStore
-from kubesched.apiserver.storage.store import ObjectKey
-from kubesched.apiserver.verbs.service_tokens import ISSUER, InvalidTokenError, ServiceTokens
+from kubesched.playground.apiserver.api import Api
+from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
+from kubesched.playground.apiserver.storage.memory import MemoryStore
+from kubesched.playground.apiserver.storage.store import ObjectKey
+from kubesched.playground.apiserver.verbs.service_tokens import ISSUER, InvalidTokenError, ServiceTokens
 
 _REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 _SECRETS = "/api/v1/namespaces/default/secrets"

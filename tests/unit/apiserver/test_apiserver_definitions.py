@@ -7,8 +7,8 @@ from typing import Any
 
 from apiserver_serving import PODS, TestClient, pod, serve
 
-from kubesched.apiserver.kinds.custom_values import value_errors
-from kubesched.apiserver.kinds.structural_schemas import schema_errors
+from kubesched.playground.apiserver.kinds.custom_values import value_errors
+from kubesched.playground.apiserver.kinds.structural_schemas import schema_errors
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _WIDGETS = "/apis/g.io/v1/namespaces/default/widgets"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from apiserver_serving import TestClient, running, serve
 
-from kubesched.apiserver.http import tls
-from kubesched.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.apiserver.http import tls
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 
 
 def test_an_identity_is_kept_and_private(tmp_path: Path) -> None:

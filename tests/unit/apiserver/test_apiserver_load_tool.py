@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubesched.testing.apiserver_load.run import LoadSize, measure
+from harness.apiserver_load.run import LoadSize, measure
 
 
 def test_a_small_load_gives_all_figures(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.apiserver.errors import StatusError
-from kubesched.apiserver.http.negotiation import Wanted, choose
-from kubesched.apiserver.http.paths import read_path
+from kubesched.playground.apiserver.errors import StatusError
+from kubesched.playground.apiserver.http.negotiation import Wanted, choose
+from kubesched.playground.apiserver.http.paths import read_path
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from apiserver_serving import running
 from replayed_exchanges import Replay, exchanges_of, scenarios
 
-from kubesched.apiserver.verbs import read
+from kubesched.playground.apiserver.verbs import read
 
 OTHERWISE = {
     "disc_aggregated": {2, 5},  # scheduling.k8s.io/v1alpha2 is served

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.testing.apiserver_kills.ledger import Ledger, LostWriteError
-from kubesched.testing.apiserver_kills.rounds import KillRounds
+from harness.apiserver_kills.ledger import Ledger, LostWriteError
+from harness.apiserver_kills.rounds import KillRounds
 
 ROUNDS = 3  # `make durability` does many more
 

@@ -13,7 +13,7 @@ import pytest
 from apiserver_serving import running
 from replayed_exchanges import Replay
 
-from kubesched.apiserver.verbs import read
+from kubesched.playground.apiserver.verbs import read
 
 _DATA = Path(__file__).parents[2] / "data" / "apiserver_variations" / "variations.jsonl.gz"
 _LEAST_ALIKE = 0.97

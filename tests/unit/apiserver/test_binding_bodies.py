@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.apiserver.http.binding_bodies import plain_binding
-from kubesched.apiserver.http.protobuf.envelope import decode_envelope
-from kubesched.testing.apiserver_load.requests import binding_protobuf
+from harness.apiserver_load.requests import binding_protobuf
+from kubesched.playground.apiserver.http.binding_bodies import plain_binding
+from kubesched.playground.apiserver.http.protobuf.envelope import decode_envelope
 
 JSON, PROTOBUF = "application/json", "application/vnd.kubernetes.protobuf"
 

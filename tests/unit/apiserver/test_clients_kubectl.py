@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 
 KUBECTL = shutil.which("kubectl")
 _MANIFEST = Path(__file__).parents[2] / "data" / "manifests" / "argo-cd-ha.yaml"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 
 kubernetes = pytest.importorskip("kubernetes", reason="the official Python client is not installed")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.apiserver.server import ApiServer, ServerSettings
-from kubesched.apiserver.storage.data_directory import FORMAT, DataDirectory, DataDirectoryError
-from kubesched.apiserver.storage.store import ObjectKey
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.apiserver.storage.data_directory import FORMAT, DataDirectory, DataDirectoryError
+from kubesched.playground.apiserver.storage.store import ObjectKey
 
 
 def test_a_directory_is_made_held_and_let_go(tmp_path: Path) -> None:

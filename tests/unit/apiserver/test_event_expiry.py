@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubesched.apiserver.api import Api
-from kubesched.apiserver.event_expiry import expire_events
-from kubesched.apiserver.kinds.registry import ALL_KINDS
-from kubesched.apiserver.storage.memory import MemoryStore
-from kubesched.apiserver.storage.store import ObjectKey
+from kubesched.playground.apiserver.api import Api
+from kubesched.playground.apiserver.event_expiry import expire_events
+from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
+from kubesched.playground.apiserver.storage.memory import MemoryStore
+from kubesched.playground.apiserver.storage.store import ObjectKey
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubesched.apiserver.kinds.registry import ALL_KINDS
+from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
 
 _PAGE = Path(__file__).parents[3] / "docs" / "reference" / "api-kinds.md"
 

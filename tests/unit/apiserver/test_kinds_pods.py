@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from written_objects import PODS, FakeLookup, container, create, mistakes, pod
 
-from kubesched.apiserver.errors import StatusError
-from kubesched.apiserver.kinds.kind import Object
+from kubesched.playground.apiserver.errors import StatusError
+from kubesched.playground.apiserver.kinds.kind import Object
 
 _NAME_RULE = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from written_objects import create, resource_of
 
-from kubesched.apiserver.http import tables
-from kubesched.apiserver.kinds import printer_columns
+from kubesched.playground.apiserver.http import tables
+from kubesched.playground.apiserver.kinds import printer_columns
 
 _OBJECT = {
     "metadata": {"name": "w", "annotations": {"a.b/c": "q"}},

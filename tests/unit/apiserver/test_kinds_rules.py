@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from written_objects import PODS, FakeLookup, change_mistakes, container, create, mistakes, pod, resource_of
 
-from kubesched.apiserver.errors import StatusError
-from kubesched.apiserver.kinds import custom
-from kubesched.apiserver.kinds.kind import DecodeError, Object, ServedResource
+from kubesched.playground.apiserver.errors import StatusError
+from kubesched.playground.apiserver.kinds import custom
+from kubesched.playground.apiserver.kinds.kind import DecodeError, Object, ServedResource
 
 _TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container()]}}
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from written_objects import PODS, create, pod, resource_of
 
-from kubesched.apiserver.kinds import custom
-from kubesched.apiserver.kinds.ages import human
-from kubesched.apiserver.kinds.kind import Object, ServedResource
-from kubesched.apiserver.kinds.registry import ALL_KINDS
-from kubesched.apiserver.openapi.struct_types import type_of_kind
+from kubesched.playground.apiserver.kinds import custom
+from kubesched.playground.apiserver.kinds.ages import human
+from kubesched.playground.apiserver.kinds.kind import Object, ServedResource
+from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
+from kubesched.playground.apiserver.openapi.struct_types import type_of_kind
 
 
 def _row(resource: ServedResource, obj: Object) -> dict[str, Any]:

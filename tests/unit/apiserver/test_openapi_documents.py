@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kubesched.apiserver.kinds import custom
-from kubesched.apiserver.kinds.kind import ServedResource
-from kubesched.apiserver.kinds.registry import ALL_KINDS
-from kubesched.apiserver.openapi import documents_v2, documents_v3
+from kubesched.playground.apiserver.kinds import custom
+from kubesched.playground.apiserver.kinds.kind import ServedResource
+from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
+from kubesched.playground.apiserver.openapi import documents_v2, documents_v3
 
 
 def _references(node: Any) -> Iterator[str]:

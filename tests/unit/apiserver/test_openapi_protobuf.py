@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from apiserver_serving import TestClient, running
 
-from kubesched.apiserver.http.protobuf.openapi_v2 import encode_document
-from kubesched.apiserver.http.protobuf.wire import fields_of
-from kubesched.apiserver.kinds.registry import ALL_KINDS
-from kubesched.apiserver.openapi import documents_v2
+from kubesched.playground.apiserver.http.protobuf.openapi_v2 import encode_document
+from kubesched.playground.apiserver.http.protobuf.wire import fields_of
+from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
+from kubesched.playground.apiserver.openapi import documents_v2
 
 _PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _NAMED = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"

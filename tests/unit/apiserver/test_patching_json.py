@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.apiserver.errors import StatusError
-from kubesched.apiserver.patching import json_patch
+from kubesched.playground.apiserver.errors import StatusError
+from kubesched.playground.apiserver.patching import json_patch
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from written_objects import PODS, resource_of
 
-from kubesched.apiserver.errors import StatusError
-from kubesched.apiserver.kinds.kind import Object
-from kubesched.apiserver.patching import merge_patch, strategic
+from kubesched.playground.apiserver.errors import StatusError
+from kubesched.playground.apiserver.kinds.kind import Object
+from kubesched.playground.apiserver.patching import merge_patch, strategic
 
 _CASES = [
     ({"a": "b"}, {"a": "c"}, {"a": "c"}),

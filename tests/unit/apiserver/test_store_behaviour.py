@@ -11,10 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.apiserver.kinds.kind import metadata_fields
-from kubesched.apiserver.storage.memory import HistoryLimits, MemoryStore
-from kubesched.apiserver.storage.sqlite import SqliteStore
-from kubesched.apiserver.storage.store import CompactedError, ObjectKey, RevisionConflictError, StoreFailedError
+from kubesched.playground.apiserver.kinds.kind import metadata_fields
+from kubesched.playground.apiserver.storage.memory import HistoryLimits, MemoryStore
+from kubesched.playground.apiserver.storage.sqlite import SqliteStore
+from kubesched.playground.apiserver.storage.store import (
+    CompactedError,
+    ObjectKey,
+    RevisionConflictError,
+    StoreFailedError,
+)
 
 Check = Callable[[MemoryStore], Awaitable[None]]
 

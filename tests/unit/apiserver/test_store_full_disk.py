@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from apiserver_serving import PODS, TestClient, pod, running
 
-from kubesched.apiserver.storage import sqlite as sqlite_module
-from kubesched.apiserver.storage.sqlite import SqliteStore
-from kubesched.apiserver.storage.store import ObjectKey, StoreFailedError
+from kubesched.playground.apiserver.storage import sqlite as sqlite_module
+from kubesched.playground.apiserver.storage.sqlite import SqliteStore
+from kubesched.playground.apiserver.storage.store import ObjectKey, StoreFailedError
 
 
 def _fill(store: SqliteStore) -> None:

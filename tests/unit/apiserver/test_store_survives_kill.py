@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kubesched.apiserver.storage.sqlite import SqliteStore
-from kubesched.apiserver.storage.store import ObjectKey
+from kubesched.playground.apiserver.storage.sqlite import SqliteStore
+from kubesched.playground.apiserver.storage.store import ObjectKey
 
 KILLS = 20
 _SCRIPT = Path(__file__).with_name("store_script.py")

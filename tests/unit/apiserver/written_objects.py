@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.apiserver.kinds.kind import Object, ServedResource, WriteContext
-from kubesched.apiserver.kinds.registry import find
-from kubesched.apiserver.patching.apply import record
+from kubesched.playground.apiserver.kinds.kind import Object, ServedResource, WriteContext
+from kubesched.playground.apiserver.kinds.registry import find
+from kubesched.playground.apiserver.patching.apply import record
 
 NOW = "2026-01-01T00:00:00Z"
 

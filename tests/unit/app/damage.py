@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from kubesched.client.resources import RESOURCES, Resource
+from kubesched.k8s.client.resources import RESOURCES, Resource
 
 Tree = dict[str, Any]
 Path = tuple[str | int, ...]

@@ -13,14 +13,14 @@ from typing import Any
 
 import yaml
 
-from kubesched.app.live_scheduler import LiveScheduler
-from kubesched.app.options import RunOptions, parse_flags, read_options
-from kubesched.client.credentials.static import StaticCredentials
-from kubesched.client.list_watch import Pace
-from kubesched.client.target import Credentials, ServerTarget
-from kubesched.model import quantity
-from kubesched.testing.live_scenarios.scheduler_process import configuration
-from kubesched.testing.scripted_server import Fault, RecordedRequest, ScriptedServer, until
+from harness.live_scenarios.scheduler_process import configuration
+from harness.scripted_server import Fault, RecordedRequest, ScriptedServer, until
+from kubesched.k8s.client.credentials.static import StaticCredentials
+from kubesched.k8s.client.list_watch import Pace
+from kubesched.k8s.client.target import Credentials, ServerTarget
+from kubesched.k8s.model import quantity
+from kubesched.live.live_scheduler import LiveScheduler
+from kubesched.live.options import RunOptions, parse_flags, read_options
 
 SCHEDULER = "kubesched-test"
 HURRY = 50.0

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kubesched.app.serving import AuthenticationSettings, SecureServer, ServingSettings, Sources
-from kubesched.client.errors import ApiError, Unreachable
+from kubesched.k8s.client.errors import ApiError, Unreachable
+from kubesched.live.serving import AuthenticationSettings, SecureServer, ServingSettings, Sources
 
 LOCAL = ServingSettings(bind_address="127.0.0.1", port=0, shutdown_timeout_s=0.1)
 MASTERS = {"Authorization": "Bearer masters"}

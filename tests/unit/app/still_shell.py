@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from kubesched.app.shell import LiveShell
-from kubesched.client.list_watch.set_aside import SetAside
-from kubesched.config import default
-from kubesched.engine.build import build_loop
-from kubesched.engine.select import ByName
 from kubesched.framework.effects import BindPod, Done, Effect
-from kubesched.model import manifests
+from kubesched.k8s.client.list_watch.set_aside import SetAside
+from kubesched.k8s.model import manifests
+from kubesched.live.shell import LiveShell
+from kubesched.scheduler.config import default
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.select import ByName
 from kubesched.testing.make import Manifest
 
 

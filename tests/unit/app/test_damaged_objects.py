@@ -14,12 +14,12 @@ from damage import Damage, catalogue
 from live_copies import Copy, put_nodes, put_pods, scheduling, tell
 from still_shell import StillShell
 
-from kubesched.client.list_watch import SharedInformer
-from kubesched.client.list_watch.decoding import KindDecoder, Unread
-from kubesched.client.resources import RESOURCES, Resource
-from kubesched.model.meta import KubeObject
+from harness.scripted_server import ScriptedServer, until
+from kubesched.k8s.client.list_watch import SharedInformer
+from kubesched.k8s.client.list_watch.decoding import KindDecoder, Unread
+from kubesched.k8s.client.resources import RESOURCES, Resource
+from kubesched.k8s.model.meta import KubeObject
 from kubesched.testing import make
-from kubesched.testing.scripted_server import ScriptedServer, until
 
 CATALOGUE = catalogue()
 KINDS = [pytest.param(resource, id=resource.full_name) for resource in RESOURCES]

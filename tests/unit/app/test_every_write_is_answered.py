@@ -9,14 +9,6 @@ from typing import Any, cast
 
 import pytest
 
-from kubesched.app.writes.claim_writes import ClaimWrites
-from kubesched.app.writes.extender_calls import ExtenderCalls
-from kubesched.app.writes.leadership import LeaderGate
-from kubesched.app.writes.pod_writes import PodWrites
-from kubesched.app.writes.volume_writes import VolumeWrites
-from kubesched.app.writes.writer import EffectWriter
-from kubesched.client import errors
-from kubesched.config import ExtenderConfiguration
 from kubesched.framework.effects import (
     BindPod,
     CallExtender,
@@ -28,9 +20,17 @@ from kubesched.framework.effects import (
     PatchPodStatus,
     Withheld,
 )
-from kubesched.model.core import PodCondition
-from kubesched.model.meta import PodKey
-from kubesched.plugins.volume_binding.effects import SelectNodeForClaim
+from kubesched.k8s.client import errors
+from kubesched.k8s.model.core import PodCondition
+from kubesched.k8s.model.meta import PodKey
+from kubesched.live.writes.claim_writes import ClaimWrites
+from kubesched.live.writes.extender_calls import ExtenderCalls
+from kubesched.live.writes.leadership import LeaderGate
+from kubesched.live.writes.pod_writes import PodWrites
+from kubesched.live.writes.volume_writes import VolumeWrites
+from kubesched.live.writes.writer import EffectWriter
+from kubesched.scheduler.config import ExtenderConfiguration
+from kubesched.scheduler.plugins.volume_binding.effects import SelectNodeForClaim
 
 POD = PodKey("shop/web")
 CONDITION = PodCondition("PodScheduled", "False", "Unschedulable", "no room")

@@ -21,13 +21,13 @@ from live_copies import (
     tell,
 )
 
-from kubesched.app import live_scheduler
-from kubesched.app.live_scheduler import LeadershipLost
-from kubesched.app.writes.writer import Answer, EffectWriter
-from kubesched.client.credentials.static import StaticCredentials
-from kubesched.engine import self_check
+from harness.scripted_server import ScriptedServer, until
 from kubesched.framework.effects import BindPod, Effect
-from kubesched.testing.scripted_server import ScriptedServer, until
+from kubesched.k8s.client.credentials.static import StaticCredentials
+from kubesched.live import live_scheduler
+from kubesched.live.live_scheduler import LeadershipLost
+from kubesched.live.writes.writer import Answer, EffectWriter
+from kubesched.scheduler.engine import self_check
 
 N_NODES, N_PODS, BATCH = 20, 60, 10
 

@@ -17,7 +17,7 @@ from live_copies import (
     tell,
 )
 
-from kubesched.testing.scripted_server import Fault, ScriptedServer, until
+from harness.scripted_server import Fault, ScriptedServer, until
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import logging
 import pytest
 from live_copies import scheduling, tell
 
-from kubesched.testing.scripted_server import ScriptedServer
+from harness.scripted_server import ScriptedServer
 
 TYPES = [
     "*v1.CSIDriver",

@@ -9,11 +9,11 @@ from functools import partial
 import pytest
 from live_copies import SCHEDULER, scheduling
 
-from kubesched.client.rest import RestClient
-from kubesched.client.target import ServerTarget
-from kubesched.testing.live_scenarios import SCENARIOS, ScenarioSize, run_scenario
-from kubesched.testing.live_scenarios.volume_controller import volume_controller
-from kubesched.testing.scripted_server import Fault, RecordedRequest, ScriptedServer
+from harness.live_scenarios import SCENARIOS, ScenarioSize, run_scenario
+from harness.live_scenarios.volume_controller import volume_controller
+from harness.scripted_server import Fault, RecordedRequest, ScriptedServer
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.target import ServerTarget
 
 SIZE = ScenarioSize(n_nodes=20, n_pods=60)
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubesched.app.logs import LogSettingsError, Verbosity, configure_logs
-from kubesched.app.logs.json_format import KlogJsonFormatter
-from kubesched.app.logs.setup import GuardedHandler
-from kubesched.app.logs.text_format import KlogTextFormatter
+from kubesched.live.logs import LogSettingsError, Verbosity, configure_logs
+from kubesched.live.logs.json_format import KlogJsonFormatter
+from kubesched.live.logs.setup import GuardedHandler
+from kubesched.live.logs.text_format import KlogTextFormatter
 
 TEXT = KlogTextFormatter(local_time=time.gmtime, pid=12345)
 HEAD = "I1114 22:13:20.123456   12345 run.py:12] "
@@ -33,7 +33,7 @@ def _logs_as_before() -> Iterator[None]:
 def line(
     message: str,
     level: int = logging.INFO,
-    name: str = "kubesched.app.run",
+    name: str = "kubesched.live.run",
     path: str = "/x/app/run.py",
     **extra: object,
 ) -> logging.LogRecord:

@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 import yaml
 
-from kubesched.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 
 PASSWORD = "hunter2-of-the-extender"
 INTRUDER = "intruder-token-0123456789"

@@ -6,9 +6,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from kubesched.app.options import FlagError, FlagsCommand, GivenFlags, parse_flags, with_flags
-from kubesched.app.options.command_line import plain_arguments
-from kubesched.config import Duration
+from kubesched.live.options import FlagError, FlagsCommand, GivenFlags, parse_flags, with_flags
+from kubesched.live.options.command_line import plain_arguments
+from kubesched.scheduler.config import Duration
 
 
 @click.command("run", cls=FlagsCommand)

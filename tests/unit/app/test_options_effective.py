@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kubesched import config
-from kubesched.app.options import FlagError, parse_flags
-from kubesched.app.options.effective import effective_configuration, ignored_flags
-from kubesched.config import ConfigError, Duration, KubeSchedulerConfiguration
+from kubesched.live.options import FlagError, parse_flags
+from kubesched.live.options.effective import effective_configuration, ignored_flags
+from kubesched.scheduler import config
+from kubesched.scheduler.config import ConfigError, Duration, KubeSchedulerConfiguration
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 FILE = f"""{HEAD}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.app.options.flag import FlagUse
-from kubesched.app.options.flag_table import FLAGS, FLAGS_BY_NAME
+from kubesched.live.options.flag import FlagUse
+from kubesched.live.options.flag_table import FLAGS, FLAGS_BY_NAME
 
 FLAGS_OF_KUBE_SCHEDULER = {
     "allow-metric-labels": "[]",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.app.options import FeatureGates, FlagError
-from kubesched.app.options.gate_effects import GATES_WITHOUT_EFFECT, REFUSED_GATES
-from kubesched.app.options.gate_table import GATE_NEEDS, KNOWN_GATES, GateStage
-from kubesched.app.options.gates import read_gates
-from kubesched.app.options.value_kinds import GATES
+from kubesched.live.options import FeatureGates, FlagError
+from kubesched.live.options.gate_effects import GATES_WITHOUT_EFFECT, REFUSED_GATES
+from kubesched.live.options.gate_table import GATE_NEEDS, KNOWN_GATES, GateStage
+from kubesched.live.options.gates import read_gates
+from kubesched.live.options.value_kinds import GATES
 
 
 def _read(text: str) -> tuple[FeatureGates, tuple[str, ...]]:

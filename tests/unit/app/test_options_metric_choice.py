@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kubesched.app.options import MetricsSettings
-from kubesched.app.options.metric_choice import shown_families
-from kubesched.engine.metrics.definitions import MetricDefinition, MetricKind
-from kubesched.engine.metrics.series import Distribution, MetricFamily
+from kubesched.live.options import MetricsSettings
+from kubesched.live.options.metric_choice import shown_families
+from kubesched.scheduler.engine.metrics.definitions import MetricDefinition, MetricKind
+from kubesched.scheduler.engine.metrics.series import Distribution, MetricFamily
 
 COUNTER = MetricDefinition("tries", MetricKind.COUNTER, ("result", "profile"), "ALPHA", "Tries.")
 HISTOGRAM = MetricDefinition("waits", MetricKind.HISTOGRAM, ("result",), "ALPHA", "Waits.", (1.0,))

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from kubesched import config
-from kubesched.app.options import FlagError, LogSettings, MetricsSettings, RunOptions, parse_flags, read_options
-from kubesched.app.serving.settings import (
+from kubesched.live.options import FlagError, LogSettings, MetricsSettings, RunOptions, parse_flags, read_options
+from kubesched.live.serving.settings import (
     AuthenticationSettings,
     AuthorizationSettings,
     RequestHeaderSettings,
     ServingSettings,
 )
+from kubesched.scheduler import config
 
 
 def _options(*flags: str) -> RunOptions:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.app.options import value_kinds as kinds
-from kubesched.app.options.flag import FlagKind
-from kubesched.config import Duration
+from kubesched.live.options import value_kinds as kinds
+from kubesched.live.options.flag import FlagKind
+from kubesched.scheduler.config import Duration
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kubesched import config
-from kubesched.app.options import FlagError, configuration_yaml, parse_flags, read_options, write_configuration
+from kubesched.live.options import FlagError, configuration_yaml, parse_flags, read_options, write_configuration
+from kubesched.scheduler import config
 
 
 def test_the_file_gives_the_same_configuration_again(tmp_path: Path) -> None:

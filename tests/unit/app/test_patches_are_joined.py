@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
-from kubesched.app.writes.claim_writes import ClaimWrites
-from kubesched.app.writes.extender_calls import ExtenderCalls
-from kubesched.app.writes.pod_writes import PodWrites
-from kubesched.app.writes.volume_writes import VolumeWrites
-from kubesched.app.writes.writer import EffectWriter
 from kubesched.framework.effects import BindPod, Done, Effect, PatchPodStatus
-from kubesched.model.core import PodCondition
-from kubesched.model.meta import PodKey
+from kubesched.k8s.model.core import PodCondition
+from kubesched.k8s.model.meta import PodKey
+from kubesched.live.writes.claim_writes import ClaimWrites
+from kubesched.live.writes.extender_calls import ExtenderCalls
+from kubesched.live.writes.pod_writes import PodWrites
+from kubesched.live.writes.volume_writes import VolumeWrites
+from kubesched.live.writes.writer import EffectWriter
 
 POD = PodKey("shop/web")
 

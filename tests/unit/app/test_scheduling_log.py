@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from kubesched.app.logs import configure_logs, reference_page, scheduling_lines, start_lines
-from kubesched.app.logs.scheduling import SchedulingLog
-from kubesched.client.list_watch import log_lines as list_watch_lines
-from kubesched.config import load
-from kubesched.engine.build import build_loop
-from kubesched.engine.select import ByName
 from kubesched.framework import OK, BindPod, Cycle, Failed, Handle, PermitResult, PodInfo, Status
 from kubesched.framework.events import ASSIGNED_POD_DELETE, Hint, RegisteredEvent
-from kubesched.model import manifests
-from kubesched.plugins.registry import REGISTRY
+from kubesched.k8s.client.list_watch import log_lines as list_watch_lines
+from kubesched.k8s.model import manifests
+from kubesched.live.logs import configure_logs, reference_page, scheduling_lines, start_lines
+from kubesched.live.logs.scheduling import SchedulingLog
+from kubesched.scheduler.config import load
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make
 from kubesched.testing.world import World
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from secured_port import LOCAL, MASTERS, Answered, OutOfReach, ReviewingServer, serving
 
-from kubesched.app.serving import AuthorizationSettings, ServingError, ServingSettings
-from kubesched.app.serving.access.authorization import PATH as ACCESS_PATH
-from kubesched.app.serving.access.authorization import AccessDecision, AlwaysAllowedPaths, Authorizer
-from kubesched.app.serving.access.reviews import ReviewError, review
-from kubesched.app.serving.access.token_review import TokenReviews, bearer_token
-from kubesched.app.serving.access.user import ANONYMOUS, AuthenticationError, UserInfo
-from kubesched.client.errors import AnswerLost, ApiError
+from kubesched.k8s.client.errors import AnswerLost, ApiError
+from kubesched.live.serving import AuthorizationSettings, ServingError, ServingSettings
+from kubesched.live.serving.access.authorization import PATH as ACCESS_PATH
+from kubesched.live.serving.access.authorization import AccessDecision, AlwaysAllowedPaths, Authorizer
+from kubesched.live.serving.access.reviews import ReviewError, review
+from kubesched.live.serving.access.token_review import TokenReviews, bearer_token
+from kubesched.live.serving.access.user import ANONYMOUS, AuthenticationError, UserInfo
 
 ALICE = {"Authorization": "Bearer alice"}
 

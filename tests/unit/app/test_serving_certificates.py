@@ -12,10 +12,10 @@ import pytest
 from cryptography import x509
 from secured_port import LOCAL, serving, trusting_all
 
-from kubesched.app.serving import ServingError, ServingSettings
-from kubesched.app.serving.tls import names
-from kubesched.app.serving.tls.renewing import ContextMaker
-from kubesched.app.serving.tls.self_signed import PemPair, self_signed, write_pair
+from kubesched.live.serving import ServingError, ServingSettings
+from kubesched.live.serving.tls import names
+from kubesched.live.serving.tls.renewing import ContextMaker
+from kubesched.live.serving.tls.self_signed import PemPair, self_signed, write_pair
 
 
 async def shown(port: int, context: ssl.SSLContext | None = None) -> tuple[x509.Certificate, str | None]:

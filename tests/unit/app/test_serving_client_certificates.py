@@ -22,13 +22,13 @@ from secured_port import (
     trusting_all,
 )
 
-from kubesched.app.serving import ServingError, ServingSettings
-from kubesched.app.serving.access.client_certificate import VerifiedChain
-from kubesched.app.serving.access.cluster_lookup import ClusterLookup
-from kubesched.app.serving.access.user import AuthenticationError
-from kubesched.app.serving.settings import RequestHeaderSettings
-from kubesched.app.serving.tls.ca_bundle import CaBundle
-from kubesched.client.errors import ApiError
+from kubesched.k8s.client.errors import ApiError
+from kubesched.live.serving import ServingError, ServingSettings
+from kubesched.live.serving.access.client_certificate import VerifiedChain
+from kubesched.live.serving.access.cluster_lookup import ClusterLookup
+from kubesched.live.serving.access.user import AuthenticationError
+from kubesched.live.serving.settings import RequestHeaderSettings
+from kubesched.live.serving.tls.ca_bundle import CaBundle
 
 BOB_BEHIND_A_PROXY = {
     "X-Remote-User": "bob",

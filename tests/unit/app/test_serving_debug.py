@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from secured_port import MASTERS, Answered, ReviewingServer, serving
 
-from kubesched import config
-from kubesched.app.serving.health import HealthChecks
-from kubesched.app.serving.live_explanation import capture, explain_captured
-from kubesched.app.serving.live_sources import Surroundings, live_sources
-from kubesched.app.serving.pages.cache_report import cache_report, cache_text
-from kubesched.app.serving.pages.queue_report import queue_report, queue_text
-from kubesched.cluster.self_check import self_check
-from kubesched.engine.build import build_loop
-from kubesched.engine.select import ByName
-from kubesched.model import manifests
-from kubesched.model.meta import KubeObject, PodKey
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.live.serving.health import HealthChecks
+from kubesched.live.serving.live_explanation import capture, explain_captured
+from kubesched.live.serving.live_sources import Surroundings, live_sources
+from kubesched.live.serving.pages.cache_report import cache_report, cache_text
+from kubesched.live.serving.pages.queue_report import queue_report, queue_text
+from kubesched.scheduler import config
+from kubesched.scheduler.cluster.self_check import self_check
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.select import ByName
 from kubesched.testing import make
 from kubesched.testing.world import World
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 from secured_port import MASTERS, Answered, ReviewingServer, serving
 
-from kubesched.app.serving import Sources
-from kubesched.app.serving.health import HealthChecks, scheduler_checks
+from kubesched.live.serving import Sources
+from kubesched.live.serving.health import HealthChecks, scheduler_checks
 
 
 @dataclass

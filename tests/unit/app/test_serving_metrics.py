@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 from secured_port import MASTERS, Answered, ReviewingServer, serving
 
-from kubesched.app.serving import Sources
-from kubesched.app.serving.build_info import BuildInfo
-from kubesched.app.serving.pages.pod_resources import effective_limits, pod_resource_families
-from kubesched.config import default
-from kubesched.config.older import EMULATED_VERSIONS, emulate, generation_of
-from kubesched.engine.build import build_loop
-from kubesched.engine.metrics.collect import collect
-from kubesched.engine.metrics.exposition import render
-from kubesched.engine.metrics.series import MetricFamily
-from kubesched.engine.select import ByName
-from kubesched.model import manifests
-from kubesched.model.core import Pod
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Pod
+from kubesched.live.serving import Sources
+from kubesched.live.serving.build_info import BuildInfo
+from kubesched.live.serving.pages.pod_resources import effective_limits, pod_resource_families
+from kubesched.older.config import EMULATED_VERSIONS, emulate, generation_of
+from kubesched.older.engine.variant import variant_of
+from kubesched.scheduler.config import default
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.metrics.collect import collect
+from kubesched.scheduler.engine.metrics.exposition import render
+from kubesched.scheduler.engine.metrics.series import MetricFamily
+from kubesched.scheduler.engine.select import ByName
 from kubesched.testing import make
 from kubesched.testing.world import World
 
@@ -101,7 +102,7 @@ def test_metrics_of_scheduler_and_process_are_one_page() -> None:
 def test_an_emulated_scheduler_serves_the_metrics_of_its_time(version: str) -> None:
     generation = generation_of(version)
     assert generation is not None
-    world = World(build_loop(default(), ByName(), emulation=emulate(generation), clock=perf_counter))
+    world = World(build_loop(default(), ByName(), variant=variant_of(emulate(generation)), clock=perf_counter))
     world.add(
         *manifests.from_dicts([make.node("a"), make.node("b"), make.pod("web"), make.pod("big", cpu="99")]).objects
     )

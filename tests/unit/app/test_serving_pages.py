@@ -11,15 +11,16 @@ import pytest
 import yaml
 from secured_port import LOCAL, MASTERS, Answered, ReviewingServer, serving, trusting_all
 
-from kubesched import config
-from kubesched.app.serving import AuthorizationSettings, Sources
-from kubesched.app.serving.build_info import BuildInfo
-from kubesched.app.serving.live_sources import Surroundings, live_sources
-from kubesched.app.serving.pages import zpages
-from kubesched.app.serving.pages.media_types import accepted, prefers_text
-from kubesched.config.older import PolicyFile, emulate, generation_of
-from kubesched.engine.build import build_loop
-from kubesched.engine.select import Seeded
+from kubesched.live.serving import AuthorizationSettings, Sources
+from kubesched.live.serving.build_info import BuildInfo
+from kubesched.live.serving.live_sources import Surroundings, live_sources
+from kubesched.live.serving.pages import zpages
+from kubesched.live.serving.pages.media_types import accepted, prefers_text
+from kubesched.older.config import PolicyFile, emulate, generation_of
+from kubesched.older.engine.variant import variant_of
+from kubesched.scheduler import config
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.select import Seeded
 
 WARNING = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees "
@@ -51,7 +52,7 @@ def test_under_emulation_the_configuration_is_that_of_the_version(version: str, 
     assert generation is not None
     policy = {"kind": "Policy", "priorities": [{"name": "MostRequestedPriority", "weight": 2}]}
     emulation = emulate(generation, policy=policy, reference=PolicyFile("/etc/policy.json"))
-    loop = build_loop(emulation.config, Seeded(1), emulation=emulation)
+    loop = build_loop(emulation.config, Seeded(1), variant=variant_of(emulation))
     around = Surroundings(now_s=lambda: 0.0, informed=tuple, emulation=emulation)
     shown = json.loads(ask("/configz", live_sources(loop, emulation.config, around)).body)
     assert shown["componentconfig"]["apiVersion"] == f"kubescheduler.config.k8s.io/{api}"

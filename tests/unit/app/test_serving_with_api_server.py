@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from secured_port import LOCAL, Asking, Authority, authenticating
 
-from kubesched.app.serving import SecureServer, ServingError, ServingSettings, Sources
-from kubesched.client.rest import RestClient
-from kubesched.client.target import ServerTarget
-from kubesched.testing.scripted_server import ScriptedServer
+from harness.scripted_server import ScriptedServer
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.target import ServerTarget
+from kubesched.live.serving import SecureServer, ServingError, ServingSettings, Sources
 
 ALICE = {"Authorization": "Bearer alice"}
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kubesched.app.tainted_slices import TaintedSlices
-from kubesched.model.meta import KubeObject, ObjectMeta
-from kubesched.model.resource import (
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.model.resource import (
     Device,
     DeviceTaint,
     DeviceTaintRule,
@@ -14,6 +13,7 @@ from kubesched.model.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
+from kubesched.live.tainted_slices import TaintedSlices
 
 BROKEN = DeviceTaint("broken", "NoSchedule")
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from still_shell import StillShell
 
-from kubesched.model import manifests
-from kubesched.model.meta import KubeObject
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.meta import KubeObject
 from kubesched.testing import make
 
 

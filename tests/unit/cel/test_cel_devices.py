@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched import cel
-from kubesched.model import quantity
+from kubesched.k8s import cel
+from kubesched.k8s.model import quantity
 
 DRIVER = "dra.example.com"
 DEVICE = cel.DeviceView.of(

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kubesched.cel import CelCompileError, CelEvaluationError, StructFields, compile_expression
-from kubesched.cel.checking import kinds
-from kubesched.cel.checking.kinds import CelType, TypeKind
-from kubesched.cel.compiling.metering import CostMeter
-from kubesched.cel.values.containers import LazyMap, StructValue
+from kubesched.k8s.cel import CelCompileError, CelEvaluationError, StructFields, compile_expression
+from kubesched.k8s.cel.checking import kinds
+from kubesched.k8s.cel.checking.kinds import CelType, TypeKind
+from kubesched.k8s.cel.compiling.metering import CostMeter
+from kubesched.k8s.cel.values.containers import LazyMap, StructValue
 
 DEPLOYMENT: dict[str, Any] = {
     "metadata": {"name": "web", "labels": {"env": "test"}},

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched import cel
-from kubesched.model import quantity
+from kubesched.k8s import cel
+from kubesched.k8s.model import quantity
 
 DEVICE = cel.DeviceView.of("d", {"text": "a"}, {"memory": quantity.parse("40Gi"), "huge": quantity.parse("200Ti")})
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched import cel
-from kubesched.cel.compiling.compiler import Compiler
-from kubesched.cel.compiling.metering import CostMeter
-from kubesched.cel.compiling.steps import FIRST_LOCAL_SLOT, UNSET
-from kubesched.cel.program import check
-from kubesched.cel.syntax.source import SourceText
+from kubesched.k8s import cel
+from kubesched.k8s.cel.compiling.compiler import Compiler
+from kubesched.k8s.cel.compiling.metering import CostMeter
+from kubesched.k8s.cel.compiling.steps import FIRST_LOCAL_SLOT, UNSET
+from kubesched.k8s.cel.program import check
+from kubesched.k8s.cel.syntax.source import SourceText
 
 DEVICE = cel.DeviceView.of("d", {"a": 1})
 LIMIT = 2**63

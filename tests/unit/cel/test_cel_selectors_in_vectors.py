@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kubesched import cel
-from kubesched.model import quantity
+from kubesched.k8s import cel
+from kubesched.k8s.model import quantity
 
 CASES = Path(__file__).parents[2] / "vectors" / "cases"
 DEVICE = cel.DeviceView.of("gpu.example.com", {"model": "a100"}, {"memory": quantity.parse("80Gi")})

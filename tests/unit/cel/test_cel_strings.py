@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched import cel
-from kubesched.cel.compiling.metering import CostMeter
-from kubesched.cel.errors import CelAbort
-from kubesched.cel.library import regexes
+from kubesched.k8s import cel
+from kubesched.k8s.cel.compiling.metering import CostMeter
+from kubesched.k8s.cel.errors import CelAbort
+from kubesched.k8s.cel.library import regexes
 
 DEVICE = cel.DeviceView.of("gpu.example.com")
 

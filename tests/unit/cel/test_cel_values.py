@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched import cel
+from kubesched.k8s import cel
 
 DEVICE = cel.DeviceView.of("d", {"text": "a", "number": 7})
 

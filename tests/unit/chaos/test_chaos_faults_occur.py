@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.chaos.checks import Checks
+from harness.chaos.extender import binding_in
+from harness.chaos.run import run_seed
+from harness.chaos.simulation import Simulation
+from harness.chaos.trace import ChaosStep
+from harness.chaos.wire import WireRequest
 from kubesched.framework.effects import Failed, FindOut
-from kubesched.testing.chaos.checks import Checks
-from kubesched.testing.chaos.extender import binding_in
-from kubesched.testing.chaos.run import run_seed
-from kubesched.testing.chaos.simulation import Simulation
-from kubesched.testing.chaos.trace import ChaosStep
-from kubesched.testing.chaos.wire import WireRequest
 
 MOST_SEEDS = 150
 

@@ -8,30 +8,30 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pytest
 
-from kubesched.cluster import Cluster
-from kubesched.cluster.journal import Journal
-from kubesched.cluster.table import Table
-from kubesched.cluster.view import TableView
-from kubesched.engine.failure import FailureHandler
-from kubesched.engine.intake import Intake
-from kubesched.engine.loop import SchedulingLoop
-from kubesched.engine.pod_binding import PodBinding
-from kubesched.engine.preemption.execution import PreemptionExecutor
-from kubesched.engine.select import Seeded
+from harness.chaos.checks import REBUILT, bindings, capacity, content, places, same_answer
+from harness.chaos.many import REPLAYED_EVERY, SAME_BYTES, try_seed
+from harness.chaos.shell import ChaosShell
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.effects import BindPod
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.stages import Steps
 from kubesched.framework.status import OK, Status
-from kubesched.plugins.default_binder import DefaultBinder
-from kubesched.plugins.volume_binding import VolumeBinding
-from kubesched.plugins.volume_binding.assumed import AssumedObjects
-from kubesched.queue import QueuedPodInfo, SchedulingQueue
-from kubesched.queue.hints import Requeue
-from kubesched.queue.unschedulable import UnschedulablePods
-from kubesched.testing.chaos.checks import REBUILT, bindings, capacity, content, places, same_answer
-from kubesched.testing.chaos.many import REPLAYED_EVERY, SAME_BYTES, try_seed
-from kubesched.testing.chaos.shell import ChaosShell
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.cluster.journal import Journal
+from kubesched.scheduler.cluster.table import Table
+from kubesched.scheduler.cluster.view import TableView
+from kubesched.scheduler.engine.failure import FailureHandler
+from kubesched.scheduler.engine.intake import Intake
+from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.pod_binding import PodBinding
+from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor
+from kubesched.scheduler.engine.select import Seeded
+from kubesched.scheduler.plugins.default_binder import DefaultBinder
+from kubesched.scheduler.plugins.volume_binding import VolumeBinding
+from kubesched.scheduler.plugins.volume_binding.assumed import AssumedObjects
+from kubesched.scheduler.queue import QueuedPodInfo, SchedulingQueue
+from kubesched.scheduler.queue.hints import Requeue
+from kubesched.scheduler.queue.unschedulable import UnschedulablePods
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

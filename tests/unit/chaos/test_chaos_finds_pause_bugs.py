@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from kubesched.engine import self_check
-from kubesched.engine.failure import FailureHandler
-from kubesched.engine.loop import SchedulingLoop
-from kubesched.engine.outbox import Outbox
-from kubesched.engine.self_check import SelfCheck
+from harness.chaos import draws, weather
+from harness.chaos.checks import answers, bindings, content, places
+from harness.chaos.many import try_seed
+from harness.chaos.shell import ChaosShell
+from harness.chaos.wire import Wire
 from kubesched.framework.effects import Effect, FindOut, Withheld
-from kubesched.testing.chaos import draws, weather
-from kubesched.testing.chaos.checks import answers, bindings, content, places
-from kubesched.testing.chaos.many import try_seed
-from kubesched.testing.chaos.shell import ChaosShell
-from kubesched.testing.chaos.wire import Wire
+from kubesched.scheduler.engine import self_check
+from kubesched.scheduler.engine.failure import FailureHandler
+from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.outbox import Outbox
+from kubesched.scheduler.engine.self_check import SelfCheck
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

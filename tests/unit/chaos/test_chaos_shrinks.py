@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kubesched.queue import SchedulingQueue
-from kubesched.testing.chaos import ChaosTrace, parse_trace, run_seed, run_trace, shrink
-from kubesched.testing.chaos.__main__ import main
-from kubesched.testing.chaos.checks import places
+from harness.chaos import ChaosTrace, parse_trace, run_seed, run_trace, shrink
+from harness.chaos.__main__ import main
+from harness.chaos.checks import places
+from kubesched.scheduler.queue import SchedulingQueue
 
 SEED = 1
 

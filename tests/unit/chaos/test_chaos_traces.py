@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.testing.chaos import parse_trace, run_trace
+from harness.chaos import parse_trace, run_trace
 
 THE_LAST_POD_WITH_TERMS_LEAVES = """
 options seed=5206 strict=1 permit=1 extender=0

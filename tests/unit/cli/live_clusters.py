@@ -11,8 +11,8 @@ import click
 import yaml
 from click.testing import CliRunner, Result
 
+from harness.scripted_server import ScriptedServer
 from kubesched.cli.main import main
-from kubesched.testing.scripted_server import ScriptedServer
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "explain"

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from harness.workload_manifests import cron_job, workload
 from kubesched.cli.main import main
-from kubesched.model import manifests
-from kubesched.model.core import Pod
-from kubesched.model.manifests import KINDS_WITH_WORKLOADS
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.manifests import KINDS_WITH_WORKLOADS
 from kubesched.simulator.one_pod import with_one_pod
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
-from kubesched.testing.workload_manifests import cron_job, workload
 
 BILLION = 1_000_000_000
 NODES = [make.node("small", cpu=1), make.node("large", cpu=4)]

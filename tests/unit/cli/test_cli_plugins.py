@@ -11,13 +11,13 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from kubesched.apiserver.server import ServerSettings
 from kubesched.cli.main import main
 from kubesched.cli.plugin_reloading import reload_plugins
 from kubesched.cli.watching import manifest_files, watch
-from kubesched.kubelets.node_bodies import NodeShape
-from kubesched.kubelets.pod_steps import Delays
-from kubesched.model.core import Pod
+from kubesched.k8s.model.core import Pod
+from kubesched.playground.apiserver.server import ServerSettings
+from kubesched.playground.hollow_nodes.node_bodies import NodeShape
+from kubesched.playground.hollow_nodes.pod_steps import Delays
 from kubesched.playground.playground import Playground, PlaygroundSettings
 from kubesched.playground.settling import wait_settled
 from kubesched.testing import make

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from harness.scripted_server import ScriptedServer, until
 from kubesched.testing import make
-from kubesched.testing.scripted_server import ScriptedServer, until
 
 QUICKLY = [
     "--leader-elect-lease-duration=3s",

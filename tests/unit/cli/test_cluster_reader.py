@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubesched.app.cluster_reader.kinds import READ_RESOURCES
-from kubesched.app.cluster_reader.reader import ClusterReader, ClusterReadError, ClusterReading
-from kubesched.client.rest import RestClient
-from kubesched.client.target import ServerTarget
-from kubesched.model.core import Node, Pod
-from kubesched.model.manifests import KINDS
+from harness.scripted_server import ScriptedServer
+from harness.scripted_server.kinds import ServedKind
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.target import ServerTarget
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.manifests import KINDS
+from kubesched.live.cluster_reader.kinds import READ_RESOURCES
+from kubesched.live.cluster_reader.reader import ClusterReader, ClusterReadError, ClusterReading
 from kubesched.testing import make
-from kubesched.testing.scripted_server import ScriptedServer
-from kubesched.testing.scripted_server.kinds import ServedKind
 
 
 def read(server: ScriptedServer, page_size: int = 500) -> ClusterReading:

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 import kubesched
-from kubesched.app.cluster_reader.saved_form import KEPT_ANNOTATIONS, as_json, as_yaml, saved_form, saved_list
-from kubesched.model import manifests
+from kubesched.k8s.model import manifests
+from kubesched.live.cluster_reader.saved_form import KEPT_ANNOTATIONS, as_json, as_yaml, saved_form, saved_list
 from kubesched.testing.vectors import read_cases
 
 ROOT = Path(__file__).parents[3]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kubesched.client.errors import ApiError, StatusCause
-from kubesched.client.status_answer import api_error
-from kubesched.client.transport import Answer
+from kubesched.k8s.client.errors import ApiError, StatusCause
+from kubesched.k8s.client.status_answer import api_error
+from kubesched.k8s.client.transport import Answer
 
 
 def _status(reason: str, message: str, **details: Any) -> bytes:

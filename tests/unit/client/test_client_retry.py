@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.client.retry import RetryPolicy
+from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
+from kubesched.k8s.client.retry import RetryPolicy
 
 POLICY = RetryPolicy(draw=lambda: 1.0)
 

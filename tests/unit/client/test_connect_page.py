@@ -16,7 +16,7 @@ _QUOTED = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 def _texts() -> list[str]:
     """Every string in the client's code, with `…` for what is put in when it runs."""
     found = []
-    for module in sorted((ROOT / "src" / "kubesched" / "client").rglob("*.py")):
+    for module in sorted((ROOT / "src" / "kubesched" / "k8s" / "client").rglob("*.py")):
         for node in ast.walk(ast.parse(module.read_text())):
             if isinstance(node, ast.JoinedStr):
                 found.append("".join(str(p.value) if isinstance(p, ast.Constant) else "…" for p in node.values))

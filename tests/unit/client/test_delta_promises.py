@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.client.list_watch import EventHandlerFuncs, SharedInformer
-from kubesched.client.list_watch.decoding import Listing
-from kubesched.client.list_watch.informer import SLICE
-from kubesched.client.resources import resource_of
-from kubesched.model.core import Node
-from kubesched.model.meta import KubeObject, ObjectMeta
-from kubesched.testing.scripted_server import ScriptedServer, following, until
-from kubesched.testing.scripted_server.listening import ConsistentHandler
+from harness.scripted_server import ScriptedServer, following, until
+from harness.scripted_server.listening import ConsistentHandler
+from kubesched.k8s.client.list_watch import EventHandlerFuncs, SharedInformer
+from kubesched.k8s.client.list_watch.decoding import Listing
+from kubesched.k8s.client.list_watch.informer import SLICE
+from kubesched.k8s.client.resources import resource_of
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 
 PAGE = Path("docs/concepts/list-watch.md")
 

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.client.event_recorder import (
+from harness.virtual_asyncio import run_virtually
+from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
+from kubesched.k8s.client.event_recorder import (
     NORMAL,
     WARNING,
     CoreV1Form,
@@ -21,11 +22,10 @@ from kubesched.client.event_recorder import (
     choose_form,
     pod_reference,
 )
-from kubesched.client.event_recorder.forms import event_name
-from kubesched.client.event_recorder.record import shorten
-from kubesched.client.event_recorder.recorder import RecorderClocks
-from kubesched.client.event_recorder.series import SeriesBook
-from kubesched.testing.virtual_asyncio import run_virtually
+from kubesched.k8s.client.event_recorder.forms import event_name
+from kubesched.k8s.client.event_recorder.record import shorten
+from kubesched.k8s.client.event_recorder.recorder import RecorderClocks
+from kubesched.k8s.client.event_recorder.series import SeriesBook
 
 POD = pod_reference("shop", "web-1", "uid-1")
 FAILED = EventToRecord(POD, WARNING, "FailedScheduling", "Scheduling", "0/3 nodes are available", "default-scheduler")

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from kubesched.client.errors import ApiError
-from kubesched.client.event_recorder import NORMAL, EventTeller, EventToRecord, Speaker
-from kubesched.client.event_recorder.teller import ALIKE_WITHIN_S, COMBINED, MOST_ALIKE, AlikeEvents
-from kubesched.model.storage import ObjectReference
+from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.client.event_recorder import NORMAL, EventTeller, EventToRecord, Speaker
+from kubesched.k8s.client.event_recorder.teller import ALIKE_WITHIN_S, COMBINED, MOST_ALIKE, AlikeEvents
+from kubesched.k8s.model.storage import ObjectReference
 
 WEB = ObjectReference(kind="ReplicaSet", namespace="shop", name="web", uid="1", resource_version="7")
 

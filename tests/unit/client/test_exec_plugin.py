@@ -14,12 +14,12 @@ import pytest
 import yaml
 from loopback_servers import authority, client_identity
 
-from kubesched.client.credentials.exec_credential import PluginAnswerError, exec_info, read_login
-from kubesched.client.credentials.exec_plugin import ExecPluginCredentials
-from kubesched.client.errors import ClientConfigError
-from kubesched.client.kubeconfig import load_target
-from kubesched.client.kubeconfig_file import EntryPlace, ExecEntry, ExecVariable
-from kubesched.client.tls import show_certificate
+from kubesched.k8s.client.credentials.exec_credential import PluginAnswerError, exec_info, read_login
+from kubesched.k8s.client.credentials.exec_plugin import ExecPluginCredentials
+from kubesched.k8s.client.errors import ClientConfigError
+from kubesched.k8s.client.kubeconfig import load_target
+from kubesched.k8s.client.kubeconfig_file import EntryPlace, ExecEntry, ExecVariable
+from kubesched.k8s.client.tls import show_certificate
 
 V1 = "client.authentication.k8s.io/v1"
 V1BETA1 = "client.authentication.k8s.io/v1beta1"
@@ -197,7 +197,7 @@ def test_a_plugin_that_cannot_be_run_is_named(tmp_path: Path, command: str, why:
 
 
 def test_a_plugin_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kubesched.client.credentials.exec_plugin.RUN_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("kubesched.k8s.client.credentials.exec_plugin.RUN_TIMEOUT_S", 0.05)
     credentials = _credentials(tmp_path, sys.executable, args=["-c", "import signal; signal.pause()"])
     with pytest.raises(ClientConfigError, match=r"did not finish within 0.05 s"):
         asyncio.run(credentials.headers())

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.client.http1.answer_reader import AnswerReader, MalformedAnswer, read_at_once
-from kubesched.client.transport import Answer
+from kubesched.k8s.client.http1.answer_reader import AnswerReader, MalformedAnswer, read_at_once
+from kubesched.k8s.client.transport import Answer
 
 
 class Case(NamedTuple):

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kubesched.client.errors import AnswerLost, Unreachable
-from kubesched.client.http1.transport import Http1Transport
-from kubesched.client.target import ServerTarget
-from kubesched.client.transport import Answer
+from kubesched.k8s.client.errors import AnswerLost, Unreachable
+from kubesched.k8s.client.http1.transport import Http1Transport
+from kubesched.k8s.client.target import ServerTarget
+from kubesched.k8s.client.transport import Answer
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 

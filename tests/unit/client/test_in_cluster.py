@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from loopback_servers import authority
 
-import kubesched.client.in_cluster as in_cluster
-from kubesched.client.errors import ClientConfigError
-from kubesched.client.in_cluster import load_in_cluster_target
-from kubesched.client.kubeconfig import load_target
+import kubesched.k8s.client.in_cluster as in_cluster
+from kubesched.k8s.client.errors import ClientConfigError
+from kubesched.k8s.client.in_cluster import load_in_cluster_target
+from kubesched.k8s.client.kubeconfig import load_target
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kubesched.client.list_watch import SharedInformer
-from kubesched.model.core import Node, Pod
-from kubesched.model.meta import KubeObject
-from kubesched.testing.scripted_server import Fault, Listened, RecordedRequest, ScriptedServer, following, until
+from harness.scripted_server import Fault, Listened, RecordedRequest, ScriptedServer, following, until
+from kubesched.k8s.client.list_watch import SharedInformer
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import KubeObject
 
 NAMES = ("a", "b", "c", "d")
 PHASES = ("Pending", "Running", "Succeeded")

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from kubesched.client.errors import ApiError
-from kubesched.client.list_watch import Informers, InformerSettings, WatchError, default_watch_error_handler
-from kubesched.client.resources import Resource, UnknownKindError, resource_of
-from kubesched.model.core import Namespace, Node, Pod
-from kubesched.model.meta import KubeObject
-from kubesched.model.policy import PodDisruptionBudget
-from kubesched.testing.scripted_server import ScriptedServer, following, until
-from kubesched.testing.scripted_server.listening import ConsistentHandler
+from harness.scripted_server import ScriptedServer, following, until
+from harness.scripted_server.listening import ConsistentHandler
+from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.client.list_watch import Informers, InformerSettings, WatchError, default_watch_error_handler
+from kubesched.k8s.client.resources import Resource, UnknownKindError, resource_of
+from kubesched.k8s.model.core import Namespace, Node, Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.policy import PodDisruptionBudget
 
-LOGGER = "kubesched.client.list_watch"
+LOGGER = "kubesched.k8s.client.list_watch"
 
 
 class Lease(KubeObject, frozen=True):

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.client.list_watch import SharedInformer
-from kubesched.client.list_watch.decoding import Listing
-from kubesched.client.resources import resource_of
-from kubesched.model.core import Node, Pod
-from kubesched.model.meta import KubeObject, ObjectMeta
-from kubesched.testing.scripted_server.listening import ConsistentHandler
+from harness.scripted_server.listening import ConsistentHandler
+from kubesched.k8s.client.list_watch import SharedInformer
+from kubesched.k8s.client.list_watch.decoding import Listing
+from kubesched.k8s.client.resources import resource_of
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 
 
 def node(name: str, version: str = "1", uid: str = "") -> Node:

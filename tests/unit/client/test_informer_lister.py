@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.client.list_watch import IndexedLister
-from kubesched.model.core import Pod, PodSpec
-from kubesched.model.meta import ObjectMeta
+from kubesched.k8s.client.list_watch import IndexedLister
+from kubesched.k8s.model.core import Pod, PodSpec
+from kubesched.k8s.model.meta import ObjectMeta
 
 
 def pod(name: str, namespace: str = "default", node: str = "") -> Pod:

@@ -8,21 +8,21 @@ import random
 
 import pytest
 
-from kubesched.client.list_watch import (
+from harness.scripted_server import ScriptedServer, following, until
+from harness.virtual_asyncio import run_virtually
+from kubesched.k8s.client.list_watch import (
     Pace,
     SharedInformer,
     wait_for_cache_sync,
     wait_for_named_cache_sync,
 )
-from kubesched.client.list_watch.decoding import Listing
-from kubesched.client.list_watch.pace import AnswerSignal, RetryBackoff
-from kubesched.client.resources import RESOURCES, resource_of
-from kubesched.model.core import Node, Pod
-from kubesched.model.meta import KubeObject
-from kubesched.model.policy import PodDisruptionBudget
-from kubesched.model.storage import PersistentVolume
-from kubesched.testing.scripted_server import ScriptedServer, following, until
-from kubesched.testing.virtual_asyncio import run_virtually
+from kubesched.k8s.client.list_watch.decoding import Listing
+from kubesched.k8s.client.list_watch.pace import AnswerSignal, RetryBackoff
+from kubesched.k8s.client.resources import RESOURCES, resource_of
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.policy import PodDisruptionBudget
+from kubesched.k8s.model.storage import PersistentVolume
 
 
 def informer_of(kind: type[KubeObject]) -> SharedInformer[KubeObject]:

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from loopback_servers import authority, client_identity
 
-from kubesched.client.errors import ClientConfigError
-from kubesched.client.kubeconfig import load_target
-from kubesched.client.target import Headers
+from kubesched.k8s.client.errors import ClientConfigError
+from kubesched.k8s.client.kubeconfig import load_target
+from kubesched.k8s.client.target import Headers
 
 
 def _config(cluster: dict[str, Any], user: dict[str, Any] | None = None, **context: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from kubernetes import client as official
 from kubernetes import config as official_config
 from loopback_servers import authority, client_identity
 
-from kubesched.client.kubeconfig import load_target
+from kubesched.k8s.client.kubeconfig import load_target
 
 
 def _b64(data: bytes) -> str:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from kubesched.client.election_timing import ElectionClocks, ElectionTiming, ElectionTimingError, steady_clock
-from kubesched.client.event_recorder import EventToRecord
-from kubesched.client.leader_election import LeaderCallbacks, LeaderElector, identity_of_this_process
-from kubesched.client.leader_health import LeaderElectionHealth
-from kubesched.client.lease import LeaseLock
-from kubesched.testing.fake_leases import LeaseRequester, LeaseStore, Trip
-from kubesched.testing.virtual_asyncio import run_virtually
+from harness.fake_leases import LeaseRequester, LeaseStore, Trip
+from harness.virtual_asyncio import run_virtually
+from kubesched.k8s.client.election_timing import ElectionClocks, ElectionTiming, ElectionTimingError, steady_clock
+from kubesched.k8s.client.event_recorder import EventToRecord
+from kubesched.k8s.client.leader_election import LeaderCallbacks, LeaderElector, identity_of_this_process
+from kubesched.k8s.client.leader_health import LeaderElectionHealth
+from kubesched.k8s.client.lease import LeaseLock
 
 TIMING = ElectionTiming()
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from kubesched.client.election_timing import ElectionClocks, ElectionTiming
-from kubesched.client.leader_election import LeaderCallbacks, LeaderElector
-from kubesched.client.lease import LeaseLock, LeaseSpec
-from kubesched.testing.fake_leases import LeaseRequester, LeaseStore, Trip
-from kubesched.testing.virtual_asyncio import run_virtually
+from harness.fake_leases import LeaseRequester, LeaseStore, Trip
+from harness.virtual_asyncio import run_virtually
+from kubesched.k8s.client.election_timing import ElectionClocks, ElectionTiming
+from kubesched.k8s.client.leader_election import LeaderCallbacks, LeaderElector
+from kubesched.k8s.client.lease import LeaseLock, LeaseSpec
 
 SCENE_S = 75.0
 TIMING = ElectionTiming()
@@ -70,7 +70,7 @@ class Outcome:
 
 @pytest.fixture(autouse=True)
 def _quiet(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.CRITICAL, "kubesched.client.leader_election")
+    caplog.set_level(logging.CRITICAL, "kubesched.k8s.client.leader_election")
 
 
 def play(scene: list[Part], elector_class: type[LeaderElector] = LeaderElector) -> Outcome:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from kubesched.client.election_client import make_election_client
-from kubesched.client.election_timing import ElectionTiming
-from kubesched.client.event_recorder import (
+from harness.scripted_server import ScriptedServer
+from harness.scripted_server.kinds import SERVED_KINDS
+from kubesched.k8s.client.election_client import make_election_client
+from kubesched.k8s.client.election_timing import ElectionTiming
+from kubesched.k8s.client.event_recorder import (
     NORMAL,
     CoreV1Form,
     EventRecorder,
@@ -15,12 +17,10 @@ from kubesched.client.event_recorder import (
     choose_form,
     pod_reference,
 )
-from kubesched.client.leader_election import LeaderCallbacks, LeaderElector
-from kubesched.client.lease import LeaseLock
-from kubesched.client.rest import RestClient
-from kubesched.client.target import ServerTarget
-from kubesched.testing.scripted_server import ScriptedServer
-from kubesched.testing.scripted_server.kinds import SERVED_KINDS
+from kubesched.k8s.client.leader_election import LeaderCallbacks, LeaderElector
+from kubesched.k8s.client.lease import LeaseLock
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.target import ServerTarget
 
 LEASES = "leases"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.client.list_watch.decoding import KindDecoder, Unread
-from kubesched.model.core import Pod
+from kubesched.k8s.client.list_watch.decoding import KindDecoder, Unread
+from kubesched.k8s.model.core import Pod
 
 _POD = b'{"kind":"Pod","metadata":{"name":"a","resourceVersion":"7"},"spec":{"containers":null},"status":{}}'
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from kubesched.app.logs.text_format import KlogTextFormatter
-from kubesched.app.logs.verbosity import Verbosity
-from kubesched.client.errors import ApiError, Unreachable
-from kubesched.client.list_watch import (
+from harness.scripted_server import ScriptedServer, following, until
+from harness.scripted_server.listening import Listened
+from kubesched.k8s.client.errors import ApiError, Unreachable
+from kubesched.k8s.client.list_watch import (
     Informers,
     InformerSettings,
     Pace,
@@ -22,12 +22,12 @@ from kubesched.client.list_watch import (
     default_watch_error_handler,
     log_lines,
 )
-from kubesched.client.resources import RESOURCES, Resource, resource_of
-from kubesched.client.rest import RestClient
-from kubesched.client.target import ServerTarget
-from kubesched.model.core import Node, Pod
-from kubesched.testing.scripted_server import ScriptedServer, following, until
-from kubesched.testing.scripted_server.listening import Listened
+from kubesched.k8s.client.resources import RESOURCES, Resource, resource_of
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.target import ServerTarget
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.live.logs.text_format import KlogTextFormatter
+from kubesched.live.logs.verbosity import Verbosity
 
 Story = Callable[[ScriptedServer, Listened], Awaitable[None]]
 _HEADER = re.compile(r"^([IWE])\d{4} \S+ +\d+ \S+\] ")
@@ -49,7 +49,7 @@ class Log:
 
 @pytest.fixture
 def read_log() -> Iterator[Callable[[int], Log]]:
-    logger = logging.getLogger("kubesched.client.list_watch")
+    logger = logging.getLogger("kubesched.k8s.client.list_watch")
     level, logs = logger.level, []
 
     def read(verbosity: int) -> Log:

@@ -13,11 +13,11 @@ import pytest
 from aiohttp import web
 from loopback_servers import authority, loopback_identity, server_tls, serving
 
-from kubesched.client.credentials.oidc import OidcCredentials, OidcSettings
-from kubesched.client.credentials.static import basic
-from kubesched.client.errors import ClientConfigError
-from kubesched.client.kubeconfig_file import EntryPlace
-from kubesched.client.tls import make_tls_context
+from kubesched.k8s.client.credentials.oidc import OidcCredentials, OidcSettings
+from kubesched.k8s.client.credentials.static import basic
+from kubesched.k8s.client.errors import ClientConfigError
+from kubesched.k8s.client.kubeconfig_file import EntryPlace
+from kubesched.k8s.client.tls import make_tls_context
 
 PLACE = EntryPlace(Path("/f"), "user", "u")
 NOW_S = 1000.0

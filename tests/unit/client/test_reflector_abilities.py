@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from kubesched.client.resources import resource_of
-from kubesched.model.core import Node, Pod
-from kubesched.model.resource import DeviceClass
-from kubesched.model.stand_ins import UnreadPod
-from kubesched.testing.scripted_server import ScriptedServer, following, until
-from kubesched.testing.scripted_server.kinds import ServedKind
+from harness.scripted_server import ScriptedServer, following, until
+from harness.scripted_server.kinds import ServedKind
+from kubesched.k8s.client.resources import resource_of
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.resource import DeviceClass
+from kubesched.k8s.model.stand_ins import UnreadPod
 
-LOGGER = "kubesched.client.list_watch"
+LOGGER = "kubesched.k8s.client.list_watch"
 
 
 def messages(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubesched.model.core import Node, Pod
-from kubesched.testing.scripted_server import Fault, Listened, ScriptedServer, following, until
+from harness.scripted_server import Fault, Listened, ScriptedServer, following, until
+from kubesched.k8s.model.core import Node, Pod
 
 Story = Callable[[ScriptedServer, Listened], Awaitable[None]]
 

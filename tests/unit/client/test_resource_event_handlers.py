@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kubesched.client.list_watch import EventHandlerFuncs, SharedInformer
-from kubesched.client.list_watch.decoding import Listing
-from kubesched.client.resources import resource_of
-from kubesched.model.core import Node
-from kubesched.model.meta import ObjectMeta
+from kubesched.k8s.client.list_watch import EventHandlerFuncs, SharedInformer
+from kubesched.k8s.client.list_watch.decoding import Listing
+from kubesched.k8s.client.resources import resource_of
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.meta import ObjectMeta
 
 
 def node(name: str, version: str = "1", uid: str = "") -> Node:

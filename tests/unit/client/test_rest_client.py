@@ -10,12 +10,12 @@ import pytest
 from aiohttp import web
 from loopback_servers import serving
 
-from kubesched.client.aiohttp_transport import AiohttpTransport
-from kubesched.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
-from kubesched.client.rest import RestClient
-from kubesched.client.retry import RetryPolicy
-from kubesched.client.target import Headers, ServerTarget
-from kubesched.client.transport import Transport
+from kubesched.k8s.client.aiohttp_transport import AiohttpTransport
+from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.retry import RetryPolicy
+from kubesched.k8s.client.target import Headers, ServerTarget
+from kubesched.k8s.client.transport import Transport
 
 MakeTransport = Callable[[ServerTarget], Transport | None]
 OWN: MakeTransport = lambda target: None  # noqa: E731 - a name for a column of a table

@@ -12,11 +12,11 @@ import pytest
 from aiohttp import web
 from loopback_servers import authority, loopback_identity, server_tls, serving
 
-from kubesched.client.errors import Unreachable
-from kubesched.client.rest import RestClient
-from kubesched.client.retry import RetryPolicy
-from kubesched.client.target import ServerTarget
-from kubesched.client.tls import make_tls_context
+from kubesched.k8s.client.errors import Unreachable
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.retry import RetryPolicy
+from kubesched.k8s.client.target import ServerTarget
+from kubesched.k8s.client.tls import make_tls_context
 
 ONCE = RetryPolicy(max_attempts=1)
 

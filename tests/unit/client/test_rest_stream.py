@@ -9,10 +9,10 @@ import pytest
 from aiohttp import web
 from loopback_servers import Handler, serving
 
-import kubesched.client.rest as rest
-from kubesched.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.client.rest import RestClient
-from kubesched.client.target import ServerTarget
+import kubesched.k8s.client.rest as rest
+from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.target import ServerTarget
 
 
 def _sends(*chunks: bytes, then: Callable[[web.Request], Awaitable[None]] | None = None) -> Handler:

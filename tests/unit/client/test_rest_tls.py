@@ -24,12 +24,12 @@ from loopback_servers import (
     serving,
 )
 
-from kubesched.client.aiohttp_transport import AiohttpTransport
-from kubesched.client.errors import AnswerLost, Unreachable
-from kubesched.client.kubeconfig import load_target
-from kubesched.client.rest import RestClient
-from kubesched.client.retry import RetryPolicy
-from kubesched.client.tls import TlsMaterialError, make_tls_context, show_certificate
+from kubesched.k8s.client.aiohttp_transport import AiohttpTransport
+from kubesched.k8s.client.errors import AnswerLost, Unreachable
+from kubesched.k8s.client.kubeconfig import load_target
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.retry import RetryPolicy
+from kubesched.k8s.client.tls import TlsMaterialError, make_tls_context, show_certificate
 
 ONCE = RetryPolicy(max_attempts=1)
 

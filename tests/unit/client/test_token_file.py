@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.client.credentials.impersonation import Impersonating, impersonation_headers
-from kubesched.client.credentials.token_file import TokenFileCredentials
-from kubesched.client.errors import ClientConfigError
+from kubesched.k8s.client.credentials.impersonation import Impersonating, impersonation_headers
+from kubesched.k8s.client.credentials.token_file import TokenFileCredentials
+from kubesched.k8s.client.errors import ClientConfigError
 
 
 class _Clock:

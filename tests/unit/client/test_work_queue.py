@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from kubesched.client.work_queue import WorkQueue
-from kubesched.testing.virtual_asyncio import run_virtually
+from harness.virtual_asyncio import run_virtually
+from kubesched.k8s.client.work_queue import WorkQueue
 
 
 def test_a_key_that_waits_is_not_added_twice() -> None:

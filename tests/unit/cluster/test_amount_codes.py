@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.cluster import Cluster, amount_codes
-from kubesched.model import manifests
+from kubesched.k8s.model import manifests
+from kubesched.scheduler.cluster import Cluster, amount_codes
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

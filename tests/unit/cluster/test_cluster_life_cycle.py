@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from kubesched.cluster import Cluster
-from kubesched.cluster.self_check import self_check
-from kubesched.model import manifests
-from kubesched.model.core import Node, Pod
-from kubesched.model.meta import KubeObject, PodKey
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.cluster.self_check import self_check
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from kubesched.cluster import Cluster
-from kubesched.cluster.self_check import self_check
-from kubesched.model import manifests
-from kubesched.model.meta import KubeObject, PodKey
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.cluster.self_check import self_check
 from kubesched.testing import make
 
 TERMS = [make.affinity_term(make.HOSTNAME, {"app": "web"})]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.cluster import Cluster
-from kubesched.cluster.journal import KEPT, ChangeLog, NodeChangeKind, PodLog
-from kubesched.model import manifests
-from kubesched.model.core import Pod
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Pod
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.cluster.journal import KEPT, ChangeLog, NodeChangeKind, PodLog
 from kubesched.testing import make
 
 

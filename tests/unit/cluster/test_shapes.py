@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubesched.cluster import Cluster
 from kubesched.framework.pod_info import PodInfo
-from kubesched.model import manifests
-from kubesched.model.core import Pod
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Pod
+from kubesched.scheduler.cluster import Cluster
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

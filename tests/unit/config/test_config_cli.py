@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from kubesched.cli.config import config
-from kubesched.config import default, load, to_manifest
+from kubesched.scheduler.config import default, load, to_manifest
 
 GOOD = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -119,6 +119,6 @@ def test_validate_shows_what_runs_where() -> None:
 
 def test_importing_the_command_does_not_import_the_configuration() -> None:
     """`kubesched --help` must not pay for it."""
-    code = "import sys, kubesched.cli.config; print('kubesched.config' in sys.modules, 'yaml' in sys.modules)"
+    code = "import sys, kubesched.cli.config; print('kubesched.scheduler.config' in sys.modules, 'yaml' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False False\n"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.config import (
+from kubesched.scheduler.config import (
     ClientConnectionConfiguration,
     DefaultPreemptionArgs,
     Duration,
@@ -27,7 +27,7 @@ from kubesched.config import (
     default,
     load,
 )
-from kubesched.config.schema import API_VERSION
+from kubesched.scheduler.config.schema import API_VERSION
 
 CPU_AND_MEMORY = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.config import Duration, DurationError
+from kubesched.scheduler.config import Duration, DurationError
 
 SECOND = 10**9
 

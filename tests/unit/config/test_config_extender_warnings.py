@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kubesched.app.options import parse_flags, read_options
 from kubesched.cli.main import main
-from kubesched.config import ExtenderConfiguration, ExtenderTLSConfig
-from kubesched.config.extenders import extender_warnings, hide_password
+from kubesched.live.options import parse_flags, read_options
+from kubesched.scheduler.config import ExtenderConfiguration, ExtenderTLSConfig
+from kubesched.scheduler.config.extenders import extender_warnings, hide_password
 
 _URL = "https://plugins.svc:8888"
 _UNVERIFIED = (

@@ -10,10 +10,10 @@ import yaml
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kubesched.config import KubeSchedulerConfiguration, default, load, to_manifest, to_yaml
-from kubesched.config.errors import ErrorList
-from kubesched.config.schema import API_VERSION
-from kubesched.config.source import parse
+from kubesched.scheduler.config import KubeSchedulerConfiguration, default, load, to_manifest, to_yaml
+from kubesched.scheduler.config.errors import ErrorList
+from kubesched.scheduler.config.schema import API_VERSION
+from kubesched.scheduler.config.source import parse
 
 HEADER = {"apiVersion": API_VERSION, "kind": "KubeSchedulerConfiguration"}
 

@@ -7,15 +7,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kubesched.config import ARGS_BY_PLUGIN, reference_page
-from kubesched.config.schema import ConfigStruct, SparseConfigStruct
+from kubesched.scheduler.config import ARGS_BY_PLUGIN, reference_page
+from kubesched.scheduler.config.schema import ConfigStruct, SparseConfigStruct
 
 PAGE = Path(__file__).parents[3] / "docs/reference/configuration.md"
 
 
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text() == reference_page.reference_page(), (
-        "run: python -m kubesched.config.reference_page > docs/reference/configuration.md"
+        "run: python -m kubesched.scheduler.config.reference_page > docs/reference/configuration.md"
     )
 
 

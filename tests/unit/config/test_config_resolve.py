@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.config import (
+from kubesched.scheduler.config import (
     EXTENSION_POINTS,
     Capabilities,
     ConfigError,
@@ -22,7 +22,7 @@ from kubesched.config import (
     resolve,
     resolve_profiles,
 )
-from kubesched.config.schema import API_VERSION
+from kubesched.scheduler.config.schema import API_VERSION
 
 PLUGINS: Capabilities = {
     "All": frozenset(EXTENSION_POINTS),

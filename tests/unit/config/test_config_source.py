@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubesched.config import ConfigError
-from kubesched.config.errors import ErrorList
-from kubesched.config.source import parse
+from kubesched.scheduler.config import ConfigError
+from kubesched.scheduler.config.errors import ErrorList
+from kubesched.scheduler.config.source import parse
 
 
 def parsed(text: str | bytes) -> Any:

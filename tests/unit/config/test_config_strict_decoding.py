@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubesched.config import ConfigError, InterPodAffinityArgs, PluginConfig, load
-from kubesched.config.schema import API_VERSION
+from kubesched.scheduler.config import ConfigError, InterPodAffinityArgs, PluginConfig, load
+from kubesched.scheduler.config.schema import API_VERSION
 
 Mistakes = Callable[[dict[str, Any]], list[str]]
 

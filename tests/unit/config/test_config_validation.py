@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubesched.config import PluginConfig, VolumeBindingArgs, default
-from kubesched.config.errors import ErrorList
-from kubesched.config.schema import API_VERSION
-from kubesched.config.validation import validate
+from kubesched.scheduler.config import PluginConfig, VolumeBindingArgs, default
+from kubesched.scheduler.config.errors import ErrorList
+from kubesched.scheduler.config.schema import API_VERSION
+from kubesched.scheduler.config.validation import validate
 
 Mistakes = Callable[[dict[str, Any]], list[str]]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.config import Capabilities, load, resolve_profiles, to_manifest
+from kubesched.scheduler.config import Capabilities, load, resolve_profiles, to_manifest
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kubesched.apiserver.http import tls
-from kubesched.connections import BoundedSite, ConnectionLimits
-from kubesched.connections import site as site_module
+from kubesched.k8s.connections import BoundedSite, ConnectionLimits
+from kubesched.k8s.connections import site as site_module
+from kubesched.playground.apiserver.http import tls
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

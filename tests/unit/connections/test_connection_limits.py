@@ -8,8 +8,8 @@ import resource
 
 import pytest
 
-from kubesched.connections import ConnectionLimits, JoinRepeats
-from kubesched.connections.limits import ConnectionState, who_must_go
+from kubesched.k8s.connections import ConnectionLimits, JoinRepeats
+from kubesched.k8s.connections.limits import ConnectionState, who_must_go
 
 LIMITS = ConnectionLimits(total=4, share_of_peer=0.75)
 

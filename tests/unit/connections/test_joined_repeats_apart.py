@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from kubesched.connections import JoinRepeats
+from kubesched.k8s.connections import JoinRepeats
 
 
 def error(apart: str) -> logging.LogRecord:

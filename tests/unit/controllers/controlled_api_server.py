@@ -11,12 +11,12 @@ from urllib.parse import parse_qsl
 
 from controlled_server import ROOT_CA
 
-from kubesched.apiserver.server import ApiServer, ServerSettings
-from kubesched.client.errors import ApiError
-from kubesched.client.kubeconfig import load_target
-from kubesched.client.rest import RestClient
-from kubesched.controllers.catalogue import all_controllers
-from kubesched.controllers.runner import ControllerRunner, MakeControllers
+from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.client.kubeconfig import load_target
+from kubesched.k8s.client.rest import RestClient
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.controllers.catalogue import all_controllers
+from kubesched.playground.controllers.runner import ControllerRunner, MakeControllers
 
 DEADLINE_S = 20.0
 Body = dict[str, Any]

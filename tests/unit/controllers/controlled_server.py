@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from kubesched.client.rest import RestClient
-from kubesched.client.target import ServerTarget
-from kubesched.controllers.catalogue import all_controllers
-from kubesched.controllers.runner import ControllerRunner
-from kubesched.testing.scripted_server import ScriptedServer
+from harness.scripted_server import ScriptedServer
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.target import ServerTarget
+from kubesched.playground.controllers.catalogue import all_controllers
+from kubesched.playground.controllers.runner import ControllerRunner
 
 Stored = dict[str, Any]
 ROOT_CA = "-----BEGIN CERTIFICATE-----"

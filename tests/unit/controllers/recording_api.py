@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.client.errors import ApiError
+from kubesched.k8s.client.errors import ApiError
 
 
 class RecordingApi:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.controllers.adoption import claims_of
-from kubesched.model import selectors
-from kubesched.model.core import Pod
-from kubesched.model.meta import ObjectMeta, OwnerReference
+from kubesched.k8s.model import selectors
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import ObjectMeta, OwnerReference
+from kubesched.playground.controllers.adoption import claims_of
 
 OWNER = Pod(metadata=ObjectMeta(name="o", uid="mine"))
 

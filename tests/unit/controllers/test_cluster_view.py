@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kubesched.controllers.cluster_view import ClusterView
-from kubesched.controllers.documents import DeploymentDocument
-from kubesched.model.core import Pod
-from kubesched.model.meta import KubeObject, ObjectMeta, OwnerReference
-from kubesched.model.workloads import Deployment
-from kubesched.testing.workload_manifests import workload
+from harness.workload_manifests import workload
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta, OwnerReference
+from kubesched.k8s.model.workloads import Deployment
+from kubesched.playground.controllers.cluster_view import ClusterView
+from kubesched.playground.controllers.documents import DeploymentDocument
 
 
 def _pod(version: int, *, uid: str = "u1", node: str = "", owner: str = "") -> Pod:

@@ -6,10 +6,10 @@ from typing import Any
 
 from controlled_server import ROOT_CA, make_end, make_ready, on_server, pods, status_of
 
+from harness.scripted_server import ScriptedServer
+from harness.scripted_server.recording import until
+from harness.workload_manifests import workload
 from kubesched.testing import make
-from kubesched.testing.scripted_server import ScriptedServer
-from kubesched.testing.scripted_server.recording import until
-from kubesched.testing.workload_manifests import workload
 
 
 def test_a_deployment_becomes_pods_with_all_of_its_template() -> None:

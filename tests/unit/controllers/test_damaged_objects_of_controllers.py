@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.client.list_watch import SharedInformer
-from kubesched.client.list_watch.decoding import KindDecoder, Unread
-from kubesched.client.resources import Resource
-from kubesched.controllers.cluster_view import ClusterView
-from kubesched.controllers.kinds import WATCHED
-from kubesched.kubelets.fleet import _RESOURCES as OF_KUBELETS
-from kubesched.model.meta import KubeObject
-from kubesched.model.stand_ins import stand_in_for
+from kubesched.k8s.client.list_watch import SharedInformer
+from kubesched.k8s.client.list_watch.decoding import KindDecoder, Unread
+from kubesched.k8s.client.resources import Resource
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.stand_ins import stand_in_for
+from kubesched.playground.controllers.cluster_view import ClusterView
+from kubesched.playground.controllers.kinds import WATCHED
+from kubesched.playground.hollow_nodes.fleet import _RESOURCES as OF_KUBELETS
 
 ALL = [*WATCHED, *OF_KUBELETS]
 DAMAGES: dict[str, dict[str, Any]] = {

@@ -6,9 +6,9 @@ from typing import Any
 
 from controlled_server import Stored, on_server, pods, status_of
 
+from harness.scripted_server import ScriptedServer
+from harness.scripted_server.recording import until
 from kubesched.testing import make
-from kubesched.testing.scripted_server import ScriptedServer
-from kubesched.testing.scripted_server.recording import until
 
 PAST = "2020-01-01T00:00:00Z"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from controlled_server import make_ready, on_server, pods, status_of
 
-from kubesched.testing.scripted_server import ScriptedServer
-from kubesched.testing.scripted_server.recording import until
-from kubesched.testing.workload_manifests import cron_job, workload
+from harness.scripted_server import ScriptedServer
+from harness.scripted_server.recording import until
+from harness.workload_manifests import cron_job, workload
 
 FINALIZER = "batch.kubernetes.io/job-tracking"
 

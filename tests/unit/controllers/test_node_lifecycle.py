@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from recording_api import RecordingApi
 
-from kubesched.client.lease import LeaseSpec
-from kubesched.controllers.cluster_view import ClusterView
-from kubesched.controllers.controller import ControllerContext
-from kubesched.controllers.kinds import NodeLease
-from kubesched.controllers.node_lifecycle import NodeLifecycleController
-from kubesched.controllers.plan_writer import PlanWriter
-from kubesched.controllers.taint_eviction import OrphanedPodController, TaintEvictionController
-from kubesched.model.core import Node, NodeCondition, NodeSpec, NodeStatus, Pod, PodSpec, Taint, Toleration
-from kubesched.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.client.lease import LeaseSpec
+from kubesched.k8s.model.core import Node, NodeCondition, NodeSpec, NodeStatus, Pod, PodSpec, Taint, Toleration
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.playground.controllers.cluster_view import ClusterView
+from kubesched.playground.controllers.controller import ControllerContext
+from kubesched.playground.controllers.kinds import NodeLease
+from kubesched.playground.controllers.node_lifecycle import NodeLifecycleController
+from kubesched.playground.controllers.plan_writer import PlanWriter
+from kubesched.playground.controllers.taint_eviction import OrphanedPodController, TaintEvictionController
 
 
 class _World:

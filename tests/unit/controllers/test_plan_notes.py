@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 from recording_api import RecordingApi
 
-from kubesched.client.errors import ApiError
-from kubesched.client.event_recorder import Speaker
-from kubesched.controllers.cluster_view import ClusterView
-from kubesched.controllers.controller import ControllerContext
-from kubesched.controllers.plan_notes import JobNotes, PodNotes, ScalingNotes
-from kubesched.controllers.plan_writer import PlanListener, PlanWriter
-from kubesched.expansion.actions import Action, CreateObject, DeleteObject, UpdateObject
-from kubesched.model.apps import ReplicaSet, ReplicaSetSpec, StatefulSet
-from kubesched.model.core import Pod
-from kubesched.model.meta import KubeObject, ObjectMeta
-from kubesched.model.storage import ObjectReference, PersistentVolumeClaim
-from kubesched.model.workloads import CronJob, Deployment, Job
+from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.client.event_recorder import Speaker
+from kubesched.k8s.model.apps import ReplicaSet, ReplicaSetSpec, StatefulSet
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.model.storage import ObjectReference, PersistentVolumeClaim
+from kubesched.k8s.model.workloads import CronJob, Deployment, Job
+from kubesched.k8s.workloads.actions import Action, CreateObject, DeleteObject, UpdateObject
+from kubesched.playground.controllers.cluster_view import ClusterView
+from kubesched.playground.controllers.controller import ControllerContext
+from kubesched.playground.controllers.plan_notes import JobNotes, PodNotes, ScalingNotes
+from kubesched.playground.controllers.plan_writer import PlanListener, PlanWriter
 
 META = ObjectMeta(name="db", namespace="shop", uid="1")
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from kubesched.apiserver.server import ApiServer, ServerSettings
-from kubesched.client.kubeconfig import load_target
-from kubesched.client.rest import RestClient
-from kubesched.controllers.catalogue import all_controllers
-from kubesched.controllers.runner import ControllerRunner
+from kubesched.k8s.client.kubeconfig import load_target
+from kubesched.k8s.client.rest import RestClient
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.controllers.catalogue import all_controllers
+from kubesched.playground.controllers.runner import ControllerRunner
 
 _ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 

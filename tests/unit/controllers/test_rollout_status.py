@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubesched.controllers.status.rollout_status import deployment_status, stalls_in_s, with_replica_failure
-from kubesched.expansion.deployments import sync_deployment
-from kubesched.model.apps import ReplicaSet
-from kubesched.model.core import Pod, PodCondition, PodStatus
-from kubesched.model.meta import ObjectMeta
-from kubesched.model.workloads import Deployment
-from kubesched.testing.workload_manifests import objects, workload
+from harness.workload_manifests import objects, workload
+from kubesched.k8s.model.apps import ReplicaSet
+from kubesched.k8s.model.core import Pod, PodCondition, PodStatus
+from kubesched.k8s.model.meta import ObjectMeta
+from kubesched.k8s.model.workloads import Deployment
+from kubesched.k8s.workloads.deployments import sync_deployment
+from kubesched.playground.controllers.status.rollout_status import deployment_status, stalls_in_s, with_replica_failure
 
 NOW_S = 1_800_000_000.0
 

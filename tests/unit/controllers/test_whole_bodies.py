@@ -8,8 +8,18 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from kubesched.controllers.documents import FINGERPRINT_NOTE
-from kubesched.controllers.whole_bodies import (
+from harness.workload_manifests import objects, workload
+from kubesched.k8s.model.apps import ReplicaSet
+from kubesched.k8s.model.core import PodTemplateSpec
+from kubesched.k8s.model.meta import ObjectMeta
+from kubesched.k8s.model.storage import PersistentVolumeClaim
+from kubesched.k8s.model.volumes import PersistentVolumeClaimVolumeSource, Volume
+from kubesched.k8s.model.workloads import Deployment
+from kubesched.k8s.workloads.daemon_nodes import tied_to_node
+from kubesched.k8s.workloads.deployments import sync_deployment
+from kubesched.k8s.workloads.templates import pod_from_template
+from kubesched.playground.controllers.documents import FINGERPRINT_NOTE
+from kubesched.playground.controllers.whole_bodies import (
     claim_body,
     driver_name,
     merge_patch,
@@ -17,16 +27,6 @@ from kubesched.controllers.whole_bodies import (
     pod_body,
     replica_set_body,
 )
-from kubesched.expansion.daemon_nodes import tied_to_node
-from kubesched.expansion.deployments import sync_deployment
-from kubesched.expansion.templates import pod_from_template
-from kubesched.model.apps import ReplicaSet
-from kubesched.model.core import PodTemplateSpec
-from kubesched.model.meta import ObjectMeta
-from kubesched.model.storage import PersistentVolumeClaim
-from kubesched.model.volumes import PersistentVolumeClaimVolumeSource, Volume
-from kubesched.model.workloads import Deployment
-from kubesched.testing.workload_manifests import objects, workload
 
 WHOLE: dict[str, Any] = {
     "metadata": {"labels": {"app": "web"}, "annotations": {"note": "kept"}},

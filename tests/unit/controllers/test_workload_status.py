@@ -6,16 +6,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubesched.controllers.status.daemon_counts import daemon_set_status
-from kubesched.controllers.status.job_counts import job_status
-from kubesched.controllers.status.replica_counts import replica_set_status, stateful_set_status
-from kubesched.expansion.revisions import REVISION_HASH_LABEL
-from kubesched.model.apps import ReplicaSet, StatefulSet
-from kubesched.model.core import Node, Pod, PodCondition, PodSpec, PodStatus
-from kubesched.model.meta import ObjectMeta
-from kubesched.model.workloads import DaemonSet, JobCondition, JobStatus
+from harness.workload_manifests import objects, workload
+from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Node, Pod, PodCondition, PodSpec, PodStatus
+from kubesched.k8s.model.meta import ObjectMeta
+from kubesched.k8s.model.workloads import DaemonSet, JobCondition, JobStatus
+from kubesched.k8s.workloads.revisions import REVISION_HASH_LABEL
+from kubesched.playground.controllers.status.daemon_counts import daemon_set_status
+from kubesched.playground.controllers.status.job_counts import job_status
+from kubesched.playground.controllers.status.replica_counts import replica_set_status, stateful_set_status
 from kubesched.testing import make
-from kubesched.testing.workload_manifests import objects, workload
 
 NOW_S = 1_800_000_000.0
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from deploy_files import BASE, DEPLOY, container_of, only, resources_of
 
-from kubesched.app.options.command import parse_flags
-from kubesched.app.options.flag import FlagUse
-from kubesched.app.options.flag_table import FLAGS_BY_NAME
-from kubesched.app.options.read import read_options
-from kubesched.config import KubeSchedulerConfiguration, default, load, resolve_profiles
-from kubesched.plugins.registry import capabilities
+from kubesched.live.options.command import parse_flags
+from kubesched.live.options.flag import FlagUse
+from kubesched.live.options.flag_table import FLAGS_BY_NAME
+from kubesched.live.options.read import read_options
+from kubesched.scheduler.config import KubeSchedulerConfiguration, default, load, resolve_profiles
+from kubesched.scheduler.plugins.registry import capabilities
 
 DEPLOYMENT = only(resources_of(BASE), "Deployment")
 ARGUMENTS: list[str] = container_of(DEPLOYMENT)["args"]

@@ -18,9 +18,9 @@ from deploy_files import DEPLOY, ROOT, Manifest, container_of, only, read_one
 from helm_rendering import Chart, TemplateError
 from schema_checking import violations
 
-from kubesched.app.options.command import parse_flags
-from kubesched.app.options.read import read_options
-from kubesched.config import load
+from kubesched.live.options.command import parse_flags
+from kubesched.live.options.read import read_options
+from kubesched.scheduler.config import load
 
 FOLDER = DEPLOY / "helm" / "kubesched"
 CHART = Chart(FOLDER)

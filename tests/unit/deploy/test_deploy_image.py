@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from deploy_files import BASE, DEPLOY, OVERLAYS, ROOT, container_of, only, read_one, resources_of
 
-from kubesched.app.serving.settings import DEFAULT_PORT
+from kubesched.live.serving.settings import DEFAULT_PORT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DEPLOYMENT = only(resources_of(BASE), "Deployment")

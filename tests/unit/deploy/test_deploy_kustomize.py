@@ -11,7 +11,7 @@ import pytest
 import yaml
 from deploy_files import DEPLOY, OVERLAYS, Manifest, container_of, only, read_one
 
-from kubesched.config import load
+from kubesched.scheduler.config import load
 
 KUBECTL = shutil.which("kubectl")
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed, so overlays are not built")

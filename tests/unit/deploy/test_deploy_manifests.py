@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from deploy_files import BASE, DEPLOY, KUSTOMIZATIONS, NAMESPACE, container_of, only, read_all, read_one, resources_of
 
-from kubesched.app.options.flag_table import FLAGS_BY_NAME
-from kubesched.app.serving.settings import DEFAULT_PORT
+from kubesched.live.options.flag_table import FLAGS_BY_NAME
+from kubesched.live.serving.settings import DEFAULT_PORT
 
 OBJECTS = resources_of(BASE)
 DEPLOYMENT = only(OBJECTS, "Deployment")

@@ -8,8 +8,8 @@ import pytest
 from deploy_files import BASE, NAMESPACE, OVERLAYS, ROOT, only, read_one, resources_of
 from deploy_rights import CLUSTER, LEASE, READ, Right, rights
 
-from kubesched.app.serving.access import cluster_lookup
-from kubesched.client.resources import RESOURCES, Resource
+from kubesched.k8s.client.resources import RESOURCES, Resource
+from kubesched.live.serving.access import cluster_lookup
 
 OBJECTS = resources_of(BASE)
 

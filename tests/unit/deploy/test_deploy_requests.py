@@ -10,19 +10,19 @@ import msgspec
 import pytest
 from deploy_rights import CLUSTER, LEASE, READ, Right, is_allowed, right_for
 
-from kubesched.app.serving.access import authorization, token_review
-from kubesched.app.writes.claim_writes import ClaimWrites
-from kubesched.app.writes.pod_writes import PodWrites
-from kubesched.app.writes.volume_writes import VolumeWrites
-from kubesched.client.event_recorder.forms import CoreV1Form, EventsV1Form
-from kubesched.client.lease import LeaseLock, LeaseSpec
 from kubesched.framework.effects import BindPod, EvictPod, PatchPodStatus
-from kubesched.model.core import PodCondition
-from kubesched.model.meta import ObjectMeta, PodKey
-from kubesched.model.resource import AllocationResult, ResourceClaim
-from kubesched.model.storage import ObjectReference
-from kubesched.plugins.dynamic_resources import effects as claims
-from kubesched.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
+from kubesched.k8s.client.event_recorder.forms import CoreV1Form, EventsV1Form
+from kubesched.k8s.client.lease import LeaseLock, LeaseSpec
+from kubesched.k8s.model.core import PodCondition
+from kubesched.k8s.model.meta import ObjectMeta, PodKey
+from kubesched.k8s.model.resource import AllocationResult, ResourceClaim
+from kubesched.k8s.model.storage import ObjectReference
+from kubesched.live.serving.access import authorization, token_review
+from kubesched.live.writes.claim_writes import ClaimWrites
+from kubesched.live.writes.pod_writes import PodWrites
+from kubesched.live.writes.volume_writes import VolumeWrites
+from kubesched.scheduler.plugins.dynamic_resources import effects as claims
+from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
 
 POD, UID, CLAIM = PodKey("shop/web"), "u-1", "shop/gpu"
 CONDITION = PodCondition(type="DisruptionTarget", status="True")

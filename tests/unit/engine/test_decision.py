@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import kubesched
-from kubesched.cluster import Cluster
-from kubesched.config import default, load
-from kubesched.engine.build import build_schedulers
-from kubesched.engine.select import ByName
 from kubesched.framework import Cycle, Handle, NodeTable, PodInfo
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.scores import Scores
-from kubesched.model import manifests
-from kubesched.model.meta import PodKey
-from kubesched.plugins.registry import REGISTRY
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.meta import PodKey
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import default, load
+from kubesched.scheduler.engine.build import build_schedulers
+from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kubesched.cluster import Cluster
-from kubesched.engine.filter import run_filters
-from kubesched.engine.nominated import run_filters_with_nominated
-from kubesched.engine.plugin_call import PluginError
-from kubesched.engine.profile import Profile
-from kubesched.engine.steps import filter_step
 from kubesched.framework import OK, Cycle, NodeInfo, NodeTable, PodInfo, Status, Verdicts
-from kubesched.model import manifests
+from kubesched.k8s.model import manifests
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.filter import run_filters
+from kubesched.scheduler.engine.nominated import run_filters_with_nominated
+from kubesched.scheduler.engine.plugin_call import PluginError
+from kubesched.scheduler.engine.profile import Profile
+from kubesched.scheduler.engine.steps import filter_step
 from kubesched.testing import make
 
 

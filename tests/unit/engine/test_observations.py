@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.config import default
-from kubesched.engine import observations as seen
-from kubesched.engine.build import build_loop
-from kubesched.engine.loop import SchedulingLoop
-from kubesched.engine.select import ByName
-from kubesched.model import manifests
+from kubesched.k8s.model import manifests
+from kubesched.scheduler.config import default
+from kubesched.scheduler.engine import observations as seen
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.select import ByName
 from kubesched.testing import make
 from kubesched.testing.observing import listen_for
 from kubesched.testing.world import World

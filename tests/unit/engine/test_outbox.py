@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubesched.engine.outbox import Outbox
 from kubesched.framework.effects import Done, Failed, FindOut
+from kubesched.scheduler.engine.outbox import Outbox
 
 NOW_S = 7.0
 

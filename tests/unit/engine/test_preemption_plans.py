@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.cluster import Cluster
-from kubesched.engine.preemption.candidates import Candidate
-from kubesched.engine.preemption.choice import least_harmful
-from kubesched.engine.preemption.plans import PreemptionPlans
-from kubesched.engine.preemption.staying import who_stays
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
-from kubesched.model.core import Pod, PodSpec, PodStatus
-from kubesched.model.meta import ObjectMeta
+from kubesched.k8s.model.core import Pod, PodSpec, PodStatus
+from kubesched.k8s.model.meta import ObjectMeta
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.preemption.candidates import Candidate
+from kubesched.scheduler.engine.preemption.choice import least_harmful
+from kubesched.scheduler.engine.preemption.plans import PreemptionPlans
+from kubesched.scheduler.engine.preemption.staying import who_stays
 
 NO_HELP = Status.unschedulable("in vain")
 SHAPES = Cluster().shapes

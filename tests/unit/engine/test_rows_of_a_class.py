@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.cluster.journal import NodeChange, NodeChangeKind
-from kubesched.engine.class_cache.node_changes import follow_rows
+from kubesched.scheduler.cluster.journal import NodeChange, NodeChangeKind
+from kubesched.scheduler.engine.class_cache.node_changes import follow_rows
 
 ADDED, UPDATED, REMOVED = NodeChangeKind.ADDED, NodeChangeKind.UPDATED, NodeChangeKind.REMOVED
 

@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from kubesched.config import default
-from kubesched.engine.build import build_loop
-from kubesched.engine.loop import SchedulingLoop
-from kubesched.engine.metrics.collect import collect
-from kubesched.engine.metrics.exposition import render
-from kubesched.engine.observations import AnswerMissing
-from kubesched.engine.pod_binding import PodBinding
-from kubesched.engine.select import ByName
-from kubesched.engine.self_check import LOOK_EVERY_S, AnswerLimit
 from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, FindOut
-from kubesched.model import manifests
+from kubesched.k8s.model import manifests
+from kubesched.scheduler.config import default
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.metrics.collect import collect
+from kubesched.scheduler.engine.metrics.exposition import render
+from kubesched.scheduler.engine.observations import AnswerMissing
+from kubesched.scheduler.engine.pod_binding import PodBinding
+from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.self_check import LOOK_EVERY_S, AnswerLimit
 from kubesched.testing import make
 from kubesched.testing.observing import listen_for
 from kubesched.testing.world import World

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import yaml
 
 import kubesched
-from kubesched.extension import plugins_from_files
+from kubesched.scheduler.plugin_loading import plugins_from_files
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 PLUGIN_FILES = {

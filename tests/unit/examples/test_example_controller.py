@@ -13,10 +13,10 @@ import msgspec
 import pytest
 from example_plugins import EXAMPLES
 
-import kubesched.client as kube
-from kubesched.apiserver.server import ServerSettings
+import kubesched.k8s.client as kube
+from harness.scripted_server import ScriptedServer, until
+from kubesched.playground.apiserver.server import ServerSettings
 from kubesched.playground.playground import Playground, PlaygroundSettings
-from kubesched.testing.scripted_server import ScriptedServer, until
 
 FILE = EXAMPLES / "controller" / "greetings.py"
 GUIDE = EXAMPLES.parent / "docs" / "guides" / "write-a-controller.md"

@@ -12,7 +12,7 @@ import pytest
 from example_plugins import config_with, local_server, module_of, objects_of, placed, plugin_of, raw_scores
 
 import kubesched
-from kubesched.config import ConfigError
+from kubesched.scheduler.config import ConfigError
 
 LOAD_AWARE = plugin_of("metrics")
 MODULE = module_of(LOAD_AWARE)

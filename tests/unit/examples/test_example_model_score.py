@@ -14,9 +14,9 @@ import pytest
 from example_plugins import EXAMPLES, config_with, module_of, objects_of, placed, plugin_of, raw_scores
 
 import kubesched
-from kubesched.cluster import Cluster
-from kubesched.config import ConfigError
-from kubesched.model import manifests
+from kubesched.k8s.model import manifests
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import ConfigError
 from kubesched.testing import make
 
 FOLDER = EXAMPLES / "model-score"

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from example_plugins import EXAMPLES, PLUGIN_FILES, plugin_of
 
 from kubesched.cli.main import main
-from kubesched.plugin_check import check_plugin, subject_of
+from kubesched.plugin_tools.check import check_plugin, subject_of
 
 ARGS: dict[str, dict[str, Any]] = {"carbon-aware": {"source": str(EXAMPLES / "carbon-aware" / "grams.json")}}
 COMMANDS = [

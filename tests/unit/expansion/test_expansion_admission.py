@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kubesched.expansion.admission import AdmissionError, admit_claim, admit_pod
-from kubesched.model.core import Pod, Toleration
-from kubesched.model.policy import PriorityClass
-from kubesched.model.storage import PersistentVolumeClaim, StorageClass
+from harness.workload_manifests import objects
+from kubesched.k8s.model.core import Pod, Toleration
+from kubesched.k8s.model.policy import PriorityClass
+from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
+from kubesched.k8s.workloads.admission import AdmissionError, admit_claim, admit_pod
 from kubesched.testing import make
-from kubesched.testing.workload_manifests import objects
 
 
 def _pod(**spec: Any) -> Pod:

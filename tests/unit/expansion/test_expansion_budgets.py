@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from kubesched.expansion.budgets import budget_numbers, disruptions_allowed
-from kubesched.expansion.percentages import ShareError, share_of
-from kubesched.model.core import Pod
-from kubesched.model.meta import OwnerReference
-from kubesched.model.policy import PodDisruptionBudget
+from harness.workload_manifests import objects
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import OwnerReference
+from kubesched.k8s.model.policy import PodDisruptionBudget
+from kubesched.k8s.workloads.budgets import budget_numbers, disruptions_allowed
+from kubesched.k8s.workloads.percentages import ShareError, share_of
 from kubesched.testing import make
-from kubesched.testing.workload_manifests import objects
 
 OWNER = {"ownerReferences": [{"kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}]}
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kubesched.expansion.actions import CreateObject, Plan
-from kubesched.expansion.bursts import BURST, Bursts
-from kubesched.expansion.job_failures import JobFailures
-from kubesched.expansion.jobs import sync_job
-from kubesched.expansion.names import SeededNames
-from kubesched.expansion.replicas import sync_replicas
-from kubesched.expansion.revisions import Revisions
-from kubesched.expansion.stateful_sets import sync_stateful_set
-from kubesched.model.apps import ReplicaSet, StatefulSet
-from kubesched.model.core import Pod
-from kubesched.model.workloads import Job
-from kubesched.testing.workload_manifests import objects, workload
+from harness.workload_manifests import objects, workload
+from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.workloads import Job
+from kubesched.k8s.workloads.actions import CreateObject, Plan
+from kubesched.k8s.workloads.bursts import BURST, Bursts
+from kubesched.k8s.workloads.job_failures import JobFailures
+from kubesched.k8s.workloads.jobs import sync_job
+from kubesched.k8s.workloads.names import SeededNames
+from kubesched.k8s.workloads.replicas import sync_replicas
+from kubesched.k8s.workloads.revisions import Revisions
+from kubesched.k8s.workloads.stateful_sets import sync_stateful_set
 
 BILLIONS = 2_000_000_000
 NAMES = SeededNames(0)

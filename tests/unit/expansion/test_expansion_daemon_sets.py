@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubesched.expansion.actions import CreateObject, DeleteObject, Plan
-from kubesched.expansion.daemon_nodes import node_of
-from kubesched.expansion.daemon_sets import sync_daemon_set
-from kubesched.expansion.names import SeededNames
-from kubesched.expansion.revisions import Revisions
-from kubesched.model.core import Node, Pod
-from kubesched.model.workloads import DaemonSet
+from harness.workload_manifests import objects, workload
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.workloads import DaemonSet
+from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, Plan
+from kubesched.k8s.workloads.daemon_nodes import node_of
+from kubesched.k8s.workloads.daemon_sets import sync_daemon_set
+from kubesched.k8s.workloads.names import SeededNames
+from kubesched.k8s.workloads.revisions import Revisions
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
-from kubesched.testing.workload_manifests import objects, workload
 
 
 def _set(**pod: Any) -> DaemonSet:

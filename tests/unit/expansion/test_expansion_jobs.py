@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubesched.expansion.actions import CreateObject, DeleteObject, Plan, UpdateObject
-from kubesched.expansion.cron_jobs import sync_cron_job
-from kubesched.expansion.index_sets import parse_indexes, print_indexes
-from kubesched.expansion.job_failures import JobFailures
-from kubesched.expansion.job_pods import completion_index, index_failures
-from kubesched.expansion.jobs import sync_job
-from kubesched.expansion.names import SeededNames
-from kubesched.expansion.pod_states import with_condition
-from kubesched.model.core import Pod, PodCondition
-from kubesched.model.reported_pods import ReportedContainerStatus, ReportedPod, ReportedPodStatus
-from kubesched.model.times import parse_instant, print_instant
-from kubesched.model.workloads import CronJob, Job, UncountedTerminatedPods
-from kubesched.testing.workload_manifests import cron_job, objects, workload
+from harness.workload_manifests import cron_job, objects, workload
+from kubesched.k8s.model.core import Pod, PodCondition
+from kubesched.k8s.model.reported_pods import ReportedContainerStatus, ReportedPod, ReportedPodStatus
+from kubesched.k8s.model.times import parse_instant, print_instant
+from kubesched.k8s.model.workloads import CronJob, Job, UncountedTerminatedPods
+from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, Plan, UpdateObject
+from kubesched.k8s.workloads.cron_jobs import sync_cron_job
+from kubesched.k8s.workloads.index_sets import parse_indexes, print_indexes
+from kubesched.k8s.workloads.job_failures import JobFailures
+from kubesched.k8s.workloads.job_pods import completion_index, index_failures
+from kubesched.k8s.workloads.jobs import sync_job
+from kubesched.k8s.workloads.names import SeededNames
+from kubesched.k8s.workloads.pod_states import with_condition
 
 NOW_S = parse_instant("2026-01-01T00:00:00Z")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import islice
 
-from kubesched.expansion.names import SAFE_LETTERS, SeededNames, safe_hash
-from kubesched.expansion.templates import template_hash
-from kubesched.model.core import Container, PodSpec, PodTemplateSpec
-from kubesched.model.meta import ObjectMeta
+from kubesched.k8s.model.core import Container, PodSpec, PodTemplateSpec
+from kubesched.k8s.model.meta import ObjectMeta
+from kubesched.k8s.workloads.names import SAFE_LETTERS, SeededNames, safe_hash
+from kubesched.k8s.workloads.templates import template_hash
 
 
 def _names(seed: int, prefix: str, n: int) -> list[str]:

@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubesched.expansion.actions import CreateObject, DeleteObject, Plan, UpdateObject
-from kubesched.expansion.deployments import sync_deployment
-from kubesched.expansion.names import SeededNames
-from kubesched.expansion.pod_states import available_next_s, is_available
-from kubesched.expansion.replicas import least_valuable, sync_replicas
-from kubesched.expansion.rollout import ReplicaSetScale, ReplicaSetSizes, next_sizes
-from kubesched.model.apps import ReplicaSet
-from kubesched.model.core import Pod, PodCondition, ReplicationController
-from kubesched.model.reported_pods import ReportedCondition, ReportedPod, ReportedPodStatus
-from kubesched.model.times import parse_instant
-from kubesched.model.workloads import Deployment, DeploymentStatus
+from harness.workload_manifests import objects, workload
+from kubesched.k8s.model.apps import ReplicaSet
+from kubesched.k8s.model.core import Pod, PodCondition, ReplicationController
+from kubesched.k8s.model.reported_pods import ReportedCondition, ReportedPod, ReportedPodStatus
+from kubesched.k8s.model.times import parse_instant
+from kubesched.k8s.model.workloads import Deployment, DeploymentStatus
+from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, Plan, UpdateObject
+from kubesched.k8s.workloads.deployments import sync_deployment
+from kubesched.k8s.workloads.names import SeededNames
+from kubesched.k8s.workloads.pod_states import available_next_s, is_available
+from kubesched.k8s.workloads.replicas import least_valuable, sync_replicas
+from kubesched.k8s.workloads.rollout import ReplicaSetScale, ReplicaSetSizes, next_sizes
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
-from kubesched.testing.workload_manifests import objects, workload
 
 
 def _pod(manifest: Manifest) -> Pod:

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubesched.expansion.actions import CreateObject, DeleteObject, Plan
-from kubesched.expansion.revisions import Revisions
-from kubesched.expansion.stateful_sets import OlderTemplate, sync_stateful_set
-from kubesched.model.apps import StatefulSet
-from kubesched.model.core import Pod, PodCondition
-from kubesched.model.meta import ObjectMeta, OwnerReference
-from kubesched.model.reported_pods import ReportedCondition, ReportedPod, ReportedPodStatus
-from kubesched.model.storage import PersistentVolumeClaim
-from kubesched.model.times import parse_instant
-from kubesched.testing.workload_manifests import objects, workload
+from harness.workload_manifests import objects, workload
+from kubesched.k8s.model.apps import StatefulSet
+from kubesched.k8s.model.core import Pod, PodCondition
+from kubesched.k8s.model.meta import ObjectMeta, OwnerReference
+from kubesched.k8s.model.reported_pods import ReportedCondition, ReportedPod, ReportedPodStatus
+from kubesched.k8s.model.storage import PersistentVolumeClaim
+from kubesched.k8s.model.times import parse_instant
+from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, Plan
+from kubesched.k8s.workloads.revisions import Revisions
+from kubesched.k8s.workloads.stateful_sets import OlderTemplate, sync_stateful_set
 
 CLAIM_TEMPLATE = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from kubesched.model import quantity
+from kubesched.k8s.model import quantity
 from kubesched.testing.make import Manifest
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.cluster import Cluster
+from kubesched.scheduler.cluster import Cluster
 
 
 def picture(cluster: Cluster) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kubesched.explanation.changes.lowering import lower_request
 from kubesched.explanation.changes.patches import patched
-from kubesched.model.core import Pod
-from kubesched.model.requests import pod_resources
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.requests import pod_resources
 
 GPU = "example.com/gpu"
 

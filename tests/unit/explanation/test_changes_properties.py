@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kubesched.explanation.changes import Change, what_if
 from kubesched.explanation.explain import Explanation, explain
-from kubesched.model import quantity
+from kubesched.k8s.model import quantity
 from kubesched.testing import make, strategies
 from kubesched.testing.make import Manifest
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.config import load
-from kubesched.engine.build import build_loop
-from kubesched.engine.extender import refused
-from kubesched.engine.select import ByName
 from kubesched.framework.effects import CallExtender, Effect
 from kubesched.framework.registry import Registry
-from kubesched.model import manifests
+from kubesched.k8s.model import manifests
+from kubesched.scheduler.config import load
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.extender import refused
+from kubesched.scheduler.engine.select import ByName
 from kubesched.testing.make import Manifest
 from kubesched.testing.world import World
 

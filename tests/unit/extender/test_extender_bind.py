@@ -8,7 +8,7 @@ from fake_extender import URL, ExtendedWorld, FakeExtender, Json
 from msgspec.structs import replace
 
 from kubesched.framework.effects import BindPod
-from kubesched.model.core import Pod
+from kubesched.k8s.model.core import Pod
 from kubesched.testing import make
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import yaml
 
-from kubesched.config import load
-from kubesched.engine.extender import build_extenders
-from kubesched.engine.extender.paused import MOST_AT_ONCE
-from kubesched.engine.extender.prioritizing import MAX_EXTENDER_PRIORITY
+from kubesched.scheduler.config import load
+from kubesched.scheduler.engine.extender import build_extenders
+from kubesched.scheduler.engine.extender.paused import MOST_AT_ONCE
+from kubesched.scheduler.engine.extender.prioritizing import MAX_EXTENDER_PRIORITY
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "extenders.md").read_text()
 

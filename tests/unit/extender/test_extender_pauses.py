@@ -8,7 +8,7 @@ from fake_extender import ExtendedWorld, FakeExtender, accept, accept_all
 from msgspec.structs import replace
 
 from kubesched.framework import OK, Cycle, Handle, NodeInfo, PodInfo, Status
-from kubesched.plugins.registry import REGISTRY
+from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make
 
 GPU = {"example.com/gpu": 1}

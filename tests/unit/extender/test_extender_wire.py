@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from kubesched.engine.extender import wire
-from kubesched.engine.extender.http_extender import ExtenderError
-from kubesched.engine.extender.wire import ExtenderFilterResult, MetaVictims
-from kubesched.engine.preemption import Candidate
 from kubesched.framework import PodInfo
 from kubesched.framework.pod_info import PodShape
-from kubesched.model import manifests
-from kubesched.model.core import Node, Pod
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.scheduler.engine.extender import wire
+from kubesched.scheduler.engine.extender.http_extender import ExtenderError
+from kubesched.scheduler.engine.extender.wire import ExtenderFilterResult, MetaVictims
+from kubesched.scheduler.engine.preemption import Candidate
 from kubesched.testing import make
 
 

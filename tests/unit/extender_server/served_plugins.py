@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kubesched.cluster import Cluster
-from kubesched.config import default, load
-from kubesched.extender_server.node_scope import ServedCluster
-from kubesched.extender_server.outside_profiles import OutsideProfiles, build_outside_profiles
-from kubesched.extender_server.requests import NodeReader, NodesRequest, read_nodes_request
-from kubesched.extender_server.verdicts import PluginVerdictService
-from kubesched.extension import plugins_from_classes
-from kubesched.extension.assembly import assemble
 from kubesched.framework import OK, Cycle, NodeInfo, PodInfo, PreFilterResult, Status
 from kubesched.framework.effects import BindPod
 from kubesched.framework.stages import Steps
 from kubesched.framework.status import SKIP
-from kubesched.model import manifests
+from kubesched.k8s.model import manifests
+from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
+from kubesched.plugin_tools.extender_server.outside_profiles import OutsideProfiles, build_outside_profiles
+from kubesched.plugin_tools.extender_server.requests import NodeReader, NodesRequest, read_nodes_request
+from kubesched.plugin_tools.extender_server.verdicts import PluginVerdictService
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import default, load
+from kubesched.scheduler.plugin_loading import plugins_from_classes
+from kubesched.scheduler.plugin_loading.assembly import assemble
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from kubesched.cli.main import main
-from kubesched.config import load
+from kubesched.scheduler.config import load
 
 PLUGIN = """
 from kubesched.framework import OK

@@ -18,11 +18,17 @@ from cryptography.x509.oid import NameOID
 from served_plugins import Tiers
 from test_extender_server_pages import ARGS, BIND, JSON, application
 
-from kubesched.app.writes.extender_calls import ExtenderCalls
-from kubesched.config import ExtenderConfiguration
-from kubesched.extender_server.access import CallerRules, TokenFileError, is_own_name, token_from, with_token
-from kubesched.extender_server.server import ExtenderServer, ListenSettings
 from kubesched.framework.effects import CallExtender
+from kubesched.live.writes.extender_calls import ExtenderCalls
+from kubesched.plugin_tools.extender_server.access import (
+    CallerRules,
+    TokenFileError,
+    is_own_name,
+    token_from,
+    with_token,
+)
+from kubesched.plugin_tools.extender_server.server import ExtenderServer, ListenSettings
+from kubesched.scheduler.config import ExtenderConfiguration
 
 TOKEN = "t0ken-of-some-length"
 RULES = CallerRules(TOKEN, host_names=frozenset({"plugins.svc"}))

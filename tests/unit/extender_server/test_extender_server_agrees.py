@@ -7,19 +7,19 @@ from random import Random
 import pytest
 from served_plugins import Tiers, profiles_of
 
-from kubesched.cluster import Cluster
-from kubesched.config import load
-from kubesched.engine.build import build_loop
-from kubesched.engine.select import ByName
-from kubesched.extender_server import answers, requests
-from kubesched.extender_server.node_scope import ServedCluster
-from kubesched.extender_server.requests import NodeReader
-from kubesched.extender_server.snippet import Endpoint, configuration_yaml, extender_configuration
-from kubesched.extender_server.verdicts import PluginVerdictService
-from kubesched.extension import assemble, plugins_from_classes
 from kubesched.framework.effects import CallExtender
-from kubesched.model import manifests
-from kubesched.model.meta import KubeObject, PodKey
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.plugin_tools.extender_server import answers, requests
+from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
+from kubesched.plugin_tools.extender_server.requests import NodeReader
+from kubesched.plugin_tools.extender_server.snippet import Endpoint, configuration_yaml, extender_configuration
+from kubesched.plugin_tools.extender_server.verdicts import PluginVerdictService
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import load
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.testing import make
 from kubesched.testing.world import World
 

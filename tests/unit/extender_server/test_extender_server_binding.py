@@ -8,18 +8,18 @@ from collections.abc import Callable
 import pytest
 from served_plugins import AtMostTwo, Binder, OnlyFirst, Tiers, cluster_of, profiles_of
 
-from kubesched.cluster import Cluster
-from kubesched.engine.plugin_call import PluginError
-from kubesched.extender_server.binding import PluginBinder
-from kubesched.extender_server.node_scope import ServedCluster
-from kubesched.extender_server.requests import BindRequest
-from kubesched.extender_server.verdicts import CallError, PluginVerdictService
 from kubesched.framework import OK, Cycle, PodInfo, Status
 from kubesched.framework.effects import BindPod, Done, Failed, PatchPodStatus
 from kubesched.framework.stages import Steps
-from kubesched.model import manifests
-from kubesched.model.core import Pod
-from kubesched.model.meta import PodKey
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import PodKey
+from kubesched.plugin_tools.extender_server.binding import PluginBinder
+from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
+from kubesched.plugin_tools.extender_server.requests import BindRequest
+from kubesched.plugin_tools.extender_server.verdicts import CallError, PluginVerdictService
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.testing import make
 
 REQUEST = BindRequest("p", "default", "uid-default-p", "a")

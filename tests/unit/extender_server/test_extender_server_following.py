@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from kubesched.client.rest import RestClient
-from kubesched.client.target import ServerTarget
-from kubesched.cluster import Cluster
-from kubesched.extender_server.following import ClusterFollower
-from kubesched.model import manifests
-from kubesched.model.meta import KubeObject
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.target import ServerTarget
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.plugin_tools.extender_server.following import ClusterFollower
+from kubesched.scheduler.cluster import Cluster
 from kubesched.testing import make
 
 

@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from served_plugins import by_names, cluster_of
 
 from kubesched.cli.main import main
-from kubesched.config import default
-from kubesched.extender_server.node_scope import ServedCluster
-from kubesched.extender_server.outside_profiles import build_outside_profiles
-from kubesched.extender_server.verdicts import PluginVerdictService
-from kubesched.extension import assemble
+from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
+from kubesched.plugin_tools.extender_server.outside_profiles import build_outside_profiles
+from kubesched.plugin_tools.extender_server.verdicts import PluginVerdictService
+from kubesched.scheduler.config import default
+from kubesched.scheduler.plugin_loading import assemble
 from kubesched.testing import make
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -11,15 +11,15 @@ import aiohttp
 import pytest
 from served_plugins import Broken, Tiers, cluster_of, profiles_of
 
-from kubesched.cluster import Cluster
-from kubesched.extender_server.access import CallerRules
-from kubesched.extender_server.binding import PluginBinder
-from kubesched.extender_server.call_metrics import CallMetrics
-from kubesched.extender_server.node_scope import ServedCluster
-from kubesched.extender_server.routes import MOST_BYTES, ExtenderPages
-from kubesched.extender_server.server import ExtenderServer, ListenError, ListenSettings
-from kubesched.extender_server.verdicts import PluginVerdictService
 from kubesched.framework.effects import Done
+from kubesched.plugin_tools.extender_server.access import CallerRules
+from kubesched.plugin_tools.extender_server.binding import PluginBinder
+from kubesched.plugin_tools.extender_server.call_metrics import CallMetrics
+from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
+from kubesched.plugin_tools.extender_server.routes import MOST_BYTES, ExtenderPages
+from kubesched.plugin_tools.extender_server.server import ExtenderServer, ListenError, ListenSettings
+from kubesched.plugin_tools.extender_server.verdicts import PluginVerdictService
+from kubesched.scheduler.cluster import Cluster
 from kubesched.testing import make
 
 Body = Any

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from served_plugins import AtMostTwo, Binder, Tiers, cluster_of, profiles_of
 
-from kubesched.config import ConfigError, ExtenderConfiguration, load
-from kubesched.extender_server.outside_profiles import NoPluginsError
-from kubesched.extender_server.snippet import Endpoint, configuration_yaml, extender_configuration
 from kubesched.framework import OK, PodInfo, Status
+from kubesched.plugin_tools.extender_server.outside_profiles import NoPluginsError
+from kubesched.plugin_tools.extender_server.snippet import Endpoint, configuration_yaml, extender_configuration
+from kubesched.scheduler.config import ConfigError, ExtenderConfiguration, load
 
 HTTP = Endpoint("http://127.0.0.1:8888")
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from served_plugins import AtMostTwo, Broken, OnlyFirst, Tiers, by_names, by_nodes, cluster_of, service_of
 
-from kubesched.cluster import Cluster
-from kubesched.engine.extender.wire import MetaVictims
-from kubesched.engine.plugin_call import PluginError
-from kubesched.extender_server.answers import NodesVerdict
-from kubesched.extender_server.node_scope import ServedCluster
-from kubesched.extender_server.requests import PreemptRequest, RequestError
-from kubesched.extender_server.verdicts import NOT_KNOWN, CallError
 from kubesched.framework import OK, Cycle, NodeInfo, NodeTable, PodInfo, PreFilterResult, Status
 from kubesched.framework.stages import Scope
-from kubesched.model import manifests
-from kubesched.model.core import Pod
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Pod
+from kubesched.plugin_tools.extender_server.answers import NodesVerdict
+from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
+from kubesched.plugin_tools.extender_server.requests import PreemptRequest, RequestError
+from kubesched.plugin_tools.extender_server.verdicts import NOT_KNOWN, CallError
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.extender.wire import MetaVictims
+from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.testing import make
 
 TIERED = (

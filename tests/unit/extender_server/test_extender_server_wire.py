@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from served_plugins import by_names, by_nodes
 
-from kubesched.engine.extender import wire
-from kubesched.engine.extender.wire import ExtenderFilterResult, MetaVictims
-from kubesched.engine.preemption import Candidate
-from kubesched.extender_server import answers, requests
-from kubesched.extender_server.answers import NodesVerdict
-from kubesched.extender_server.requests import BindRequest, NodeReader, RequestError
 from kubesched.framework import PodInfo
 from kubesched.framework.pod_info import PodShape
-from kubesched.model import manifests
-from kubesched.model.core import Node, Pod
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.plugin_tools.extender_server import answers, requests
+from kubesched.plugin_tools.extender_server.answers import NodesVerdict
+from kubesched.plugin_tools.extender_server.requests import BindRequest, NodeReader, RequestError
+from kubesched.scheduler.engine.extender import wire
+from kubesched.scheduler.engine.extender.wire import ExtenderFilterResult, MetaVictims
+from kubesched.scheduler.engine.preemption import Candidate
 from kubesched.testing import make
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kubesched.config import default, load
-from kubesched.engine.build import build_loop
-from kubesched.engine.select import ByName
-from kubesched.extension import assemble, plugins_from_classes
-from kubesched.model import manifests
-from kubesched.model.core import PodCondition
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import PodCondition
+from kubesched.scheduler.config import default, load
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.testing.make import Manifest
 from kubesched.testing.world import World
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import pytest
 from outside_world import add, world_with
 
-from kubesched.config import ConfigError
 from kubesched.framework import OK, Handle, Status
+from kubesched.scheduler.config import ConfigError
 from kubesched.testing import make
 
 

@@ -10,10 +10,16 @@ import pytest
 from outside_world import KIND
 
 import kubesched
-from kubesched.config import ConfigError, load, resolve_profiles
-from kubesched.extension import NO_OUTSIDE_PLUGINS, OutsidePlugins, assemble, installed_plugins, plugins_from_classes
 from kubesched.framework import OK, Status
-from kubesched.plugins.registry import REGISTRY, capabilities
+from kubesched.scheduler.config import ConfigError, load, resolve_profiles
+from kubesched.scheduler.plugin_loading import (
+    NO_OUTSIDE_PLUGINS,
+    OutsidePlugins,
+    assemble,
+    installed_plugins,
+    plugins_from_classes,
+)
+from kubesched.scheduler.plugins.registry import REGISTRY, capabilities
 from kubesched.testing import make
 
 

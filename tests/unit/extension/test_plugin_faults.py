@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from outside_world import add, condition_of, notes, world_with
 
-from kubesched.engine.observations import PluginBroke
 from kubesched.framework import (
     ACCEPT_ALL,
     OK,
@@ -25,6 +24,7 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
+from kubesched.scheduler.engine.observations import PluginBroke
 from kubesched.testing import make
 from kubesched.testing.observing import listen_for
 from kubesched.testing.world import World

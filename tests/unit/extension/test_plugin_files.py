@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.config import ConfigError
-from kubesched.extension import plugins_from_classes, plugins_from_files
+from kubesched.scheduler.config import ConfigError
+from kubesched.scheduler.plugin_loading import plugins_from_classes, plugins_from_files
 
 GOOD = """
 from __future__ import annotations
 from dataclasses import dataclass
 from kubesched.framework import OK, Status
-from kubesched.plugins.node_name import NodeName       # imported, so not one of this file
+from kubesched.scheduler.plugins.node_name import NodeName       # imported, so not one of this file
 
 @dataclass(frozen=True)
 class QuietArgs:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from outside_world import add, notes, world_with
 
-from kubesched.config import ConfigError
 from kubesched.framework import (
     OK,
     ActionType,
@@ -20,6 +19,7 @@ from kubesched.framework import (
     RegisteredEvent,
     Status,
 )
+from kubesched.scheduler.config import ConfigError
 from kubesched.testing import make
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from outside_world import add
 
-from kubesched.config import ConfigError, default
-from kubesched.engine.build import build_loop
-from kubesched.engine.reload import reload_plugins
-from kubesched.engine.select import ByName
-from kubesched.extension import PluginSource, WatchedFiles
+from kubesched.scheduler.config import ConfigError, default
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.reload import reload_plugins
+from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.plugin_loading import PluginSource, WatchedFiles
 from kubesched.testing import make
 from kubesched.testing.world import World
 

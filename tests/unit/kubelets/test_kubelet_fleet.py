@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kubesched.client.rest import RestClient
-from kubesched.client.target import ServerTarget
-from kubesched.kubelets import fleet as fleet_module
-from kubesched.kubelets.fleet import FleetSettings, KubeletFleet
-from kubesched.kubelets.node_bodies import NodeShape, registered
-from kubesched.kubelets.pod_steps import Delays
+from harness.scripted_server import ScriptedServer
+from harness.scripted_server.recording import until
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.target import ServerTarget
+from kubesched.playground.hollow_nodes import fleet as fleet_module
+from kubesched.playground.hollow_nodes.fleet import FleetSettings, KubeletFleet
+from kubesched.playground.hollow_nodes.node_bodies import NodeShape, registered
+from kubesched.playground.hollow_nodes.pod_steps import Delays
 from kubesched.testing import make
-from kubesched.testing.scripted_server import ScriptedServer
-from kubesched.testing.scripted_server.recording import until
 
 AT_ONCE = Delays(0.0, 0.0)
 

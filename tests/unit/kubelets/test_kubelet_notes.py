@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kubesched.client.event_recorder import Speaker
-from kubesched.kubelets.container_runs import RunBook
-from kubesched.kubelets.hollow_pods import HollowContainer, HollowMeta, HollowPod, HollowPodSpec
-from kubesched.kubelets.kubelet_notes import KubeletNotes
-from kubesched.kubelets.pod_play import play
-from kubesched.model.core import Node, NodeSpec
-from kubesched.model.meta import ObjectMeta
-from kubesched.model.storage import ObjectReference
+from kubesched.k8s.client.event_recorder import Speaker
+from kubesched.k8s.model.core import Node, NodeSpec
+from kubesched.k8s.model.meta import ObjectMeta
+from kubesched.k8s.model.storage import ObjectReference
+from kubesched.playground.hollow_nodes.container_runs import RunBook
+from kubesched.playground.hollow_nodes.hollow_pods import HollowContainer, HollowMeta, HollowPod, HollowPodSpec
+from kubesched.playground.hollow_nodes.kubelet_notes import KubeletNotes
+from kubesched.playground.hollow_nodes.pod_play import play
 
 
 class _Heard:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.kubelets.little_shell import Ending, NotUnderstoodError, ending_of
+from kubesched.playground.hollow_nodes.little_shell import Ending, NotUnderstoodError, ending_of
 
 FAIL_ONCE = """
     if [[ -r /data/foo-$INDEX ]]

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubesched.kubelets.hollow_pods import (
+from kubesched.k8s.model.core import Node, NodeStatus
+from kubesched.k8s.model.reported_pods import ReportedPodStatus
+from kubesched.playground.hollow_nodes.hollow_pods import (
     ExecAction,
     HollowContainer,
     HollowMeta,
@@ -16,10 +18,8 @@ from kubesched.kubelets.hollow_pods import (
     LifecycleHandler,
     SleepAction,
 )
-from kubesched.kubelets.node_upkeep import allocatable_patch, full_name, images_body
-from kubesched.kubelets.pod_steps import Delays, stops_in_s
-from kubesched.model.core import Node, NodeStatus
-from kubesched.model.reported_pods import ReportedPodStatus
+from kubesched.playground.hollow_nodes.node_upkeep import allocatable_patch, full_name, images_body
+from kubesched.playground.hollow_nodes.pod_steps import Delays, stops_in_s
 
 DELAYS = Delays(start_s=2.0, stop_s=3.0)
 

@@ -8,8 +8,8 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.kubelets.timer_wheel import TICK_S, TimerWheel
-from kubesched.testing.virtual_asyncio import run_virtually
+from harness.virtual_asyncio import run_virtually
+from kubesched.playground.hollow_nodes.timer_wheel import TICK_S, TimerWheel
 
 
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=30))

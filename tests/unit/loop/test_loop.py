@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.config import default, load
-from kubesched.engine.build import build_loop
-from kubesched.engine.observations import PluginBroke
-from kubesched.engine.select import ByName
 from kubesched.framework import OK, Cycle, Handle, PodInfo, RegisteredEvent, Registry, Status
 from kubesched.framework.effects import BindPod, Effect, Failed, Withheld
 from kubesched.framework.stages import PermitResult
-from kubesched.model import manifests
-from kubesched.model.meta import KubeObject
-from kubesched.plugins.registry import REGISTRY
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.scheduler.config import default, load
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.observations import PluginBroke
+from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 from kubesched.testing.observing import listen_for

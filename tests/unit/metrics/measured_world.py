@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.config import load
-from kubesched.engine.build import build_loop
-from kubesched.engine.metrics.collect import collect
-from kubesched.engine.metrics.series import Distribution, LabelValues
-from kubesched.engine.select import ByName
 from kubesched.framework.registry import Registry
-from kubesched.model import manifests
+from kubesched.k8s.model import manifests
+from kubesched.scheduler.config import load
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.metrics.collect import collect
+from kubesched.scheduler.engine.metrics.series import Distribution, LabelValues
+from kubesched.scheduler.engine.select import ByName
 from kubesched.testing.make import Manifest
 from kubesched.testing.world import World
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.engine.metrics import reference_page
-from kubesched.engine.metrics.definitions import DEFINITIONS, MetricDefinition
+from kubesched.scheduler.engine.metrics import reference_page
+from kubesched.scheduler.engine.metrics.definitions import DEFINITIONS, MetricDefinition
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 

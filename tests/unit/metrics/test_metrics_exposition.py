@@ -6,9 +6,9 @@ from math import inf, nan
 
 import pytest
 
-from kubesched.engine.metrics.definitions import MetricDefinition, MetricKind
-from kubesched.engine.metrics.exposition import number, render
-from kubesched.engine.metrics.series import HistogramSeries, MetricFamily
+from kubesched.scheduler.engine.metrics.definitions import MetricDefinition, MetricKind
+from kubesched.scheduler.engine.metrics.exposition import number, render
+from kubesched.scheduler.engine.metrics.series import HistogramSeries, MetricFamily
 
 COUNTER = MetricDefinition("b_total", MetricKind.COUNTER, ("result", "profile"), "STABLE", "Counts.")
 GAUGE = MetricDefinition("c", MetricKind.GAUGE, (), "ALPHA", "Back\\slash and\nline.")

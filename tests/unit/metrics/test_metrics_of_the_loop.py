@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from measured_world import MeasuredWorld, TickingClock
 
-from kubesched.engine.metrics.collect import collect
-from kubesched.engine.metrics.definitions import DEFINITIONS
-from kubesched.engine.metrics.exposition import render
 from kubesched.framework.effects import BindPod, EvictPod, Failed
-from kubesched.model import manifests
+from kubesched.k8s.model import manifests
+from kubesched.scheduler.engine.metrics.collect import collect
+from kubesched.scheduler.engine.metrics.definitions import DEFINITIONS
+from kubesched.scheduler.engine.metrics.exposition import render
 from kubesched.testing import make
 
 DEFAULT = "default-scheduler"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from measured_world import TICK_S, MeasuredWorld, TickingClock
 
-from kubesched.engine.metrics.timed_plugins import SAMPLE_EVERY
-from kubesched.engine.observations import SlowDecision
 from kubesched.framework import Cycle, Handle, PodInfo, RegisteredEvent, Status
 from kubesched.framework.stages import PermitResult
-from kubesched.plugins.registry import REGISTRY
+from kubesched.scheduler.engine.metrics.timed_plugins import SAMPLE_EVERY
+from kubesched.scheduler.engine.observations import SlowDecision
+from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make
 from kubesched.testing.observing import listen_for
 

@@ -7,9 +7,15 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.engine.metrics.definitions import MetricDefinition, MetricKind
-from kubesched.engine.metrics.relabelling import relabelled
-from kubesched.engine.metrics.series import Distribution, HistogramSeries, MetricFamily, Summary, distribution_of
+from kubesched.scheduler.engine.metrics.definitions import MetricDefinition, MetricKind
+from kubesched.scheduler.engine.metrics.relabelling import relabelled
+from kubesched.scheduler.engine.metrics.series import (
+    Distribution,
+    HistogramSeries,
+    MetricFamily,
+    Summary,
+    distribution_of,
+)
 
 BOUNDS = (1.0, 2.0, 4.0)
 HISTOGRAM = MetricDefinition("h", MetricKind.HISTOGRAM, ("by",), "ALPHA", "", BOUNDS)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from kubesched.model.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.model.csi_migration import (
+from kubesched.k8s.model.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.k8s.model.csi_migration import (
     IN_TREE_PLUGINS,
     TranslationError,
     inline_handle,
@@ -16,10 +16,10 @@ from kubesched.model.csi_migration import (
     plugin_of,
     translate,
 )
-from kubesched.model.csi_topology import BETA_REGION, BETA_ZONE, REGION, ZONE, translate_zones
-from kubesched.model.meta import ObjectMeta
-from kubesched.model.storage import CSINode, PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
-from kubesched.model.volumes import (
+from kubesched.k8s.model.csi_topology import BETA_REGION, BETA_ZONE, REGION, ZONE, translate_zones
+from kubesched.k8s.model.meta import ObjectMeta
+from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
+from kubesched.k8s.model.volumes import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
     AzureFileVolumeSource,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.model.extended_resources import device_class_of
-from kubesched.model.meta import ObjectMeta
-from kubesched.model.resource import DeviceClass, DeviceClassSpec
+from kubesched.k8s.model.extended_resources import device_class_of
+from kubesched.k8s.model.meta import ObjectMeta
+from kubesched.k8s.model.resource import DeviceClass, DeviceClassSpec
 
 GPU = "example.com/gpu"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.model.label_syntax import label_key_mistakes, label_value_mistakes
-from kubesched.model.requests import is_extended
+from kubesched.k8s.model.label_syntax import label_key_mistakes, label_value_mistakes
+from kubesched.k8s.model.requests import is_extended
 
 NAME_PART = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "

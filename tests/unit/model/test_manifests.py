@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from kubesched.model import manifests
-from kubesched.model.manifests import ManifestError
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.manifests import ManifestError
 from kubesched.testing import make
 
 NODE, POD = make.node("a"), make.pod("p", namespace="shop", cpu="1")

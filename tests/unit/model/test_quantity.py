@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.model.quantity import MAX_INT64, Notation, Quantity, QuantityError, from_int, from_milli, parse
+from kubesched.k8s.model.quantity import MAX_INT64, Notation, Quantity, QuantityError, from_int, from_milli, parse
 
 WRONG_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 WRONG_NUMBER = "unable to parse numeric part of quantity"

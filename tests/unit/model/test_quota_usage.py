@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.model import quota_usage
+from kubesched.k8s.model import quota_usage
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

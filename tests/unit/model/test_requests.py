@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.model import requests
-from kubesched.model.amounts import ResourceList
-from kubesched.model.core import Pod
-from kubesched.model.requests import AmountError, PodResources, is_extended, is_scalar, node_units, pod_resources
+from kubesched.k8s.model import requests
+from kubesched.k8s.model.amounts import ResourceList
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.requests import AmountError, PodResources, is_extended, is_scalar, node_units, pod_resources
 
 Json = dict[str, Any]
 MI = 2**20

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.model import selectors
-from kubesched.model.core import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
-from kubesched.model.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
-from kubesched.model.selectors import EVERYTHING, NOTHING, Requirement, SelectorError
+from kubesched.k8s.model import selectors
+from kubesched.k8s.model.core import (
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
+from kubesched.k8s.model.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
+from kubesched.k8s.model.selectors import EVERYTHING, NOTHING, Requirement, SelectorError
 
 VALUE_RULE = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "

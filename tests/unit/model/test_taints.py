@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.model.core import Taint, Toleration
-from kubesched.model.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, find_untolerated, tolerates
+from kubesched.k8s.model.core import Taint, Toleration
+from kubesched.k8s.model.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, find_untolerated, tolerates
 
 GPU = Taint(key="gpu", effect=NO_SCHEDULE, value="a100")
 

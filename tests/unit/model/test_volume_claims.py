@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.model.core import Pod, PodSpec
-from kubesched.model.meta import ObjectMeta, OwnerReference
-from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
-from kubesched.model.volume_claims import (
+from kubesched.k8s.model.core import Pod, PodSpec
+from kubesched.k8s.model.meta import ObjectMeta, OwnerReference
+from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
+from kubesched.k8s.model.volume_claims import (
     ClaimUse,
     claims_of,
     class_of_claim,
@@ -15,7 +15,7 @@ from kubesched.model.volume_claims import (
     foreign_claim_message,
     is_fully_bound,
 )
-from kubesched.model.volumes import (
+from kubesched.k8s.model.volumes import (
     EphemeralVolumeSource,
     PersistentVolumeClaimSpec,
     PersistentVolumeClaimVolumeSource,

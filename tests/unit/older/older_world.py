@@ -7,15 +7,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from kubesched.config import load
-from kubesched.config.older import emulate, generation_of
-from kubesched.engine.build import build_loop
-from kubesched.engine.metrics.stage_watch import Clock
-from kubesched.engine.select import ByName
 from kubesched.framework.effects import BindPod, CallExtender, Failed, PatchPodStatus
-from kubesched.model import manifests
-from kubesched.model.meta import PodKey
-from kubesched.plugins.volume_binding.effects import BindVolumeToClaim
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.meta import PodKey
+from kubesched.older.config import emulate, generation_of
+from kubesched.older.engine.variant import variant_of
+from kubesched.scheduler.config import load
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.metrics.stage_watch import Clock
+from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim
 from kubesched.testing.make import Manifest
 from kubesched.testing.world import World
 
@@ -49,7 +50,7 @@ class OlderWorld(World):
                 "test",
             )
             emulation = replace(emulation, config=config)
-        super().__init__(build_loop(emulation.config, ByName(), emulation=emulation, clock=clock))
+        super().__init__(build_loop(emulation.config, ByName(), variant=variant_of(emulation), clock=clock))
         self._serve = serve
         self.binding_fails = self.volume_fails = ""
         self.patches: list[PatchPodStatus] = []

@@ -10,7 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from kubesched.cli.main import main
-from kubesched.config import load
+from kubesched.scheduler.config import load
 from kubesched.testing import make
 
 POLICY = "kind: Policy\npredicates: []\npriorities:\n- {name: NodePreferAvoidPodsPriority, weight: 1}\n"

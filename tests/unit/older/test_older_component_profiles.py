@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.config import ConfigError
-from kubesched.config.older import (
+from kubesched.older.config import (
     Emulation,
     PolicyConfigMap,
     PolicyFile,
@@ -15,7 +14,8 @@ from kubesched.config.older import (
     emulate,
     generation_of,
 )
-from kubesched.config.older.refusal import RefusedConfigurationError
+from kubesched.older.config.refusal import RefusedConfigurationError
+from kubesched.scheduler.config import ConfigError
 
 GROUP = "kubescheduler.config.k8s.io"
 

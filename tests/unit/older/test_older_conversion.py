@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubesched.config import ConfigError, default, load, resolve_profiles
-from kubesched.config.older.conversion import Converted, load_any
-from kubesched.config.older.given import GivenConfiguration
-from kubesched.plugins.registry import capabilities
+from kubesched.older.config.conversion import Converted, load_any
+from kubesched.older.config.given import GivenConfiguration
+from kubesched.scheduler.config import ConfigError, default, load, resolve_profiles
+from kubesched.scheduler.plugins.registry import capabilities
 
 GROUP = "kubescheduler.config.k8s.io"
 BETA_VERSIONS = ["v1alpha2", "v1beta1", "v1beta2", "v1beta3"]

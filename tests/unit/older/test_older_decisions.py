@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import kubesched
-from kubesched.config import ConfigError
-from kubesched.config.older import EMULATED_VERSIONS
+from kubesched.older.config import EMULATED_VERSIONS
+from kubesched.scheduler.config import ConfigError
 from kubesched.testing import make
 
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.config import ConfigError
-from kubesched.config.older import EMULATED_VERSIONS, generation_of
-from kubesched.config.older.gates import feature_gates
+from kubesched.older.config import EMULATED_VERSIONS, generation_of
+from kubesched.older.config.gates import feature_gates
+from kubesched.scheduler.config import ConfigError
 
 
 @pytest.mark.parametrize(

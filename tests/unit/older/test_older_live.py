@@ -9,15 +9,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kubesched.app.live_scheduler import LiveScheduler
-from kubesched.app.options import parse_flags, read_options
-from kubesched.client.list_watch import Pace
-from kubesched.client.rest import RestClient
-from kubesched.client.target import ServerTarget
+from harness.live_scenarios import ScenarioSize, run_scenario
+from harness.live_scenarios.volume_controller import volume_controller
+from harness.scripted_server import ScriptedServer, until
+from kubesched.k8s.client.list_watch import Pace
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.target import ServerTarget
+from kubesched.live.live_scheduler import LiveScheduler
+from kubesched.live.options import parse_flags, read_options
 from kubesched.testing import make
-from kubesched.testing.live_scenarios import ScenarioSize, run_scenario
-from kubesched.testing.live_scenarios.volume_controller import volume_controller
-from kubesched.testing.scripted_server import ScriptedServer, until
 
 SCHEDULER = "kubesched-test"
 SIZE = ScenarioSize(n_nodes=5, n_pods=15)

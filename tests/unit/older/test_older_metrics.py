@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from older_world import OlderWorld
 
-from kubesched.config.older import EMULATED_VERSIONS, generation_of
-from kubesched.engine.metrics.collect import collect
-from kubesched.engine.metrics.exposition import render
-from kubesched.engine.metrics.series import MetricFamily
-from kubesched.engine.older.metrics import reference_page
-from kubesched.engine.older.metrics.definitions import METRICS, metrics_of
-from kubesched.engine.older.metrics.summary import WINDOW_S, Quantiles
+from kubesched.older.config import EMULATED_VERSIONS, generation_of
+from kubesched.older.engine.metrics import reference_page
+from kubesched.older.engine.metrics.definitions import METRICS, metrics_of
+from kubesched.older.engine.metrics.summary import WINDOW_S, Quantiles
+from kubesched.scheduler.engine.metrics.collect import collect
+from kubesched.scheduler.engine.metrics.exposition import render
+from kubesched.scheduler.engine.metrics.series import MetricFamily
 from kubesched.testing import make
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "older-metrics.md"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubesched.config import ConfigError
-from kubesched.config.older import EMULATED_VERSIONS, EmulatedProfile, emulate, generation_of
-from kubesched.config.older.policy import load_policy
-from kubesched.config.older.refusal import RefusedConfigurationError
+from kubesched.older.config import EMULATED_VERSIONS, EmulatedProfile, emulate, generation_of
+from kubesched.older.config.policy import load_policy
+from kubesched.older.config.refusal import RefusedConfigurationError
+from kubesched.scheduler.config import ConfigError
 
 MANDATORY = {"PodToleratesNodeTaints", "CheckNodeUnschedulable", "TaintToleration", "NodeUnschedulable"}
 PRESENCE = {"labelsPresence": {"labels": ["disk"], "presence": True}}

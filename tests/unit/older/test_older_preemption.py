@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import kubesched
-from kubesched.config.older import EMULATED_VERSIONS
+from kubesched.older.config import EMULATED_VERSIONS
 from kubesched.testing import make
 
 

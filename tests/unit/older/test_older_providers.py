@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.config.older import EMULATED_VERSIONS, EmulatedProfile, emulate, generation_of
-from kubesched.config.older.refusal import RefusedConfigurationError
+from kubesched.older.config import EMULATED_VERSIONS, EmulatedProfile, emulate, generation_of
+from kubesched.older.config.refusal import RefusedConfigurationError
 
 
 def provided(version: str, provider: str | None = None, gates: dict[str, bool] | None = None) -> EmulatedProfile:

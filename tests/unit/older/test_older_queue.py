@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from older_world import OlderWorld, with_claim
 
-from kubesched.config.older import EMULATED_VERSIONS
-from kubesched.model.meta import PodKey
+from kubesched.k8s.model.meta import PodKey
+from kubesched.older.config import EMULATED_VERSIONS
 from kubesched.testing import make
 
 every_version = pytest.mark.parametrize("version", EMULATED_VERSIONS)

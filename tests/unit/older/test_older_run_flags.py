@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.app.options import FlagError, RunOptions, parse_flags, read_options
-from kubesched.app.policy_config_map import policy_in
-from kubesched.client.errors import ClientConfigError, Unreachable
-from kubesched.config import ConfigError
-from kubesched.config.older import PolicyConfigMap
+from kubesched.k8s.client.errors import ClientConfigError, Unreachable
+from kubesched.live.options import FlagError, RunOptions, parse_flags, read_options
+from kubesched.live.policy_config_map import policy_in
+from kubesched.older.config import PolicyConfigMap
+from kubesched.scheduler.config import ConfigError
 
 POLICY = '{"kind": "Policy", "predicates": [], "priorities": [{"name": "MostRequestedPriority", "weight": 2}]}'
 

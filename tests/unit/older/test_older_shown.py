@@ -10,12 +10,12 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from kubesched.app.options import parse_flags, read_options, write_configuration
 from kubesched.cli.main import main
-from kubesched.config.older import EMULATED_VERSIONS, Emulation, PolicyFile, emulate, generation_of
-from kubesched.config.older.manifest_of_then import losses, manifest_of_then
-from kubesched.config.older.running import running
-from kubesched.config.older.start_lines import start_lines
+from kubesched.live.options import parse_flags, read_options, write_configuration
+from kubesched.older.config import EMULATED_VERSIONS, Emulation, PolicyFile, emulate, generation_of
+from kubesched.older.config.manifest_of_then import losses, manifest_of_then
+from kubesched.older.config.running import running
+from kubesched.older.config.start_lines import start_lines
 
 PRESENCE = {"labelsPresence": {"labels": ["disk"], "presence": True}}
 PREFERENCE = {"labelPreference": {"label": "ssd", "presence": False}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import kubesched
-from kubesched.config.older import EMULATED_VERSIONS
+from kubesched.older.config import EMULATED_VERSIONS
 from kubesched.testing import make
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import kubesched
-from kubesched.config.older import emulate, generation_of
+from kubesched.older.config import emulate, generation_of
 from kubesched.testing import make
 from kubesched.testing.vectors import older_differences, read_cases
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from older_world import OlderWorld, volume_of_a_node, with_claim
 
-from kubesched.config.older import EMULATED_VERSIONS
 from kubesched.framework.status import Status
-from kubesched.model.meta import PodKey
-from kubesched.plugins.volume_binding.plugin import VolumeBinding
+from kubesched.k8s.model.meta import PodKey
+from kubesched.older.config import EMULATED_VERSIONS
+from kubesched.scheduler.plugins.volume_binding.plugin import VolumeBinding
 from kubesched.testing import make
 
 every_version = pytest.mark.parametrize("version", EMULATED_VERSIONS)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.patterns import Pattern, PatternError, PatternWorkError, compile_pattern
-from kubesched.patterns import automaton as automaton_module
-from kubesched.patterns import pattern as pattern_module
-from kubesched.patterns.automaton import Automaton
-from kubesched.patterns.syntax import MAX_INSTRUCTIONS, parse_pattern
+from kubesched.k8s.patterns import Pattern, PatternError, PatternWorkError, compile_pattern
+from kubesched.k8s.patterns import automaton as automaton_module
+from kubesched.k8s.patterns import pattern as pattern_module
+from kubesched.k8s.patterns.automaton import Automaton
+from kubesched.k8s.patterns.syntax import MAX_INSTRUCTIONS, parse_pattern
 
 _GO_ANSWERS = json.loads((Path(__file__).parent / "go_answers.json").read_text())
 """Pattern, text, and what Go 1.26's FindAllString found in it, or its words where the pattern is refused."""

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from kubesched.apiserver.server import ServerSettings
+from harness.scripted_server.recording import until
+from harness.workload_manifests import workload
 from kubesched.cli.up import up
-from kubesched.controllers.cluster_view import ClusterView
-from kubesched.kubelets.node_bodies import NodeShape
-from kubesched.kubelets.pod_steps import Delays
-from kubesched.model.core import Pod
-from kubesched.model.resource import ResourceClaim
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.resource import ResourceClaim
+from kubesched.playground.apiserver.server import ServerSettings
+from kubesched.playground.controllers.cluster_view import ClusterView
+from kubesched.playground.hollow_nodes.node_bodies import NodeShape
+from kubesched.playground.hollow_nodes.pod_steps import Delays
 from kubesched.playground.playground import Playground, PlaygroundSettings
 from kubesched.playground.settling import wait_settled
-from kubesched.testing.scripted_server.recording import until
-from kubesched.testing.workload_manifests import workload
 
 
 def test_a_deployment_is_made_scheduled_and_run(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.apiserver.server import ServerSettings
-from kubesched.client.kubeconfig import load_target
-from kubesched.client.rest import RestClient
+from kubesched.k8s.client.kubeconfig import load_target
+from kubesched.k8s.client.rest import RestClient
+from kubesched.playground.apiserver.server import ServerSettings
 from kubesched.playground.server_process import ServerProcess, ServerProcessError
 
 

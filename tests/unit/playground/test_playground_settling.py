@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.model.core import Pod, PodCondition, PodSchedulingGate, PodSpec, PodStatus
-from kubesched.model.meta import ObjectMeta
+from kubesched.k8s.model.core import Pod, PodCondition, PodSchedulingGate, PodSpec, PodStatus
+from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.playground.settling import is_decided
 from kubesched.playground.summary import Outcome
 

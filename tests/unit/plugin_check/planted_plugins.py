@@ -29,7 +29,7 @@ from kubesched.framework import (
 )
 from kubesched.framework.scores import Scores
 from kubesched.framework.stages import PermitResult, Scope
-from kubesched.model.core import Node
+from kubesched.k8s.model.core import Node
 
 QUIET = "example.com/quiet"
 REASON = "node(s) were quiet"

@@ -11,16 +11,16 @@ import planted_plugins as planted
 import pytest
 
 from kubesched.framework import OK, Cycle, NodeInfo, PodInfo, Status
-from kubesched.model import manifests
-from kubesched.plugin_check import check_plugin, subject_of
-from kubesched.plugin_check.cases import Case
-from kubesched.plugin_check.changes import drawn_cases
-from kubesched.plugin_check.given_cases import cases_of
-from kubesched.plugin_check.moved_clock import moved_clock
-from kubesched.plugin_check.report import CheckOutcome, RuleViolation
-from kubesched.plugin_check.shrinking import shrunk
-from kubesched.plugin_check.tracing import with_traced_words
-from kubesched.plugin_check.words import Words, words_of
+from kubesched.k8s.model import manifests
+from kubesched.plugin_tools.check import check_plugin, subject_of
+from kubesched.plugin_tools.check.cases import Case
+from kubesched.plugin_tools.check.changes import drawn_cases
+from kubesched.plugin_tools.check.given_cases import cases_of
+from kubesched.plugin_tools.check.moved_clock import moved_clock
+from kubesched.plugin_tools.check.report import CheckOutcome, RuleViolation
+from kubesched.plugin_tools.check.shrinking import shrunk
+from kubesched.plugin_tools.check.tracing import with_traced_words
+from kubesched.plugin_tools.check.words import Words, words_of
 from kubesched.testing import make
 
 SOURCE = '''

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kubesched.cli.main import main
-from kubesched.extension import plugins_from_files
-from kubesched.plugin_check.cost import costs_of
-from kubesched.plugin_check.subject import outside_subjects
+from kubesched.plugin_tools.check.cost import costs_of
+from kubesched.plugin_tools.check.subject import outside_subjects
+from kubesched.scheduler.plugin_loading import plugins_from_files
 
 HASHED = """
 class Hashed:

@@ -9,8 +9,8 @@ from device_clusters import Attempt
 
 from kubesched.framework.effects import Done, Failed
 from kubesched.framework.status import Status
-from kubesched.model.resource import ResourceClaim
-from kubesched.plugins.dynamic_resources.effects import (
+from kubesched.k8s.model.resource import ResourceClaim
+from kubesched.scheduler.plugins.dynamic_resources.effects import (
     AddClaimFinalizer,
     AwaitClaims,
     ClaimConflict,

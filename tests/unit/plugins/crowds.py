@@ -7,15 +7,15 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.view import TableView
 from kubesched.framework import Cycle, NodeTable, PodInfo, PostFilterResult, PreFilterResult, Status, Verdicts
 from kubesched.framework.handle import Objects, PreemptionLimits
 from kubesched.framework.results import NodeStatuses
 from kubesched.framework.scores import Scores
 from kubesched.framework.verdicts import ACCEPT_ALL
-from kubesched.model.core import Namespace, Node, Pod
-from kubesched.model.meta import KubeObject
+from kubesched.k8s.model.core import Namespace, Node, Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.scheduler.cluster.cluster import Cluster
+from kubesched.scheduler.cluster.view import TableView
 from kubesched.testing.quiet_handle import QuietHandle
 
 HOST = "kubernetes.io/hostname"

@@ -6,16 +6,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.view import TableView
 from kubesched.framework import Cycle, Handle, PodInfo, Status, Verdicts
 from kubesched.framework.verdicts import ACCEPT_ALL
-from kubesched.model import manifests
-from kubesched.model.core import Pod
-from kubesched.model.meta import KubeObject
-from kubesched.model.resource import ResourceClaim
-from kubesched.plugins.dynamic_resources import DynamicResources
-from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.resource import ResourceClaim
+from kubesched.scheduler.cluster.cluster import Cluster
+from kubesched.scheduler.cluster.view import TableView
+from kubesched.scheduler.plugins.dynamic_resources import DynamicResources
+from kubesched.scheduler.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.view import TableView
 from kubesched.framework import Cycle, Handle, PodInfo, Status, Verdicts
 from kubesched.framework.verdicts import ACCEPT_ALL
-from kubesched.model import manifests
-from kubesched.model.core import Node, Pod
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.scheduler.cluster.cluster import Cluster
+from kubesched.scheduler.cluster.view import TableView
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

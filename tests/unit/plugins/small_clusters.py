@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import msgspec
 
-from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.view import TableView
 from kubesched.framework import Handle, PodInfo, PodShape, Verdicts
 from kubesched.framework.verdicts import ACCEPT_ALL
-from kubesched.model.core import Node, Pod
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.scheduler.cluster.cluster import Cluster
+from kubesched.scheduler.cluster.view import TableView
 
 NO_HANDLE = cast(Handle, None)
 """For plugins that look at nothing but pod and nodes."""

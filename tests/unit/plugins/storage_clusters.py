@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kubesched.cluster import Cluster
-from kubesched.cluster.view import TableView
 from kubesched.framework import Cycle, NodeStatuses, Objects, PodInfo, PostFilterResult, Verdicts
 from kubesched.framework.handle import PreemptionLimits
 from kubesched.framework.status import Code, Status
-from kubesched.model.core import Container, Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec
-from kubesched.model.meta import KubeObject, ObjectMeta, OwnerReference
-from kubesched.model.storage import (
+from kubesched.k8s.model.core import (
+    Container,
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PodSpec,
+)
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta, OwnerReference
+from kubesched.k8s.model.storage import (
     CSIDriver,
     CSIDriverSpec,
     CSINode,
@@ -33,7 +39,7 @@ from kubesched.model.storage import (
     VolumeNodeAffinity,
     VolumeNodeResources,
 )
-from kubesched.model.volumes import (
+from kubesched.k8s.model.volumes import (
     CSIPersistentVolumeSource,
     EphemeralVolumeSource,
     PersistentVolumeClaimSpec,
@@ -41,6 +47,8 @@ from kubesched.model.volumes import (
     Volume,
     VolumeResourceRequirements,
 )
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.cluster.view import TableView
 from kubesched.testing.quiet_handle import QuietHandle
 
 HOSTNAME = "kubernetes.io/hostname"

@@ -7,8 +7,8 @@ from small_clusters import NO_HANDLE, pod_info
 
 from kubesched.framework import OK, Cycle, Status
 from kubesched.framework.effects import BindPod, Done, Failed
-from kubesched.model.meta import PodKey
-from kubesched.plugins.default_binder import DefaultBinder
+from kubesched.k8s.model.meta import PodKey
+from kubesched.scheduler.plugins.default_binder import DefaultBinder
 
 
 @pytest.mark.parametrize(

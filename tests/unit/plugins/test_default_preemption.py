@@ -6,19 +6,19 @@ from collections.abc import Mapping
 
 import pytest
 
-from kubesched.cluster import Cluster
-from kubesched.config import DefaultPreemptionArgs
-from kubesched.engine.diagnosis import Diagnosis
-from kubesched.engine.prefilter import PreFilterOutcome
 from kubesched.framework import OK, Cycle, Handle, Hint, NominatingMode, PostFilterResult, Status
 from kubesched.framework.handle import Objects, PreemptionLimits
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses
 from kubesched.framework.stages import extension_points_of
-from kubesched.model.core import Pod
-from kubesched.model.meta import ObjectMeta
-from kubesched.plugins.default_preemption import DefaultPreemption
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import ObjectMeta
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import DefaultPreemptionArgs
+from kubesched.scheduler.engine.diagnosis import Diagnosis
+from kubesched.scheduler.engine.prefilter import PreFilterOutcome
+from kubesched.scheduler.plugins.default_preemption import DefaultPreemption
 from kubesched.testing.quiet_handle import QuietHandle
 
 

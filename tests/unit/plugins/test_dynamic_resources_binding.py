@@ -9,8 +9,8 @@ from device_clusters import Attempt, DeviceCluster, claim, device, device_class,
 
 from kubesched.framework.effects import Failed
 from kubesched.framework.status import Code
-from kubesched.model.resource import FINALIZER
-from kubesched.plugins.dynamic_resources.effects import (
+from kubesched.k8s.model.resource import FINALIZER
+from kubesched.scheduler.plugins.dynamic_resources.effects import (
     AddClaimFinalizer,
     AwaitClaims,
     ClaimConflict,

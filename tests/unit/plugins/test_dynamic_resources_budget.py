@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from device_clusters import DeviceCluster, claim, device, device_class, node, pod, request, slice_on
 
-from kubesched import cel
-from kubesched.config.plugin_args import DynamicResourcesArgs
 from kubesched.framework.status import Code
-from kubesched.model.durations import Duration
-from kubesched.plugins.dynamic_resources import selection
-from kubesched.plugins.dynamic_resources.outcomes import SearchAbandonedError, SearchBudget
+from kubesched.k8s import cel
+from kubesched.k8s.model.durations import Duration
+from kubesched.scheduler.config.plugin_args import DynamicResourcesArgs
+from kubesched.scheduler.plugins.dynamic_resources import selection
+from kubesched.scheduler.plugins.dynamic_resources.outcomes import SearchAbandonedError, SearchBudget
 from kubesched.testing.make import Manifest
 
 TIMED_OUT = "node n: timed out trying to allocate devices"

@@ -6,8 +6,8 @@ import pytest
 from device_clusters import DeviceCluster, claim, device_class, held, node, pod, read_pod, request, slice_on
 
 from kubesched.framework.status import Code
-from kubesched.model.core import ContainerExtendedResourceRequest
-from kubesched.plugins.dynamic_resources.extended_requests import requests_for
+from kubesched.k8s.model.core import ContainerExtendedResourceRequest
+from kubesched.scheduler.plugins.dynamic_resources.extended_requests import requests_for
 from kubesched.testing.make import Manifest
 
 GPU = "example.com/gpu"

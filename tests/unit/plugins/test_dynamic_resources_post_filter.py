@@ -23,8 +23,8 @@ from device_clusters import (
 from kubesched.framework import Cycle, Status
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.status import Code
-from kubesched.plugins.dynamic_resources.effects import DeallocateClaim, DeleteResourceClaim
-from kubesched.plugins.dynamic_resources.state import StateNotFoundError
+from kubesched.scheduler.plugins.dynamic_resources.effects import DeallocateClaim, DeleteResourceClaim
+from kubesched.scheduler.plugins.dynamic_resources.state import StateNotFoundError
 from kubesched.testing.make import Manifest
 
 

@@ -23,8 +23,8 @@ from device_clusters import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.plugins.dynamic_resources.outcomes import AllocationError, NotFound, SearchBudget
-from kubesched.plugins.dynamic_resources.search import Search
+from kubesched.scheduler.plugins.dynamic_resources.outcomes import AllocationError, NotFound, SearchBudget
+from kubesched.scheduler.plugins.dynamic_resources.search import Search
 from kubesched.testing.make import Manifest
 
 NODES = ["a", "b", "c", "d"]

@@ -24,9 +24,9 @@ from device_clusters import (
     slice_on,
 )
 
-from kubesched.config.plugin_args import DynamicResourcesArgs
 from kubesched.framework.status import Code
-from kubesched.model.durations import Duration
+from kubesched.k8s.model.durations import Duration
+from kubesched.scheduler.config.plugin_args import DynamicResourcesArgs
 from kubesched.testing.make import Manifest
 
 NONE = "cannot allocate all claims"

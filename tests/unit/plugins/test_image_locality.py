@@ -8,8 +8,8 @@ import pytest
 from small_clusters import NO_HANDLE, node, pod_info, table
 
 from kubesched.framework import Cycle
-from kubesched.model.core import Node
-from kubesched.plugins.image_locality import ImageLocality, normalized_image_name
+from kubesched.k8s.model.core import Node
+from kubesched.scheduler.plugins.image_locality import ImageLocality, normalized_image_name
 
 PLUGIN = ImageLocality(None, NO_HANDLE)
 MIB = 1024 * 1024

@@ -10,11 +10,11 @@ from crowds import HOST, ZONE, Crowd, Json, namespace, node, pod, reasons, score
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kubesched.config import InterPodAffinityArgs
 from kubesched.framework import AffinityTerm, Cycle
 from kubesched.framework.pod_info import compile_pod_affinity
-from kubesched.model.core import Node, Pod
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.scheduler.config import InterPodAffinityArgs
+from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 
 ALONE = "UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules"
 REPELLED = "Unschedulable: node(s) didn't match pod anti-affinity rules"

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from crowds import HOST, ZONE, Crowd, Json, bare_node, namespace, node, pod, reasons, rejections
 
-from kubesched.config import InterPodAffinityArgs
 from kubesched.framework import Cycle
-from kubesched.model.core import Pod
-from kubesched.model.meta import KubeObject
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.scheduler.config import InterPodAffinityArgs
+from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 
 ALONE = "UnschedulableAndUnresolvable: node(s) didn't match pod affinity rules"
 REPELLED = "Unschedulable: node(s) didn't match pod anti-affinity rules"

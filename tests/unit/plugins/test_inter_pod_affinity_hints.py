@@ -8,8 +8,8 @@ import pytest
 from crowds import HOST, ZONE, Crowd, Json, bare_node, node, pod
 
 from kubesched.framework import ActionType, EventResource, Hint
-from kubesched.model.core import Node, Pod
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 
 WEB = {"app": "web"}
 DB = {"app": "db"}

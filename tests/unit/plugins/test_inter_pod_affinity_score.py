@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from crowds import HOST, ZONE, Crowd, Json, bare_node, namespace, node, pod, scores
 
-from kubesched.config import InterPodAffinityArgs
 from kubesched.framework import Cycle
-from kubesched.model.core import Pod
-from kubesched.model.meta import KubeObject
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity
-from kubesched.plugins.inter_pod_affinity.scoring import normalize
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.scheduler.config import InterPodAffinityArgs
+from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.scheduler.plugins.inter_pod_affinity.scoring import normalize
 
 WEB = {"app": "web"}
 DB = {"app": "db"}

@@ -8,8 +8,8 @@ import pytest
 from crowds import Crowd, Json, node, pod
 
 from kubesched.framework.pod_info import PodAffinityTerms
-from kubesched.model.core import Pod
-from kubesched.plugins.inter_pod_affinity.term_index import TermIndex, WeightedTerm
+from kubesched.k8s.model.core import Pod
+from kubesched.scheduler.plugins.inter_pod_affinity.term_index import TermIndex, WeightedTerm
 
 WEB: Json = {"matchLabels": {"app": "web"}}
 WEB_OR_DB: Json = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "db", "web"]}]}

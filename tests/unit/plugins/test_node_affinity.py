@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from small_clusters import NO_HANDLE, node, pod_info, statuses, table
 
-from kubesched.config.plugin_args import NodeAffinityArgs
 from kubesched.framework import OK, Cycle, Hint, Status
 from kubesched.framework.status import SKIP
-from kubesched.model.core import Node
-from kubesched.plugins.node_affinity import NodeAffinity
+from kubesched.k8s.model.core import Node
+from kubesched.scheduler.config.plugin_args import NodeAffinityArgs
+from kubesched.scheduler.plugins.node_affinity import NodeAffinity
 
 PLUGIN = NodeAffinity(NodeAffinityArgs(), NO_HANDLE)
 UNMATCHED = ("UnschedulableAndUnresolvable", "node(s) didn't match Pod's node affinity/selector")

@@ -6,10 +6,10 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from small_clusters import node, table
 
-from kubesched.model import selectors
-from kubesched.model.core import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.plugins.node_affinity.preferred import PreferredNodeAffinity
-from kubesched.plugins.node_affinity.required import RequiredNodeAffinity, named_nodes
+from kubesched.k8s.model import selectors
+from kubesched.k8s.model.core import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.scheduler.plugins.node_affinity.preferred import PreferredNodeAffinity
+from kubesched.scheduler.plugins.node_affinity.required import RequiredNodeAffinity, named_nodes
 
 KEYS = st.sampled_from(["disk", "gen", "metadata.name"])
 VALUES = st.sampled_from(["", "ssd", "3", "-4", "+5", "n1", "n2", "99999999999999999999"])

@@ -10,9 +10,9 @@ from small_clusters import NO_HANDLE, node, pod, pod_info, statuses, table
 from kubesched.framework import OK, Cycle, Hint
 from kubesched.framework.events import HintFunction
 from kubesched.framework.status import SKIP
-from kubesched.model.core import Node
-from kubesched.model.declared_features import DECLARED_FEATURES, required_features
-from kubesched.plugins.node_declared_features import NodeDeclaredFeatures
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.declared_features import DECLARED_FEATURES, required_features
+from kubesched.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 
 PLUGIN = NodeDeclaredFeatures(None, NO_HANDLE)
 RESTART = "RestartAllContainersOnContainerExits"

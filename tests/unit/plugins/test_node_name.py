@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from small_clusters import NO_HANDLE, node, pod_info, statuses, table
 
-from kubesched.cluster import Cluster
-from kubesched.config import default
-from kubesched.engine.build import build_schedulers
-from kubesched.engine.select import ByName
 from kubesched.framework import Cycle
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, RegisteredEvent
-from kubesched.model import manifests
-from kubesched.plugins.node_name import NodeName
+from kubesched.k8s.model import manifests
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import default
+from kubesched.scheduler.engine.build import build_schedulers
+from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.plugins.node_name import NodeName
 from kubesched.testing import make
 
 PLUGIN = NodeName(None, NO_HANDLE)

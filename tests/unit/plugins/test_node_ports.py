@@ -9,8 +9,8 @@ from small_clusters import NO_HANDLE, info_of, node, pod, pod_info, statuses, ta
 
 from kubesched.framework import OK, Cycle, Hint
 from kubesched.framework.status import SKIP
-from kubesched.model.core import Pod
-from kubesched.plugins.node_ports import NodePorts
+from kubesched.k8s.model.core import Pod
+from kubesched.scheduler.plugins.node_ports import NodePorts
 
 PLUGIN = NodePorts(None, NO_HANDLE)
 TAKEN = ("Unschedulable", "node(s) didn't have free ports for the requested pod ports")

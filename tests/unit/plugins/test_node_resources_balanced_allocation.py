@@ -9,10 +9,10 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from resource_tables import GPU, ResourceTable, filled
 
-from kubesched.config.plugin_args import NodeResourcesBalancedAllocationArgs, ResourceSpec
 from kubesched.framework import OK
 from kubesched.framework.status import SKIP
-from kubesched.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from kubesched.scheduler.config.plugin_args import NodeResourcesBalancedAllocationArgs, ResourceSpec
+from kubesched.scheduler.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

@@ -7,9 +7,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from resource_tables import GPU, ResourceTable, device_class, filled
 
-from kubesched.config.plugin_args import NodeResourcesFitArgs
 from kubesched.framework import ACCEPT_ALL, OK, Code, Cycle, Status
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.scheduler.config.plugin_args import NodeResourcesFitArgs
+from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

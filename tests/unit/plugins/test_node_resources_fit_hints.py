@@ -6,9 +6,9 @@ import pytest
 from resource_tables import GPU, ResourceTable, as_node, as_pod, device_class
 
 from kubesched.framework import ActionType, EventResource, Hint
-from kubesched.model import manifests
-from kubesched.model.resource import DeviceClass
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.resource import DeviceClass
+from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

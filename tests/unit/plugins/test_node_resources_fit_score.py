@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from resource_tables import GPU, ResourceTable, claim_on, device_class, filled, resource_slice
 
-from kubesched.config.plugin_args import (
+from kubesched.framework import OK
+from kubesched.scheduler.config.plugin_args import (
     NodeResourcesFitArgs,
     RequestedToCapacityRatioParam,
     ResourceSpec,
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from kubesched.framework import OK
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
-from kubesched.plugins.node_resources_fit.scoring import divide_toward_zero
-from kubesched.plugins.node_resources_fit.shape import broken_linear
+from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.scheduler.plugins.node_resources_fit.scoring import divide_toward_zero
+from kubesched.scheduler.plugins.node_resources_fit.shape import broken_linear
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

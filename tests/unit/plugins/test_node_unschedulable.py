@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from small_clusters import NO_HANDLE, node, pod, pod_info, statuses, table
 
-from kubesched.cluster.cluster import Cluster
 from kubesched.framework import Cycle, Hint
 from kubesched.framework.events import HintFunction
-from kubesched.plugins.node_unschedulable import NodeUnschedulable
+from kubesched.scheduler.cluster.cluster import Cluster
+from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
 
 PLUGIN = NodeUnschedulable(None, NO_HANDLE)
 KEY = "node.kubernetes.io/unschedulable"

@@ -18,16 +18,16 @@ from storage_clusters import (
 
 from kubesched.framework import OK, Cycle, Status
 from kubesched.framework.status import SKIP
-from kubesched.model.core import Pod
-from kubesched.model.meta import KubeObject
-from kubesched.model.volumes import (
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.volumes import (
     AWSElasticBlockStoreVolumeSource,
     AzureFileVolumeSource,
     GCEPersistentDiskVolumeSource,
     RBDVolumeSource,
     Volume,
 )
-from kubesched.plugins.node_volume_limits import NodeVolumeLimits
+from kubesched.scheduler.plugins.node_volume_limits import NodeVolumeLimits
 
 FULL = Status.unschedulable("node(s) exceed max volume count")
 BASE = (node("n"), storage_class(), storage_class("other", provisioner="other.example.com"))

@@ -6,16 +6,16 @@ import pytest
 from storage_clusters import StorageCluster, attachment, claim, csi_node, ephemeral, pod
 
 from kubesched.framework import Hint
-from kubesched.model.core import Pod, PodStatus
-from kubesched.model.storage import CSINode
-from kubesched.model.volumes import (
+from kubesched.k8s.model.core import Pod, PodStatus
+from kubesched.k8s.model.storage import CSINode
+from kubesched.k8s.model.volumes import (
     AWSElasticBlockStoreVolumeSource,
     AzureFileVolumeSource,
     GCEPersistentDiskVolumeSource,
     RBDVolumeSource,
     Volume,
 )
-from kubesched.plugins.node_volume_limits.hints import (
+from kubesched.scheduler.plugins.node_volume_limits.hints import (
     after_attachment_deleted,
     after_claim_added,
     after_csi_node_updated,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from storage_clusters import StorageCluster, attachment, claim, csi_node, node, pod, rejections, storage_class, volume
 
 from kubesched.framework import Cycle, Status
-from kubesched.plugins.node_volume_limits import NodeVolumeLimits
-from kubesched.plugins.node_volume_limits.ledger import VolumeLedger
+from kubesched.scheduler.plugins.node_volume_limits import NodeVolumeLimits
+from kubesched.scheduler.plugins.node_volume_limits.ledger import VolumeLedger
 
 Change = Callable[[StorageCluster], None]
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from storage_clusters import storage_class
 
-from kubesched.model.storage import StorageClass
-from kubesched.plugins.object_changes import ObjectChanges
+from kubesched.k8s.model.storage import StorageClass
+from kubesched.scheduler.plugins.object_changes import ObjectChanges
 
 
 def test_at_first_every_object_is_new_and_then_none() -> None:

@@ -12,10 +12,10 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from kubesched.framework import Cycle
-from kubesched.model.core import Node, Pod, TopologySpreadConstraint
-from kubesched.model.selectors import from_label_selector
-from kubesched.model.taints import find_untolerated
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.k8s.model.core import Node, Pod, TopologySpreadConstraint
+from kubesched.k8s.model.selectors import from_label_selector
+from kubesched.k8s.model.taints import find_untolerated
+from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
 
 WEB, DB = {"app": "web"}, {"app": "db"}
 TAINTS = [{"key": "k", "effect": "NoSchedule"}]

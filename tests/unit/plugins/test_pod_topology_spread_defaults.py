@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from crowds import HOST, ZONE, Crowd, Json, bare_node, node, pod, rejections, scores
 
-from kubesched.config import PodTopologySpreadArgs
-from kubesched.model.apps import ReplicaSet, StatefulSet
-from kubesched.model.core import Pod, ReplicationController, Service, TopologySpreadConstraint
-from kubesched.model.meta import KubeObject
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
-from kubesched.plugins.pod_topology_spread.default_selector import default_selector
+from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Pod, ReplicationController, Service, TopologySpreadConstraint
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.scheduler.config import PodTopologySpreadArgs
+from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.scheduler.plugins.pod_topology_spread.default_selector import default_selector
 
 WEB = {"app": "web"}
 LABELS = {"app": "web", "tier": "front", "hash": "1"}

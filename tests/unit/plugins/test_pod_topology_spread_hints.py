@@ -8,8 +8,8 @@ import pytest
 from crowds import ZONE, Crowd, Json, bare_node, node, pod
 
 from kubesched.framework import ActionType, EventResource, Hint
-from kubesched.model.core import Node, Pod
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
 
 WEB = {"app": "web"}
 DB = {"app": "db"}

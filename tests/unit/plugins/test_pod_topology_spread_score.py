@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from crowds import HOST, ZONE, Crowd, Json, bare_node, node, pod, scores
 
-from kubesched.config import PodTopologySpreadArgs
 from kubesched.framework import Cycle
-from kubesched.model.core import Node, Pod
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.scheduler.config import PodTopologySpreadArgs
+from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
 
 WEB = {"app": "web"}
 Score = tuple[int, int]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from small_clusters import NO_HANDLE, pod_info
 
 from kubesched.framework import PodInfo
-from kubesched.plugins.priority_sort import PrioritySort
+from kubesched.scheduler.plugins.priority_sort import PrioritySort
 
 
 @dataclass(frozen=True)

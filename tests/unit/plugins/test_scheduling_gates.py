@@ -7,7 +7,7 @@ from small_clusters import NO_HANDLE, node, pod, pod_info
 
 from kubesched.framework import OK, Hint, Status
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource
-from kubesched.plugins.scheduling_gates import SchedulingGates
+from kubesched.scheduler.plugins.scheduling_gates import SchedulingGates
 
 PLUGIN = SchedulingGates(None, NO_HANDLE)
 

@@ -7,16 +7,16 @@ from typing import Any, cast
 import pytest
 from small_clusters import pod_info
 
-from kubesched.cluster import Cluster
 from kubesched.framework import Handle
 from kubesched.framework.stages import FollowsPods, Scope
-from kubesched.model import manifests
-from kubesched.plugins.dynamic_resources import DynamicResources
-from kubesched.plugins.node_volume_limits import NodeVolumeLimits
-from kubesched.plugins.registry import REGISTRY
-from kubesched.plugins.volume_binding import VolumeBinding
-from kubesched.plugins.volume_restrictions import VolumeRestrictions
-from kubesched.plugins.volume_zone import VolumeZone
+from kubesched.k8s.model import manifests
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.plugins.dynamic_resources import DynamicResources
+from kubesched.scheduler.plugins.node_volume_limits import NodeVolumeLimits
+from kubesched.scheduler.plugins.registry import REGISTRY
+from kubesched.scheduler.plugins.volume_binding import VolumeBinding
+from kubesched.scheduler.plugins.volume_restrictions import VolumeRestrictions
+from kubesched.scheduler.plugins.volume_zone import VolumeZone
 
 HANDLE = cast(Handle, Cluster())
 """A cluster without objects."""

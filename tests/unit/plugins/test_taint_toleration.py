@@ -10,8 +10,8 @@ from small_clusters import NO_HANDLE, node, pod, pod_info, statuses, table
 
 from kubesched.framework import OK, Cycle, Hint
 from kubesched.framework.events import HintFunction
-from kubesched.model.core import Node
-from kubesched.plugins.taint_toleration import TaintToleration
+from kubesched.k8s.model.core import Node
+from kubesched.scheduler.plugins.taint_toleration import TaintToleration
 
 PLUGIN = TaintToleration(None, NO_HANDLE)
 REJECTED = ("UnschedulableAndUnresolvable", "node(s) had untolerated taint(s)")

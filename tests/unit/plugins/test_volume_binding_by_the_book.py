@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from storage_clusters import HOSTNAME, ZONE, StorageCluster, allowed, claim, node, on_label, pod, storage_class, volume
 
 from kubesched.framework import Cycle
-from kubesched.model.core import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.model.quantity import parse
-from kubesched.model.selectors import from_node_selector
-from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeNodeAffinity
-from kubesched.plugins.volume_binding import VolumeBinding
-from kubesched.plugins.volume_binding.matching import VolumeMatcher
-from kubesched.plugins.volume_binding.plugin import VolumesOfPod
+from kubesched.k8s.model.core import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.k8s.model.quantity import parse
+from kubesched.k8s.model.selectors import from_node_selector
+from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeNodeAffinity
+from kubesched.scheduler.plugins.volume_binding import VolumeBinding
+from kubesched.scheduler.plugins.volume_binding.matching import VolumeMatcher
+from kubesched.scheduler.plugins.volume_binding.plugin import VolumesOfPod
 
 NODES = (node("n1", zone="a"), node("n2", zone="a"), node("n3", zone="b"), node("n4"))
 NOT_IN_A = VolumeNodeAffinity(

@@ -21,13 +21,13 @@ from storage_clusters import (
 
 from kubesched.framework import OK, Cycle, Status
 from kubesched.framework.status import SKIP
-from kubesched.model.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod
-from kubesched.model.meta import KubeObject, LabelSelector, LabelSelectorRequirement
-from kubesched.model.storage import (
+from kubesched.k8s.model.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod
+from kubesched.k8s.model.meta import KubeObject, LabelSelector, LabelSelectorRequirement
+from kubesched.k8s.model.storage import (
     VolumeNodeAffinity,
 )
-from kubesched.model.volumes import AWSElasticBlockStoreVolumeSource, GCEPersistentDiskVolumeSource
-from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.k8s.model.volumes import AWSElasticBlockStoreVolumeSource, GCEPersistentDiskVolumeSource
+from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 
 NODE_CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"

@@ -16,10 +16,10 @@ from storage_clusters import (
 )
 
 from kubesched.framework import Hint
-from kubesched.model.meta import ObjectMeta
-from kubesched.model.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
-from kubesched.model.volumes import CSIVolumeSource, Volume
-from kubesched.plugins.volume_binding.hints import (
+from kubesched.k8s.model.meta import ObjectMeta
+from kubesched.k8s.model.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from kubesched.k8s.model.volumes import CSIVolumeSource, Volume
+from kubesched.scheduler.plugins.volume_binding.hints import (
     after_capacity_changed,
     after_claim_changed,
     after_csi_driver_changed,

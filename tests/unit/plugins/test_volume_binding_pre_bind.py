@@ -7,17 +7,17 @@ from collections.abc import Callable
 import pytest
 from storage_clusters import ZONE, StorageCluster, claim, node, on_label, pod, storage_class, volume
 
-from kubesched.config.older import emulate, generation_of
-from kubesched.config.plugin_args import VolumeBindingArgs
 from kubesched.framework import OK, Cycle, Status
 from kubesched.framework.effects import Done, Failed
 from kubesched.framework.stages import Steps
-from kubesched.model.meta import KubeObject
-from kubesched.model.storage import ObjectReference
-from kubesched.plugins.older.kinds import build_plugin
-from kubesched.plugins.older.volume_binding import OlderVolumeBinding
-from kubesched.plugins.volume_binding import VolumeBinding
-from kubesched.plugins.volume_binding.effects import (
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.storage import ObjectReference
+from kubesched.older.config import emulate, generation_of
+from kubesched.older.plugins.kinds import build_plugin
+from kubesched.older.plugins.volume_binding import OlderVolumeBinding
+from kubesched.scheduler.config.plugin_args import VolumeBindingArgs
+from kubesched.scheduler.plugins.volume_binding import VolumeBinding
+from kubesched.scheduler.plugins.volume_binding.effects import (
     DEADLINE_EXCEEDED,
     BindVolumeToClaim,
     SelectNodeForClaim,

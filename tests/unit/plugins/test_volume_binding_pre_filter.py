@@ -14,9 +14,9 @@ from storage_clusters import (
 
 from kubesched.framework import OK, Cycle, Status
 from kubesched.framework.status import SKIP
-from kubesched.model.core import Pod
-from kubesched.model.meta import KubeObject
-from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 
 NODES = (node("a1", zone="a"), node("a2", zone="a"), node("b1", zone="b"))
 

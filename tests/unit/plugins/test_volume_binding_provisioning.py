@@ -17,13 +17,13 @@ from storage_clusters import (
 )
 
 from kubesched.framework import OK, Cycle, Status
-from kubesched.model.core import Pod
-from kubesched.model.meta import KubeObject, LabelSelector, ObjectMeta
-from kubesched.model.storage import (
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject, LabelSelector, ObjectMeta
+from kubesched.k8s.model.storage import (
     CSIStorageCapacity,
     TopologySelectorTerm,
 )
-from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 
 BIND_CONFLICT = "node(s) didn't find available persistent volumes to bind"
 NO_SPACE = "node(s) did not have enough free storage"

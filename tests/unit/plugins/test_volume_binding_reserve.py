@@ -7,9 +7,9 @@ from storage_clusters import HOSTNAME, StorageCluster, claim, node, on_label, po
 
 from kubesched.framework import OK, Cycle, Status
 from kubesched.framework.status import SKIP
-from kubesched.model.core import Pod
-from kubesched.model.meta import KubeObject
-from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 
 BIND_CONFLICT = Status.unresolvable("node(s) didn't find available persistent volumes to bind")
 STATIC = storage_class("static", provisioner="kubernetes.io/no-provisioner")

@@ -7,8 +7,8 @@ from storage_clusters import StorageCluster, claim, node, pod, rejections
 
 from kubesched.framework import OK, Cycle, Hint, PreFilterResult, Status
 from kubesched.framework.status import SKIP
-from kubesched.model.core import Pod
-from kubesched.model.volumes import (
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.volumes import (
     AWSElasticBlockStoreVolumeSource,
     CinderVolumeSource,
     GCEPersistentDiskVolumeSource,
@@ -16,7 +16,7 @@ from kubesched.model.volumes import (
     RBDVolumeSource,
     Volume,
 )
-from kubesched.plugins.volume_restrictions import (
+from kubesched.scheduler.plugins.volume_restrictions import (
     DISK_CONFLICT,
     READ_WRITE_ONCE_POD_CONFLICT,
     VolumeRestrictions,

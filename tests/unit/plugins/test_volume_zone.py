@@ -9,8 +9,8 @@ from storage_clusters import StorageCluster, claim, labelled_node, pod, rejectio
 
 from kubesched.framework import OK, Cycle, Hint, Status
 from kubesched.framework.status import SKIP
-from kubesched.model.core import Pod
-from kubesched.plugins.volume_zone import (
+from kubesched.k8s.model.core import Pod
+from kubesched.scheduler.plugins.volume_zone import (
     ZONE_CONFLICT,
     VolumeZone,
     after_claim_changed,

@@ -9,9 +9,9 @@ import msgspec
 
 from kubesched.framework import OK, ActionType, ClusterEvent, EventResource, Hint, PodInfo, PodShape, Status
 from kubesched.framework.events import HintFunction, RegisteredEvent
-from kubesched.model.core import Node, Pod
-from kubesched.model.meta import PodKey
-from kubesched.queue import QueuedPodInfo, QueueProfile, QueueSettings, SchedulingQueue
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import PodKey
+from kubesched.scheduler.queue import QueuedPodInfo, QueueProfile, QueueSettings, SchedulingQueue
 
 NODE_ADD = ClusterEvent(EventResource.NODE, ActionType.ADD)
 NODE_LABEL = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)

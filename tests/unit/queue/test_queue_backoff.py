@@ -7,7 +7,7 @@ from math import inf
 import pytest
 from queue_driver import NODE_ADD, Play, info_of, key, names, node, on, pod
 
-from kubesched.queue import QueueSettings
+from kubesched.scheduler.queue import QueueSettings
 
 FIT = {"Fit": (on(NODE_ADD),)}
 STRICT = QueueSettings(pop_from_backoff=False)

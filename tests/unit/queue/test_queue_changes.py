@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from kubesched.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ActionType, ClusterEvent, EventResource
-from kubesched.model.core import Namespace, Node, Pod
-from kubesched.model.meta import KubeObject, ObjectMeta
-from kubesched.model.resource import DeviceClass, ResourceClaim, ResourceSlice
-from kubesched.model.storage import (
+from kubesched.k8s.model.core import Namespace, Node, Pod
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.model.resource import DeviceClass, ResourceClaim, ResourceSlice
+from kubesched.k8s.model.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
@@ -20,7 +20,7 @@ from kubesched.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from kubesched.queue.changes import events_of
+from kubesched.scheduler.queue.changes import events_of
 
 Json = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from queue_driver import Play, info_of, pod
 
-from kubesched.queue import QueueSettings
+from kubesched.scheduler.queue import QueueSettings
 
 
 def test_after_five_minutes_a_pod_is_tried_again_at_the_next_half_minute() -> None:

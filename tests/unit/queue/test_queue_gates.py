@@ -7,7 +7,7 @@ from queue_driver import GATES_GONE, NODE_ADD, SLICE_ADD, Answers, Play, by_prio
 
 from kubesched.framework import OK, Hint, PodInfo, Status
 from kubesched.framework.events import UNSCHEDULABLE_TIMEOUT, ClusterEvent
-from kubesched.queue import QueueProfile, QueueSettings, SchedulingQueue
+from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue
 
 GATE = {"Gate": (on(SLICE_ADD),), "Fit": (on(NODE_ADD), on(SLICE_ADD, Answers(Hint.SKIP)))}
 

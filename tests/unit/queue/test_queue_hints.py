@@ -20,7 +20,7 @@ from queue_driver import (
 
 from kubesched.framework import ActionType, ClusterEvent, EventResource, Hint
 from kubesched.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, EVERY_CHANGE, UNSCHEDULABLE_TIMEOUT
-from kubesched.queue import QueueProfile, QueueSettings, SchedulingQueue
+from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue
 
 POD_DELETE = ClusterEvent(EventResource.POD, ActionType.DELETE)
 ANYTHING = ClusterEvent(EventResource.WILDCARD, ActionType.ALL)

@@ -10,7 +10,7 @@ from queue_driver import NODE_ADD, info_of, node, on, pod
 from kubesched.framework import OK, PodInfo, Status
 from kubesched.framework.holds import Hold
 from kubesched.framework.status import Code
-from kubesched.queue import QueueProfile, QueueSettings, SchedulingQueue
+from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue
 
 
 class Gatekeeper:

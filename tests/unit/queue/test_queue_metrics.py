@@ -8,9 +8,9 @@ from kubesched.framework import OK, Handle, NodeTable, PodInfo, Status, Verdicts
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import EVERY_CHANGE, RegisteredEvent
 from kubesched.framework.verdicts import ACCEPT_ALL
-from kubesched.plugins.priority_sort import PrioritySort
-from kubesched.plugins.scheduling_gates import SchedulingGates
-from kubesched.queue import registered_events
+from kubesched.scheduler.plugins.priority_sort import PrioritySort
+from kubesched.scheduler.plugins.scheduling_gates import SchedulingGates
+from kubesched.scheduler.queue import registered_events
 
 FIT = {"Fit": (on(NODE_ADD),)}
 

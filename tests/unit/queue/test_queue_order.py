@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from queue_driver import Play, by_priority, info_of, key, names, no_gates, pod
 
-from kubesched.queue import QueueProfile, QueueSettings, SchedulingQueue
-from kubesched.queue.heap import PodHeap
-from kubesched.queue.queued_pod import QueuedPodInfo
+from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue
+from kubesched.scheduler.queue.heap import PodHeap
+from kubesched.scheduler.queue.queued_pod import QueuedPodInfo
 
 NO_PROFILE = QueueProfile(by_priority, no_gates, {})
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.config import default
-from kubesched.expansion.bursts import Bursts
-from kubesched.model import manifests
-from kubesched.model.core import Pod
+from harness.workload_manifests import cron_job as cron_job
+from harness.workload_manifests import objects as objects
+from harness.workload_manifests import template as template
+from harness.workload_manifests import workload as workload
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.workloads.bursts import Bursts
+from kubesched.scheduler.config import default
 from kubesched.simulator.ledger import PodRecord
 from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.run import run_simulation
 from kubesched.simulator.virtual.cluster import Progress, VirtualCluster
 from kubesched.testing.make import Manifest
-from kubesched.testing.workload_manifests import cron_job as cron_job
-from kubesched.testing.workload_manifests import objects as objects
-from kubesched.testing.workload_manifests import template as template
-from kubesched.testing.workload_manifests import workload as workload
 
 
 def scenario(*events: Manifest, name: str = "test") -> Manifest:

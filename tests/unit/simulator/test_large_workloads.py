@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from simulated_clusters import cron_job, records, run, scenario, workload
 
 import kubesched
-from kubesched.expansion.actions import Plan
-from kubesched.expansion.bursts import MOST_WAITING, Bursts
-from kubesched.model import manifests
-from kubesched.model.core import Pod
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.workloads.actions import Plan
+from kubesched.k8s.workloads.bursts import MOST_WAITING, Bursts
 from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.report.report import SimulationReport

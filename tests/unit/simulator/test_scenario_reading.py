@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from simulated_clusters import cron_job, scenario, workload
 
-from kubesched.model import manifests
-from kubesched.model.core import Node
-from kubesched.model.manifests import ManifestError
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.manifests import ManifestError
 from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput, load
 from kubesched.testing import make
 from kubesched.testing.make import Manifest

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kubesched.config import default, load
-from kubesched.engine.build import build_loop
-from kubesched.engine.select import ByName
 from kubesched.framework.effects import BindPod, EvictPod
-from kubesched.model import manifests
-from kubesched.model.core import Pod
-from kubesched.model.meta import PodKey
-from kubesched.model.times import parse_instant, print_instant
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.times import parse_instant, print_instant
+from kubesched.scheduler.config import default, load
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.select import ByName
 from kubesched.testing.vectors import Case, read_cases
 from kubesched.testing.world import World
 

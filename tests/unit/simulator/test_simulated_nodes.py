@@ -6,7 +6,7 @@ from typing import Any
 
 from simulated_clusters import notes, pods, records, run, scenario, workload
 
-from kubesched.model.core import Node, Pod
+from kubesched.k8s.model.core import Node, Pod
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

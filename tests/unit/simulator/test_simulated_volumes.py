@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from simulated_clusters import pods, records, run, scenario, workload
 
-from kubesched.model.resource import ResourceClaim
-from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.k8s.model.resource import ResourceClaim
+from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kubesched.testing.pauses.scene import Paused, Scene, play
+from harness.pauses.scene import Paused, Scene, play
 
 QUICK = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
 

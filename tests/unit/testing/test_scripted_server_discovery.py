@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.client.errors import ApiError
-from kubesched.client.rest import RestClient
-from kubesched.client.target import ServerTarget
-from kubesched.testing.scripted_server import ScriptedServer
+from harness.scripted_server import ScriptedServer
+from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.target import ServerTarget
 
 
 def ask(server: ScriptedServer, path: str, method: str = "GET", **params: str) -> Any:

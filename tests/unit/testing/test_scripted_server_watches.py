@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.client.rest import RestClient
-from kubesched.client.retry import RetryPolicy
-from kubesched.client.target import Headers, NoCredentials, ServerTarget
-from kubesched.testing.scripted_server import ScriptedServer, until
+from harness.scripted_server import ScriptedServer, until
+from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.retry import RetryPolicy
+from kubesched.k8s.client.target import Headers, NoCredentials, ServerTarget
 
 Story = Callable[[ScriptedServer, RestClient], Awaitable[None]]
 NODES = "/api/v1/nodes"

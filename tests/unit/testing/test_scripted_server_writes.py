@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.client.errors import ApiError
-from kubesched.client.rest import RestClient
-from kubesched.client.target import ServerTarget
-from kubesched.testing.scripted_server import ScriptedServer
+from harness.scripted_server import ScriptedServer
+from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.target import ServerTarget
 
 PODS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"

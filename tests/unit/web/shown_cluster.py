@@ -11,9 +11,9 @@ import aiohttp
 import msgspec
 
 from kubesched.explanation.explain import NotExplainableError
-from kubesched.model.core import Node, Pod
-from kubesched.web.page import WebPage, WebSettings
-from kubesched.web.sources import RecordedPod, WebSources
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.playground.web.page import WebPage, WebSettings
+from kubesched.playground.web.sources import RecordedPod, WebSources
 
 NOW_S = 1_800_000_000.0
 PAUSE_S = 0.01

@@ -14,7 +14,7 @@ import pytest
 from headless_browser import NOTICE, OpenPage, has_browser, open_page
 from shown_cluster import ShownCluster, node, pod, serving
 
-from kubesched.web.sources import RecordedPod
+from kubesched.playground.web.sources import RecordedPod
 
 pytestmark = pytest.mark.skipif(not has_browser(), reason=NOTICE)
 

@@ -12,10 +12,10 @@ import aiohttp
 import pytest
 from shown_cluster import ShownCluster, client_of, node, pod, serving
 
-from kubesched.web import stream
-from kubesched.web.page import STATIC
-from kubesched.web.snapshot import StateReader
-from kubesched.web.sources import RecordedPod
+from kubesched.playground.web import stream
+from kubesched.playground.web.page import STATIC
+from kubesched.playground.web.snapshot import StateReader
+from kubesched.playground.web.sources import RecordedPod
 
 
 def _cluster() -> ShownCluster:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from shown_cluster import NOW_S, ShownCluster, node, pod
 
-from kubesched.web.rows import MOST_QUEUED, node_row, pod_row, pod_state, queue_rows, same_queue
-from kubesched.web.snapshot import StateReader, changes
+from kubesched.playground.web.rows import MOST_QUEUED, node_row, pod_row, pod_state, queue_rows, same_queue
+from kubesched.playground.web.snapshot import StateReader, changes
 
 WAITING = {"pod": "shop/p", "uid": "u", "priority": 0, "attempts": 1, "waitingSeconds": 5.0}
 

@@ -18,10 +18,10 @@ from kubesched.explanation.changes.opening import LIFECYCLE_DOMAIN
 from kubesched.explanation.changes.situation import Situation
 from kubesched.explanation.findings.finding import HOSTNAME_LABEL
 from kubesched.framework.pod_info import PodInfo
-from kubesched.model.core import Node, Taint
-from kubesched.model.requests import CPU, MEMORY, node_units
-from kubesched.plugins.node_affinity import NodeAffinity
-from kubesched.plugins.node_declared_features import NodeDeclaredFeatures
+from kubesched.k8s.model.core import Node, Taint
+from kubesched.k8s.model.requests import CPU, MEMORY, node_units
+from kubesched.scheduler.plugins.node_affinity import NodeAffinity
+from kubesched.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 
 TRIES = 48
 """Shapes that are tried, the smallest first."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from kubesched.explanation.amounts import exact
 from kubesched.explanation.changes.patches import PatchOperation
-from kubesched.model.core import Node
-from kubesched.model.meta import PodKey
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.meta import PodKey
 
 
 class ChangeKind(Enum):

@@ -11,21 +11,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.engine.plugin_call import PluginError
-from kubesched.engine.preemption import Candidate
-from kubesched.engine.preemption.budgets import Budgets
-from kubesched.engine.preemption.choice import least_harmful
-from kubesched.engine.preemption.victims import select_victims, steps_to_imagine, trial_on
-from kubesched.engine.prefilter import run_pre_filter
 from kubesched.explanation.changes.change import Change, ChangeKind, DeletePods, PatchPod, Proposal
 from kubesched.explanation.changes.patches import PatchOperation, patched, put
 from kubesched.explanation.changes.shortfalls import find_shortfalls
 from kubesched.explanation.changes.situation import Situation
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.pod_info import PodInfo
-from kubesched.model.requests import PODS
-from kubesched.plugins.default_preemption import DefaultPreemption
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.k8s.model.requests import PODS
+from kubesched.scheduler.engine.plugin_call import PluginError
+from kubesched.scheduler.engine.preemption import Candidate
+from kubesched.scheduler.engine.preemption.budgets import Budgets
+from kubesched.scheduler.engine.preemption.choice import least_harmful
+from kubesched.scheduler.engine.preemption.victims import select_victims, steps_to_imagine, trial_on
+from kubesched.scheduler.engine.prefilter import run_pre_filter
+from kubesched.scheduler.plugins.default_preemption import DefaultPreemption
+from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 
 HIGHEST_PRIORITY = 1_000_000_000
 """What a user may give at most; higher ones are the system's."""

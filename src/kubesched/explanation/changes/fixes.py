@@ -19,13 +19,13 @@ from kubesched.explanation.changes.spreading import propose_spread
 from kubesched.explanation.failing import LEFT_OUT
 from kubesched.explanation.findings.pod_affinity import UnmetPodAffinity
 from kubesched.explanation.findings.spread import domain_counts
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity
-from kubesched.plugins.node_affinity import NodeAffinity
-from kubesched.plugins.node_ports import NodePorts
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
-from kubesched.plugins.node_unschedulable import NodeUnschedulable
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
-from kubesched.plugins.taint_toleration import TaintToleration
+from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.scheduler.plugins.node_affinity import NodeAffinity
+from kubesched.scheduler.plugins.node_ports import NodePorts
+from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.scheduler.plugins.taint_toleration import TaintToleration
 
 Fix = Callable[[int], Proposal | None]
 """What to change for a row; None if this plugin's rejection of it cannot be undone that way."""

@@ -12,9 +12,9 @@ from kubesched.explanation.changes.change import Change, ChangeKind, DeletePods,
 from kubesched.explanation.changes.shortfalls import Shortfalls, find_shortfalls
 from kubesched.explanation.changes.situation import Situation
 from kubesched.framework.pod_info import PodInfo
-from kubesched.model.meta import controller_of
-from kubesched.model.requests import PODS
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.k8s.model.meta import controller_of
+from kubesched.k8s.model.requests import PODS
+from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 
 _BOUND_TO_NODE = ("DaemonSet", "Node")
 """Owners of pods that would come back to the node they left."""

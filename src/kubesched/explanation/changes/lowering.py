@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kubesched.explanation.changes.patches import PatchOperation, put
-from kubesched.model import quantity
-from kubesched.model.core import Container, Pod, ResourceRequirements
-from kubesched.model.quantity import Notation, Quantity
-from kubesched.model.requests import CPU, HUGE_PAGES_PREFIX, is_extended, is_restartable, to_nanos
+from kubesched.k8s.model import quantity
+from kubesched.k8s.model.core import Container, Pod, ResourceRequirements
+from kubesched.k8s.model.quantity import Notation, Quantity
+from kubesched.k8s.model.requests import CPU, HUGE_PAGES_PREFIX, is_extended, is_restartable, to_nanos
 
 Path = tuple[str | int, ...]
 

@@ -8,10 +8,10 @@ from kubesched.explanation.changes.change import Change, ChangeKind, PatchNode, 
 from kubesched.explanation.changes.patches import append, remove
 from kubesched.explanation.changes.situation import Situation
 from kubesched.explanation.findings.taints import taint_text, untolerated
-from kubesched.model.core import Node, Taint
-from kubesched.model.taints import UNSCHEDULABLE_TAINT
-from kubesched.plugins.node_unschedulable import NodeUnschedulable
-from kubesched.plugins.taint_toleration import TaintToleration
+from kubesched.k8s.model.core import Node, Taint
+from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT
+from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from kubesched.scheduler.plugins.taint_toleration import TaintToleration
 
 LIFECYCLE_DOMAIN = "node.kubernetes.io/"
 """Taints that say a node is not well; to tolerate them is rarely what is wanted."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kubesched.model.meta import KubeObject
+from kubesched.k8s.model.meta import KubeObject
 
 Object = TypeVar("Object", bound=KubeObject)
 

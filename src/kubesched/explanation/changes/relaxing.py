@@ -13,10 +13,10 @@ from kubesched.explanation.changes.situation import Situation
 from kubesched.explanation.findings.node_affinity import unmet
 from kubesched.explanation.findings.pod_affinity import UnmetPodAffinity, term_text
 from kubesched.explanation.findings.ports import is_same_port, port_text
-from kubesched.model.core import Container, ContainerPort, Node, NodeSelectorTerm
-from kubesched.model.requests import is_restartable
-from kubesched.model.selectors import compile_node_term
-from kubesched.plugins.node_affinity.required import node_selector_of
+from kubesched.k8s.model.core import Container, ContainerPort, Node, NodeSelectorTerm
+from kubesched.k8s.model.requests import is_restartable
+from kubesched.k8s.model.selectors import compile_node_term
+from kubesched.scheduler.plugins.node_affinity.required import node_selector_of
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NODE_AFFINITY = ("spec", "affinity", "nodeAffinity", _REQUIRED)

@@ -16,8 +16,8 @@ from kubesched.explanation.changes.patches import PatchOperation
 from kubesched.explanation.changes.shortfalls import Shortfalls, find_shortfalls
 from kubesched.explanation.changes.situation import Situation
 from kubesched.framework.nodes import RowArray
-from kubesched.model.requests import PODS
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.k8s.model.requests import PODS
+from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 
 
 def lower_requests(situation: Situation) -> list[Change]:

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kubesched.cluster import Cluster
-from kubesched.engine.cycle import Decision, Scheduler
 from kubesched.explanation.changes.adding import add_node
 from kubesched.explanation.changes.change import Change, Proposal
 from kubesched.explanation.changes.evictions import evict_pods, raise_priority
@@ -24,11 +22,13 @@ from kubesched.explanation.changes.situation import Situation
 from kubesched.explanation.changes.what_if import WhatIf
 from kubesched.explanation.failing import LEFT_OUT, Failures, rivals_by_row
 from kubesched.framework.pod_info import PodInfo
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity
-from kubesched.plugins.node_affinity import NodeAffinity
-from kubesched.plugins.node_ports import NodePorts
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
-from kubesched.plugins.pod_topology_spread.constraints import SpreadConstraint
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.scheduler.plugins.node_affinity import NodeAffinity
+from kubesched.scheduler.plugins.node_ports import NodePorts
+from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
 
 ROWS_CONSIDERED = 500
 """Nodes for which fixes are worked out, of those that fail for a plugin or a combination."""

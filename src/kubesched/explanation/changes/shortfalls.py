@@ -10,8 +10,8 @@ from kubesched.explanation.changes.situation import Situation
 from kubesched.explanation.findings.resources import lacking
 from kubesched.framework.nodes import IntArray, RowArray
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray
-from kubesched.model.requests import PODS
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.k8s.model.requests import PODS
+from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kubesched.cluster import Cluster
-from kubesched.engine.cycle import Decision, Scheduler
 from kubesched.explanation.changes.what_if import WhatIf
 from kubesched.explanation.failing import Failures
 from kubesched.framework.pod_info import PodInfo
-from kubesched.plugins.pod_topology_spread.constraints import SpreadConstraint
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from kubesched.explanation.changes.change import ChangeKind, PatchPod, Proposal
 from kubesched.explanation.changes.patches import PatchOperation, put, remove
 from kubesched.explanation.changes.situation import Situation
 from kubesched.explanation.findings.spread import DomainCounts
-from kubesched.plugins.pod_topology_spread.constraints import DO_NOT_SCHEDULE
+from kubesched.scheduler.plugins.pod_topology_spread.constraints import DO_NOT_SCHEDULE
 
 _PATH = ("spec", "topologySpreadConstraints")
 

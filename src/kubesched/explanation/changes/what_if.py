@@ -12,9 +12,6 @@ from itertools import islice
 
 import numpy as np
 
-from kubesched.cluster import Cluster
-from kubesched.engine.cycle import Scheduler
-from kubesched.engine.select import ByName
 from kubesched.explanation.amounts import exact
 from kubesched.explanation.changes.change import (
     Action,
@@ -28,8 +25,11 @@ from kubesched.explanation.changes.change import (
 )
 from kubesched.explanation.changes.patches import PatchOperation, patched, put
 from kubesched.framework.pod_info import PodInfo
-from kubesched.model.core import Node
-from kubesched.model.requests import node_units
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.requests import node_units
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.cycle import Scheduler
+from kubesched.scheduler.engine.select import ByName
 
 TRIES = 6
 """How many proposals of a kind are tried, smallest first, before the search gives up on that kind."""

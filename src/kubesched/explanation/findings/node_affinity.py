@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.cluster import Cluster
 from kubesched.explanation.findings.finding import HOSTNAME_LABEL, Fact
 from kubesched.framework.pod_info import PodInfo
-from kubesched.model.core import Node
-from kubesched.model.selectors import NODE_NAME_FIELD, NodeTerm, Requirement, compile_node_term
-from kubesched.plugins.node_affinity import NodeAffinity
-from kubesched.plugins.node_affinity.required import node_selector_of
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.selectors import NODE_NAME_FIELD, NodeTerm, Requirement, compile_node_term
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.plugins.node_affinity import NodeAffinity
+from kubesched.scheduler.plugins.node_affinity.required import node_selector_of
 
 _Key = tuple[str | None, ...]
 

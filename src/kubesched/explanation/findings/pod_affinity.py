@@ -7,18 +7,18 @@ from functools import cached_property
 
 import numpy as np
 
-from kubesched.cluster import Cluster
 from kubesched.explanation.findings.finding import HOSTNAME_LABEL, Fact, place_text
 from kubesched.framework.nodes import MISSING
 from kubesched.framework.pod_info import AffinityTerm, PodInfo
-from kubesched.model.selectors import Requirement
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity
-from kubesched.plugins.inter_pod_affinity.filtering import (
+from kubesched.k8s.model.selectors import Requirement
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.scheduler.plugins.inter_pod_affinity.filtering import (
     REASON_AFFINITY,
     REASON_ANTI_AFFINITY,
     REASON_EXISTING_ANTI_AFFINITY,
 )
-from kubesched.plugins.inter_pod_affinity.terms import ScopedTerm, scoped, speak_all_of
+from kubesched.scheduler.plugins.inter_pod_affinity.terms import ScopedTerm, scoped, speak_all_of
 
 _PLUGIN = InterPodAffinity.name
 

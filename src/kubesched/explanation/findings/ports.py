@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kubesched.cluster import Cluster
 from kubesched.explanation.findings.finding import Fact
 from kubesched.framework.pod_info import PodInfo
-from kubesched.model.core import ContainerPort
-from kubesched.plugins.node_ports import ALL_ADDRESSES, NodePorts
+from kubesched.k8s.model.core import ContainerPort
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.plugins.node_ports import ALL_ADDRESSES, NodePorts
 
 
 class TakenPorts:

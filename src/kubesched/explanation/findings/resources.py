@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kubesched.cluster import Cluster
 from kubesched.explanation.failing import Failures
 from kubesched.explanation.findings.finding import Shortage
 from kubesched.framework.pod_info import PodInfo
-from kubesched.model.requests import PODS
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
-from kubesched.plugins.node_resources_fit.filtering import TOO_MANY_PODS
+from kubesched.k8s.model.requests import PODS
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.scheduler.plugins.node_resources_fit.filtering import TOO_MANY_PODS
 
 INSUFFICIENT = "Insufficient "
 

@@ -1,6 +1,6 @@
 """Behind PodTopologySpread: how many pods each domain holds, and how uneven it would become.
 
-Counts as the plugin's filter counts: `kubesched.plugins.pod_topology_spread.filtering` has the rule.
+Counts as the plugin's filter counts: `kubesched.scheduler.plugins.pod_topology_spread.filtering` has the rule.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.cluster import Cluster
 from kubesched.explanation.findings.finding import Fact, place_text
 from kubesched.framework.nodes import IntArray
 from kubesched.framework.pod_info import PodInfo
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
-from kubesched.plugins.pod_topology_spread.constraints import SpreadConstraint
-from kubesched.plugins.pod_topology_spread.inclusion import InclusionPolicies, with_all_keys
-from kubesched.plugins.pod_topology_spread.row_counts import RowCounts
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
+from kubesched.scheduler.plugins.pod_topology_spread.inclusion import InclusionPolicies, with_all_keys
+from kubesched.scheduler.plugins.pod_topology_spread.row_counts import RowCounts
 
 _NO_DOMAIN = 2**31 - 1
 """What the emptiest of no domains counts as holding."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from kubesched.cluster import Cluster
 from kubesched.explanation.findings.finding import Fact
 from kubesched.framework.pod_info import PodInfo
-from kubesched.model.core import Taint, Toleration
-from kubesched.model.taints import NO_EXECUTE, NO_SCHEDULE, is_tolerated
-from kubesched.plugins.node_unschedulable import NodeUnschedulable
-from kubesched.plugins.taint_toleration import TaintToleration
+from kubesched.k8s.model.core import Taint, Toleration
+from kubesched.k8s.model.taints import NO_EXECUTE, NO_SCHEDULE, is_tolerated
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
+from kubesched.scheduler.plugins.taint_toleration import TaintToleration
 
 
 class UntoleratedTaints:

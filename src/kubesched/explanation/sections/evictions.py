@@ -8,8 +8,8 @@ from kubesched.explanation.failing import rivals_by_row
 from kubesched.explanation.layout import Style, counted, listed, wrapped
 
 if TYPE_CHECKING:
-    from kubesched.engine.preemption import Candidate, Preemption
     from kubesched.explanation.explain import Explanation
+    from kubesched.scheduler.engine.preemption import Candidate, Preemption
 
 CANDIDATES_SHOWN = 5
 VICTIMS_SHOWN = 8

@@ -11,8 +11,8 @@ from kubesched.explanation.findings.finding import Shortage
 from kubesched.explanation.findings.resources import lacking
 from kubesched.explanation.layout import Style, counted, listed, table, wrapped
 from kubesched.framework.status import Code, Status
-from kubesched.plugins.node_affinity import NodeAffinity
-from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.scheduler.plugins.node_affinity import NodeAffinity
+from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 
 if TYPE_CHECKING:
     from kubesched.explanation.explain import Explanation

@@ -9,8 +9,8 @@ import numpy as np
 from kubesched.explanation.layout import Style, counted, score_table
 
 if TYPE_CHECKING:
-    from kubesched.engine.score import PluginScores, ScoreOutcome
     from kubesched.explanation.explain import Explanation
+    from kubesched.scheduler.engine.score import PluginScores, ScoreOutcome
 
 SHOWN = 10
 

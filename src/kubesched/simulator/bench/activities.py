@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Protocol
 
-from kubesched.model.core import Pod
-from kubesched.model.meta import KubeObject
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject
 
 Make = Callable[[], KubeObject]
 Put = Callable[[KubeObject], None]

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from kubesched.cluster.objects import ObjectStore
 from kubesched.framework.effects import Failed
-from kubesched.model.core import Pod, PodExtendedResourceClaimStatus, PodResourceClaimStatus
-from kubesched.model.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
-from kubesched.model.resource import ResourceClaim, ResourceClaimStatus
-from kubesched.plugins.dynamic_resources.effects import (
+from kubesched.k8s.model.core import Pod, PodExtendedResourceClaimStatus, PodResourceClaimStatus
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
+from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus
+from kubesched.scheduler.cluster.objects import ObjectStore
+from kubesched.scheduler.plugins.dynamic_resources.effects import (
     AddClaimFinalizer,
     ClaimConflict,
     CreateResourceClaim,

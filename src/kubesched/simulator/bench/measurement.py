@@ -14,7 +14,7 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from kubesched.model.core import Pod
+from kubesched.k8s.model.core import Pod
 
 
 @dataclass(frozen=True, slots=True)

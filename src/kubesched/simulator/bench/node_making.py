@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from kubesched.model.core import Node
-from kubesched.model.csi_migration import MIGRATED_PLUGINS_ANNOTATION
-from kubesched.model.meta import KubeObject, ObjectMeta
-from kubesched.model.storage import CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.csi_migration import MIGRATED_PLUGINS_ANNOTATION
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.model.storage import CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources
 from kubesched.simulator.bench.errors import WorkloadError
 from kubesched.simulator.bench.object_factory import ObjectFactory
 from kubesched.simulator.bench.operations import CreateNodesOp, NodeAllocatableStrategy

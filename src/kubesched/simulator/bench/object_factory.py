@@ -14,10 +14,10 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.model import manifests
-from kubesched.model.core import Pod
-from kubesched.model.manifests import ManifestError
-from kubesched.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.manifests import ManifestError
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.simulator.bench.errors import WorkloadError
 from kubesched.simulator.bench.templates import Manifest, Template
 

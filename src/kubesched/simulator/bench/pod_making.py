@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kubesched.model.core import Pod
-from kubesched.model.meta import KubeObject
-from kubesched.model.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
-from kubesched.model.volume_claims import BIND_COMPLETED_ANNOTATION
-from kubesched.model.volumes import PersistentVolumeClaimVolumeSource, Volume
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
+from kubesched.k8s.model.volume_claims import BIND_COMPLETED_ANNOTATION
+from kubesched.k8s.model.volumes import PersistentVolumeClaimVolumeSource, Volume
 from kubesched.simulator.bench.errors import WorkloadError
 from kubesched.simulator.bench.object_factory import ObjectFactory
 from kubesched.simulator.bench.templates import Template, parse_template

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable
 
-from kubesched.model.core import Pod
-from kubesched.model.meta import PodKey
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import PodKey
 from kubesched.simulator.bench.activities import PacedDeletion
 from kubesched.simulator.bench.measurement import PodFilter, has_labels
 from kubesched.simulator.bench.operations import (

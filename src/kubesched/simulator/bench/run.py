@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kubesched.config import ConfigError, default, load
-from kubesched.engine.build import build_loop
-from kubesched.engine.select import Seeded
-from kubesched.extension import Assembly, assemble
-from kubesched.model.core import Namespace, Pod
-from kubesched.model.meta import KubeObject, ObjectMeta, PodKey
+from kubesched.k8s.model.core import Namespace, Pod
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta, PodKey
+from kubesched.scheduler.config import ConfigError, default, load
+from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.engine.select import Seeded
+from kubesched.scheduler.plugin_loading import Assembly, assemble
 from kubesched.simulator.bench.driver import Driver, Progress
 from kubesched.simulator.bench.errors import WorkloadError
 from kubesched.simulator.bench.measurement import Measurement

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from kubesched.model.bounded_yaml import check_bounds
+from kubesched.k8s.model.bounded_yaml import check_bounds
 from kubesched.simulator.bench.errors import WorkloadError
 from kubesched.simulator.bench.expressions import (
     Expression,

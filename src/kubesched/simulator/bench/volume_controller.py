@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kubesched.cluster.objects import ObjectStore
 from kubesched.framework.effects import Failed
-from kubesched.model.meta import KubeObject, ObjectMeta
-from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
-from kubesched.model.volume_claims import BOUND_BY_CONTROLLER_ANNOTATION, SELECTED_NODE_ANNOTATION
-from kubesched.model.volumes import CSIPersistentVolumeSource
-from kubesched.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
+from kubesched.k8s.model.volume_claims import BOUND_BY_CONTROLLER_ANNOTATION, SELECTED_NODE_ANNOTATION
+from kubesched.k8s.model.volumes import CSIPersistentVolumeSource
+from kubesched.scheduler.cluster.objects import ObjectStore
+from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
 from kubesched.simulator.bench.object_factory import ObjectFactory
 from kubesched.simulator.bench.pod_making import bound_claim, reference_to
 

@@ -15,13 +15,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubesched.engine.loop import SchedulingLoop
 from kubesched.framework.effects import BindPod, Done, Effect, EvictPod, Failed, PatchPodStatus, RecordEvent
-from kubesched.model.core import Pod, PodCondition
-from kubesched.model.meta import KubeObject, PodKey
-from kubesched.model.storage import PersistentVolume
-from kubesched.plugins.dynamic_resources.effects import PatchPodExtendedResourceClaimStatus, RecordPodEvent
-from kubesched.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
+from kubesched.k8s.model.core import Pod, PodCondition
+from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.k8s.model.storage import PersistentVolume
+from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.plugins.dynamic_resources.effects import PatchPodExtendedResourceClaimStatus, RecordPodEvent
+from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
 from kubesched.simulator.bench.claim_controller import ClaimAction, ClaimController
 from kubesched.simulator.bench.object_factory import ObjectFactory
 from kubesched.simulator.bench.volume_controller import VolumeController, VolumeWrite

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kubesched.engine.enqueue import checked_pre_enqueue
-from kubesched.model.core import Pod
+from kubesched.k8s.model.core import Pod
+from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
 from kubesched.simulator.virtual.cluster import VirtualCluster
 
 NOT_TRIED = "not tried yet"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from kubesched.expansion.pod_states import POD_PENDING
-from kubesched.model.times import print_instant
+from kubesched.k8s.model.times import print_instant
+from kubesched.k8s.workloads.pod_states import POD_PENDING
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.report.pending import pending_messages
 from kubesched.simulator.report.tables import (

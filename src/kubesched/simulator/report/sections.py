@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from kubesched.expansion.pod_states import POD_PENDING
 from kubesched.explanation.amounts import readable
 from kubesched.explanation.layout import Style, counted, listed, table, wrapped
-from kubesched.model.requests import CPU, MEMORY, PODS
+from kubesched.k8s.model.requests import CPU, MEMORY, PODS
+from kubesched.k8s.workloads.pod_states import POD_PENDING
 from kubesched.simulator.report.pending import NOT_TRIED
 from kubesched.simulator.report.spans import readable_span
 

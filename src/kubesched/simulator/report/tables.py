@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from kubesched.expansion.pod_states import POD_PENDING, READY
-from kubesched.model.core import Node, Pod
-from kubesched.model.meta import KubeObject
-from kubesched.model.requests import CPU, MEMORY, PODS
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.requests import CPU, MEMORY, PODS
+from kubesched.k8s.workloads.pod_states import POD_PENDING, READY
 from kubesched.simulator.ledger import PodRecord
 from kubesched.simulator.tables.column_table import Cell, ColumnKind, ColumnTable
 from kubesched.simulator.utilisation import NodeUsage

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.model.core import NodeSpec, NodeStatus
-from kubesched.model.meta import KubeObject, KubeStruct, ObjectMeta
+from kubesched.k8s.model.core import NodeSpec, NodeStatus
+from kubesched.k8s.model.meta import KubeObject, KubeStruct, ObjectMeta
 
 SCENARIO_GROUP = "kubesched.dev"
 SCENARIO_VERSION = f"{SCENARIO_GROUP}/v1alpha1"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from kubesched.expansion.admission import AdmissionError
-from kubesched.model.meta import KubeObject
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.simulator.scenario.reading import NODE_VERBS, ScenarioStep
 from kubesched.simulator.virtual.cluster import VirtualCluster
 

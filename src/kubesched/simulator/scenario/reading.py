@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kubesched.model import manifests
-from kubesched.model.core import Node
-from kubesched.model.durations import Duration, DurationError
-from kubesched.model.manifests import KINDS_WITH_WORKLOADS, ManifestError
-from kubesched.model.meta import KubeObject
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.durations import Duration, DurationError
+from kubesched.k8s.model.manifests import KINDS_WITH_WORKLOADS, ManifestError
+from kubesched.k8s.model.meta import KubeObject
 from kubesched.simulator.scenario.document import (
     SCENARIO_VERSION,
     NodeBatch,

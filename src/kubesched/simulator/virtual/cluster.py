@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesched.engine.loop import SchedulingLoop
-from kubesched.expansion.bursts import Bursts
-from kubesched.expansion.names import NameSource
-from kubesched.model.core import Node
-from kubesched.model.manifests import KINDS
-from kubesched.model.meta import KubeObject
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.manifests import KINDS
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.workloads.bursts import Bursts
+from kubesched.k8s.workloads.names import NameSource
+from kubesched.scheduler.engine.loop import SchedulingLoop
 from kubesched.simulator.ledger import PodLedger
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.utilisation import UtilisationMeter

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesched.expansion.actions import Action, CreateObject, UpdateObject
-from kubesched.expansion.admission import AdmissionError
-from kubesched.model.meta import KubeObject
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.workloads.actions import Action, CreateObject, UpdateObject
+from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions
 from kubesched.simulator.virtual.intake import AlreadyExistsError, ObjectIntake, plural

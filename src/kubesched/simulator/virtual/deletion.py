@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from kubesched.expansion.admission import DEFAULT_GRACE_S
-from kubesched.expansion.job_pods import JOB_FINALIZER
-from kubesched.expansion.pod_states import POD_FAILED
-from kubesched.model.core import Pod
-from kubesched.model.meta import KubeObject, controller_of
-from kubesched.model.times import parse_instant, print_instant
-from kubesched.model.workloads import Job
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject, controller_of
+from kubesched.k8s.model.times import parse_instant, print_instant
+from kubesched.k8s.model.workloads import Job
+from kubesched.k8s.workloads.admission import DEFAULT_GRACE_S
+from kubesched.k8s.workloads.job_pods import JOB_FINALIZER
+from kubesched.k8s.workloads.pod_states import POD_FAILED
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.store import ClusterStore
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kubesched.expansion.names import NameSource
 from kubesched.framework.effects import Done, Failed
-from kubesched.model.core import Pod, PodExtendedResourceClaimStatus
-from kubesched.model.meta import KubeObject, PodKey
-from kubesched.model.resource import ResourceClaim, ResourceClaimStatus
-from kubesched.model.times import print_instant
-from kubesched.plugins.dynamic_resources.effects import (
+from kubesched.k8s.model.core import Pod, PodExtendedResourceClaimStatus
+from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus
+from kubesched.k8s.model.times import print_instant
+from kubesched.k8s.workloads.names import NameSource
+from kubesched.scheduler.plugins.dynamic_resources.effects import (
     AddClaimFinalizer,
     ClaimConflict,
     CreateResourceClaim,

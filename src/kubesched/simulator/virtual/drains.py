@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kubesched.expansion.pod_states import POD_PENDING
-from kubesched.model import selectors
-from kubesched.model.core import Node, Pod
-from kubesched.model.meta import KubeObject, controller_of
-from kubesched.model.policy import PodDisruptionBudget
-from kubesched.model.taints import UNSCHEDULABLE_TAINT
+from kubesched.k8s.model import selectors
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import KubeObject, controller_of
+from kubesched.k8s.model.policy import PodDisruptionBudget
+from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT
+from kubesched.k8s.workloads.pod_states import POD_PENDING
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions
 from kubesched.simulator.virtual.store import ClusterStore

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kubesched.engine.loop import SchedulingLoop
-from kubesched.expansion.pod_states import with_condition
 from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, PatchPodStatus, RecordEvent
-from kubesched.model.core import Pod, PodCondition
-from kubesched.model.meta import PodKey
-from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.model.volume_claims import BOUND_BY_CONTROLLER_ANNOTATION, SELECTED_NODE_ANNOTATION
-from kubesched.plugins.dynamic_resources.effects import RecordPodEvent
-from kubesched.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
+from kubesched.k8s.model.core import Pod, PodCondition
+from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.k8s.model.volume_claims import BOUND_BY_CONTROLLER_ANNOTATION, SELECTED_NODE_ANNOTATION
+from kubesched.k8s.workloads.pod_states import with_condition
+from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.plugins.dynamic_resources.effects import RecordPodEvent
+from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
 from kubesched.simulator.ledger import PodLedger
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions

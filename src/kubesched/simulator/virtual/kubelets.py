@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from kubesched.expansion.pod_runs import duration_s, fails
-from kubesched.expansion.pod_states import POD_FAILED, POD_RUNNING, POD_SUCCEEDED, READY, with_condition
-from kubesched.model.core import Pod, PodCondition
-from kubesched.model.meta import KubeObject
-from kubesched.model.times import InstantError, parse_instant, print_instant
+from kubesched.k8s.model.core import Pod, PodCondition
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.times import InstantError, parse_instant, print_instant
+from kubesched.k8s.workloads.pod_runs import duration_s, fails
+from kubesched.k8s.workloads.pod_states import POD_FAILED, POD_RUNNING, POD_SUCCEEDED, READY, with_condition
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions, ends_at_s
 from kubesched.simulator.virtual.store import ClusterStore

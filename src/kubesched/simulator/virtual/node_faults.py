@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kubesched.expansion.pod_defaults import UNREACHABLE_TAINT
-from kubesched.expansion.pod_states import POD_RUNNING, READY, with_condition
-from kubesched.model.core import Node, NodeCondition, PodCondition, Taint
-from kubesched.model.meta import KubeObject
-from kubesched.model.taints import NO_EXECUTE, NO_SCHEDULE
+from kubesched.k8s.model.core import Node, NodeCondition, PodCondition, Taint
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.taints import NO_EXECUTE, NO_SCHEDULE
+from kubesched.k8s.workloads.pod_defaults import UNREACHABLE_TAINT
+from kubesched.k8s.workloads.pod_states import POD_RUNNING, READY, with_condition
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions
 from kubesched.simulator.virtual.kubelets import Kubelets

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kubesched.expansion.pod_claims import needs_claims
-from kubesched.model.apps import ReplicaSet, StatefulSet
-from kubesched.model.core import Node, Pod, ReplicationController
-from kubesched.model.meta import KubeObject
-from kubesched.model.policy import PodDisruptionBudget, PriorityClass
-from kubesched.model.resource import ResourceClaimTemplate
-from kubesched.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.model.volume_claims import is_fully_bound
-from kubesched.model.workloads import CronJob, DaemonSet, Deployment, Job
+from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Node, Pod, ReplicationController
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.policy import PodDisruptionBudget, PriorityClass
+from kubesched.k8s.model.resource import ResourceClaimTemplate
+from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.k8s.model.volume_claims import is_fully_bound
+from kubesched.k8s.model.workloads import CronJob, DaemonSet, Deployment, Job
+from kubesched.k8s.workloads.pod_claims import needs_claims
 from kubesched.simulator.virtual.store import ClusterStore
 
 MAKES_PODS: tuple[type[KubeObject], ...] = (

@@ -13,11 +13,11 @@ from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
-from kubesched.expansion.names import NameSource
-from kubesched.model.core import Pod
-from kubesched.model.meta import KubeObject, OwnerReference, controller_of
-from kubesched.model.times import print_instant
-from kubesched.model.workloads import Job
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject, OwnerReference, controller_of
+from kubesched.k8s.model.times import print_instant
+from kubesched.k8s.model.workloads import Job
+from kubesched.k8s.workloads.names import NameSource
 from kubesched.simulator.virtual.clock import VirtualClock
 
 Item = TypeVar("Item", bound=KubeObject)

@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubesched.expansion.actions import Plan
-from kubesched.expansion.budgets import sync_budget
-from kubesched.expansion.bursts import Bursts
-from kubesched.expansion.cron_jobs import sync_cron_job
-from kubesched.expansion.daemon_sets import sync_daemon_set
-from kubesched.expansion.deployments import sync_deployment
-from kubesched.expansion.job_failures import JobFailures
-from kubesched.expansion.jobs import sync_job
-from kubesched.expansion.names import NameSource
-from kubesched.expansion.pod_claims import sync_pod_claims
-from kubesched.expansion.replicas import scale_behind, sync_replicas
-from kubesched.expansion.revisions import Revisions
-from kubesched.expansion.stateful_sets import sync_stateful_set
-from kubesched.expansion.volume_claims import StorageState, sync_claim, sync_volume
-from kubesched.model.apps import ReplicaSet, StatefulSet
-from kubesched.model.core import Node, Pod, ReplicationController
-from kubesched.model.meta import KubeObject, OwnerReference
-from kubesched.model.policy import PodDisruptionBudget
-from kubesched.model.resource import ResourceClaimTemplate
-from kubesched.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.model.times import parse_instant
-from kubesched.model.workloads import CronJob, DaemonSet, Deployment, Job
+from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Node, Pod, ReplicationController
+from kubesched.k8s.model.meta import KubeObject, OwnerReference
+from kubesched.k8s.model.policy import PodDisruptionBudget
+from kubesched.k8s.model.resource import ResourceClaimTemplate
+from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.k8s.model.times import parse_instant
+from kubesched.k8s.model.workloads import CronJob, DaemonSet, Deployment, Job
+from kubesched.k8s.workloads.actions import Plan
+from kubesched.k8s.workloads.budgets import sync_budget
+from kubesched.k8s.workloads.bursts import Bursts
+from kubesched.k8s.workloads.cron_jobs import sync_cron_job
+from kubesched.k8s.workloads.daemon_sets import sync_daemon_set
+from kubesched.k8s.workloads.deployments import sync_deployment
+from kubesched.k8s.workloads.job_failures import JobFailures
+from kubesched.k8s.workloads.jobs import sync_job
+from kubesched.k8s.workloads.names import NameSource
+from kubesched.k8s.workloads.pod_claims import sync_pod_claims
+from kubesched.k8s.workloads.replicas import scale_behind, sync_replicas
+from kubesched.k8s.workloads.revisions import Revisions
+from kubesched.k8s.workloads.stateful_sets import sync_stateful_set
+from kubesched.k8s.workloads.volume_claims import StorageState, sync_claim, sync_volume
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.store import ClusterStore
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubesched.expansion.taint_tolerance import driving_taints, tolerated_for_s
-from kubesched.model.core import Node, Pod
-from kubesched.model.meta import KubeObject
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.workloads.taint_tolerance import driving_taints, tolerated_for_s
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions
 from kubesched.simulator.virtual.store import ClusterStore

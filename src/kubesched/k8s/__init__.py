@@ -1,0 +1,1 @@
+"""What any program for Kubernetes needs; nothing of scheduling."""

@@ -1,0 +1,31 @@
+"""The Common Expression Language, as Kubernetes uses it.
+
+`compile` turns the text of a device selector into a Program, `Program.evaluate` answers for a DeviceView.
+`compile_expression` does the same for any other variables. Faults of the text raise CelCompileError, an expression
+without a value raises CelEvaluationError.
+
+Next: README.md says what is supported; `program` is the way through the package.
+"""
+
+from __future__ import annotations
+
+from kubesched.k8s.cel.compiling.metering import CostMeter
+from kubesched.k8s.cel.device import AttributeValue, DeviceView, VersionText
+from kubesched.k8s.cel.errors import CelCompileError, CelError, CelEvaluationError
+from kubesched.k8s.cel.expressions import Expression, StructFields, compile_expression
+from kubesched.k8s.cel.program import Program, compile
+
+__all__ = [
+    "AttributeValue",
+    "CelCompileError",
+    "CelError",
+    "CelEvaluationError",
+    "CostMeter",
+    "DeviceView",
+    "Expression",
+    "Program",
+    "StructFields",
+    "VersionText",
+    "compile",
+    "compile_expression",
+]

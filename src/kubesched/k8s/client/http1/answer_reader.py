@@ -1,0 +1,184 @@
+"""Reads HTTP/1.1 answers out of bytes, however they were cut; no input or output of its own.
+
+Knows bodies with Content-Length, chunked bodies, bodies that last until the connection ends, and answers without a
+body (1xx, 204, 304). Anything malformed raises `MalformedAnswer`; sizes of heads and of chunk lines are bounded.
+
+Next: `connection`, which feeds it.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+from kubesched.k8s.client.transport import Answer
+
+_MOST_DIGITS = 16
+_MAX_HEAD = 64 * 1024
+_MAX_LINE = 1024
+# All that is read of a head: how the body is framed, and when to come back. Reading the rest would double the cost.
+_KNOWN_HEADER = re.compile(
+    rb"\r\n(content-length|transfer-encoding|content-encoding|connection|retry-after):([^\r\n]*)", re.IGNORECASE
+)
+
+
+class MalformedAnswer(Exception):  # noqa: N818 - it is the answer that is malformed
+    """The bytes are not an HTTP/1.1 answer."""
+
+
+def read_at_once(data: bytes) -> Answer | None:
+    """The answer, when `data` is a whole one of the plainest kind, as most are: counted, and the connection stays."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0 or not data.startswith(b"HTTP/1.1 2"):
+        return None
+    found = _KNOWN_HEADER.findall(data, 0, end)
+    if len(found) != 1 or found[0][0].lower() != b"content-length":
+        return None
+    status, length = data[9:12], found[0][1].strip()
+    if not (status.isdigit() and _is_number(length.decode("latin-1")) and int(length) == len(data) - end - 4 > 0):
+        return None
+    return Answer(int(status), {}, data[end + 4 :])
+
+
+def _is_number(length: str) -> bool:
+    return length.isascii() and length.isdigit() and len(length) <= _MOST_DIGITS
+
+
+class AnswerReader:
+    """Feed bytes; `feed` and `end` return the answer once it is whole. One reader reads one answer."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._status = 0
+        self._headers: dict[str, str] = {}
+        self._has_head = False
+        self._is_chunked = False
+        self._missing = 0
+        self._until_end = False
+        self._parts: list[bytes] = []
+        self._in_trailer = False
+        self.keeps_connection = False
+
+    @property
+    def has_begun(self) -> bool:
+        return self._has_head or bool(self._buffer)
+
+    def feed(self, data: bytes) -> Answer | None:
+        self._buffer += data
+        if not self._has_head and not self._read_head():
+            return None
+        if self._is_chunked:
+            return self._finished() if self._read_chunks() else None
+        if self._until_end:
+            self._parts.append(bytes(self._buffer))
+            self._buffer.clear()
+            return None
+        return self._read_counted()
+
+    def end(self) -> Answer | None:
+        """The connection ended: the answer, when that is how its body ends."""
+        return self._finished() if self._has_head and self._until_end else None
+
+    def _read_head(self) -> bool:
+        while True:
+            end = self._buffer.find(b"\r\n\r\n")
+            if end < 0:
+                if len(self._buffer) > _MAX_HEAD:
+                    raise MalformedAnswer("the head of the answer is too long")
+                return False
+            self._parse_head(bytes(self._buffer[:end]))
+            del self._buffer[: end + 4]
+            if self._status >= 200:
+                self._has_head = True
+                return True
+
+    def _parse_head(self, head: bytes) -> None:
+        version, status = head[:9], head[9:12]
+        if version not in (b"HTTP/1.1 ", b"HTTP/1.0 ") or not (len(status) == 3 and status.isdigit()):
+            raise MalformedAnswer("the answer is not HTTP/1.1")
+        self._status = int(status)
+        found = _KNOWN_HEADER.findall(head)
+        headers = {name.decode("ascii").lower(): value.strip().decode("latin-1") for name, value in found}
+        self._headers = headers
+        self.keeps_connection = version == b"HTTP/1.1 " and "close" not in headers.get("connection", "").lower()
+        self._frame_body(headers)
+
+    def _frame_body(self, headers: dict[str, str]) -> None:
+        if self._status < 200 or self._status in (204, 304):
+            return
+        if "transfer-encoding" in headers:
+            if headers["transfer-encoding"].lower() != "chunked":
+                raise MalformedAnswer("unknown Transfer-Encoding")
+            self._is_chunked = True
+        elif "content-length" in headers:
+            length = headers["content-length"]
+            if not _is_number(length):
+                raise MalformedAnswer("Content-Length is not a number")
+            self._missing = int(length)
+        else:
+            self._until_end = True
+            self.keeps_connection = False
+
+    def _read_counted(self) -> Answer | None:
+        if len(self._buffer) < self._missing:
+            return None
+        if len(self._buffer) > self._missing:
+            raise MalformedAnswer("more bytes than Content-Length says")
+        self._parts.append(bytes(self._buffer))
+        return self._finished()
+
+    def _read_chunks(self) -> bool:
+        """True when the last chunk and the trailer were read."""
+        while not self._in_trailer:
+            if self._missing == 0:
+                if not self._read_chunk_size():
+                    return False
+                continue
+            if len(self._buffer) < self._missing:
+                return False
+            if self._buffer[self._missing - 2 : self._missing] != b"\r\n":
+                raise MalformedAnswer("a chunk does not end where it should")
+            self._parts.append(bytes(self._buffer[: self._missing - 2]))
+            del self._buffer[: self._missing]
+            self._missing = 0
+        return self._read_trailer()
+
+    def _read_chunk_size(self) -> bool:
+        end = self._buffer.find(b"\r\n", 0, _MAX_LINE)
+        if end < 0:
+            if len(self._buffer) >= _MAX_LINE:
+                raise MalformedAnswer("a chunk without a size")
+            return False
+        digits = bytes(self._buffer[:end]).partition(b";")[0].strip()
+        try:
+            size = int(digits, 16)
+        except ValueError:
+            raise MalformedAnswer("a chunk without a size") from None
+        if size < 0 or digits[:1] in (b"+", b"-") or b"_" in digits:
+            raise MalformedAnswer("a chunk without a size")
+        del self._buffer[: end + 2]
+        self._in_trailer = size == 0
+        self._missing = size + 2 if size else 0
+        return True
+
+    def _read_trailer(self) -> bool:
+        while True:
+            end = self._buffer.find(b"\r\n")
+            if end < 0:
+                if len(self._buffer) > _MAX_HEAD:
+                    raise MalformedAnswer("the trailer of the answer is too long")
+                return False
+            del self._buffer[: end + 2]
+            if end == 0:
+                if self._buffer:
+                    raise MalformedAnswer("bytes after the end of the answer")
+                return True
+
+    def _finished(self) -> Answer:
+        body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        if self._headers.get("content-encoding", "").lower() == "gzip":
+            try:
+                body = zlib.decompress(body, wbits=31)
+            except zlib.error as failure:
+                raise MalformedAnswer("the gzip body is damaged") from failure
+        return Answer(self._status, self._headers, body)

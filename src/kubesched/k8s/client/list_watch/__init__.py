@@ -1,0 +1,38 @@
+"""Following what is in an API server: list, then watch, through every kind of interruption.
+
+    server ──▶ reflector ──▶ shared informer ──▶ handlers (put, remove; on_add, on_update, on_delete)
+                                    └──▶ lister
+
+`Informers` has one shared informer per kind; that is where to begin. `reflector` tells how one kind is followed,
+`informer` what handlers can rely on. One thread, one asyncio task per kind, synchronous handlers: there is no queue of
+deltas between reflector and informer (docs/concepts/list-watch.md says where its promises live).
+"""
+
+from kubesched.k8s.client.list_watch.handlers import EventHandlerFuncs, InformerHandler, ResourceEventHandler
+from kubesched.k8s.client.list_watch.informer import SharedInformer
+from kubesched.k8s.client.list_watch.informers import Informers, InformerSettings
+from kubesched.k8s.client.list_watch.lister import IndexedLister, IndexFunction
+from kubesched.k8s.client.list_watch.pace import Pace
+from kubesched.k8s.client.list_watch.requests import Narrowing
+from kubesched.k8s.client.list_watch.scheduler_informers import scheduler_informers
+from kubesched.k8s.client.list_watch.sync import wait_for_cache_sync, wait_for_named_cache_sync
+from kubesched.k8s.client.list_watch.trouble import WatchError, WatchErrorHandler, default_watch_error_handler
+
+__all__ = [
+    "EventHandlerFuncs",
+    "IndexFunction",
+    "IndexedLister",
+    "InformerHandler",
+    "InformerSettings",
+    "Informers",
+    "Narrowing",
+    "Pace",
+    "ResourceEventHandler",
+    "SharedInformer",
+    "WatchError",
+    "WatchErrorHandler",
+    "default_watch_error_handler",
+    "scheduler_informers",
+    "wait_for_cache_sync",
+    "wait_for_named_cache_sync",
+]

@@ -1,0 +1,204 @@
+"""Answers of an API server into typed objects: whole lists in one decode, watch events line by line.
+
+One object that cannot be read must not stop all others: it is handed on as `Unread`, with what can be told of it.
+
+Next: `set_aside` for what becomes of those; `reflector`, which asks the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.client.status_answer import api_error
+from kubesched.k8s.client.transport import Answer
+from kubesched.k8s.model.amount_checks import first_bad_amount
+from kubesched.k8s.model.collector import collector_paused
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.json_trees import UNREADABLE, tree_of
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.model.partial_reading import GARBLED, PartialReading, garbled, read_partly
+from kubesched.k8s.model.stand_ins import StandIn, stand_in_for
+
+K = TypeVar("K", bound=KubeObject)
+
+NAMELESS = "metadata: name and namespace are required"
+
+_NAMING = ("name", "namespace", "uid", "resourceVersion")
+
+
+class ListMeta(msgspec.Struct, gc=False, frozen=True):
+    resource_version: str = msgspec.field(default="", name="resourceVersion")
+    continue_token: str = msgspec.field(default="", name="continue")
+
+
+@dataclass(slots=True)
+class Unread(Generic[K]):
+    """An object that does not decode, or one of its kind that has no name. `change` is that of its watch event;
+    `where` tells which it is if its name cannot be read."""
+
+    kind: type[K]
+    tree: Any
+    where: str
+    change: str = "ADDED"
+    is_nameless: bool = False
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """As far as it can be read."""
+        found = self.tree.get("metadata") if isinstance(self.tree, dict) else None
+        known = found if isinstance(found, dict) else {}
+        name, namespace, uid, version = (_text(known.get(part)) for part in _NAMING)
+        return ObjectMeta(name, namespace, uid, version)
+
+    @property
+    def has_metadata(self) -> bool:
+        return isinstance(self.tree, dict) and isinstance(self.tree.get("metadata"), dict)
+
+    def key(self, *, is_namespaced: bool) -> str:
+        """`namespace/name`, or the name of what has no namespace; empty if that cannot be read."""
+        metadata = self.metadata
+        if not is_namespaced:
+            return metadata.name
+        return f"{metadata.namespace}/{metadata.name}" if metadata.namespace and metadata.name else ""
+
+    def take_name_of(self, known: KubeObject) -> None:
+        """Its uid tells that it is this one."""
+        self.tree["metadata"] |= {"name": known.name, "namespace": known.namespace}
+        self.is_nameless = True
+
+    def read(self, last_known: KubeObject | None = None, stand_in: StandIn = stand_in_for) -> PartialReading[K]:
+        """What the object counts as, and what is wrong with it. With nothing wrong, it is the object itself."""
+        is_same = last_known is not None and self.metadata.uid in ("", last_known.metadata.uid)
+        reading = read_partly(self.tree, self.kind, last_known if is_same else None)
+        if self.is_nameless:
+            reading.problems.insert(0, NAMELESS)
+        if reading.item is not None and reading.problems:
+            reading.item = stand_in(reading.item, reading.problems)
+        return reading
+
+    @property
+    def annotations(self) -> dict[str, Any]:
+        found = self.tree.get("metadata") if isinstance(self.tree, dict) else None
+        annotations = found.get("annotations") if isinstance(found, dict) else None
+        return annotations if isinstance(annotations, dict) else {}
+
+
+@dataclass(slots=True)
+class Listing(Generic[K]):
+    """What a list says, or a page of it. `unread` exist but could not be decoded."""
+
+    items: list[K] = field(default_factory=list)
+    version: str = ""
+    continue_token: str = ""
+    unread: list[Unread[K]] = field(default_factory=list)
+
+
+class WatchEvent(msgspec.Struct, Generic[K], gc=False):
+    type: str
+    object: K
+
+
+class _ListPage(msgspec.Struct, Generic[K], gc=False):
+    items: list[K] | None = None
+    metadata: ListMeta = ListMeta()
+
+
+class _RawPage(msgspec.Struct, gc=False):
+    items: list[msgspec.Raw] | None = None
+    metadata: ListMeta = ListMeta()
+
+
+class _PlainPage(msgspec.Struct, gc=False):
+    items: list[Any] | None = None
+    metadata: ListMeta = ListMeta()
+
+
+_decode_raw_page = msgspec.json.Decoder(_RawPage).decode
+
+
+class KindDecoder(Generic[K]):
+    """For one kind."""
+
+    def __init__(self, kind: type[K]) -> None:
+        self.kind = kind
+        self._checks_amounts = kind is not Pod  # whose amounts are read as soon as it is told of, and often the same
+        self._decode_page: Callable[[bytes], _ListPage[K]] = msgspec.json.Decoder(_ListPage[kind]).decode  # type: ignore[valid-type]
+        self._decode_event: Callable[[bytes], WatchEvent[K]] = msgspec.json.Decoder(WatchEvent[kind]).decode  # type: ignore[valid-type]
+        self._decode_item: Callable[[msgspec.Raw], K] = msgspec.json.Decoder(kind).decode
+
+    def page(self, body: bytes) -> Listing[K]:
+        """A list, or a page of it. Raises msgspec.DecodeError if it is no list at all."""
+        with collector_paused():
+            try:
+                page = self._decode_page(body)
+            except UNREADABLE:
+                return self._readable_part(body)
+        items = page.items or []
+        if all(map(self._is_whole, items)):
+            return Listing(items, page.metadata.resource_version, page.metadata.continue_token)
+        return self._readable_part(body)
+
+    def event(self, line: bytes) -> WatchEvent[K] | Unread[K]:
+        """A line of a watch. Raises `ApiError` for an ERROR event, msgspec.DecodeError for what is no JSON."""
+        try:
+            event = self._decode_event(line)
+        except UNREADABLE:
+            return self._unusual_event(line)
+        if event.type == "ERROR" or not self._is_whole(event.object):
+            return self._unusual_event(line)
+        return event
+
+    def _is_whole(self, item: K) -> bool:
+        """Whether what decoded has a name, and amounts that are amounts."""
+        return item.metadata.name != "" and not (self._checks_amounts and first_bad_amount(item) is not None)
+
+    def _readable_part(self, body: bytes) -> Listing[K]:
+        try:
+            raw: _RawPage | _PlainPage = _decode_raw_page(body)
+        except UNREADABLE:
+            raw = msgspec.convert(tree_of(body), _PlainPage)
+        listing: Listing[K] = Listing([], raw.metadata.resource_version, raw.metadata.continue_token)
+        for index, part in enumerate(raw.items or ()):
+            item = self._item(part)
+            if item is not None:
+                listing.items.append(item)
+            else:
+                tree = tree_of(part) if isinstance(part, msgspec.Raw) else part
+                listing.unread.append(Unread(self.kind, tree, f"items[{index}]"))
+        return listing
+
+    def _item(self, part: Any) -> K | None:
+        """`None` if it cannot be read in full."""
+        try:
+            if isinstance(part, msgspec.Raw):
+                item = self._decode_item(part)
+            elif garbled(part):
+                return None
+            else:
+                item = msgspec.convert(part, self.kind)
+        except UNREADABLE:
+            return None
+        return item if self._is_whole(item) else None
+
+    def _unusual_event(self, line: bytes) -> Unread[K]:
+        tree = tree_of(line)
+        change = _text(tree.get("type")) if isinstance(tree, dict) else ""
+        if change == "ERROR":
+            raise _error_in(tree.get("object"))
+        item = tree.get("object") if isinstance(tree, dict) else tree
+        return Unread(self.kind, item, "a watch event", change)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) and GARBLED not in value else ""
+
+
+def _error_in(status: Any) -> ApiError:
+    code = status.get("code") if isinstance(status, dict) else None
+    known = code if isinstance(code, int) and 100 <= code <= 599 else 500
+    return api_error(Answer(known, {}, msgspec.json.encode(status)))

@@ -1,0 +1,121 @@
+"""Every line that list and watch write, in client-go v1.36's words where it has them: message, level, pairs.
+
+`type` is the kind as client-go prints it (`*v1.Pod`), `reflector` the name of the set of informers
+(`InformerSettings.name`), where client-go names the place in its source.
+
+Next: `reflector` and `trouble`, which write most of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from kubesched.k8s.connections.log_lines import LogLine
+from kubesched.k8s.model.durations import Duration
+
+_line = partial(LogLine, log="kubesched.k8s.client.list_watch")
+
+_WHICH = ("reflector", "type")
+
+STARTING = _line("Starting reflector", 3, ("type", "resyncPeriod", "reflector"), "a kind begins to be followed")
+STOPPING = _line("Stopping reflector", 3, ("type", "resyncPeriod", "reflector"), "it is not followed any more")
+LISTING = _line("Listing and watching", 3, ("type", "reflector"), "before each list: the first, and those after 410")
+POPULATED = _line("Caches populated", 2, ("type", "reflector"), "the list was taken in, and all handlers told")
+INITIAL_EVENTS_ENDED = _line(
+    "Exiting watch because received the bookmark that marks the end of initial events stream",
+    4,
+    ("reflector", "totalItems", "duration"),
+    "a list that came as part of a watch is complete; the watch goes on",
+)
+NO_STREAMED_LISTS = _line(
+    "Data couldn't be fetched in watchlist mode. Falling back to regular list. "
+    "This is expected if watchlist is not supported or disabled in kube-apiserver.",
+    4,
+    ("err",),
+    "the server refuses to send a list as part of a watch, or never says its end",
+)
+FORCING_RESYNC = _line("Forcing resync", 4, ("reflector",), "the resync period of a kind is over")
+WATCH_CLOSE = _line("Watch close", 4, (*_WHICH, "totalItems"), "the server ended a watch; another one follows")
+WATCH_CLOSED = _line("Watch closed", 4, (*_WHICH, "err"), "410 Gone, as status or ERROR event; a list follows")
+UNEXPECTED_EOF = _line(
+    "Watch closed with unexpected EOF", 1, (*_WHICH, "err"), "the connection of a watch broke; another one follows"
+)
+TOO_MANY_REQUESTS = _line("Watch returned 429 - backing off", 2, _WHICH, "a watch ended with Too Many Requests")
+INTERNAL_ERROR = _line(
+    "Retrying watch after internal error", 2, (*_WHICH, "err"), "a watch ended with an internal error of the server"
+)
+ENDED_WITH_ERROR = _line(
+    "Warning: watch ended with error",
+    0,
+    (*_WHICH, "err"),
+    "a watch ended with any other error, or within a second and without an event",
+)
+WATCH_BACKING_OFF = _line(
+    "Watch failed - backing off", 4, (*_WHICH, "err"), "a watch could not be opened, again for the same reason"
+)
+LIST_BACKING_OFF = _line(
+    "watch-list failed - backing off", 2, (*_WHICH, "err"), "the same of a list that is part of a watch"
+)
+FAILED_TO_WATCH = _line(
+    "Failed to watch", 0, ("err", *_WHICH), "a list or watch was refused or had no answer: once", logging.ERROR
+)
+FORBIDDEN = _line(
+    "Failed to watch", 0, ("err", *_WHICH, "hint"), "the same, for want of a right: `hint` names it", logging.ERROR
+)
+OVER = _line("Followed again", 0, _WHICH, "after `Failed to watch`: it works again")
+UNKNOWN_EVENT = _line(
+    "Unknown watch event",
+    0,
+    ("reflector", "event"),
+    "an event of a type that nobody knows is passed over",
+    logging.ERROR,
+)
+NOT_UNDERSTOOD = _line(
+    "Unable to understand watch event",
+    0,
+    ("err", "reflector", "event"),
+    "what an event brought is no object: it has no metadata",
+    logging.ERROR,
+)
+KIND_MISSING = _line(
+    "The server does not have this kind; going on without it", 0, (*_WHICH, "versions"), "once", logging.WARNING
+)
+HANDLER_PANICKED = _line(
+    "The watch error handler failed", 0, _WHICH, "one that was set, with its traceback", logging.ERROR
+)
+FOLLOWING_FAILED = _line(
+    "Following a kind failed; listing anew", 0, _WHICH, "a bug here, with its traceback", logging.ERROR
+)
+HANDLER_FAILED = _line(
+    "A handler of an informer failed",
+    0,
+    ("kind", "object", "handler"),
+    "it raised, with its traceback; the others go on",
+    logging.ERROR,
+)
+SET_ASIDE = _line(
+    "An object cannot be read and is set aside",
+    0,
+    ("kind", "object", "err", "countsAs"),
+    "once for an object, until it can be read or is gone",
+    logging.ERROR,
+)
+WAITING_FOR_SYNC = _line("Waiting for caches to sync", 0, ("controller",), "before the first lists are there")
+STILL_WAITING = _line(
+    "Still waiting for caches to sync",
+    0,
+    ("controller", "waitingFor", "seconds"),
+    "every ten seconds: the kinds that are missing",
+    logging.WARNING,
+)
+SYNCED = _line("Caches are synced", 0, ("controller",), "all first lists were taken in")
+NOT_SYNCED = _line("Unable to sync caches", 0, ("controller",), "it was stopped before that", logging.ERROR)
+
+LINES = tuple(known for known in list(globals().values()) if isinstance(known, LogLine))
+"""All of them, for the reference."""
+
+
+def go_duration(seconds: float) -> str:
+    """`0s`, `9.203508ms`, `10m0s`."""
+    return str(Duration(round(seconds * 10**9)))

@@ -1,0 +1,226 @@
+"""Requests to one API server: rate limited, timed, repeated only where that is safe, with typed errors.
+
+`request` is one request and its whole answer; `stream` is a watch, line by line. What is promised about repeating:
+reads are repeated (a few times, with growing pauses) when the server is overloaded or out of reach; writes only when
+the server said that it did not do them (429, or 5xx with Retry-After); a write whose answer was lost, never. A 401 is
+answered with renewed credentials once.
+
+Next: `retry` (the rules of repeating), `transport` (what carries requests), `errors`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from importlib import metadata
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote, urlencode
+
+from kubesched.k8s.client.aiohttp_transport import AiohttpTransport
+from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, NotSent, Unreachable
+from kubesched.k8s.client.http1.transport import Http1Transport
+from kubesched.k8s.client.line_splitter import LineSplitter
+from kubesched.k8s.client.rate_limit import RateLimiter, Sleep
+from kubesched.k8s.client.retry import RetryPolicy
+from kubesched.k8s.client.status_answer import api_error
+from kubesched.k8s.client.target import Headers, ServerTarget
+from kubesched.k8s.client.transport import MAX_CONNECTIONS, Answer, ByteStream, StreamTransport, Transport
+
+REQUEST_TIMEOUT_S = 30.0
+STREAM_TIMEOUT_S = 3600.0
+STREAM_MARGIN_S = 30.0
+"""How much longer than a watch's own `timeoutSeconds` we wait for the server to end it."""
+
+_NO_STATUS = "<error>"
+_PATH_SAFE = "/:@!$&'()*+,;=~"
+_log = logging.getLogger("kubesched.k8s.client.rest")
+
+
+class RestClient:
+    """One API server, one identity. `limiter`, `retries` and `sleep` are for tests; `transport` for other carriers."""
+
+    def __init__(
+        self,
+        target: ServerTarget,
+        *,
+        qps: float = 50,
+        burst: int = 100,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        user_agent: str = "",
+        retries: RetryPolicy | None = None,
+        limiter: RateLimiter | None = None,
+        sleep: Sleep = asyncio.sleep,
+        transport: Transport | None = None,
+    ) -> None:
+        self.target = target
+        self._timeout_s = timeout_s
+        self._limiter = limiter or RateLimiter(qps, burst)
+        self._retries = retries or RetryPolicy()
+        self._sleep = sleep
+        self._streams: StreamTransport = AiohttpTransport(target)
+        self._transport = transport or (self._streams if target.proxy else Http1Transport(target))
+        self._turns = asyncio.Semaphore(MAX_CONNECTIONS)
+        """Who has to wait for a connection waits here, for as long as it takes: that is no sign of trouble."""
+        self._standing: Headers = (("User-Agent", user_agent or _user_agent()), ("Accept", "application/json"))
+        self._composed: dict[tuple[str, bool], tuple[Headers, Headers]] = {}
+        self.n_answers: Counter[tuple[str, str]] = Counter()
+        """How many requests came to what: by status (`<error>` without one) and method."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        timeout_s: float | None = None,
+        gzip: bool = False,
+        left_s: Callable[[], float] | None = None,
+    ) -> bytes:
+        """The answer's body. Raises `ApiError`, `Unreachable`, `AnswerLost`, and `ClientConfigError` from logging in.
+
+        `timeout_s` is for one attempt, without the waiting for a free connection and for the rate limit. `left_s` is
+        asked right before each attempt for how long it may take; with no time left nothing is sent, and `NotSent`
+        raised.
+        """
+        where = _with_query(path, params)
+        headers_for = (content_type if body is not None else "", gzip)
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                async with self._turns:
+                    await self._limiter.wait()
+                    limit_s = timeout_s or self._timeout_s
+                    if left_s is not None and (limit_s := min(limit_s, left_s())) <= 0:
+                        raise NotSent
+                    answer = await self._exchange(method, where, headers_for, body, limit_s)
+                self.n_answers[str(answer.status), method] += 1
+                if answer.status < 300:
+                    return answer.body
+                failure: ApiError | Unreachable | AnswerLost = api_error(answer)
+            except (Unreachable, AnswerLost) as lost:
+                self.n_answers[_NO_STATUS, method] += 1
+                failure = lost
+            pause_s = self._retries.pause_s(method, attempt, failure)
+            if pause_s is None:
+                raise self._explained(failure)
+            _log_retry(method, path, failure, pause_s)
+            await self._sleep(pause_s)
+
+    async def _exchange(
+        self, method: str, where: str, headers_for: tuple[str, bool], body: bytes | None, timeout_s: float
+    ) -> Answer:
+        """One attempt, and one more with renewed credentials when the first was answered 401."""
+        credentials = self.target.credentials
+        login = await credentials.headers()
+        epoch = credentials.connection_epoch
+        headers = self._compose(login, headers_for)
+        answer = await self._transport.exchange(method, where, headers, body, timeout_s=timeout_s, epoch=epoch)
+        if answer.status != 401 or not await credentials.renew(login, epoch):
+            return answer
+        headers = self._compose(await credentials.headers(), headers_for)
+        return await self._transport.exchange(
+            method, where, headers, body, timeout_s=timeout_s, epoch=credentials.connection_epoch
+        )
+
+    @asynccontextmanager
+    async def stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
+        """A watch: whole lines without their newline, until the server ends it. Not repeated: the caller relists.
+
+        Entering raises `ApiError` when the answer is not 200, and `Unreachable` or `AnswerLost` as `request` does.
+        While reading, `AnswerLost` says that the connection broke or stayed silent for longer than it may.
+        """
+        timeout_s = float(params.get("timeoutSeconds") or STREAM_TIMEOUT_S) + STREAM_MARGIN_S
+        where = _with_query(path, params)
+        for may_renew in (True, False):
+            await self._limiter.wait()
+            credentials = self.target.credentials
+            login = await credentials.headers()
+            epoch = credentials.connection_epoch
+            headers = self._compose(login, ("", False))
+            async with self._streams.open_stream(where, headers, timeout_s=timeout_s, epoch=epoch) as opened:
+                if not isinstance(opened, Answer):
+                    self.n_answers["200", "GET"] += 1
+                    async with aclosing(_lines(opened)) as lines:
+                        yield lines
+                    return
+            if not (may_renew and opened.status == 401 and await credentials.renew(login, epoch)):
+                raise self._explained(api_error(opened))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes all connections and gives back what the credentials hold."""
+        await self._transport.close()
+        await self._streams.close()
+        await self.target.credentials.close()
+
+    def _compose(self, login: Headers, headers_for: tuple[str, bool]) -> Headers:
+        """All headers of a request: the same tuple as long as the login stays the same, so transports can cache."""
+        known = self._composed.get(headers_for)
+        if known is not None and known[0] is login:
+            return known[1]
+        content_type, gzip = headers_for
+        headers = (*self._standing, ("Accept-Encoding", "gzip" if gzip else "identity"), *login)
+        if content_type:
+            headers = (*headers, ("Content-Type", content_type))
+        for name, value in headers:
+            if "\r" in value or "\n" in value or "\0" in value:
+                raise ClientConfigError(f"{self.target.source}: the value for the header {name} has a line break in it")
+        self._composed[headers_for] = (login, headers)
+        return headers
+
+    def _explained(self, failure: ApiError | Unreachable | AnswerLost) -> ApiError | Unreachable | AnswerLost:
+        """A 401 with what to do about it."""
+        if isinstance(failure, ApiError) and failure.is_unauthorized:
+            target = self.target
+            failure.message = (
+                f"{target.url} does not accept the credentials of {target.source}: {failure.message}; "
+                f"{target.credentials.advice()}"
+            )
+        return failure
+
+
+async def _lines(opened: ByteStream) -> AsyncGenerator[bytes, None]:
+    splitter = LineSplitter()
+    while chunk := await opened.read():
+        for line in splitter.feed(chunk):
+            yield line
+    if splitter.has_rest:
+        raise AnswerLost("the server ended the watch in the middle of a line")
+
+
+def _user_agent() -> str:
+    try:
+        version = metadata.version("kubesched")
+    except metadata.PackageNotFoundError:  # run from a source tree
+        version = "unknown"
+    return f"kubesched/{version} ({platform.system().lower()}/{platform.machine()})"
+
+
+def _with_query(path: str, params: Mapping[str, str] | None) -> str:
+    where = quote(path, safe=_PATH_SAFE)
+    return f"{where}?{urlencode(params)}" if params else where
+
+
+def _log_retry(method: str, path: str, failure: Exception, pause_s: float) -> None:
+    _log.info(
+        "Repeating a request to the API server",
+        extra={
+            "fields": {"verb": method, "path": path, "err": str(failure), "pauseSeconds": round(pause_s, 3)},
+            "v": 2,
+        },
+    )

@@ -1,0 +1,210 @@
+"""Listens for an aiohttp server, within limits: no connection is silent for ever, and none locks others out.
+
+Connections are accepted here rather than by asyncio, which has no say in their number, waits a minute for a handshake,
+and repeats itself without end when there are no file descriptors left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from kubesched.k8s.connections.limits import ConnectionLimits, ConnectionState, who_must_go
+
+_log = logging.getLogger("kubesched.connections")
+
+_SWEEP_EVERY_S = 1.0
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_GO_ON_AFTER_S = 0.2
+_BACKLOG = 128
+
+
+class BoundedSite(web.BaseSite):
+    """Use as `TCPSite`."""
+
+    __slots__ = ("_accepting", "_closers", "_host", "_limits", "_of_protocols", "_port", "_reuse_port", "sockets")
+
+    def __init__(
+        self,
+        runner: web.BaseRunner,
+        host: str,
+        port: int,
+        *,
+        ssl_context: ssl.SSLContext | None = None,
+        reuse_port: bool = False,
+        limits: ConnectionLimits | None = None,
+    ) -> None:
+        super().__init__(runner, ssl_context=ssl_context)
+        self._host = host
+        self._port = port
+        self._reuse_port = reuse_port
+        self._limits = (limits or ConnectionLimits()).within_files()
+        self._accepting: list[asyncio.Task[None]] = []
+        self._closers: dict[ConnectionState, Callable[[], object]] = {}
+        self._of_protocols: dict[object, ConnectionState] = {}
+        self.sockets: tuple[socket.socket, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{'http' if self._ssl_context is None else 'https'}://{self._host}:{self._port}"
+
+    @property
+    def n_connections(self) -> int:
+        self._forget_closed()
+        return len(self._closers)
+
+    async def start(self) -> None:
+        """Raises OSError if the address cannot be had."""
+        await super().start()
+        server = self._runner.server
+        assert server is not None
+        server.request_handler = self._noting(server.request_handler)
+        self.sockets = await _listen(self._host, self._port, self._reuse_port)
+        self._server = self  # type: ignore[assignment] # what the runner asks of it is `sockets` and `close`
+        names = [f"accepting on {listening.getsockname()}" for listening in self.sockets]
+        self._accepting = [
+            asyncio.create_task(self._accept(listening), name=name)
+            for listening, name in zip(self.sockets, names, strict=True)
+        ]
+        self._accepting.append(asyncio.create_task(self._sweep(), name="closing silent connections"))
+
+    def close(self) -> None:
+        """Accepts no more; connections end with their server."""
+        for task in self._accepting:
+            task.cancel()
+        for listening in self.sockets:
+            listening.close()
+        self._of_protocols.clear()
+
+    # -- coming ------------------------------------------------------------------------------------------------------
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, address = await loop.sock_accept(listening)
+            except OSError as problem:
+                if problem.errno in _EXHAUSTED:
+                    _log.warning("No connection can be accepted: %s", problem.strerror)
+                    self._make_room()
+                await asyncio.sleep(_GO_ON_AFTER_S)
+                continue
+            peer = str(address[0]) if isinstance(address, tuple) else str(address)
+            state = ConnectionState(peer, loop.time())
+            if self._admits(state):
+                connecting = asyncio.create_task(self._connect(connection, state), name=f"connection of {peer}")
+                self._closers[state] = connecting.cancel
+            else:
+                connection.close()
+
+    def _admits(self, newcomer: ConnectionState) -> bool:
+        if len(self._closers) >= self._limits.of_peer:
+            self._forget_closed()
+        leaver = who_must_go(list(self._closers), newcomer, self._limits)
+        if leaver is None:
+            return True
+        _log.warning("Too many connections: closed one of %s", leaver.peer)
+        if leaver is newcomer:
+            return False
+        self._close(leaver)
+        return True
+
+    async def _connect(self, connection: socket.socket, state: ConnectionState) -> None:
+        loop = asyncio.get_running_loop()
+        server = self._runner.server
+        handshake = {} if self._ssl_context is None else {"ssl_handshake_timeout": self._limits.handshake_s}
+        try:
+            assert server is not None
+            transport, protocol = await loop.connect_accepted_socket(
+                server, connection, ssl=self._ssl_context, **handshake
+            )
+        except (OSError, ssl.SSLError, asyncio.CancelledError):
+            connection.close()
+            self._closers.pop(state, None)
+            return
+        self._closers[state] = transport.abort
+        self._of_protocols[protocol] = state
+
+    # -- being there -------------------------------------------------------------------------------------------------
+
+    def _noting(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> Any:
+        """The handler, with what is known of its connection kept up to date."""
+        clock = asyncio.get_running_loop().time
+
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            state = self._of_protocols.get(request.protocol)
+            if state is None:
+                return await handler(request)
+            state.begin(clock())
+            body = request.content
+            state.awaits_body = not body.is_eof()
+            if state.awaits_body:
+                body.on_eof(lambda: setattr(state, "awaits_body", False))
+            try:
+                return await handler(request)
+            finally:
+                state.end(clock())
+
+        return handle
+
+    # -- going -------------------------------------------------------------------------------------------------------
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_SWEEP_EVERY_S)
+            self._forget_closed()
+            now_s = loop.time()
+            for state in [one for one in self._closers if one.is_overdue(self._limits, now_s)]:
+                self._close(state)
+
+    def _make_room(self) -> None:
+        """There are no file descriptors left, for whatever reason: a few of those who ask nothing must go."""
+        idle = sorted((one for one in self._closers if not one.is_busy), key=lambda one: (one.has_asked, one.since_s))
+        for state in idle[:8]:
+            self._close(state)
+
+    def _close(self, state: ConnectionState) -> None:
+        close = self._closers.pop(state, None)
+        if close is not None:
+            close()
+
+    def _forget_closed(self) -> None:
+        gone = [protocol for protocol in self._of_protocols if getattr(protocol, "transport", None) is None]
+        for protocol in gone:
+            self._closers.pop(self._of_protocols.pop(protocol), None)
+
+
+async def _listen(host: str, port: int, reuse_port: bool) -> tuple[socket.socket, ...]:
+    """Sockets on all addresses of the host; with port 0, the same free one for all."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    listening: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            one = socket.socket(family, kind, protocol)
+            listening.append(one)
+            one.setblocking(False)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if reuse_port:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            if family == socket.AF_INET6:
+                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            chosen = port or (listening[0].getsockname()[1] if len(listening) > 1 else 0)
+            one.bind((address[0], chosen, *address[2:]))
+            one.listen(_BACKLOG)
+    except OSError as problem:
+        for one in listening:
+            with contextlib.suppress(OSError):
+                one.close()
+        where = f"while attempting to bind on address {(host, port)!r}"
+        raise OSError(problem.errno, f"error {where}: {(problem.strerror or str(problem)).lower()}") from None
+    return tuple(listening)

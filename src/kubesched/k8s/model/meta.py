@@ -1,0 +1,86 @@
+"""What every Kubernetes object has: names, labels, owners, times; and label selectors.
+
+All structs of the model are frozen, hold no reference cycles (`gc=False` keeps the collector away from them) and
+decode from Kubernetes' camelCase. Only the fields that scheduling looks at are there.
+
+Next: `core` for pods and nodes.
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+import msgspec
+
+from kubesched.k8s.model.numbers import Int64
+
+PodKey = NewType("PodKey", str)
+"""`namespace/name` of a pod."""
+
+
+class KubeStruct(
+    msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True, forbid_unknown_fields=False
+):
+    """Shared settings of all structs; carries no field and no behaviour."""
+
+
+class OwnerReference(KubeStruct, frozen=True):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    controller: bool = False
+    block_owner_deletion: bool = False
+
+
+class ObjectMeta(KubeStruct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: Int64 = 0
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] | None = None
+
+
+class LabelSelectorRequirement(KubeStruct, frozen=True):
+    key: str
+    operator: str
+    values: tuple[str, ...] | None = None
+
+
+class LabelSelector(KubeStruct, frozen=True):
+    match_labels: dict[str, str] | None = None
+    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
+
+
+class KubeObject(KubeStruct, frozen=True):
+    """A top-level object. `kind` and `apiVersion` are read by `manifests`, which chooses the struct by them."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        return self.metadata.namespace
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the bare name of a cluster-wide object."""
+        metadata = self.metadata
+        return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+def controller_of(metadata: ObjectMeta) -> OwnerReference | None:
+    """The owner that manages this object, if one does."""
+    for owner in metadata.owner_references or ():
+        if owner.controller:
+            return owner
+    return None

@@ -1,0 +1,178 @@
+"""What can be read of an object that does not decode: everything but the fields that are damaged.
+
+A field that cannot be read counts as it was last known, or else as not given. As in Kubernetes, null is the same as not
+given and no damage.
+
+Next: `stand_ins` for what a damaged object of each kind may count as.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from kubesched.k8s.model.amount_checks import first_bad_amount
+from kubesched.k8s.model.meta import KubeObject
+
+K = TypeVar("K", bound=KubeObject)
+
+MOST_PROBLEMS = 100
+"""An object with more damaged fields counts as nothing."""
+
+GARBLED = "\ufffd"
+"""Stands in texts where the bytes were no UTF-8."""
+
+_Steps = tuple[str | int, ...]
+_EACH = "..."
+_STEPS = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_GOT = re.compile(r"got `(\w+)`")
+_NAMES: dict[type, str] = {
+    bool: "bool",
+    int: "int",
+    float: "float",
+    str: "str",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+
+
+@dataclass(slots=True)
+class PartialReading(Generic[K]):
+    """`item` is what is left, `None` if that is nothing; `problems` say field by field what is not."""
+
+    item: K | None = None
+    problems: list[str] = field(default_factory=list)
+
+
+def read_partly(tree: Any, kind: type[K], last_known: KubeObject | None = None) -> PartialReading[K]:
+    """`tree` is taken apart on the way."""
+    reading: PartialReading[K] = PartialReading()
+    if isinstance(tree, dict):
+        for steps in garbled(tree):
+            reading.problems.append(f"{_written(steps)}: not UTF-8")
+            _replace(tree, steps, None, set())
+    older = None if last_known is None else msgspec.to_builtins(last_known)
+    restored: set[_Steps] = set()
+    for _ in range(MOST_PROBLEMS):
+        found = _first_problem(tree, kind)
+        if isinstance(found, kind):
+            reading.item = found
+            break
+        assert isinstance(found, _Damage)
+        if not found.is_harmless:
+            reading.problems.append(found.told)
+        if not _mend(tree, found, older, restored):
+            break
+    return reading
+
+
+def garbled(tree: Any, path: _Steps = ()) -> list[_Steps]:
+    """Where a text was not UTF-8, the last first, so that all can be taken out."""
+    found: list[_Steps] = []
+    for step, value in reversed(_entries(tree)):
+        steps = (*path, step)
+        if GARBLED in str(step) or (isinstance(value, str) and GARBLED in value):
+            found.append(steps)
+        elif isinstance(value, dict | list):
+            found += garbled(value, steps)
+    return found
+
+
+def plain_problem(problem: Exception) -> str:
+    """msgspec's `Expected `int`, got `str` - at `$.spec.x`` as `spec.x: expected int, got str`."""
+    text, _, path = str(problem).partition(" - at `$")
+    text = text.replace("`", "")
+    text = text[:1].lower() + text[1:]
+    path = path.rstrip("`").lstrip(".")
+    return f"{path}: {text}" if path else text
+
+
+@dataclass(frozen=True, slots=True)
+class _Damage:
+    steps: _Steps
+    told: str
+    got: str = ""
+
+    @property
+    def is_harmless(self) -> bool:
+        return self.got == "null" and bool(self.steps) and isinstance(self.steps[-1], str) and self.steps[-1] != _EACH
+
+
+def _first_problem(tree: Any, kind: type[K]) -> K | _Damage:
+    try:
+        item = msgspec.convert(tree, kind)
+    except msgspec.ValidationError as problem:
+        text, _, path = str(problem).partition(" - at `$")
+        got = _GOT.search(text)
+        return _Damage(_steps_of(path), plain_problem(problem), got[1] if got else "")
+    bad = first_bad_amount(item)
+    if bad is None:
+        return item
+    steps, problem_text = bad
+    return _Damage(steps, f"{_written(steps)}: {problem_text}")
+
+
+def _steps_of(path: str) -> _Steps:
+    return tuple(
+        step[1] if step[1] else _EACH if step[2] == _EACH else int(step[2])
+        for step in _STEPS.finditer(path.rstrip("`"))
+    )
+
+
+def _written(steps: _Steps) -> str:
+    text = "".join(f"[{step}]" if isinstance(step, int) or "/" in step else f".{step}" for step in steps)
+    return text.removeprefix(".")
+
+
+def _mend(tree: Any, damage: _Damage, older: Any, restored: set[_Steps]) -> bool:
+    """Puts what was last known in the place of what is damaged, or nothing. False if that cannot be done."""
+    steps = damage.steps
+    if not steps:
+        return False
+    if steps[-1] == _EACH:
+        entries = _at(tree, steps[:-1])
+        damaged = [name for name, value in _entries(entries) if _NAMES.get(type(value), "") == damage.got]
+        if not damaged:  # not by its type, then by what it says (a number out of range): all of them
+            damaged = [name for name, _ in _entries(entries)]
+        for name in damaged:
+            _replace(tree, (*steps[:-1], name), None if damage.is_harmless else older, restored)
+        return bool(damaged)
+    if _EACH in steps:  # inside one of a map's entries: which, is not told
+        return _mend(tree, _Damage(steps[: steps.index(_EACH)], damage.told), older, restored)
+    return _replace(tree, steps, None if damage.is_harmless else older, restored)
+
+
+def _replace(tree: Any, steps: _Steps, older: Any, restored: set[_Steps]) -> bool:
+    parent, last = _at(tree, steps[:-1]), steps[-1]
+    if not isinstance(parent, dict | list) or (isinstance(parent, list) and not isinstance(last, int)):
+        return False
+    known = None if steps in restored else _at(older, steps)
+    restored.add(steps)
+    try:
+        if known is not None:
+            parent[last] = known  # type: ignore[index]
+        else:
+            del parent[last]  # type: ignore[arg-type]
+    except (KeyError, IndexError):
+        return False
+    return True
+
+
+def _at(tree: Any, steps: Sequence[str | int]) -> Any:
+    for step in steps:
+        try:
+            tree = tree[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return tree
+
+
+def _entries(found: Any) -> list[tuple[str | int, Any]]:
+    if isinstance(found, dict):
+        return list(found.items())
+    return list(enumerate(found)) if isinstance(found, list) else []

@@ -1,0 +1,243 @@
+"""Label selectors and node selectors, compiled once and asked often.
+
+Both kinds come down to `Requirement`s: an operator on one label's value. A requirement can be asked about one value
+(`matches`), which is all that the node table needs: it asks once per distinct value, not once per node.
+
+A selector with a mistake in it (a value that is no integer under `Gt`, say) raises `SelectorError` where it is
+compiled, in Kubernetes' words; node selectors keep the mistake inside the term, because one good term is enough
+(`NodeTerm.error`).
+
+Next: `selector_text` reads selectors as they are typed, `label_syntax` has the form of keys and values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from kubesched.k8s.model.core import (
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
+from kubesched.k8s.model.label_syntax import label_key_mistakes, label_value_mistakes
+from kubesched.k8s.model.meta import LabelSelector
+
+Labels = Mapping[str, str]
+
+NODE_NAME_FIELD = "metadata.name"
+
+_LONGEST_INT64 = len(str(2**63))
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+
+
+class SelectorError(ValueError):
+    """A selector cannot be understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One label, one operator, its values."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, value: str | None) -> bool:
+        """Whether a label with this value (None: no such label) meets the requirement."""
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+            case "Gt":
+                number = _integer(value)
+                return number is not None and number > int(self.values[0])
+            case _:
+                number = _integer(value)
+                return number is not None and number < int(self.values[0])
+
+    def __str__(self) -> str:
+        match self.operator:
+            case "Exists":
+                return self.key
+            case "DoesNotExist":
+                return f"!{self.key}"
+            case "In" | "NotIn" if len(self.values) == 1:
+                sign = "=" if self.operator == "In" else "!="
+                return f"{self.key}{sign}{self.values[0]}"
+            case "In" | "NotIn":
+                return f"{self.key} {self.operator.lower()} ({','.join(sorted(self.values))})"
+            case "Gt":
+                return f"{self.key}>{self.values[0]}"
+            case _:
+                return f"{self.key}<{self.values[0]}"
+
+
+@dataclass(frozen=True)
+class Selector:
+    """All requirements must hold. `nothing` is the selector of a missing label selector: it matches no object."""
+
+    requirements: tuple[Requirement, ...] = ()
+    nothing: bool = False
+
+    def matches(self, labels: Labels) -> bool:
+        if self.nothing:
+            return False
+        get = labels.get
+        return all(r.matches(get(r.key)) for r in self.requirements)
+
+    @property
+    def is_everything(self) -> bool:
+        return not self.nothing and not self.requirements
+
+    def __str__(self) -> str:
+        return ",".join(str(r) for r in self.requirements)
+
+
+NOTHING = Selector(nothing=True)
+EVERYTHING = Selector()
+
+
+def from_label_selector(selector: LabelSelector | None) -> Selector:
+    """None selects nothing, an empty selector everything."""
+    if selector is None:
+        return NOTHING
+    requirements = [requirement(key, "In", (value,)) for key, value in sorted((selector.match_labels or {}).items())]
+    for expression in selector.match_expressions or ():
+        if expression.operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+            raise SelectorError(f'"{expression.operator}" is not a valid label selector operator')
+        requirements.append(requirement(expression.key, expression.operator, expression.values or None))
+    return Selector(tuple(sorted(requirements, key=lambda found: found.key)))
+
+
+def from_labels(labels: Labels | None) -> Selector:
+    """Every one of these labels, with these values."""
+    return Selector(tuple(Requirement(key, "In", (value,)) for key, value in sorted((labels or {}).items())))
+
+
+def requirement(key: str, operator: str, values: Iterable[str] | None) -> Requirement:
+    """A requirement that is known to make sense."""
+    found = None if values is None else tuple(values)
+    mistakes = [f"key: {_invalid(key, '; '.join(wrong))}"] if (wrong := label_key_mistakes(key)) else []
+    mistakes.extend(_mistakes_for_operator(operator, found))
+    for index, value in enumerate(found or ()):
+        if wrong := label_value_mistakes(value):
+            mistakes.append(f"values[{index}][{key}]: {_invalid(value, '; '.join(wrong))}")
+    if mistakes:
+        raise SelectorError(mistakes[0] if len(mistakes) == 1 else f"[{', '.join(mistakes)}]")
+    return Requirement(key, operator, found or ())
+
+
+def _mistakes_for_operator(operator: str, values: tuple[str, ...] | None) -> list[str]:
+    problem = ""
+    match operator:
+        case "In" | "NotIn" if not values:
+            problem = "for 'in', 'notin' operators, values set can't be empty"
+        case "Exists" | "DoesNotExist" if values:
+            problem = "values set must be empty for exists and does not exist"
+        case "Gt" | "Lt" if len(values or ()) != 1:
+            problem = "for 'Gt', 'Lt' operators, exactly one value is required"
+        case _ if operator not in _OPERATORS:
+            supported = ", ".join(f'"{name}"' for name in _OPERATORS)
+            return [f"operator: Unsupported value: {json.dumps(operator)}: supported values: {supported}"]
+    found = [f"values: {_invalid(values, problem)}"] if problem else []
+    if operator in ("Gt", "Lt"):
+        problem = "for 'Gt', 'Lt' operators, the value must be an integer"
+        wrong = ((index, value) for index, value in enumerate(values or ()) if _integer(value) is None)
+        found.extend(f"values[{index}]: {_invalid(value, problem)}" for index, value in wrong)
+    return found
+
+
+def _invalid(value: str | tuple[str, ...] | None, problem: str) -> str:
+    shown = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return f"Invalid value: {shown}: {problem}"
+
+
+# -- Node selectors ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTerm:
+    """One term of a node selector: labels and fields, all of which must hold. An erroneous term matches no node."""
+
+    labels: tuple[Requirement, ...]
+    fields: tuple[Requirement, ...]
+    error: str | None = None
+
+    def matches(self, labels: Labels, name: str) -> bool:
+        if self.error is not None:
+            return False
+        return all(r.matches(labels.get(r.key)) for r in self.labels) and all(
+            r.matches(name if r.key == NODE_NAME_FIELD else "") for r in self.fields
+        )
+
+
+@dataclass(frozen=True)
+class CompiledNodeSelector:
+    """Terms of which one must match. No term, no node."""
+
+    terms: tuple[NodeTerm, ...]
+
+    def matches(self, node: Node) -> bool:
+        return any(term.matches(node.labels, node.name) for term in self.terms)
+
+    @cached_property
+    def errors(self) -> tuple[str, ...]:
+        return tuple(term.error for term in self.terms if term.error is not None)
+
+
+def from_node_selector(selector: NodeSelector) -> CompiledNodeSelector:
+    return CompiledNodeSelector(
+        tuple(compile_node_term(term) for term in selector.node_selector_terms if not _is_empty(term))
+    )
+
+
+def compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
+    try:
+        labels = tuple(requirement(e.key, e.operator, e.values) for e in term.match_expressions or ())
+        fields = tuple(_field_requirement(e) for e in term.match_fields or ())
+    except SelectorError as mistake:
+        return NodeTerm((), (), error=str(mistake))
+    return NodeTerm(labels, fields)
+
+
+def compile_preferred_terms(terms: Iterable[PreferredSchedulingTerm]) -> tuple[tuple[NodeTerm, int], ...]:
+    """Terms with their weights; terms that cannot change a score are left out."""
+    return tuple(
+        (compile_node_term(term.preference), term.weight)
+        for term in terms
+        if term.weight and not _is_empty(term.preference)
+    )
+
+
+def _is_empty(term: NodeSelectorTerm) -> bool:
+    return not term.match_expressions and not term.match_fields
+
+
+def _field_requirement(expression: NodeSelectorRequirement) -> Requirement:
+    if expression.operator not in ("In", "NotIn"):
+        problem = 'supported values: "In", "NotIn"'
+        raise SelectorError(f"operator: Unsupported value: {json.dumps(expression.operator)}: {problem}")
+    if len(expression.values or ()) != 1:
+        raise SelectorError(f"values: {_invalid(expression.values, 'must have one element')}")
+    return Requirement(expression.key, expression.operator, expression.values or ())
+
+
+def _integer(text: str | None) -> int | None:
+    """An int64 as Go's ParseInt reads it: no blanks, no underscores."""
+    if text is None:
+        return None
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit()) or len(digits.lstrip("0")) > _LONGEST_INT64:
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None

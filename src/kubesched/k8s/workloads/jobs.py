@@ -1,0 +1,280 @@
+"""Jobs: pods that run to their end, as many at a time as allowed, until enough have succeeded.
+
+A finished pod is counted once: its finalizer is taken off together with the count. After failures, the next pod waits a
+while, longer each time; after too many, or when a policy says so, the job fails. How a job ends is said twice: first
+that it will (`SuccessCriteriaMet`, `FailureTarget`), and when its last pod is gone, that it has (`Complete`, `Failed`).
+
+Next: `job_counts` for what has ended, `job_policies` for what that means, `job_pods` for how the pods look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from msgspec.structs import replace
+
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.times import parse_instant, print_instant
+from kubesched.k8s.model.workloads import Job, JobCondition, JobStatus
+from kubesched.k8s.workloads.actions import Plan
+from kubesched.k8s.workloads.bursts import UNPACED, Bursts
+from kubesched.k8s.workloads.job_counts import JobCount, count
+from kubesched.k8s.workloads.job_failures import JobFailures
+from kubesched.k8s.workloads.job_pods import INDEXED, JOB_FINALIZER, completion_index, index_failures, make_job_pod
+from kubesched.k8s.workloads.job_policies import IGNORE, met_success_rule, n_restarts, replaces_only_failed, verdict_of
+from kubesched.k8s.workloads.names import NameSource
+from kubesched.k8s.workloads.pod_states import is_active
+from kubesched.k8s.workloads.replicas import least_valuable
+
+DEFAULT_BACKOFF_LIMIT = 6
+_HIGHEST_LIMIT = 2**31 - 1
+OWN_MANAGER = "kubernetes.io/job-controller"
+_ENDINGS = {"SuccessCriteriaMet": "Complete", "FailureTarget": "Failed"}
+
+
+def sync_job(
+    job: Job,
+    pods: Sequence[Pod],
+    names: NameSource,
+    failures: JobFailures,
+    now_s: float,
+    bursts: Bursts = UNPACED,
+) -> Plan:
+    """`pods` are those of the job, counted or not."""
+    plan = Plan()
+    if job.spec.managed_by not in (None, OWN_MANAGER):
+        return plan
+    if job.is_finished:
+        _let_go(plan, [pod for pod in pods if JOB_FINALIZER in (pod.metadata.finalizers or ())])
+        failures.forget(job.metadata.uid)
+        _expire(plan, job, now_s)
+        return plan
+    counted = count(job, pods, failures, now_s)
+    _let_go(plan, counted.ended)
+    look = _Look(job, pods, counted, now_s)
+    target = look.target()
+    if target is not None:
+        status = look.ended(target)
+        for pod in look.active:
+            plan.delete(pod)
+    elif job.spec.suspend:
+        status = look.suspended()
+        for pod in look.active:
+            plan.delete(pod)
+    else:
+        status = look.going_on()
+        _adjust(plan, look, names, failures, bursts)
+        if job.spec.active_deadline_seconds is not None and status.start_time is not None:
+            plan.look_again(parse_instant(status.start_time) + job.spec.active_deadline_seconds)
+    if status != job.status:
+        plan.update(replace(job, status=status))
+    return plan
+
+
+def n_completions(job: Job) -> int | None:
+    """How many pods must succeed; None if the pods find out among themselves."""
+    if job.spec.completions is None and job.spec.parallelism is None:
+        return 1
+    return job.spec.completions
+
+
+def with_job_condition(
+    status: JobStatus, kind: str, is_true: bool, reason: str, message: str, now_s: float
+) -> JobStatus:
+    """The time of the last transition stays where the status does."""
+    known = status.conditions or ()
+    before = next((one for one in known if one.type == kind), None)
+    value = "True" if is_true else "False"
+    moment = before.last_transition_time if before and before.status == value else print_instant(now_s)
+    made = JobCondition(kind, value, reason, message, moment)
+    others = tuple(made if one is before else one for one in known)
+    return replace(status, conditions=others if before else (*others, made))
+
+
+@dataclass(slots=True)
+class _Look:
+    """A job as it is now, with all that has ended counted."""
+
+    job: Job
+    pods: Sequence[Pod]
+    counted: JobCount
+    now_s: float
+
+    @property
+    def active(self) -> list[Pod]:
+        return [pod for pod in self.pods if is_active(pod)]
+
+    @property
+    def n_terminating(self) -> int:
+        return sum(1 for pod in self.pods if pod.is_terminating and not pod.is_terminal)
+
+    def target(self) -> JobCondition | None:
+        """How the job will end, if that is sure: what was said before, then failures, then success."""
+        for kind in _ENDINGS:
+            said = self.job.true_condition(kind)
+            if said is not None:
+                return said
+        return self._failure() or self._success()
+
+    def _failure(self) -> JobCondition | None:
+        spec, status = self.job.spec, self.counted.status
+        if self.counted.failing:
+            return JobCondition("FailureTarget", "True", "PodFailurePolicy", self.counted.failing)
+        if status.failed > self._backoff_limit or self._has_restarted_too_often():
+            message = "Job has reached the specified backoff limit"
+            return JobCondition("FailureTarget", "True", "BackoffLimitExceeded", message)
+        deadline = spec.active_deadline_seconds
+        is_running = not spec.suspend and status.start_time is not None
+        if deadline is not None and is_running and self.now_s >= parse_instant(status.start_time or "") + deadline:
+            message = "Job was active longer than specified deadline"
+            return JobCondition("FailureTarget", "True", "DeadlineExceeded", message)
+        n_lost = len(self.counted.failed_indexes)
+        if spec.max_failed_indexes is not None and n_lost > spec.max_failed_indexes:
+            message = "Job has exceeded the specified maximal number of failed indexes"
+            return JobCondition("FailureTarget", "True", "MaxFailedIndexesExceeded", message)
+        if n_lost and n_lost + len(self.counted.completed) >= (spec.completions or 0):
+            return JobCondition("FailureTarget", "True", "FailedIndexes", "Job has failed indexes")
+        return None
+
+    def _success(self) -> JobCondition | None:
+        rule = met_success_rule(self.job, self.counted.completed)
+        if rule is not None:
+            return JobCondition("SuccessCriteriaMet", "True", "SuccessPolicy", f"Matched rules at index {rule}")
+        completions, n_succeeded = n_completions(self.job), self.counted.status.succeeded
+        is_enough = n_succeeded > 0 and not self.active if completions is None else n_succeeded >= completions
+        if not is_enough:
+            return None
+        message = "Reached expected number of succeeded pods"
+        return JobCondition("SuccessCriteriaMet", "True", "CompletionsReached", message)
+
+    @property
+    def _backoff_limit(self) -> int:
+        spec = self.job.spec
+        if spec.backoff_limit is not None:
+            return spec.backoff_limit
+        return DEFAULT_BACKOFF_LIMIT if spec.backoff_limit_per_index is None else _HIGHEST_LIMIT
+
+    def _has_restarted_too_often(self) -> bool:
+        """Containers that are started again on their node count, too."""
+        template = self.job.spec.template
+        if template is None or template.spec.restart_policy != "OnFailure":
+            return False
+        n = sum(n_restarts(pod) for pod in self.active)
+        return n > 0 if self._backoff_limit == 0 else n >= self._backoff_limit
+
+    def ended(self, target: JobCondition) -> JobStatus:
+        """That it will, and that it has as soon as no pod is left."""
+        status = self.counted.status
+        if status.start_time is None and not self.job.spec.suspend:
+            status = replace(status, start_time=print_instant(self.now_s))
+        status = with_job_condition(status, target.type, True, target.reason, target.message, self.now_s)
+        if self.active or self.n_terminating:
+            return status
+        ending = _ENDINGS[target.type]
+        if ending == "Complete":
+            status = replace(status, completion_time=print_instant(self.now_s))
+        return with_job_condition(status, ending, True, target.reason, target.message, self.now_s)
+
+    def suspended(self) -> JobStatus:
+        if self.job.true_condition("Suspended") is not None:
+            return self.counted.status
+        status = replace(self.counted.status, start_time=None)
+        return with_job_condition(status, "Suspended", True, "JobSuspended", "Job suspended", self.now_s)
+
+    def going_on(self) -> JobStatus:
+        status = self.counted.status
+        if self.job.true_condition("Suspended") is not None:
+            status = with_job_condition(status, "Suspended", False, "JobResumed", "Job resumed", self.now_s)
+            return replace(status, start_time=print_instant(self.now_s))
+        return status if status.start_time is not None else replace(status, start_time=print_instant(self.now_s))
+
+
+def _adjust(plan: Plan, look: _Look, names: NameSource, failures: JobFailures, bursts: Bursts) -> None:
+    """More pods, or fewer, so that as many run as may. What is too much goes before anything is added."""
+    job, active = look.job, look.active
+    parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
+    completions, n_succeeded = n_completions(job), look.counted.status.succeeded
+    if completions is not None:
+        n_wanted = max(0, min(parallelism, completions - n_succeeded))
+    else:
+        n_wanted = len(active) if n_succeeded else parallelism
+    surplus = _surplus(job, active, n_wanted)
+    for pod in surplus:
+        plan.delete(pod)
+    n_missing = n_wanted - len(active) - (look.n_terminating if replaces_only_failed(job) else 0)
+    if n_missing <= 0 or surplus:
+        return
+    per_index = job.spec.backoff_limit_per_index is not None
+    ready_at_s = 0.0 if per_index else failures.ready_at_s(job.metadata.uid)
+    if ready_at_s > look.now_s:
+        plan.look_again(ready_at_s)
+        return
+    if job.spec.completion_mode != INDEXED or completions is None:
+        for _ in range(bursts.cut(plan, n_missing, active)):
+            plan.create(make_job_pod(job, None, names))
+        return
+    ready = _ready_indexes(plan, look, completions, failures if per_index else None)
+    for index in list(islice(ready, bursts.cut(plan, n_missing, active))):
+        plan.create(make_job_pod(job, index, names, _index_failures(look, index, failures) if per_index else 0))
+
+
+def _surplus(job: Job, active: Sequence[Pod], n_wanted: int) -> list[Pod]:
+    """Pods whose number is taken or out of range, and those that are worth least."""
+    odd: list[Pod] = []
+    if job.spec.completion_mode == INDEXED:
+        seen: set[int] = set()
+        for pod in sorted(active, key=lambda one: one.metadata.creation_timestamp or ""):
+            index = completion_index(pod)
+            if index is None or index >= (job.spec.completions or 0) or index in seen:
+                odd.append(pod)
+            else:
+                seen.add(index)
+    rest = [pod for pod in active if pod not in odd]
+    return odd + least_valuable(rest, len(rest) - n_wanted)
+
+
+def _ready_indexes(plan: Plan, look: _Look, completions: int, waits: JobFailures | None) -> Iterator[int]:
+    """The lowest numbers that nobody has or had, without those that must wait."""
+    taken = look.counted.completed | look.counted.failed_indexes
+    holders = [pod for pod in look.pods if is_active(pod) or _still_holds(look.job, pod)]
+    taken |= {index for pod in holders if (index := completion_index(pod)) is not None}
+    for index in range(completions):
+        if index in taken:
+            continue
+        ready_at_s = 0.0 if waits is None else waits.ready_at_s(look.job.metadata.uid, index)
+        if ready_at_s > look.now_s:
+            plan.look_again(ready_at_s)
+        else:
+            yield index
+
+
+def _still_holds(job: Job, pod: Pod) -> bool:
+    return replaces_only_failed(job) and pod.is_terminating and not pod.is_terminal
+
+
+def _index_failures(look: _Look, index: int, failures: JobFailures) -> int:
+    """By what is remembered, and by the pods that are still there."""
+    failed = [pod for pod in look.pods if pod.status.phase == "Failed" and completion_index(pod) == index]
+    seen = max((index_failures(pod) + (verdict_of(look.job, pod).action != IGNORE) for pod in failed), default=0)
+    return max(failures.n_failed(look.job.metadata.uid, index), seen)
+
+
+def _let_go(plan: Plan, pods: Sequence[Pod]) -> None:
+    for pod in pods:
+        kept = tuple(name for name in pod.metadata.finalizers or () if name != JOB_FINALIZER)
+        plan.update(replace(pod, metadata=replace(pod.metadata, finalizers=kept or None)))
+
+
+def _expire(plan: Plan, job: Job, now_s: float) -> None:
+    """A finished job goes when its time is over."""
+    lasts_s = job.spec.ttl_seconds_after_finished
+    end = job.true_condition("Complete") or job.true_condition("Failed")
+    if lasts_s is None or end is None or end.last_transition_time is None:
+        return
+    due_s = parse_instant(end.last_transition_time) + lasts_s
+    if due_s <= now_s:
+        plan.delete(job)
+    else:
+        plan.look_again(due_s)

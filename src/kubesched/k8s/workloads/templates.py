@@ -1,0 +1,79 @@
+"""Pods from templates: labels, owner and spec of a pod that a controller makes.
+
+Next: `admission`, through which every new pod goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Pod, PodSpec, PodTemplateSpec, ReplicationController
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta, OwnerReference
+from kubesched.k8s.model.workloads import CronJob, DaemonSet, Deployment, Job
+from kubesched.k8s.workloads.names import safe_hash
+
+EMPTY_TEMPLATE = PodTemplateSpec()
+
+_API: dict[type[KubeObject], tuple[str, str]] = {
+    Deployment: ("apps/v1", "Deployment"),
+    ReplicaSet: ("apps/v1", "ReplicaSet"),
+    StatefulSet: ("apps/v1", "StatefulSet"),
+    DaemonSet: ("apps/v1", "DaemonSet"),
+    Job: ("batch/v1", "Job"),
+    CronJob: ("batch/v1", "CronJob"),
+    ReplicationController: ("v1", "ReplicationController"),
+    Pod: ("v1", "Pod"),
+}
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def owner_reference(owner: KubeObject) -> OwnerReference:
+    api_version, kind = _API[Pod if isinstance(owner, Pod) else type(owner)]
+    return OwnerReference(kind=kind, name=owner.name, uid=owner.metadata.uid, api_version=api_version, controller=True)
+
+
+def pod_from_template(
+    template: PodTemplateSpec,
+    owner: KubeObject,
+    name: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    finalizers: tuple[str, ...] | None = None,
+    spec: PodSpec | None = None,
+) -> Pod:
+    """A pod that belongs to the owner. `labels` and `annotations` come on top of the template's; `spec` stands in for
+    the template's where a controller changes it."""
+    metadata = template.metadata
+    return Pod(
+        metadata=ObjectMeta(
+            name=name,
+            namespace=owner.namespace,
+            labels={**(metadata.labels or {}), **(labels or {})} or None,
+            annotations={**(metadata.annotations or {}), **(annotations or {})} or None,
+            owner_references=(owner_reference(owner),),
+            finalizers=finalizers,
+        ),
+        spec=template.spec if spec is None else spec,
+    )
+
+
+def template_hash(template: PodTemplateSpec | None, *, without: Iterable[str] = (), salt: int = 0) -> str:
+    """Templates that differ have different hashes; labels named by `without` do not count. With a salt it is another
+    one, for a name that is taken."""
+    text = _encode(without_labels(template or EMPTY_TEMPLATE, without))
+    return safe_hash(text + str(salt).encode() if salt else text)
+
+
+def without_labels(template: PodTemplateSpec, keys: Iterable[str]) -> PodTemplateSpec:
+    dropped = set(keys)
+    labels = template.metadata.labels or {}
+    if not dropped & labels.keys():
+        return template
+    kept = {key: value for key, value in labels.items() if key not in dropped}
+    return replace(template, metadata=replace(template.metadata, labels=kept or None))

@@ -1,0 +1,124 @@
+"""What of a cluster goes into a file: the fields that decisions and simulations look at, and nothing else.
+
+Objects are written from the structs of the model, so whatever the model does not know (commands, arguments, values of
+environment variables, managed fields, addresses …) cannot get into the file, whatever servers add in the future. Of
+what the model does know, these are left out too: all annotations but `KEPT_ANNOTATIONS`, messages of conditions,
+parameters that only a driver understands, and names of environment variables.
+
+What is left reads back as objects about which every decision is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import is_
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.k8s.model.core import Container, PodCondition
+from kubesched.k8s.model.csi_migration import MIGRATED_PLUGINS_ANNOTATION
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.model.plain_yaml import plain_yaml
+from kubesched.k8s.model.resource import (
+    EXTENDED_RESOURCE_CLAIM_ANNOTATION,
+    AllocatedDeviceStatus,
+    DeviceCondition,
+    OpaqueDeviceConfiguration,
+)
+from kubesched.k8s.model.storage import StorageClass
+from kubesched.k8s.model.volume_claims import (
+    BIND_COMPLETED_ANNOTATION,
+    BOUND_BY_CONTROLLER_ANNOTATION,
+    SELECTED_NODE_ANNOTATION,
+    STORAGE_CLASS_ANNOTATION,
+)
+from kubesched.k8s.model.volumes import CSIPersistentVolumeSource, CSIVolumeSource
+from kubesched.live.cluster_reader.kinds import API_VERSIONS
+from kubesched.older.plugins.prefer_avoid_pods import PREFER_AVOID_PODS_ANNOTATION
+
+KEPT_ANNOTATIONS = frozenset(
+    {
+        BIND_COMPLETED_ANNOTATION,
+        BOUND_BY_CONTROLLER_ANNOTATION,
+        EXTENDED_RESOURCE_CLAIM_ANNOTATION,
+        MIGRATED_PLUGINS_ANNOTATION,
+        PREFER_AVOID_PODS_ANNOTATION,
+        SELECTED_NODE_ANNOTATION,
+        STORAGE_CLASS_ANNOTATION,
+        # What only simulations look at.
+        "batch.kubernetes.io/cronjob-scheduled-timestamp",
+        "batch.kubernetes.io/job-completion-index",
+        "controller.kubernetes.io/pod-deletion-cost",
+        "deployment.kubernetes.io/revision",
+        "kubernetes.io/config.mirror",
+        "kubesched.dev/duration",
+        "kubesched.dev/exit-code",
+        "kubesched.dev/result",
+        "pv.kubernetes.io/provisioned-by",
+        "resource.kubernetes.io/pod-claim-name",
+        "storageclass.kubernetes.io/is-default-class",
+    }
+)
+
+
+def saved_list(objects: Iterable[KubeObject]) -> dict[str, Any]:
+    """A `v1` List of these objects, as plain data."""
+    return {"apiVersion": "v1", "kind": "List", "items": [saved_form(item) for item in objects]}
+
+
+def saved_form(item: KubeObject) -> dict[str, Any]:
+    kind = type(item)
+    fields: dict[str, Any] = msgspec.to_builtins(_reduced(item))
+    return {"apiVersion": API_VERSIONS[kind], "kind": kind.__name__, **fields}
+
+
+def as_json(saved: dict[str, Any]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(saved), indent=1) + b"\n"
+
+
+def as_yaml(saved: dict[str, Any]) -> bytes:
+    return plain_yaml(saved).encode()
+
+
+def _reduced(value: Any) -> Any:
+    """The value without what is not saved, wherever it hangs in it; the value itself where nothing goes."""
+    if isinstance(value, tuple):
+        reduced = tuple(map(_reduced, value))
+        return value if all(map(is_, reduced, value)) else reduced
+    if not isinstance(value, msgspec.Struct):
+        return value
+    changed = {}
+    for name in value.__struct_fields__:
+        old = getattr(value, name)
+        new = _reduced(old)
+        if new is not old:
+            changed[name] = new
+    return _without_secrets(replace(value, **changed) if changed else value)
+
+
+def _without_secrets(value: msgspec.Struct) -> msgspec.Struct:
+    """The struct without those of its own fields that may hold what others should not see."""
+    match value:
+        case ObjectMeta(annotations=dict() as annotations):
+            kept = {key: text for key, text in annotations.items() if key in KEPT_ANNOTATIONS}
+            return replace(value, annotations=kept or None)
+        case Container(env=tuple() as env):
+            from_files = tuple(replace(variable, name="") for variable in env if _is_from_file(variable))
+            return replace(value, env=from_files or None)
+        case PodCondition() | DeviceCondition():
+            return replace(value, message="")
+        case StorageClass() | OpaqueDeviceConfiguration():
+            return replace(value, parameters=None)
+        case AllocatedDeviceStatus():
+            return replace(value, data=None, network_data=None)
+        case CSIVolumeSource() | CSIPersistentVolumeSource():
+            return replace(value, volume_attributes=None)
+        case _:
+            return value
+
+
+def _is_from_file(variable: Any) -> bool:
+    """Some nodes can do this and others cannot, so it takes part in decisions."""
+    return variable.value_from is not None and variable.value_from.file_key_ref is not None

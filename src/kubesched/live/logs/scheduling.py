@@ -1,0 +1,342 @@
+"""Observations of the engine, written as kube-scheduler's log lines.
+
+    loop.listen(SchedulingLog(verbosity).observe)
+
+Next: `scheduling_lines`, the lines; `kubesched.scheduler.engine.observations`, what is told.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+from kubesched.framework.status import Code, Status
+from kubesched.k8s.connections import LogLine
+from kubesched.k8s.model.core import Node
+from kubesched.live.logs import scheduling_lines as lines
+from kubesched.live.logs.plugin_failures import PluginFailures
+from kubesched.live.logs.traces import trace_text
+from kubesched.scheduler.cluster.node_order import zone_of
+from kubesched.scheduler.engine import observations as seen
+from kubesched.scheduler.engine.loop import SchedulingLoop
+
+STEPS_V = 2
+"""From here on every step is listened to; below, only trouble."""
+SCORES_V = 10
+_TRACES_V = 2
+_ALL_TRACE_STEPS_V = 4
+_VOLUMES = "VolumeBinding"
+_PREEMPTION = "PostFilter.DefaultPreemption"
+
+_NODE_LINES = {
+    seen.ADDED: (lines.NODE_ADDED, lines.NODE_IN_TREE),
+    seen.UPDATED: (lines.NODE_UPDATED, None),
+    seen.DELETED: (lines.NODE_DELETED, lines.NODE_OUT_OF_TREE),
+}
+_POD_LINES = {
+    (seen.ADDED, True): lines.SCHEDULED_POD_ADDED,
+    (seen.UPDATED, True): lines.SCHEDULED_POD_UPDATED,
+    (seen.DELETED, True): lines.SCHEDULED_POD_DELETED,
+    (seen.ADDED, False): lines.UNSCHEDULED_POD_ADDED,
+    (seen.UPDATED, False): lines.UNSCHEDULED_POD_UPDATED,
+    (seen.DELETED, False): lines.UNSCHEDULED_POD_DELETED,
+}
+_REJECTED_LINES = {"PreBind": lines.PRE_BIND_REJECTED, "Bind": lines.BIND_REJECTED}
+_HINTS = {"unschedulable": 0, "backoff": 1, "active": 2}
+_FAILURE = "ScheduleAttemptFailure"
+
+
+class SchedulingLog:
+    """`clock` is only for how often a plugin's failure is told."""
+
+    def __init__(self, verbosity: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._v = verbosity
+        self._failures = PluginFailures(clock)
+        self._cycle = 0
+        """How many pods were taken from the queue."""
+
+    def listen_to(self, loop: SchedulingLoop) -> None:
+        """Only to what will be written."""
+        loop.listen(self.observe, steps=self._v >= STEPS_V, scores=self._v >= SCORES_V)
+
+    def observe(self, observation: seen.Observation) -> None:
+        _WRITERS[type(observation)](self, observation)
+
+    def _write(self, line: LogLine, /, **fields: object) -> None:
+        if line.v <= self._v:
+            line.write_with(fields, apart=str(fields.get("pod", "")), stacklevel=1)
+
+    # -- facts and the queue -------------------------------------------------------------------------------------------
+
+    def _node_event(self, event: seen.NodeEvent) -> None:
+        line, in_tree = _NODE_LINES[event.action]
+        self._write(line, node=event.node.name)
+        if in_tree is not None:
+            self._write(in_tree, node=event.node.name, zone=_zone(event.node))
+
+    def _pod_event(self, event: seen.PodEvent) -> None:
+        self._write(_POD_LINES[event.action, event.is_scheduled], pod=event.pod.pod_key)
+
+    def _moved(self, move: seen.PodMoved) -> None:
+        if move.event == _FAILURE and move.queue == "unschedulable" and not move.is_gated:
+            return  # that is told with more, as requeued
+        is_gated = move.is_gated and move.queue == "unschedulable"
+        line = lines.MOVED_GATED if is_gated else lines.MOVED
+        self._write(line, pod=move.pod.key, event=move.event, queue=move.queue.capitalize())
+
+    def _gated(self, gated: seen.PodGated) -> None:
+        status = gated.status
+        if status.code is Code.ERROR:
+            self._write(lines.GATE_FAILED, err=status.message, pod=gated.pod.key, plugin=status.plugin)
+        else:
+            self._write(lines.GATED, pod=gated.pod.key, plugin=status.plugin, status=status.message)
+
+    def _hint_broke(self, broke: seen.HintBroke) -> None:
+        self._write(lines.HINT_FAILED, err=str(broke.error), event=broke.event, plugin=broke.plugin, pod=broke.pod.key)
+
+    # -- an attempt ----------------------------------------------------------------------------------------------------
+
+    def _began(self, began: seen.AttemptBegan) -> None:
+        self._cycle += 1
+        self._write(lines.ABOUT_TO_TRY, pod=began.pod.key)
+        self._write(lines.ATTEMPTING, pod=began.pod.key)
+
+    def _skipped(self, skipped: seen.PodSkipped) -> None:
+        self._cycle += 1
+        self._write(lines.ABOUT_TO_TRY, pod=skipped.pod.key)
+        if skipped.pod.pod.is_terminating:
+            self._write(lines.SKIPPED, pod=skipped.pod.key)
+
+    def _decided(self, decided: seen.PodDecided) -> None:
+        decision = decided.decision
+        pod = decision.pod.key
+        prefilter, post_filter = decision.prefilter, decision.post_filter
+        if decision.error:
+            self._write(lines.SELECTING_FAILED, err=decision.error, pod=pod)
+        elif decision.node_name:
+            self._scores(decided)
+        elif prefilter is not None and not prefilter.status.is_success:
+            self._write(lines.PRE_FILTER_STATUS, pod=pod, status=prefilter.status.message)
+        if decision.diagnosis is None:
+            return
+        if not decided.can_preempt:
+            self._write(lines.NO_PREEMPTION)
+        elif post_filter is not None:
+            failed = post_filter.status.code is Code.ERROR
+            line = lines.POST_FILTER_FAILED if failed else lines.POST_FILTER_STATUS
+            self._write(line, pod=pod, status=post_filter.status.message)
+
+    def _scores(self, decided: seen.PodDecided) -> None:
+        decision = decided.decision
+        scored, pod = decision.scored, decision.pod.key
+        if scored is None or self._v < SCORES_V:
+            return
+        names = list(scored.nodes.names)
+        for position, node in enumerate(names):
+            for by in scored.by_plugin:
+                self._write(lines.PLUGIN_SCORE, pod=pod, plugin=by.plugin, node=node, score=int(by.weighted[position]))
+        for position, node in enumerate(names):
+            self._write(lines.FINAL_SCORE, pod=pod, node=node, score=int(scored.total[position]))
+
+    def _failed(self, failed: seen.AttemptFailed) -> None:
+        pod = failed.pod.key
+        if failed.is_error:
+            self._write(lines.RETRYING, err=failed.message, pod=pod)
+        elif failed.has_nodes:
+            self._write(lines.NO_FIT, pod=pod, err=failed.message)
+        else:
+            self._write(lines.NO_NODES, pod=pod)
+
+    def _not_requeued(self, gone: seen.PodNotRequeued) -> None:
+        pod, latest = gone.pod, gone.latest
+        if latest is None:
+            self._write(lines.POD_GONE, pod=pod.key, err=f'pod "{pod.name}" not found')
+        elif latest.metadata.uid != pod.pod.metadata.uid:
+            uids = {"oldUID": pod.pod.metadata.uid, "newUID": latest.metadata.uid}
+            self._write(lines.POD_RECREATED, pod=pod.key, **uids)
+        else:
+            self._write(lines.POD_ASSIGNED, pod=pod.key, node=latest.spec.node_name)
+
+    def _requeued(self, requeued: seen.PodRequeued) -> None:
+        fields = {
+            "pod": requeued.pod.key,
+            "event": _FAILURE,
+            "queue": requeued.queue.capitalize(),
+            "schedulingCycle": self._cycle,
+            "hint": _HINTS[requeued.queue],
+            "unschedulable plugins": {plugin: {} for plugin in sorted(requeued.plugins)},
+        }
+        self._write(lines.REQUEUED, **fields)
+
+    def _status_changed(self, changed: seen.PodStatusTold) -> None:
+        condition = changed.condition
+        fields: dict[str, object] = {
+            "pod": changed.pod.key,
+            "conditionType": condition.type,
+            "conditionStatus": condition.status,
+            "conditionReason": condition.reason,
+        }
+        if changed.nominated_node_name is not None:
+            fields["nominatedNodeName"] = changed.nominated_node_name
+            fields["nominatingMode"] = 1
+        self._write(lines.STATUS_CHANGED, **fields)
+
+    # -- preemption ----------------------------------------------------------------------------------------------------
+
+    def _considered(self, considered: seen.PreemptionConsidered) -> None:
+        who: dict[str, object] = {"logger": _PREEMPTION, "pod": considered.pod.key}
+        if considered.ineligible:
+            self._write(lines.NOT_ELIGIBLE, **who, reason=considered.ineligible)
+            return
+        if considered.n_potential:
+            numbers = {
+                "potentialNodesNumber": considered.n_potential,
+                "pdbsNumber": considered.n_budgets,
+                "offset": considered.offset,
+                "candidatesNumber": considered.n_wanted,
+            }
+            self._write(lines.DRY_RUN, **who, **numbers)
+        else:
+            self._write(lines.NO_POTENTIAL_NODE, **who)
+        if considered.node_name:
+            self._write(lines.TARGET, **who, node=considered.node_name)
+        else:
+            self._write(lines.NO_CANDIDATE, **who)
+
+    def _preemption_started(self, started: seen.PreemptionStarted) -> None:
+        numbers = {"numVictims": started.n_victims, "numVictimsToDelete": started.n_to_delete}
+        self._write(lines.PREEMPTION_STARTED, preemptor=started.preemptor.key, node=started.node_name, **numbers)
+
+    def _evicted(self, evicted: seen.VictimEvicted) -> None:
+        line = lines.VICTIM_GONE if evicted.was_gone else lines.VICTIM_EVICTED
+        self._write(line, preemptor=evicted.preemptor.key, victim=evicted.victim.key, node=evicted.node_name)
+
+    def _victim_rejected(self, rejected: seen.VictimRejected) -> None:
+        waited = rejected.stage == "Permit"
+        victim = {"waitingPod" if waited else "podInPreBind": rejected.victim.key}
+        line = lines.WAITING_VICTIM if waited else lines.PRE_BIND_VICTIM
+        self._write(line, preemptor=rejected.preemptor.key, **victim, node=rejected.node_name)
+
+    def _eviction_failed(self, failed: seen.EvictionFailed) -> None:
+        self._write(lines.EVICTION_FAILED, err=failed.message, pod=failed.victim.key, preemptor=failed.preemptor.key)
+
+    def _preemption_ended(self, ended: seen.PreemptionEnded) -> None:
+        result = "error" if ended.is_error else "success"
+        self._write(lines.PREEMPTION_ENDED, preemptor=ended.preemptor.key, node=ended.node_name, result=result)
+
+    # -- from a node to a binding --------------------------------------------------------------------------------------
+
+    def _stage_began(self, began: seen.StageBegan) -> None:
+        pod, node = began.pod.key, began.node_name
+        if began.plugin == _VOLUMES and began.stage == "Reserve":
+            if any(volume.persistent_volume_claim or volume.ephemeral for volume in began.pod.spec.volumes or ()):
+                self._write(lines.ASSUME_VOLUMES, logger=f"Reserve.{_VOLUMES}", pod=pod, node=node)
+        elif began.plugin == _VOLUMES and began.stage == "PreBind":
+            self._write(lines.TRYING_VOLUMES, logger=f"PreBind.{_VOLUMES}", pod=pod)
+        elif began.stage == "Bind":
+            self._write(lines.ATTEMPTING_TO_BIND, logger=f"Bind.{began.plugin}", pod=pod, node=node)
+
+    def _stage_ended(self, ended: seen.StageEnded) -> None:
+        pod, node, status = ended.pod.key, ended.node_name, ended.status
+        if ended.plugin == _VOLUMES and ended.stage == "PreBind":
+            self._volumes_bound(pod, status)
+        if status.is_success or status.is_skip or status.is_wait:
+            return
+        if not status.is_rejected:
+            self._write(lines.PLUGIN_FAILED, err=status.message, plugin=ended.plugin, pod=pod, node=node)
+        elif ended.stage in _REJECTED_LINES:
+            line = _REJECTED_LINES[ended.stage]
+            self._write(line, pod=pod, node=node, plugin=ended.plugin, status=status.message)
+        else:
+            self._write(lines.REJECTED, pod=pod, plugin=ended.plugin, status=status.message)
+        if ended.stage == "Bind":
+            self._write(lines.BIND_FAILED, pod=pod)
+
+    def _volumes_bound(self, pod: str, status: Status) -> None:
+        if status.is_success:
+            self._write(lines.VOLUMES_BOUND, logger=f"PreBind.{_VOLUMES}", pod=pod)
+        else:
+            self._write(lines.VOLUMES_FAILED, logger=f"PreBind.{_VOLUMES}", pod=pod, err=status.message)
+
+    def _permit_waits(self, waits: seen.PermitWaits) -> None:
+        self._write(lines.ASKED_TO_WAIT, pod=waits.pod.key)
+        self._write(lines.WAITING, pod=waits.pod.key)
+
+    def _permit_over(self, over: seen.PermitOver) -> None:
+        if over.status.is_rejected:
+            self._write(lines.WAIT_REJECTED, pod=over.pod.key, status=over.status.message)
+        elif not over.status.is_success:
+            self._write(lines.WAIT_FAILED, err=over.status.message, pod=over.pod.key)
+
+    def _bound(self, bound: seen.PodBound) -> None:
+        numbers = {"evaluatedNodes": bound.n_evaluated, "feasibleNodes": bound.n_feasible}
+        self._write(lines.BOUND, pod=bound.pod.key, node=bound.node_name, **numbers)
+        if bound.was_flushed:
+            self._write(lines.AFTER_FLUSH, pod=bound.pod.key)
+
+    def _undone(self, undone: seen.BindingUndone) -> None:
+        self._write(lines.UNDONE, pod=undone.pod.key, node=undone.node_name, status=undone.status.message)
+
+    # -- trouble -------------------------------------------------------------------------------------------------------
+
+    def _plugin_broke(self, broke: seen.PluginBroke) -> None:
+        fields = self._failures.to_tell(broke.error)
+        if fields is not None:
+            self._write(lines.PLUGIN_FAILED, **fields, pod="" if broke.pod is None else broke.pod.key)
+
+    def _slow(self, slow: seen.SlowDecision) -> None:
+        if self._v < _TRACES_V:
+            return
+        began_at_s = time.time() - slow.trace.total_s
+        all_steps = self._v >= _ALL_TRACE_STEPS_V
+        text = trace_text(slow.trace, random.getrandbits(31), began_at_s, all_steps=all_steps)
+        logging.getLogger(lines.BOUND.log).info(text, extra={"v": _TRACES_V, "is_plain": True})
+
+    def _answer_missing(self, missing: seen.AnswerMissing) -> None:
+        stray = missing.stray
+        fields = {"what": stray.what, "about": stray.about, "waited": f"{stray.waited_s:.0f}s", "tries": stray.tries}
+        self._write(lines.NOBODY_ANSWERED, **fields)
+
+    def _class_misses(self, misses: seen.ClassMisses) -> None:
+        self._write(lines.CLASS_MISSES, profile=misses.profile, missed=misses.n_missed, decided=misses.n_decided)
+
+
+def _zone(node: Node) -> str:
+    """As kube-scheduler writes region and zone together."""
+    region, zone = zone_of(node)
+    return f"{region}:\x00:{zone}" if region or zone else ""
+
+
+_WRITERS: dict[type, Callable[[SchedulingLog, Any], None]] = {
+    seen.NodeEvent: SchedulingLog._node_event,
+    seen.PodEvent: SchedulingLog._pod_event,
+    seen.PodMoved: SchedulingLog._moved,
+    seen.PodGated: SchedulingLog._gated,
+    seen.HintBroke: SchedulingLog._hint_broke,
+    seen.AttemptBegan: SchedulingLog._began,
+    seen.PodSkipped: SchedulingLog._skipped,
+    seen.PodDecided: SchedulingLog._decided,
+    seen.AttemptFailed: SchedulingLog._failed,
+    seen.PodNotRequeued: SchedulingLog._not_requeued,
+    seen.PodRequeued: SchedulingLog._requeued,
+    seen.PodStatusTold: SchedulingLog._status_changed,
+    seen.PreemptionConsidered: SchedulingLog._considered,
+    seen.PreemptionStarted: SchedulingLog._preemption_started,
+    seen.VictimEvicted: SchedulingLog._evicted,
+    seen.VictimRejected: SchedulingLog._victim_rejected,
+    seen.EvictionFailed: SchedulingLog._eviction_failed,
+    seen.PreemptionEnded: SchedulingLog._preemption_ended,
+    seen.StageBegan: SchedulingLog._stage_began,
+    seen.StageEnded: SchedulingLog._stage_ended,
+    seen.PermitWaits: SchedulingLog._permit_waits,
+    seen.PermitOver: SchedulingLog._permit_over,
+    seen.PodBound: SchedulingLog._bound,
+    seen.BindingUndone: SchedulingLog._undone,
+    seen.PluginBroke: SchedulingLog._plugin_broke,
+    seen.SlowDecision: SchedulingLog._slow,
+    seen.AnswerMissing: SchedulingLog._answer_missing,
+    seen.ClassMisses: SchedulingLog._class_misses,
+}

@@ -1,0 +1,106 @@
+"""A click command with all flags of kube-scheduler.
+
+    @click.command("run", cls=FlagsCommand)
+    @with_flags
+    def run(given: GivenFlags) -> None:
+        options = read_options(given)
+
+`given` holds the flags that were given, and only those, with their values. Every mistake in a flag is a `FlagError`,
+which names the flag and makes the exit code 2.
+
+Next: `command_line` for the syntax, `read` for what becomes of the flags.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
+from typing import Any
+
+import click
+
+from kubesched.live.options.command_line import plain_arguments
+from kubesched.live.options.flag import Flag, FlagError
+from kubesched.live.options.flag_table import FLAGS, GROUPS
+
+KUBERNETES_VERSION = "v1.36.4"
+
+_HELP_ROW = ("-h, --help", "Show this and exit.")
+
+GivenFlags = Mapping[str, Any]
+"""Values by the name of the flag. Absent: not given."""
+
+
+class FlagsCommand(click.Command):
+    """Takes flags in Go's syntax, and lists them in kube-scheduler's groups."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, plain_arguments(args, ctx.command_path))
+        except FlagError as mistake:
+            mistake.ctx = ctx
+            raise
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for group in GROUPS:
+            with formatter.section(f"{group.capitalize()} flags"):
+                rows = [_help_of(flag) for flag in FLAGS if flag.group == group]
+                formatter.write_dl([*rows, _HELP_ROW] if group == "global" else rows)
+
+
+def with_flags(function: Callable[[GivenFlags], Any]) -> Callable[..., Any]:
+    """Give a function all flags. It is called with those that were given."""
+
+    def call(**values: Any) -> Any:
+        return function({flag.name: values[flag.key] for flag in FLAGS if values[flag.key] is not None})
+
+    command: Callable[..., Any] = functools.wraps(function)(call)
+    for flag in reversed(FLAGS):
+        command = _option(flag)(command)
+    return command
+
+
+def parse_flags(arguments: Sequence[str]) -> GivenFlags:
+    """The flags in a command line, for a program that starts a scheduler itself."""
+    given: GivenFlags = _parse.main(list(arguments), prog_name="kubesched run", standalone_mode=False)
+    return given
+
+
+def _option(flag: Flag) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def read(context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> Any:
+        if not texts:
+            return None
+        values = [flag.parse(text) for text in texts]
+        if flag.name == "version":
+            _print_version(context, values[-1])
+        return tuple(item for value in values for item in value) if flag.kind.is_list else values[-1]
+
+    is_eager = flag.name == "version"
+    return click.option(f"--{flag.name}", flag.key, type=str, multiple=True, is_eager=is_eager, callback=read)
+
+
+def _print_version(context: click.Context, form: str) -> None:
+    text = f"kubesched {metadata.version('kubesched')} (Kubernetes {KUBERNETES_VERSION})"
+    if form == "raw":
+        text += f", Python {platform.python_version()}, {platform.platform()}"
+    if form != "false":
+        click.echo(text)
+        context.exit()
+
+
+def _help_of(flag: Flag) -> tuple[str, str]:
+    text = f"{'Deprecated. ' if flag.is_deprecated else ''}{flag.help}"
+    if flag.why:
+        text += f" ({flag.use.value}: {flag.why})"
+    shown = flag.kind.show(flag.default)
+    if shown not in ("", "[]", "false"):
+        text += f" [default: {shown}]"
+    return f"{flag.shown} {flag.kind.name}".rstrip(), text
+
+
+@click.command("run", cls=FlagsCommand)
+@with_flags
+def _parse(given: GivenFlags) -> GivenFlags:
+    return given

@@ -1,0 +1,145 @@
+"""From the flags that were given to everything that `kubesched run` needs to know.
+
+The order is kube-scheduler's: feature gates, logs, all other flags at once, then the configuration. Whatever a user
+can get wrong is a `FlagError` or a `ConfigError`; what is merely without effect is a warning in the outcome.
+
+Next: `gates`, `serving`, `metrics`, `effective` for the parts, `settings` for the outcome.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from msgspec.structs import replace as with_fields
+
+from kubesched.live.options import serving
+from kubesched.live.options.command import GivenFlags
+from kubesched.live.options.effective import effective_scheduler, ignored_flags
+from kubesched.live.options.flag import FlagError, FlagUse
+from kubesched.live.options.flag_table import FLAGS, FLAGS_BY_NAME
+from kubesched.live.options.gates import read_gates
+from kubesched.live.options.metrics import metrics_settings
+from kubesched.live.options.older_scheduler import BaseScheduler, emulated_generation, split_gates
+from kubesched.live.options.serving import FlagValue
+from kubesched.live.options.settings import LogSettings, MetricsSettings, RunOptions
+from kubesched.live.options.versions import check_versions
+from kubesched.live.serving.errors import ServingError
+from kubesched.live.serving.settings import ServingSettings
+from kubesched.scheduler.config.errors import ErrorList
+from kubesched.scheduler.config.extenders import extender_warnings
+from kubesched.scheduler.plugin_loading import Assembly, PluginSource, check_no_emulation
+
+_LOG_FORMATS = ("text", "json")
+
+
+def read_options(given: GivenFlags, policy: bytes | None = None) -> RunOptions:
+    """The settings that these flags stand for. Reads the files that they name, other than keys and kubeconfigs.
+    `policy` is the Policy that was found in the ConfigMap which they name."""
+
+    def value(name: str) -> Any:
+        return given[name] if name in given else FLAGS_BY_NAME[name].default
+
+    _check_refused(given)
+    older_gates, gates_of_today = split_gates(value("feature-gates"), emulated_generation(given))
+    gates, gate_warnings = read_gates(gates_of_today)
+    scheduler = effective_scheduler(given, policy, older_gates)
+    plugins, assembled = _assembled(scheduler, given)
+    logs = _log_settings(value)
+    served, metrics = _checked(value)
+    return RunOptions(
+        configuration=assembled.config,
+        plugins=plugins,
+        registry=assembled.registry,
+        emulation=scheduler.emulation,
+        policy_config_map=scheduler.awaited_policy,
+        master=value("master"),
+        context=value("context"),
+        write_config_to=_path(value("write-config-to")),
+        pod_max_in_unschedulable_pods_for_s=value("pod-max-in-unschedulable-pods-duration").seconds,
+        serving=served,
+        permit_port_sharing=value("permit-port-sharing"),
+        permit_address_sharing=value("permit-address-sharing"),
+        authentication_kubeconfig=_path(value("authentication-kubeconfig")),
+        authorization_kubeconfig=_path(value("authorization-kubeconfig")),
+        logs=logs,
+        metrics=metrics,
+        gates=gates,
+        flags=MappingProxyType({flag.name: flag.kind.show(value(flag.name)) for flag in FLAGS}),
+        warnings=(
+            *gate_warnings,
+            *_warnings_without_effect(given),
+            *serving.serving_warnings(value),
+            *ignored_flags(given),
+            *scheduler.notes,
+            *extender_warnings(assembled.config.extenders),
+        ),
+    )
+
+
+def _assembled(scheduler: BaseScheduler, given: GivenFlags) -> tuple[PluginSource, Assembly]:
+    """The configuration in which plugins from outside have their place; it names their files by absolute paths, such
+    that it can be written to another file."""
+    config, files = scheduler.configuration, given.get("plugin", ())
+    check_no_emulation(bool(files or config.plugin_paths), scheduler.emulation)
+    plugins = PluginSource(config, given.get("config", ""), files)
+    assembled = plugins.read()
+    if assembled.outside.classes:
+        paths = dict.fromkeys(str(path.absolute()) for path in plugins.paths())
+        assembled = dataclasses.replace(assembled, config=with_fields(assembled.config, plugin_paths=tuple(paths)))
+    return plugins, assembled
+
+
+def _check_refused(given: GivenFlags) -> None:
+    mistakes = [
+        f"--{flag.name}: {flag.why}"
+        for flag in FLAGS
+        if flag.use is FlagUse.REFUSED and flag.name in given and not flag.is_what_happens(given[flag.name])
+    ]
+    if mistakes:
+        raise FlagError.of(mistakes)
+
+
+def _warnings_without_effect(given: GivenFlags) -> Iterator[str]:
+    for flag in FLAGS:
+        is_relevant = flag.name in given and not (flag.yields_to_config and given.get("config"))
+        if is_relevant and flag.use is FlagUse.WITHOUT_EFFECT and not flag.is_what_happens(given[flag.name]):
+            yield f"--{flag.name}={flag.kind.show(given[flag.name])} has no effect: {flag.why}"
+
+
+def _log_settings(value: FlagValue) -> LogSettings:
+    errors = ErrorList()
+    form = value("logging-format")
+    if value("log-flush-frequency").nanoseconds <= 0:
+        errors.invalid("flushFrequency", value("log-flush-frequency"), "Must be greater than zero")
+    if form not in _LOG_FORMATS:
+        errors.invalid("format", form, "Unsupported log format")
+    if value("vmodule") and form != "text":
+        errors.forbidden("vmodule", "Only supported for text log format")
+    if errors:
+        raise FlagError.of([str(error) for error in errors])
+    return LogSettings(format=form, verbosity=value("v"), vmodule=value("vmodule"))
+
+
+def _checked(value: FlagValue) -> tuple[ServingSettings | None, MetricsSettings]:
+    """What remains to be checked of flags, all mistakes at once."""
+    metrics_errors = ErrorList()
+    metrics = metrics_settings(value, metrics_errors)
+    mistakes = [
+        *check_versions(value("emulated-version"), value("min-compatibility-version")),
+        *serving.serving_mistakes(value),
+        *map(str, metrics_errors),
+    ]
+    if mistakes:
+        raise FlagError.of(mistakes)
+    try:
+        return serving.serving_settings(value), metrics
+    except ServingError as problem:
+        raise FlagError(str(problem)) from None
+
+
+def _path(text: str) -> Path | None:
+    return Path(text) if text else None

@@ -1,0 +1,98 @@
+"""The reference page of the flags, made from their table and from that of the feature gates.
+
+python -m kubesched.live.options.reference_page > docs/reference/flags.md
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+from kubesched.live.options.flag import Flag, FlagUse
+from kubesched.live.options.flag_table import FLAGS, GROUPS
+from kubesched.live.options.gate_effects import GATES_WITHOUT_EFFECT, REFUSED_GATES, SWITCHES
+from kubesched.live.options.gate_table import KNOWN_GATES
+
+_HEAD = """# Flags
+
+This page is generated (`make docs`). `kubesched run` takes the flags of kube-scheduler v1.36.4, so that its command
+line keeps working, and `--context`. Flags of earlier versions are taken as well, under *Older*: see
+[older configurations](../guides/older-configurations.md).
+
+- `--flag=value` and `--flag value` are the same; a switch may stand alone and is turned off by `--flag=false`.
+  Durations are Go's (`15s`, `1m30s`); `_` in a name is read as `-`.
+- Lists are separated by commas, and a list given twice is one list. Of all others the last one counts.
+- Without `--config`, deprecated flags and those of leader election override the defaults of the
+  [configuration](configuration.md). With it, those of leader election override the file; the deprecated flags marked
+  with * are ignored, with a warning.
+- *no effect*: accepted, and a warning says why nothing comes of it. *refused*: an error, unless the value is the
+  default.
+- A mistake is one line on standard error, and the exit code is 2.
+"""
+
+_GATES = f"""
+## Feature gates
+
+All {len(KNOWN_GATES)} gates that kube-scheduler v1.36.4 knows are known. A gate of another component is accepted and
+does nothing. A gate that does not exist, one that is locked and one that lacks a gate it depends on are errors in
+kube-scheduler's words. `AllAlpha` and `AllBeta` set the gates of their stage that are not named themselves.
+"""
+
+_SWITCHES = """
+### Turned on and off as in kube-scheduler
+"""
+
+_REFUSED = """
+### Refused unless at their default
+
+kubesched decides as kube-scheduler does with these defaults.
+"""
+
+_WITHOUT_EFFECT = """
+### Without effect
+
+Accepted; a warning says so.
+"""
+
+
+def page() -> str:
+    groups = "".join(map(_group, GROUPS))
+    return (
+        f"{_HEAD}{groups}{_GATES}{_SWITCHES}{_gate_table(SWITCHES, 'what it turns on')}"
+        f"{_REFUSED}{_gate_table(REFUSED_GATES)}"
+        f"{_WITHOUT_EFFECT}{_gate_table(GATES_WITHOUT_EFFECT)}"
+    )
+
+
+def _group(group: str) -> str:
+    rows = "".join(_row(flag) for flag in FLAGS if flag.group == group)
+    return f"\n## {group.capitalize()}\n\n| flag | value | default | what it says |\n|---|---|---|---|\n{rows}"
+
+
+def _row(flag: Flag) -> str:
+    names = ", ".join(f"`{name}`" for name in flag.shown.split(", "))
+    mark = " *" if flag.yields_to_config else ""
+    default = flag.kind.show(flag.default)
+    help_text = flag.help if flag.use is FlagUse.USED else f"{flag.help} *{flag.use.value}*: {flag.why}"
+    return f"| {names}{mark} | {_cell(flag.kind.name or 'bool')} | {_code(default)} | {_cell(help_text)} |\n"
+
+
+def _gate_table(gates: Mapping[str, str], heading: str = "why") -> str:
+    rows = "".join(f"| {name} | {_default(name)} | {text} |\n" for name, text in gates.items())
+    return f"\n| gate | default | {heading} |\n|---|---|---|\n{rows}"
+
+
+def _default(gate: str) -> str:
+    return "on" if KNOWN_GATES[gate].default else "off"
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace(" * ", " `*` ")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

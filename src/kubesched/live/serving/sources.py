@@ -1,0 +1,65 @@
+"""What the scheduler tells about itself: functions that pages call, in the thread that owns the state.
+
+All of them only look. `live_sources` makes them for a running loop. Next: `routes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kubesched.k8s.model.core import Pod
+from kubesched.live.serving.build_info import BuildInfo
+from kubesched.live.serving.health import HealthChecks
+from kubesched.scheduler.engine.metrics.series import MetricFamily
+
+Report = dict[str, Any]
+"""Made of what JSON can hold."""
+
+MetricChoice = Callable[[Iterable[MetricFamily]], Iterable[MetricFamily]]
+
+
+def everything(families: Iterable[MetricFamily]) -> Iterable[MetricFamily]:
+    """All metrics, as they are."""
+    return families
+
+
+class PodExplainer(Protocol):
+    def __call__(self, namespace: str, name: str, *, as_text: bool) -> Awaitable[Report | str]:
+        """Raises `NotExplainableError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What has a default may be left out; pages for what is None are not there."""
+
+    checks: HealthChecks = field(default_factory=HealthChecks)
+    metrics: Callable[[], Iterable[MetricFamily]] = tuple
+    """The scheduler's own; those of the process are added."""
+    shown: MetricChoice = everything
+    """Leaves out what is not to be shown, of all pages with metrics."""
+    requests: Callable[[], Mapping[tuple[str, str, str], float]] = dict
+    """Requests to the API server by (code, method, host)."""
+    leads: Callable[[], Mapping[str, bool]] = dict
+    """Whether this process leads, by the name of the lease."""
+    set_aside: Callable[[], tuple[Mapping[str, int], Mapping[str, int]]] = lambda: ({}, {})
+    """Objects that cannot be read, by kind: how many there are, and how often one was found."""
+    failures: Callable[[], Mapping[str, int]] = dict
+    """What was raised in the loop and should not be, by what was being done."""
+    is_leader: Callable[[], bool] = lambda: True
+    """Whether it schedules; true if there is no election."""
+    pods: Callable[[], Iterable[Pod]] = tuple
+    """All that the informers hold."""
+    configuration: Callable[[], Report] = dict
+    """The effective KubeSchedulerConfiguration, as a manifest; that of the emulated version, if one decides."""
+    emulation: Callable[[], Report] | None = None
+    """What the emulated version runs."""
+    flags: Callable[[], Mapping[str, str]] = dict
+    """Flags and their values, secrets left out."""
+    queue: Callable[[], Report] | None = None
+    cache: Callable[[bool], Report] | None = None
+    """Told whether to compare with the informers, which takes its time."""
+    explain: PodExplainer | None = None
+    build: BuildInfo = field(default_factory=BuildInfo)

@@ -1,0 +1,181 @@
+"""What is written about claims for devices.
+
+Claims are updated whole, as kube-scheduler may: read, changed in the one place that the action is about, and written
+back if they are still of the version that the action is based on. What we do not know of them stays as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kubesched.framework.effects import Done, Failed
+from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
+from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
+from kubesched.k8s.client.requester import Requester
+from kubesched.k8s.client.resources import Resource, resource_of
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.resource import ResourceClaim
+from kubesched.live.writes.outcomes import failed, utc_now
+from kubesched.scheduler.plugins.dynamic_resources.effects import (
+    AddClaimFinalizer,
+    ClaimConflict,
+    ClaimRequest,
+    CreateResourceClaim,
+    DeallocateClaim,
+    DeleteResourceClaim,
+    PatchPodExtendedResourceClaimStatus,
+    ReadResourceClaim,
+    RemoveReservation,
+    UpdateClaimStatus,
+)
+
+_log = logging.getLogger("kubesched.writes")
+_encode = msgspec.json.Encoder().encode
+_decode_claim = msgspec.json.Decoder(ResourceClaim).decode
+_decode_raw = msgspec.json.Decoder(dict[str, Any]).decode
+_PODS = resource_of(Pod)
+_TRIES = 5
+
+RawClaim = dict[str, Any]
+ClaimAnswer = ResourceClaim | ClaimConflict | Failed
+
+
+class ClaimWrites:
+    """`served_as` tells in which version the server has claims."""
+
+    def __init__(
+        self,
+        requests: Requester,
+        served_as: Callable[[], Resource] = lambda: resource_of(ResourceClaim),
+        now: Callable[[], str] = utc_now,
+    ) -> None:
+        self._requests = requests
+        self._served_as = served_as
+        self._now = now
+
+    # -- waited for ----------------------------------------------------------------------------------------------------
+
+    async def create(self, action: CreateResourceClaim) -> ClaimAnswer:
+        resource = self._served_as()
+        raw: RawClaim = msgspec.to_builtins(action.claim)
+        raw |= {"apiVersion": resource.api_version, "kind": "ResourceClaim"}
+        raw["metadata"] = {**raw.get("metadata", {}), "generateName": action.generate_name}
+        raw["metadata"].pop("name", None)
+        path = resource.path(action.claim.namespace)
+        return await self._answer(lambda: self._requests.request("POST", path, body=_encode(raw)))
+
+    async def read(self, action: ReadResourceClaim) -> ClaimAnswer:
+        return await self._answer(lambda: self._requests.request("GET", self._path(action.key)))
+
+    async def add_finalizer(self, action: AddClaimFinalizer) -> ClaimAnswer:
+        def change(raw: RawClaim) -> None:
+            finalizers = raw["metadata"].setdefault("finalizers", [])
+            if action.finalizer not in finalizers:
+                finalizers.append(action.finalizer)
+
+        return await self._answer(lambda: self._update(action.key, action.uid, action.resource_version, change))
+
+    async def update_status(self, action: UpdateClaimStatus) -> ClaimAnswer:
+        allocation = msgspec.to_builtins(action.allocation)
+        allocation.setdefault("allocationTimestamp", self._now())
+
+        def change(raw: RawClaim) -> None:
+            reserved_for = msgspec.to_builtins(action.reserved_for)
+            raw["status"] = {**raw.get("status", {}), "allocation": allocation, "reservedFor": list(reserved_for)}
+
+        return await self._answer(
+            lambda: self._update(action.key, action.uid, action.resource_version, change, subresource="status")
+        )
+
+    async def tell_pod(self, action: PatchPodExtendedResourceClaimStatus) -> Done | Failed:
+        namespace, _, name = action.pod.partition("/")
+        claim_status = {
+            "resourceClaimName": action.resource_claim_name,
+            "requestMappings": list(msgspec.to_builtins(action.request_mappings)),
+        }
+        body = _encode({"metadata": {"uid": action.uid}, "status": {"extendedResourceClaimStatus": claim_status}})
+        path = _PODS.path(namespace, name, "status")
+        try:
+            await self._requests.request("PATCH", path, body=body, content_type=STRATEGIC_PATCH)
+        except (ApiError, Unreachable, AnswerLost) as problem:
+            return failed(problem)
+        return Done()
+
+    # -- not waited for ------------------------------------------------------------------------------------------------
+
+    async def carry_out(self, action: ClaimRequest) -> None:
+        try:
+            await self._carry_out(action)
+        except (ApiError, Unreachable, AnswerLost) as problem:
+            if not (isinstance(problem, ApiError) and problem.is_not_found):
+                fields = {"claim": action.key, "action": type(action).__name__, "err": str(problem)}
+                _log.error("Could not update resource claim", extra={"fields": fields})
+
+    async def _carry_out(self, action: ClaimRequest) -> None:
+        if isinstance(action, DeallocateClaim):
+            await self._update(action.key, action.uid, action.resource_version, _cleared, subresource="status")
+        elif isinstance(action, RemoveReservation):
+            await self._update_at_last(action.key, action.uid, lambda raw: _without_consumer(raw, action.consumer_uid))
+        else:
+            await self._delete(action)
+
+    async def _delete(self, action: DeleteResourceClaim) -> None:
+        def change(raw: RawClaim) -> None:
+            finalizers = raw["metadata"].get("finalizers", [])
+            raw["metadata"]["finalizers"] = [name for name in finalizers if name != action.finalizer]
+
+        await self._update_at_last(action.key, action.uid, change, subresource="")
+        body = _encode({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": action.uid}})
+        await self._requests.request("DELETE", self._path(action.key), body=body)
+
+    # -- read, change, write -------------------------------------------------------------------------------------------
+
+    async def _update_at_last(
+        self, key: str, uid: str, change: Callable[[RawClaim], None], subresource: str = "status"
+    ) -> None:
+        """Whatever else changes in between."""
+        for left in reversed(range(_TRIES)):
+            try:
+                await self._update(key, uid, "", change, subresource=subresource)
+                return
+            except ApiError as problem:
+                if not problem.is_conflict or not left:
+                    raise
+
+    async def _update(
+        self, key: str, uid: str, version: str, change: Callable[[RawClaim], None], *, subresource: str = ""
+    ) -> bytes:
+        """Without a version: based on what is there now."""
+        raw = _decode_raw(await self._requests.request("GET", self._path(key)))
+        metadata = raw.get("metadata", {})
+        if metadata.get("uid") != uid:
+            raise ApiError(404, "NotFound", f'resourceclaims "{key}" not found')
+        if version and metadata.get("resourceVersion") != version:
+            raise ApiError(409, "Conflict", f'resourceclaims "{key}": the object has been modified')
+        change(raw)
+        return await self._requests.request("PUT", self._path(key, subresource), body=_encode(raw))
+
+    async def _answer(self, ask: Callable[[], Any]) -> ClaimAnswer:
+        try:
+            return _decode_claim(await ask())
+        except ApiError as problem:
+            return ClaimConflict(problem.message) if problem.is_conflict else failed(problem)
+        except (Unreachable, AnswerLost) as problem:
+            return failed(problem)
+
+    def _path(self, key: str, subresource: str = "") -> str:
+        namespace, _, name = key.partition("/")
+        return self._served_as().path(namespace, name, subresource or None)
+
+
+def _cleared(raw: RawClaim) -> None:
+    raw["status"] = {}
+
+
+def _without_consumer(raw: RawClaim, consumer_uid: str) -> None:
+    status = raw.setdefault("status", {})
+    status["reservedFor"] = [entry for entry in status.get("reservedFor", []) if entry.get("uid") != consumer_uid]

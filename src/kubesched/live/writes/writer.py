@@ -1,0 +1,260 @@
+"""Sends each action to who carries it out, many at once, and brings the outcome back to the loop.
+
+Next: `kubesched.live.shell`, which hands effects over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar, get_args
+
+from kubesched.framework.effects import (
+    BindPod,
+    CallExtender,
+    Done,
+    Effect,
+    EvictPod,
+    Failed,
+    FindOut,
+    PatchPodStatus,
+    RecordEvent,
+    Withheld,
+)
+from kubesched.k8s.client.errors import NotSent
+from kubesched.k8s.client.event_recorder.record import EventToRecord, pod_reference
+from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.storage import ObjectReference
+from kubesched.live.writes.claim_writes import ClaimWrites
+from kubesched.live.writes.extender_calls import ExtenderCalls
+from kubesched.live.writes.pod_writes import FindPod, PodWrites
+from kubesched.live.writes.volume_writes import VolumeWrites
+from kubesched.scheduler.plugins.dynamic_resources.effects import (
+    AddClaimFinalizer,
+    ClaimRequest,
+    CreateResourceClaim,
+    PatchPodExtendedResourceClaimStatus,
+    ReadResourceClaim,
+    RecordPodEvent,
+    UpdateClaimStatus,
+)
+from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
+
+_CANCELLED = Failed("context canceled")
+_log = logging.getLogger("kubesched.writes")
+T = TypeVar("T")
+
+Answer = Callable[[int, object], None]
+"""(number of the effect, what became of it) -> None"""
+
+
+@dataclass(slots=True)
+class _WaitingPatch:
+    """A patch of a pod's status that is not sent yet."""
+
+    action: PatchPodStatus
+
+    def take_in(self, later: PatchPodStatus) -> None:
+        """What the later one says goes before; what it leaves open stays."""
+        mine = self.action
+        self.action = PatchPodStatus(
+            later.pod,
+            later.uid,
+            mine.condition if later.condition is None else later.condition,
+            mine.nominated_node_name if later.nominated_node_name is None else later.nominated_node_name,
+            mine.is_probe or later.is_probe,
+        )
+
+
+class EffectWriter:
+    """`record` takes events and returns at once; everything else is a task of its own."""
+
+    def __init__(
+        self,
+        pods: PodWrites,
+        volumes: VolumeWrites,
+        claims: ClaimWrites,
+        extenders: ExtenderCalls,
+        record: Callable[[EventToRecord], None],
+        find_pod: FindPod,
+    ) -> None:
+        self._record = record
+        self._find_pod = find_pod
+        self._pods = pods
+        self._tasks: dict[int, asyncio.Task[object]] = {}
+        """By number of the effect, what is under way."""
+        self._victims: dict[str, ObjectReference] = {}
+        """By uid, pods that are being evicted, as they were: when it is told, they may be gone."""
+        self._waiting_patches: dict[PodKey, _WaitingPatch] = {}
+        self._withheld_patches: list[tuple[Effect, Answer]] = []
+        self._latest: dict[PodKey, asyncio.Task[object]] = {}
+        """By pod, the last patch of its status or binding that is under way."""
+        self._carry_out: dict[type, Callable[[Any], Awaitable[object]]] = {
+            EvictPod: pods.evict,
+            FindOut: self._find_out,
+            BindVolumeToClaim: volumes.bind_volume,
+            SelectNodeForClaim: volumes.select_node,
+            CreateResourceClaim: claims.create,
+            ReadResourceClaim: claims.read,
+            AddClaimFinalizer: claims.add_finalizer,
+            UpdateClaimStatus: claims.update_status,
+            PatchPodExtendedResourceClaimStatus: claims.tell_pod,
+            CallExtender: extenders.call,
+            **dict.fromkeys(get_args(ClaimRequest), claims.carry_out),
+        }
+
+    async def settled(self) -> None:
+        """Until nothing is under way any more."""
+        while self._tasks:
+            await asyncio.wait(self._tasks.values())
+
+    def cancel(self) -> None:
+        """All that is under way ends here, and is answered so."""
+        for task in self._tasks.values():
+            task.cancel()
+
+    def resume(self) -> None:
+        """We may write again: patches that were withheld go out. All other writes that were are asked for anew."""
+        kept, self._withheld_patches = self._withheld_patches, []
+        for effect, answer in kept:
+            self.send([effect], answer)
+
+    def send(self, effects: Sequence[Effect], answer: Answer) -> None:
+        for effect in effects:
+            action = effect.action
+            if isinstance(action, RecordEvent):
+                self._record(self._event(action))
+            elif isinstance(action, RecordPodEvent):
+                self._record(self._pod_event(action))
+                answer(effect.id, Done())
+            elif not (isinstance(action, PatchPodStatus) and self._joins_waiting_patch(action)):
+                self._start(effect, answer)
+
+    def _joins_waiting_patch(self, action: PatchPodStatus) -> bool:
+        """A patch that still waits for its turn, with nothing behind it, takes the later one in: while the server does
+        not answer, a pod that fails again and again must not pile up writes."""
+        waiting = self._waiting_patches.get(action.pod)
+        if waiting is None or waiting.action.uid != action.uid:
+            return False
+        waiting.take_in(action)
+        return True
+
+    def _start(self, effect: Effect, answer: Answer) -> None:
+        task = asyncio.create_task(self._write(effect.action))
+        self._tasks[effect.id] = task
+        task.add_done_callback(partial(self._ended, effect, answer))
+        if isinstance(effect.action, EvictPod):
+            victim = effect.action
+            self._victims[victim.uid] = self._reference(victim.pod, victim.uid)
+
+    async def _write(self, action: object) -> object:
+        carry_out = self._carry_out.get(type(action))
+        if isinstance(action, PatchPodStatus):
+            await self._patch(action)
+            return None
+        if isinstance(action, BindPod):
+            self._waiting_patches.pop(action.pod, None)  # what comes now comes after the binding
+            return await self._in_order(action.pod, self._pods.bind(action))
+        if carry_out is None:
+            return Failed(f"nobody carries out {type(action).__name__}")
+        return await carry_out(action)
+
+    async def _find_out(self, asked: FindOut) -> object:
+        """Nobody knows what became of a write. It is not to come about later, when the answer was given."""
+        under_way = self._tasks.get(asked.number)
+        if under_way is not None:
+            under_way.cancel()
+            await asyncio.wait((under_way,))
+        if isinstance(asked.action, BindPod):
+            return await self._pods.find_binding(asked.action)
+        if isinstance(asked.action, EvictPod):
+            return await self._pods.find_eviction(asked.action)
+        return Failed(f"no answer to {type(asked.action).__name__} in the time that it may take")
+
+    def _ended(self, effect: Effect, answer: Answer, task: asyncio.Task[object]) -> None:
+        """However it ended, whoever waits for it is answered, once."""
+        del self._tasks[effect.id]
+        action, outcome = effect.action, _outcome(effect.action, task)
+        if isinstance(action, EvictPod) and not isinstance(outcome, Done):
+            self._victims.pop(action.uid, None)
+        if isinstance(action, PatchPodStatus) and isinstance(outcome, Withheld):
+            self._withheld_patches.append((effect, answer))  # nobody waits for it, so nobody would ask for it anew
+        elif outcome is not None:
+            answer(effect.id, outcome)
+
+    async def _patch(self, action: PatchPodStatus) -> None:
+        waiting = self._waiting_patches[action.pod] = _WaitingPatch(action)
+
+        async def write() -> None:
+            if self._waiting_patches.get(action.pod) is waiting:
+                del self._waiting_patches[action.pod]
+            await self._pods.patch_status(waiting.action)
+
+        await self._in_order(action.pod, write())
+
+    async def _in_order(self, pod: PodKey, write: Coroutine[None, None, T]) -> T:
+        """Of two patches of one pod the later must win, and a binding over what was written before it: a patch that
+        overtook it would say of a bound pod that it is not scheduled."""
+        mine = asyncio.current_task()
+        before = self._latest.get(pod)
+        assert mine is not None
+        self._latest[pod] = mine
+        try:
+            if before is not None and not before.done():
+                await asyncio.wait((before,))
+            return await write
+        finally:
+            write.close()
+            if self._latest.get(pod) is mine:
+                del self._latest[pod]
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    def _event(self, action: RecordEvent) -> EventToRecord:
+        """Without the related pod: kube-scheduler v1.36.4 means to name it, but what it hands over cannot be named."""
+        victim = self._victims.pop(action.uid, None) if action.reason == "Preempted" else None
+        return EventToRecord(
+            regarding=victim or self._reference(action.pod, action.uid),
+            type=action.type,
+            reason=action.reason,
+            action=action.action,
+            note=action.note,
+            reporting_controller=action.scheduler_name,
+        )
+
+    def _pod_event(self, action: RecordPodEvent) -> EventToRecord:
+        known = self._find_pod(action.pod)
+        return EventToRecord(
+            regarding=self._reference(action.pod, action.uid),
+            type=action.type,
+            reason=action.reason,
+            action=action.action,
+            note=action.note,
+            reporting_controller="default-scheduler" if known is None else known.spec.scheduler_name,
+        )
+
+    def _reference(self, key: PodKey, uid: str) -> ObjectReference:
+        namespace, _, name = key.partition("/")
+        known = self._find_pod(key)
+        metadata = None if known is None else known.pod.metadata
+        if metadata is None or (uid and metadata.uid != uid):
+            return pod_reference(namespace, name, uid)
+        return pod_reference(namespace, name, metadata.uid, metadata.resource_version)
+
+
+def _outcome(action: object, task: asyncio.Task[object]) -> object:
+    """What became of a write; None for those that nobody waits for."""
+    if task.cancelled():
+        return _CANCELLED
+    problem = task.exception()
+    if problem is None:
+        return task.result()
+    fields = {"action": type(action).__name__}
+    if isinstance(problem, NotSent):
+        _log.info("Write withheld: the lease is not surely held", extra={"fields": fields, "v": 2})
+        return Withheld()
+    _log.error("Write failed unexpectedly", exc_info=problem, extra={"fields": fields})
+    return Failed(str(problem) or type(problem).__name__)

@@ -1,0 +1,1 @@
+"""The schedulers of older versions: their configurations, plugins, rules and words."""

@@ -1,0 +1,145 @@
+"""What an older scheduler would run: from a Policy, an algorithm provider, a component configuration, or nothing.
+
+Next: `policy_profile` and `component_profile` for the two that name plugins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from kubesched.older.config import names
+from kubesched.older.config.algorithm_source import (
+    AUTOSCALER_PROVIDER,
+    DEFAULT_PROVIDER,
+    PROVIDERS,
+    AlgorithmSource,
+    PolicyReference,
+    policy_reference,
+    provider_of,
+)
+from kubesched.older.config.component_profile import ComponentProfiles, settings_around_profiles
+from kubesched.older.config.emulated import (
+    BIND_TIMEOUT_S,
+    HARD_AFFINITY_WEIGHT,
+    EmulatedPlugin,
+    EmulatedProfile,
+    Emulation,
+)
+from kubesched.older.config.extension_points import in_provided_order, provided_beside
+from kubesched.older.config.gates import OlderGates, feature_gates
+from kubesched.older.config.generations import Generation
+from kubesched.older.config.policy import Policy, decode_policy
+from kubesched.older.config.policy_profile import filters_of, profile_of_policy, scores_of
+from kubesched.older.config.refusal import Refusals, RefusedConfigurationError
+from kubesched.scheduler.config.errors import ConfigError, FieldError
+from kubesched.scheduler.config.load import default
+
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+
+
+def emulate(
+    generation: Generation,
+    *,
+    policy: Mapping[str, Any] | str | bytes | Policy | None = None,
+    provider: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    gates: Mapping[str, bool] | None = None,
+    source: str = "policy",
+    reference: PolicyReference | None = None,
+) -> Emulation:
+    """At most one of `policy`, `provider` and `config`; none of them means the default provider. A configuration that
+    names a Policy needs that beside it, and that of some versions may have one of the others beside it. `reference` is
+    where the Policy was found."""
+    refers = config is not None and provider_of(config) is None
+    is_apart = refers or generation.flags_beside_config
+    if sum(given is not None for given in (policy, provider)) + (config is not None and not is_apart) > 1:
+        raise ConfigError([FieldError("", "only one of policy, algorithm provider and configuration can be given")])
+    if config is not None and policy is not None and not refers:
+        _check_without_plugins(config)
+    read = policy if isinstance(policy, Policy) or policy is None else decode_policy(_plain(policy), source)
+    if refers:
+        assert config is not None
+        reference = reference or policy_reference(config)
+        read = read or _policy_that_says_nothing(reference)
+    named = provider if config is None or provider is not None else provider_of(config)
+    algorithm = AlgorithmSource(DEFAULT_PROVIDER if named is None else named, read, reference)
+    found = _emulation(generation, algorithm, config, feature_gates(generation, gates))
+    share = found.config.percentage_of_nodes_to_score or generation.default_percentage_of_nodes
+    return replace(found, config=msgspec.structs.replace(found.config, percentage_of_nodes_to_score=share))
+
+
+def _check_without_plugins(config: Mapping[str, Any]) -> None:
+    """A Policy takes the place of plugins, and of nothing else."""
+    profiles = config.get("profiles") or [{}]
+    if len(profiles) > 1 or any((profiles[0] or {}).get(field) for field in ("plugins", "pluginConfig")):
+        raise RefusedConfigurationError("cannot set a Plugin config and Policy config")
+
+
+def _policy_that_says_nothing(reference: PolicyReference | None) -> Policy:
+    """`policy: {}` is one; a Policy that is somewhere else must have been read."""
+    if reference is not None:
+        raise ConfigError([FieldError("algorithmSource.policy", f"the Policy itself is needed: {reference}")])
+    return Policy()
+
+
+def _emulation(
+    generation: Generation, source: AlgorithmSource, config: Mapping[str, Any] | None, gates: OlderGates
+) -> Emulation:
+    around = default() if config is None else settings_around_profiles(config, generation)
+    if source.policy is None:
+        profile = provider_profile(source.provider, generation, gates)
+    else:
+        profile = profile_of_policy(source.policy, generation, gates, _scheduler_name(config))
+        around = msgspec.structs.replace(around, extenders=source.policy.extenders)
+    if config is None:
+        return Emulation(generation, (profile,), around, source, gates)
+    profiles = ComponentProfiles(config, generation, source, around)
+    found = profiles.read(profile)
+    return Emulation(
+        generation,
+        found,
+        around,
+        source,
+        gates,
+        bind_timeout_s=BIND_TIMEOUT_S if (seconds := config.get("bindTimeoutSeconds")) is None else seconds,
+        hard_affinity_weight=config.get("hardPodAffinitySymmetricWeight") or HARD_AFFINITY_WEIGHT,
+        plugins_given=profiles.plugins_given,
+        notes=tuple(profiles.notes),
+    )
+
+
+def _scheduler_name(config: Mapping[str, Any] | None) -> str:
+    given = config or {}
+    [first, *_] = given.get("profiles") or [given]
+    return (first or {}).get("schedulerName") or DEFAULT_SCHEDULER_NAME
+
+
+def provider_profile(provider: str, generation: Generation, gates: OlderGates) -> EmulatedProfile:
+    """The set of plugins that a provider's name stood for. Raises `RefusedConfigurationError`."""
+    if provider not in PROVIDERS:
+        raise Refusals(generation, provider).unknown_provider()
+    filters = filters_of(names.default_predicates(generation, gates), generation)
+    priorities = dict(names.default_priorities(generation, gates))
+    if provider == AUTOSCALER_PROVIDER:
+        priorities["MostRequestedPriority"] = priorities.pop("LeastRequestedPriority")
+    scores = in_provided_order(scores_of(priorities, generation), generation)
+    if not generation.has_predicates and not generation.registers_functions:
+        filters = _spread_last(filters, generation)
+    beside = provided_beside(generation, filters, scores)
+    return EmulatedProfile(DEFAULT_SCHEDULER_NAME, filters, scores, beside=beside)
+
+
+def _spread_last(filters: tuple[EmulatedPlugin, ...], generation: Generation) -> tuple[EmulatedPlugin, ...]:
+    """Where the provider adds spreading by a feature gate, it comes after all others."""
+    if not generation.gates:
+        return filters
+    spread = tuple(plugin for plugin in filters if plugin.kind == "PodTopologySpread")
+    return tuple(plugin for plugin in filters if plugin not in spread) + spread
+
+
+def _plain(policy: Mapping[str, Any] | str | bytes) -> dict[str, Any] | str | bytes:
+    return dict(policy) if isinstance(policy, Mapping) else policy

@@ -1,0 +1,99 @@
+"""From an emulation to schedulers that decide: one per profile, over one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import NodeStatuses, PostFilterResult
+from kubesched.framework.stages import Plugin, PreBind, PreFilter, PreFilterExtensions, PreScore, Reserve
+from kubesched.older.config import EmulatedPlugin, EmulatedProfile, Emulation, Generation
+from kubesched.older.engine.preempting_plugin import Attempt, PreemptionOfThen
+from kubesched.older.engine.preemption import OlderPreemption
+from kubesched.older.engine.scheduler import OlderScheduler
+from kubesched.older.plugins.kinds import build_plugin
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.engine.metrics.stage_watch import StageWatch
+from kubesched.scheduler.engine.observations import Observers
+from kubesched.scheduler.engine.profile import Profile
+from kubesched.scheduler.engine.select import TieBreak
+from kubesched.scheduler.engine.steps import filter_step, score_step
+from kubesched.scheduler.plugins.default_binder import DefaultBinder
+from kubesched.scheduler.plugins.priority_sort import PrioritySort
+
+
+def build_older_schedulers(
+    cluster: Cluster,
+    emulation: Emulation,
+    tie_break: TieBreak,
+    *,
+    percentage: int | None = None,
+    watch: StageWatch | None = None,
+    observers: Observers | None = None,
+) -> dict[str, OlderScheduler]:
+    """Schedulers by scheduler name. `percentage` stands in where the configuration leaves the share of nodes open."""
+    share = emulation.config.percentage_of_nodes_to_score or percentage or 0
+    schedulers = {}
+    for emulated in emulation.profiles:
+        handle = EngineHandle(cluster, tie_break)
+        making_room = PreemptionOfThen(_attempt(cluster, emulation.generation, tie_break, handle), handle)
+        profile = replace(_build_profile(emulated, emulation.generation, handle, making_room), watch=watch)
+        if observers is not None:
+            profile = replace(profile, observers=observers)
+        handle.profile = profile
+        schedulers[emulated.scheduler_name] = OlderScheduler(
+            cluster, profile, tie_break, share, handle, generation=emulation.generation, emulated=emulated
+        )
+    return schedulers
+
+
+def _attempt(cluster: Cluster, generation: Generation, tie_break: TieBreak, handle: EngineHandle) -> Attempt:
+    def attempt(cycle: Cycle, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+        assert handle.profile is not None
+        return OlderPreemption(cluster, handle.profile, tie_break, generation).attempt(cycle, pod, statuses)
+
+    return attempt
+
+
+def _build_profile(
+    emulated: EmulatedProfile, generation: Generation, handle: EngineHandle, making_room: PreemptionOfThen
+) -> Profile:
+    """A plugin that filters and scores under one name, with one set of arguments, is one object."""
+    known: list[tuple[EmulatedPlugin, Plugin]] = []
+
+    def built(wanted: EmulatedPlugin) -> Plugin:
+        for other, plugin in known:
+            if (other.kind, other.name, other.args) == (wanted.kind, wanted.name, wanted.args):
+                return plugin
+        plugin = build_plugin(wanted, handle, generation)
+        known.append((wanted, plugin))
+        return plugin
+
+    filters = [built(wanted) for wanted in emulated.filters]
+    scores = [(built(wanted), wanted.weight) for wanted in emulated.scores]
+    binder = DefaultBinder(None, handle)
+    sort = PrioritySort(None, handle)
+    plugins: Sequence[Plugin] = [*filters, *(plugin for plugin, _ in scores), binder, sort, making_room]
+    return Profile(
+        scheduler_name=emulated.scheduler_name,
+        percentage_of_nodes_to_score=None,
+        plugins={plugin.name: plugin for plugin in reversed(plugins)},
+        pre_enqueue=[making_room],
+        queue_sort=[sort],
+        pre_filter=[plugin for plugin in filters if isinstance(plugin, PreFilter)],
+        pre_filter_extensions=[plugin for plugin in filters if isinstance(plugin, PreFilterExtensions)],
+        filter=[filter_step(plugin) for plugin in filters],
+        post_filter=[making_room] if emulated.preempts else [],
+        pre_score=[plugin for plugin, _ in scores if isinstance(plugin, PreScore)],
+        score=[score_step(plugin, weight) for plugin, weight in scores],
+        reserve=[plugin for plugin in filters if isinstance(plugin, Reserve)],
+        permit=[],
+        pre_bind=[plugin for plugin in filters if isinstance(plugin, PreBind)],
+        bind=[binder],
+        post_bind=[],
+        emitters=[],
+        followers={},
+    )

@@ -1,0 +1,95 @@
+"""Today's metrics under the names and labels of then: labels that did not exist are summed up, events and stages are
+called what they were called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from kubesched.older.engine.metrics.definitions import MetricOfThen
+from kubesched.scheduler.engine.metrics import definitions as today
+from kubesched.scheduler.engine.metrics.definitions import MetricDefinition
+from kubesched.scheduler.engine.metrics.relabelling import relabelled
+from kubesched.scheduler.engine.metrics.series import LabelValues, MetricFamily
+
+_STAGES = frozenset(
+    {"PreFilter", "PreFilterExtensionAddPod", "PreFilterExtensionRemovePod", "Filter", "PreScore", "Score"}
+    | {"ScoreExtensionNormalize", "Reserve", "Unreserve", "Permit", "PreBind", "Bind", "PostBind"}
+)
+_RENAMED_STAGES = {"1.17": {"PreScore": "PostFilter"}, "1.18": {}, "1.19": {"PostFilter": "PostFilter"}}
+"""What was called PostFilter in 1.17 is PreScore today; preemption became a stage with 1.19."""
+
+_EVENTS = {
+    "UnschedulablePodAdd": "PodAdd",
+    "PersistentVolumeAdd": "PvAdd",
+    "PersistentVolumeUpdate": "PvUpdate",
+    "PersistentVolumeClaimAdd": "PvcAdd",
+    "PersistentVolumeClaimUpdate": "PvcUpdate",
+    "storage.k8s.io/StorageClassAdd": "StorageClassAdd",
+    "storage.k8s.io/CSINodeAdd": "CSINodeAdd",
+    "storage.k8s.io/CSINodeUpdate": "CSINodeUpdate",
+    "NodeUpdateNodeAllocatable": "NodeAllocatableChange",
+    "NodeUpdateNodeLabel": "NodeLabelChange",
+    "NodeUpdateNodeTaint": "NodeTaintChange",
+    "NodeUpdateNodeCondition": "NodeConditionChange",
+}
+_KEPT_EVENTS = frozenset(
+    {"NodeAdd", "AssignedPodAdd", "AssignedPodUpdate", "AssignedPodDelete"}
+    | {"ScheduleAttemptFailure", "BackoffComplete", "UnschedulableTimeout"}
+)
+_UNKNOWN_EVENT = "Unknown"
+_RESULTS: tuple[LabelValues, ...] = (("scheduled",), ("unschedulable",), ("error",))
+
+
+def as_of_then(
+    version: str,
+    metrics: Iterable[MetricOfThen],
+    found: Mapping[str, MetricFamily],
+    own: Mapping[str, MetricFamily],
+) -> list[MetricFamily]:
+    """`found` are today's metrics by name, `own` those that were measured for then. `strays_total`, ours, stays."""
+    shown = [
+        _renamed(metric, version, found[metric.source.name])
+        if isinstance(metric.source, MetricDefinition)
+        else own[metric.name]
+        for metric in metrics
+    ]
+    return [*shown, found[today.STRAYS.name]]
+
+
+def _renamed(metric: MetricOfThen, version: str, family: MetricFamily) -> MetricFamily:
+    definition = metric.definition(version)
+    labels = tuple(metric.renamed_labels.get(label, label) for label in family.definition.labels)
+
+    def said(values: LabelValues) -> LabelValues | None:
+        """None for what did not exist."""
+        told = dict(zip(labels, values, strict=True))
+        if "extension_point" in told:
+            stage = _stage(version, told["extension_point"])
+            if not stage:
+                return None
+            told["extension_point"] = stage
+        if "event" in told:
+            told["event"] = _event(told["event"])
+        if told.get("queue") == "gated":
+            told["queue"] = "unschedulable"
+        return tuple(told[label] for label in definition.labels)
+
+    shown = replace(relabelled(family, said), definition=definition)
+    if definition.labels == ("result",) and shown.values is not None:
+        shown = replace(shown, values={**dict.fromkeys(_RESULTS, 0.0), **shown.values})  # were there from the start
+    return shown
+
+
+def _stage(version: str, stage: str) -> str:
+    """Empty for a stage that did not exist."""
+    renamed = _RENAMED_STAGES[version].get(stage)
+    return renamed or (stage if stage in _STAGES else "")
+
+
+def _event(event: str) -> str:
+    if event in _KEPT_EVENTS:
+        return event
+    if event.startswith("AssignedPodUpdate"):
+        return "AssignedPodUpdate"
+    return _EVENTS.get(event, _UNKNOWN_EVENT)

@@ -1,0 +1,141 @@
+"""Preemption of old: every node where it may help is tried, and the least harm is chosen by the rules of a version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import NodeStatuses, NominatingMode, PostFilterResult
+from kubesched.framework.status import OK, Code, Status
+from kubesched.older.config import Generation
+from kubesched.older.engine.budgets import OlderBudgets
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.plugin_call import PluginError
+from kubesched.scheduler.engine.preemption.candidates import Candidate, CandidateReview, Preemption, importance
+from kubesched.scheduler.engine.preemption.choice import RULES, RULES_BUT_START, least_harmful
+from kubesched.scheduler.engine.preemption.victims import TableTrial
+from kubesched.scheduler.engine.profile import Profile
+from kubesched.scheduler.engine.select import TieBreak
+
+NOT_ELIGIBLE = PostFilterResult(Status.unschedulable("not eligible"))
+NO_HELP_ANYWHERE = PostFilterResult(Status.unschedulable("no candidates"), NominatingMode.OVERRIDE)
+NO_CANDIDATES = PostFilterResult(Status.unschedulable("no candidates"))
+
+
+@dataclass(frozen=True, slots=True)
+class OlderPreemption:
+    """One attempt to make room."""
+
+    cluster: Cluster
+    profile: Profile
+    tie_break: TieBreak
+    generation: Generation
+
+    def attempt(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+        """Decides who would be evicted where. Where a node was found, the cycle keeps the `Preemption`."""
+        if not self._may_preempt(pod, statuses):
+            return NOT_ELIGIBLE
+        review = cycle.find(CandidateReview)
+        if review is not None and review.answer is not None:
+            return self._take_reviewed(cycle, review.answer)
+        rows = statuses.resolvable_rows().tolist()
+        if not rows:
+            return NO_HELP_ANYWHERE
+        budgets = OlderBudgets(self.cluster.objects.pod_disruption_budgets.values(), self.generation.budgets)
+        tried = [self._try(cycle, pod, row, budgets) for row in rows]
+        candidates = tuple(candidate for candidate in tried if candidate is not None)
+        if not candidates:
+            return NO_CANDIDATES
+        if review is not None:
+            review.candidates = candidates
+            return PostFilterResult(OK)  # what the review leaves of them is taken later
+        return self._take(cycle, candidates)
+
+    def _take(self, cycle: Cycle, candidates: tuple[Candidate, ...]) -> PostFilterResult:
+        best = least_harmful_of_old(candidates, by_start_time=self.generation.victims_by_start_time)
+        name = self.tie_break.choose([candidate.node_name for candidate in best])
+        chosen = next(candidate for candidate in best if candidate.node_name == name)
+        cycle.put(Preemption(name, chosen.victims, candidates, best))
+        return PostFilterResult(OK, NominatingMode.OVERRIDE, name)
+
+    def _take_reviewed(self, cycle: Cycle, answer: tuple[Candidate, ...] | Status) -> PostFilterResult:
+        if isinstance(answer, Status):
+            return PostFilterResult(answer)
+        return self._take(cycle, answer) if answer else NO_CANDIDATES
+
+    def _may_preempt(self, pod: PodInfo, statuses: NodeStatuses) -> bool:
+        """Not while pods of lower priority are leaving the node that it was promised."""
+        honours_policy = self.generation.honours_preemption_policy
+        if honours_policy and pod.spec.preemption_policy == "Never":
+            return False
+        nominated = pod.pod.status.nominated_node_name
+        row = self.cluster.table.rows.get(nominated)
+        if row is None:
+            return True
+        if honours_policy and statuses.status_of(nominated).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return True
+        return not any(o.pod.is_terminating and o.priority < pod.priority for o in self.cluster.table.pods.on(row))
+
+    def _try(self, cycle: Cycle, pod: PodInfo, row: int, budgets: OlderBudgets) -> Candidate | None:
+        """The node with its victims, if evicting them helps. Table and state are as before afterwards."""
+        table = self.cluster.table
+        order = list(table.pods.on(row))
+        lower = [other for other in order if other.priority < pod.priority]
+        if not lower and self.generation.needs_victims:
+            return None
+        trial = TableTrial(self.cluster, self.profile, cycle.fork(), pod, row)
+        gone: list[PodInfo] = []
+        with table.journal.paused():
+            try:
+                return self._find_victims(trial, lower, budgets, gone)
+            finally:
+                for other in gone:
+                    table.add_pod(other, row)
+                table.pods.restore_order(row, order)
+
+    def _find_victims(
+        self, trial: TableTrial, lower: list[PodInfo], budgets: OlderBudgets, gone: list[PodInfo]
+    ) -> Candidate | None:
+        """Takes all of lower priority away, then brings back whoever can stay; those of broken budgets first."""
+        for other in lower:
+            trial.take_away(other)
+            gone.append(other)
+        if not _fits(trial):
+            return None
+        key: Callable[[PodInfo], object] = importance if self.generation.victims_by_start_time else _by_priority
+        breaking, harmless = budgets.split(sorted(lower, key=key))  # type: ignore[arg-type]
+        victims: list[PodInfo] = []
+        n_violations = 0
+        for other in [*breaking, *harmless]:
+            trial.bring_back(other)
+            gone.remove(other)
+            if _fits(trial):
+                continue
+            trial.take_away(other)
+            gone.append(other)
+            victims.append(other)
+            n_violations += other in breaking
+        return Candidate(trial.node_name, tuple(victims), n_violations)
+
+
+def least_harmful_of_old(candidates: Sequence[Candidate], *, by_start_time: bool) -> tuple[Candidate, ...]:
+    """As today's choice, but that a node without victims goes before all, and when victims started may not count. The
+    first victim counts as the most important, be it that one of a broken budget stands before it."""
+    free = [candidate for candidate in candidates if not candidate.victims]
+    if free:
+        return least_harmful(free, ())
+    return least_harmful(candidates, RULES if by_start_time else RULES_BUT_START)
+
+
+def _by_priority(pod: PodInfo) -> int:
+    return -pod.priority
+
+
+def _fits(trial: TableTrial) -> bool:
+    """A filter that breaks counts as one that rejects."""
+    try:
+        return trial.status().is_success
+    except PluginError:
+        return False

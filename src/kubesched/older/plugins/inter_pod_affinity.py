@@ -1,0 +1,148 @@
+"""InterPodAffinity of old.
+
+The first pod of a group that has affinity to itself may go anywhere, even where the topology label is missing (until
+1.18). How the state follows pods in a trial differed, and not always to its advantage; see `affinity_state`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.handle import Handle
+from kubesched.framework.nodes import NodeInfo, NodeTable
+from kubesched.framework.pod_info import AffinityTerm, PodInfo
+from kubesched.framework.results import PreFilterResult
+from kubesched.framework.scores import Scores
+from kubesched.framework.status import OK, Status
+from kubesched.older.config.generations import Generation
+from kubesched.older.plugins.affinity_state import AffinityState, matches, matches_all
+from kubesched.older.plugins.rejection import Reason, ReasonedFilter, unresolvable
+
+EITHER = Reason("node(s) didn't match pod affinity/anti-affinity")
+AFFINITY = unresolvable("node(s) didn't match pod affinity rules")
+ANTI_AFFINITY = Reason("node(s) didn't match pod anti-affinity rules")
+EXISTING = Reason("node(s) didn't satisfy existing pods anti-affinity rules")
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityScores:
+    """Points by topology label and value."""
+
+    points: Mapping[tuple[str, str], int]
+
+
+class OlderInterPodAffinity(ReasonedFilter):
+    def __init__(self, name: str, args: Mapping[str, Any], handle: Handle, generation: Generation) -> None:
+        super().__init__(name, args, handle, generation)
+        weight = args.get("hardPodAffinityWeight")
+        self._hard_weight = 1 if weight is None else int(weight)
+
+    # -- filter --------------------------------------------------------------------------------------------------------
+
+    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        state = AffinityState.empty(counts=not self.generation.affinity_by_pod)
+        has_rules = bool(pod.affinity)
+        for position in range(len(nodes)):
+            node = nodes.at(position)
+            for other in node.pods:
+                if has_rules or other.affinity:
+                    state.enter(pod, other, node.node.labels)
+        cycle.put(state)
+        return PreFilterResult()
+
+    def add_pod(self, cycle: Cycle, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
+        state = cycle.get(AffinityState).copy()
+        state.follow_added(pod, added, node.node.labels, defaults_to_ours=self.generation.affinity_mixes_namespaces)
+        cycle.put(state)
+        return OK
+
+    def remove_pod(self, cycle: Cycle, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
+        state = cycle.get(AffinityState).copy()
+        state.follow_removed(pod, removed, node.node.labels, defaults_to_ours=self.generation.affinity_mixes_namespaces)
+        cycle.put(state)
+        return OK
+
+    def reasons(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
+        state = cycle.get(AffinityState)
+        labels = node.node.labels
+        is_first = self.generation.affinity_before_others
+        if not is_first and state.existing_anti.any_of(labels.items()):
+            return (EITHER, EXISTING)
+        if not self._has_company(state, pod, labels):
+            return (EITHER, AFFINITY)
+        if state.anti.any_of(_pairs(pod.affinity.required_anti, labels)):
+            return (EITHER, ANTI_AFFINITY)
+        if is_first and state.existing_anti.any_of(labels.items()):
+            return (EITHER, EXISTING)
+        return ()
+
+    def _has_company(self, state: AffinityState, pod: PodInfo, labels: Mapping[str, str]) -> bool:
+        terms = pod.affinity.required
+        if not terms:
+            return True
+        pairs = _pairs(terms, labels)
+        if len(pairs) == len(terms):
+            if all(state.affinity.any_of([pair]) for pair in pairs):
+                return True
+        elif self.generation.affinity_before_others:
+            return False
+        return not state.affinity and matches_all(terms, pod)
+
+    # -- score ---------------------------------------------------------------------------------------------------------
+
+    def pre_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+        points: dict[tuple[str, str], int] = {}
+        has_rules = bool(pod.affinity)
+        whole = nodes.whole
+        for position in range(len(whole)):
+            node = whole.at(position)
+            for other in node.pods:
+                if has_rules or other.affinity:
+                    self._add_points(points, pod, other, node.node.labels)
+        cycle.put(AffinityScores(points))
+        return OK
+
+    def _add_points(
+        self, points: dict[tuple[str, str], int], pod: PodInfo, other: PodInfo, labels: Mapping[str, str]
+    ) -> None:
+        ours, theirs = pod.affinity, other.affinity
+        hard = self._hard_weight if self._hard_weight > 0 else 0
+        found = [(term, term.weight) for term in ours.preferred if matches(term, other)]
+        found += [(term, -term.weight) for term in ours.preferred_anti if matches(term, other)]
+        found += [(term, hard) for term in theirs.required if matches(term, pod)]
+        found += [(term, term.weight) for term in theirs.preferred if matches(term, pod)]
+        found += [(term, -term.weight) for term in theirs.preferred_anti if matches(term, pod)]
+        for term, weight in found:
+            value = labels.get(term.topology_key)
+            if value is not None:
+                pair = term.topology_key, value
+                points[pair] = points.get(pair, 0) + weight
+
+    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+        raw = np.array([self._points_of(cycle, nodes.at(at)) for at in range(len(nodes))], dtype=np.int64)
+        return self._stretched(raw) if self.generation.has_predicates else raw
+
+    def normalize_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
+        return scores if self.generation.has_predicates else self._stretched(scores)
+
+    def _points_of(self, cycle: Cycle, node: NodeInfo) -> int:
+        points = cycle.get(AffinityScores).points
+        return sum(points.get(pair, 0) for pair in node.node.labels.items())
+
+    def _stretched(self, scores: Scores) -> Scores:
+        """Between the lowest and the highest, 0 always being between them."""
+        highest, lowest = max(0, int(scores.max(initial=0))), min(0, int(scores.min(initial=0)))
+        if highest == lowest:
+            return np.zeros_like(scores)
+        top = float(self.generation.highest_score)
+        found = [int(top * ((score - lowest) / (highest - lowest))) for score in scores.tolist()]
+        return np.array(found, dtype=np.int64)
+
+
+def _pairs(terms: Sequence[AffinityTerm], labels: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(term.topology_key, labels[term.topology_key]) for term in terms if term.topology_key in labels]

@@ -1,0 +1,102 @@
+"""A request's body into a plain object: JSON, YAML or protobuf, with the real server's messages for what cannot be
+read.
+
+Also finds fields that are given twice. What the object means is for ``verbs/writing.py`` and the kind's schema.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.playground.apiserver.errors import bad_request, unsupported_media_type
+from kubesched.playground.apiserver.go_text import json_kind
+from kubesched.playground.apiserver.http.negotiation import JSON, MEDIA_TYPES, PROTOBUF, YAML
+from kubesched.playground.apiserver.http.protobuf.envelope import ProtobufError, decode_envelope
+from kubesched.playground.apiserver.json_text import read_json
+from kubesched.playground.apiserver.kinds.kind import Object
+from kubesched.playground.apiserver.repeated_fields import NOTHING_REPEATED, Repeated, repeated_in_json
+from kubesched.playground.apiserver.yaml_text import YamlTextError, load_yaml, repeated_in_yaml_text
+
+_SHOWN_BYTES = 30
+_TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
+
+@dataclass(slots=True)
+class Body:
+    """What was sent: the object without its kind and apiVersion, those two, and what is given twice."""
+
+    obj: Object
+    kind: str = ""
+    api_version: str = ""
+    repeated: Repeated = NOTHING_REPEATED
+
+
+def read_body(data: bytes, content_type: str, kind: str, find_duplicates: bool = True) -> Body:
+    """The body of a create or update; ``kind`` is what it must be, for messages ("" for short messages)."""
+    media_type = content_type.partition(";")[0].strip().lower() or JSON
+    if media_type not in MEDIA_TYPES:
+        raise unsupported_media_type(MEDIA_TYPES)
+    try:
+        obj = _parse(data, media_type)
+    except (ValueError, RecursionError) as error:
+        raise _unrecognized(kind, str(error), data) from None
+    repeated = NOTHING_REPEATED
+    if find_duplicates and media_type == JSON:
+        repeated = repeated_in_json(data)
+    elif find_duplicates and media_type == YAML:
+        repeated = repeated_in_yaml_text(data)
+    return _as_body(obj, repeated, kind, data)
+
+
+def _parse(data: bytes, media_type: str) -> Any:
+    if media_type == PROTOBUF:
+        try:
+            return decode_envelope(data)
+        except ProtobufError as error:
+            raise ValueError(str(error)) from None
+    if media_type == YAML:
+        try:
+            return _with_sorted_names(load_yaml(data))
+        except YamlTextError as error:
+            raise ValueError(str(error).removeprefix("error converting YAML to JSON: ")) from None
+    try:
+        return read_json(data)
+    except ValueError as error:
+        raise ValueError(f"couldn't get version/kind; json parse error: {error}") from None
+
+
+def _with_sorted_names(value: Any) -> Any:
+    """Told of in this order: YAML becomes JSON with sorted names before anybody looks at it."""
+    if isinstance(value, dict):
+        return {name: _with_sorted_names(value[name]) for name in sorted(value)}
+    return [_with_sorted_names(item) for item in value] if isinstance(value, list) else value
+
+
+def _as_body(obj: Any, repeated: Repeated, kind: str, data: bytes) -> Body:
+    if not isinstance(obj, dict):
+        if obj is not None:
+            why = f"json: cannot unmarshal {json_kind(obj)} into Go value of type {_TYPE_META}"
+            raise _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", data)
+        obj = {}
+    found_kind, version = obj.pop("kind", None) or "", obj.pop("apiVersion", None) or ""
+    for name, value in (("Kind", found_kind), ("APIVersion", version)):
+        if not isinstance(value, str):
+            json_name = name[:1].lower() + name[1:] if name == "Kind" else "apiVersion"
+            why = f"json: cannot unmarshal {json_kind(value)} into Go struct field .{json_name} of type string"
+            raise _unrecognized(kind, f"couldn't get version/kind; json parse error: {why}", data)
+    return Body(obj, found_kind, version, repeated)
+
+
+def _unrecognized(kind: str, why: str, data: bytes) -> Exception:
+    if not kind:
+        return bad_request(why)
+    return bad_request(f"the object provided is unrecognized (must be of type {kind}): {why} ({_summary(data)})")
+
+
+def _summary(data: bytes) -> str:
+    if not data:
+        return "<empty>"
+    more = " ..." if len(data) > _SHOWN_BYTES else ""
+    shown = data[:_SHOWN_BYTES]
+    return (shown.decode(errors="replace") if data[:1] == b"{" else shown.hex()) + more

@@ -1,0 +1,208 @@
+"""Requests on resources: which verb, on what, in which form, and the answer.
+
+The order of refusals is the real server's: unknown resource (404), method (405), form of the answer (406), options,
+body. The verbs are in ``verbs/``; ``subresources.py`` has those that are not simply the object again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import msgspec
+from aiohttp import web
+
+from kubesched.playground.apiserver.api import Api
+from kubesched.playground.apiserver.errors import method_not_supported, no_such_path
+from kubesched.playground.apiserver.http import answers, streams, subresources, tables
+from kubesched.playground.apiserver.http.exchange import Exchange
+from kubesched.playground.apiserver.http.negotiation import MEDIA_TYPES, PROTOBUF, TRANSFORMS, choose, only_accepted
+from kubesched.playground.apiserver.http.paths import RequestPath
+from kubesched.playground.apiserver.kinds.kind import ServedResource
+from kubesched.playground.apiserver.kinds.pods.accounts import DEFAULT_ACCOUNT
+from kubesched.playground.apiserver.storage.store import ObjectKey, Stored
+from kubesched.playground.apiserver.verbs import read, writing
+from kubesched.playground.apiserver.verbs.create import create
+from kubesched.playground.apiserver.verbs.delete import RETURNS_DELETED, Deletion, delete, delete_collection
+from kubesched.playground.apiserver.verbs.patch import patch
+from kubesched.playground.apiserver.verbs.request import GrantCheck, RequestUser, Target, single
+from kubesched.playground.apiserver.verbs.reviews import Reviews
+from kubesched.playground.apiserver.verbs.update import update
+from kubesched.playground.apiserver.verbs.watch import watch_request
+
+WATCH_TIMEOUT_S = 3600.0
+_ACCOUNT_ATTEMPTS, _ACCOUNT_PAUSE_S = 15, 0.1
+_COLLECTION_VERBS = ("create", "list", "watch", "deletecollection")
+
+
+@dataclass
+class ResourceHandler:
+    """Serves all resources of one API."""
+
+    api: Api
+    reviews: Reviews
+    stopping: asyncio.Event
+    grant_check: GrantCheck
+
+    async def handle(
+        self, request: web.BaseRequest, path: RequestPath, user: RequestUser, warnings: list[str]
+    ) -> web.StreamResponse:
+        resource = self._find(path)
+        if resource is None:
+            if path.group and all(kind.group != path.group for kind in self.api.all_kinds()):
+                return web.Response(text="404 page not found\n", status=404)
+            raise no_such_path()
+        target = Target(resource, path.namespace if resource.namespaced else "", path.name, path.subresource)
+        _check_method(request.method, path, resource)
+        is_collection = not path.name and path.verb != "create"
+        transforms = () if self.reviews.handles(resource.kind) else TRANSFORMS  # what is not stored has no table
+        wanted = choose(request.headers.get("Accept", ""), transforms, is_collection)
+        query = _query_of(request)
+        if wanted.media_type == PROTOBUF and (resource.is_custom or path.verb == "watch"):
+            raise only_accepted(MEDIA_TYPES[:2])
+        if path.watched_name:
+            query["fieldSelector"] = [f"metadata.name={path.watched_name}"]
+        include = tables.check_include(single(query, "includeObject")) if wanted.transform == "Table" else "Metadata"
+        if resource.deprecation:
+            warnings.append(resource.deprecation)
+        exchange = Exchange(self.api, request, target, user, query, wanted, include, warnings, self.grant_check)
+        if path.subresource:
+            return await subresources.handle(exchange, path, self.reviews)
+        return await self._main(exchange, path.verb)
+
+    def _find(self, path: RequestPath) -> ServedResource | None:
+        """The resource, if the path fits to its scope."""
+        resource = self.api.resource(path.group, path.version, path.plural)
+        if resource is None or path.excess:
+            return None
+        if resource.namespaced:
+            fits = bool(path.namespace) or not path.name
+        else:
+            fits = not path.namespace or (path.plural == "namespaces" and path.namespace == path.name)
+        if path.subresource and path.subresource not in resource.subresources:
+            return None
+        return resource if fits else None
+
+    async def _main(self, exchange: Exchange, verb: str) -> web.StreamResponse:
+        match verb:
+            case "get":
+                return exchange.answer(await read.get(self.api, exchange.target, exchange.query))
+            case "list":
+                return await self._list(exchange)
+            case "watch":
+                return await self._watch(exchange)
+            case "create":
+                return await self._create(exchange)
+            case "update":
+                return await self._update(exchange)
+            case "patch":
+                return await self._patch(exchange)
+            case "delete":
+                return await self._delete(exchange)
+        return await self._delete_collection(exchange)
+
+    async def _list(self, exchange: Exchange) -> web.Response:
+        page = await read.list_page(self.api, exchange.target, exchange.query)
+        body = answers.list_body(exchange.target.resource, page, exchange.wanted, exchange.include)
+        return answers.respond(body, exchange.wanted, warnings=exchange.warnings)
+
+    async def _watch(self, exchange: Exchange) -> web.StreamResponse:
+        watch = watch_request(exchange.query, exchange.target, WATCH_TIMEOUT_S)
+        encoding = streams.encoding_for(exchange.target.resource, exchange.wanted, exchange.include)
+        return await streams.send(exchange.request, self.api, watch, encoding, self.stopping)
+
+    async def _create(self, exchange: Exchange) -> web.Response:
+        resource = exchange.target.resource
+        options = exchange.write_options("CreateOptions")
+        body = await exchange.read_object(options)
+        if self.reviews.handles(resource.kind):
+            writing.read_as_kind(resource, body.obj, options, body.repeated)
+            writing.record_manager(body.obj, None, exchange.target, options, self.api.now())
+            obj = self.reviews.review(exchange.target, body.obj, exchange.user)
+            return exchange.answer_object(obj, resource.kind, resource.api_version, 201)
+        writing.read_as_kind(resource, body.obj, options, body.repeated)
+        if resource.storage_key == "bindings":
+            return await subresources.bind(exchange, body.obj, options)
+        await _default_account(self.api, exchange.target)
+        stored = create(self.api, exchange.target, body.obj, options)
+        await self.api.store.settle()
+        return exchange.answer(stored, 201)
+
+    async def _update(self, exchange: Exchange) -> web.Response:
+        options = exchange.write_options("UpdateOptions")
+        body = await exchange.read_object(options)
+        writing.read_as_kind(exchange.target.resource, body.obj, options, body.repeated)
+        stored, was_created = update(self.api, exchange.target, body.obj, options)
+        await self.api.store.settle()
+        return exchange.answer(stored, 201 if was_created else 200)
+
+    async def _patch(self, exchange: Exchange) -> web.Response:
+        options = exchange.write_options("PatchOptions")
+        content = await exchange.read_patch(options)
+        await _default_account(self.api, exchange.target)
+        stored, was_created = patch(self.api, exchange.target, content, options)
+        await self.api.store.settle()
+        return exchange.answer(stored, 201 if was_created else 200)
+
+    async def _delete(self, exchange: Exchange) -> web.Response:
+        options = exchange.write_options("DeleteOptions")
+        how = await exchange.read_delete_options()
+        options.dry_run = how.dry_run
+        deletion = delete(self.api, exchange.target, options, how)
+        await self.api.store.settle()
+        return deletion_answer(exchange, deletion)
+
+    async def _delete_collection(self, exchange: Exchange) -> web.Response:
+        options = exchange.write_options("DeleteOptions")
+        how = await exchange.read_delete_options()
+        options.dry_run = how.dry_run
+        page = await read.list_page(self.api, exchange.target, exchange.query)
+        delete_collection(self.api, exchange.target, page.items, options, how)
+        await self.api.store.settle()
+        body = answers.list_body(exchange.target.resource, page, exchange.wanted, exchange.include)
+        return answers.respond(body, exchange.wanted, warnings=exchange.warnings)
+
+
+async def _default_account(api: Api, target: Target) -> None:
+    """A pod in a namespace that has just been made waits a moment for the account that a controller makes there."""
+    if not api.mounts_tokens or target.resource.storage_key != "pods":
+        return
+    account = ObjectKey(target.namespace, DEFAULT_ACCOUNT)
+    for _ in range(_ACCOUNT_ATTEMPTS):
+        namespace = api.store.get("namespaces", ObjectKey("", target.namespace))
+        if namespace is None or api.store.get("serviceaccounts", account) is not None:
+            return
+        await asyncio.sleep(_ACCOUNT_PAUSE_S)
+
+
+def deletion_answer(exchange: Exchange, deletion: Deletion) -> web.Response:
+    """The object, or a Status when it is gone and the resource does not show what it deletes."""
+    resource = exchange.target.resource
+    if not deletion.gone or resource.storage_key in RETURNS_DELETED:
+        return exchange.answer(deletion.stored)
+    return answers.respond(_deleted_status(resource, deletion.stored), exchange.wanted, warnings=exchange.warnings)
+
+
+def _deleted_status(resource: ServedResource, stored: Stored) -> bytes:
+    uid = writing.load(resource, stored)["metadata"].get("uid", "")
+    details = {"name": stored.key.name, **({"group": resource.group} if resource.group else {})}
+    details |= {"kind": resource.plural, "uid": uid}
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+    return msgspec.json.encode(status)
+
+
+def _query_of(request: web.BaseRequest) -> dict[str, list[str]]:
+    if not request.query_string:
+        return {}
+    return {name: request.query.getall(name) for name in dict.fromkeys(request.query)}
+
+
+def _check_method(method: str, path: RequestPath, resource: ServedResource) -> None:
+    """405 for what the resource, or this place of it, does not do."""
+    if method in ("HEAD", "OPTIONS") or method not in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        raise method_not_supported(None, method)
+    allowed = subresources.verbs_of(path.subresource) if path.subresource else resource.verbs
+    wrong_place = not path.subresource and bool(path.name) == (path.verb in _COLLECTION_VERBS)
+    needs_namespace = resource.namespaced and not path.namespace and path.verb not in ("list", "watch")
+    if path.verb not in allowed or wrong_place or needs_namespace or (path.is_old_watch and method != "GET"):
+        raise method_not_supported(None, method)

@@ -1,0 +1,226 @@
+"""Jobs and cron jobs: defaults, the selector that a job makes for itself, validation, tables."""
+
+from __future__ import annotations
+
+import copy
+import zoneinfo
+
+from kubesched.k8s.model.times import parse_instant
+from kubesched.playground.apiserver.kinds import field_errors as errors
+from kubesched.playground.apiserver.kinds import workload_checks as checks
+from kubesched.playground.apiserver.kinds.ages import human, since
+from kubesched.playground.apiserver.kinds.cron_schedule import schedule_mistake
+from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext, metadata_fields
+from kubesched.playground.apiserver.kinds.pods.defaults import set_template_defaults
+from kubesched.playground.apiserver.kinds.pods.internal_form import internal_spec
+from kubesched.playground.apiserver.kinds.serving import KindRules
+from kubesched.playground.apiserver.kinds.table_columns import (
+    AGE,
+    NAME,
+    described,
+    dig,
+    print_selector,
+    template_columns,
+)
+
+_BATCH = "io.k8s.api.batch.v1."
+_MOST = 2**31 - 1
+_LONGEST_CRON_NAME = 52  # its jobs add eleven characters of their own
+_NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
+_UID_LABELS = ("controller-uid", "batch.kubernetes.io/controller-uid")
+_LATER_STATES = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
+
+
+def _set_job_defaults(job: Object) -> None:
+    spec = job["spec"]
+    set_template_defaults(spec["template"])
+    if "completions" not in spec and "parallelism" not in spec:
+        spec["completions"] = 1
+    spec.setdefault("parallelism", 1)
+    spec.setdefault("backoffLimit", _MOST if "backoffLimitPerIndex" in spec else 6)
+    labels = spec["template"].get("metadata", {}).get("labels")
+    if labels and not job["metadata"].get("labels"):
+        job["metadata"]["labels"] = dict(labels)
+    spec.setdefault("completionMode", "NonIndexed")
+    spec.setdefault("suspend", False)
+    spec.setdefault("podReplacementPolicy", "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed")
+    spec.setdefault("manualSelector", False)
+
+
+def _create_job(job: Object, _: WriteContext) -> None:
+    spec = job["spec"]
+    if spec["manualSelector"]:
+        return
+    shares_labels = job["metadata"].get("labels") == spec["template"]["metadata"].get("labels")
+    labels = spec["template"]["metadata"].setdefault("labels", {})
+    for name in _NAME_LABELS:
+        labels.setdefault(name, job["metadata"].get("name", ""))
+    for name in _UID_LABELS:
+        labels.setdefault(name, job["metadata"].get("uid", ""))
+    spec.setdefault("selector", {}).setdefault("matchLabels", {}).setdefault(
+        _UID_LABELS[1], job["metadata"].get("uid", "")
+    )
+    if shares_labels or not job["metadata"].get("labels"):
+        job["metadata"]["labels"] = copy.copy(labels)  # labels that came from the template are the template's own
+
+
+def _validate_job(job: Object, old: Object | None) -> list[InvalidField]:
+    found = job_spec_errors(job["spec"], "spec") + _selector_errors(job["spec"])
+    if old is None:
+        return found
+    for name in ("completions", "selector", "template", "completionMode", "podFailurePolicy"):
+        new_value, old_value = job["spec"].get(name), old["spec"].get(name)
+        may_change = name == "template" and old["spec"].get("suspend")
+        if new_value != old_value and not may_change:
+            shown = _shown_template(new_value) if name == "template" else new_value
+            found.append(errors.immutable(f"spec.{name}", shown))
+    return found
+
+
+def _shown_template(template: Object) -> Object:
+    return {**template.get("metadata", {}), "Spec": internal_spec(template["spec"])}
+
+
+def _selector_errors(spec: Object) -> list[InvalidField]:
+    """A job is given its selector when it is made; who replaces it has to send the same."""
+    found = [errors.required("spec.selector")] if spec.get("selector") is None else []
+    return found + checks.selector_match_errors(spec.get("selector"), spec["template"], "spec.template")
+
+
+def job_spec_errors(spec: Object, path: str) -> list[InvalidField]:
+    names = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
+    found = checks.count_errors(spec, names, path)
+    if spec.get("completionMode") == "Indexed" and "completions" not in spec:
+        why = "when completion mode is Indexed"
+        found.append(errors.required(f"{path}.completions", why))
+    template = spec["template"]
+    at = f"{path}.template"
+    said = template["spec"]["restartPolicy"]
+    if said == "Always":
+        rest = {**template, "spec": {**template["spec"], "restartPolicy": "Never"}}
+        found += _template_errors(rest, at)
+        return [*found, errors.required(f"{at}.spec.restartPolicy", 'valid values: "OnFailure", "Never"')]
+    return found + _template_errors(template, at)
+
+
+def _template_errors(template: Object, path: str) -> list[InvalidField]:
+    return checks.template_errors(template, path, restart=("OnFailure", "Never"), must_match=False)
+
+
+def _set_cron_job_defaults(job: Object) -> None:
+    spec = job["spec"]
+    set_template_defaults(spec["jobTemplate"]["spec"]["template"])
+    spec.setdefault("concurrencyPolicy", "Allow")
+    spec.setdefault("suspend", False)
+    spec.setdefault("successfulJobsHistoryLimit", 3)
+    spec.setdefault("failedJobsHistoryLimit", 1)
+
+
+def _is_time_zone(name: str) -> bool:
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        return False
+    return name not in ("", "Local")
+
+
+def _validate_cron_job(job: Object, _: Object | None) -> list[InvalidField]:
+    spec = job["spec"]
+    found: list[InvalidField] = []
+    name = job["metadata"].get("name", "")
+    if len(name) > _LONGEST_CRON_NAME:
+        found.append(errors.invalid("metadata.name", name, f"must be no more than {_LONGEST_CRON_NAME} characters"))
+    if not spec.get("schedule"):
+        found.append(errors.required("spec.schedule"))
+    elif mistake := schedule_mistake(spec["schedule"]):
+        found.append(errors.invalid("spec.schedule", spec["schedule"], mistake))
+    zone = spec.get("timeZone")
+    if zone is not None and not _is_time_zone(zone):
+        found.append(errors.invalid("spec.timeZone", zone, f"unknown time zone {zone}"))
+    if spec["concurrencyPolicy"] not in ("Allow", "Forbid", "Replace"):
+        allowed = ("Allow", "Forbid", "Replace")
+        found.append(errors.unsupported("spec.concurrencyPolicy", spec["concurrencyPolicy"], allowed))
+    names = ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+    found += checks.count_errors(spec, names, "spec")
+    return found + job_spec_errors(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
+
+
+def _job_status(job: Object) -> str:
+    conditions = {one["type"] for one in job.get("status", {}).get("conditions", []) if one["status"] == "True"}
+    for state in ("Complete", "Failed"):
+        if state in conditions:
+            return state
+    if job["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    return next((state for state in _LATER_STATES if state in conditions), "Running")
+
+
+def _completions(job: Object) -> str:
+    n_succeeded = dig("status.succeeded", 0)(job)
+    spec = job["spec"]
+    if "completions" in spec:
+        return f"{n_succeeded}/{spec['completions']}"
+    parallelism = spec.get("parallelism", 0)
+    return f"{n_succeeded}/1 of {parallelism}" if parallelism > 1 else f"{n_succeeded}/1"
+
+
+def _duration(job: Object) -> str:
+    started, ended = dig("status.startTime")(job), dig("status.completionTime")(job)
+    if not started:
+        return ""
+    return human(parse_instant(ended) - parse_instant(started)) if ended else since(started)
+
+
+def _selectable(job: Object) -> dict[str, str]:
+    return {**metadata_fields(job), "status.successful": str(dig("status.succeeded", 0)(job))}
+
+
+def _selector_column(where: str) -> TableColumn:
+    read = dig(where, None)
+    return described("Selector", lambda job: print_selector(read(job)), _BATCH + "JobSpec", "selector", priority=1)
+
+
+def _last_schedule(job: Object) -> str:
+    last = dig("status.lastScheduleTime")(job)
+    return since(last) if last else "<none>"
+
+
+JOB = KindRules(
+    metadata_again="both",
+    set_defaults=_set_job_defaults,
+    prepare_create=_create_job,
+    validate=_validate_job,
+    selectable_fields=_selectable,
+    columns=(
+        NAME,
+        TableColumn("Status", _job_status, description="Status of the job."),
+        described("Completions", _completions, _BATCH + "JobStatus", "succeeded"),
+        TableColumn("Duration", _duration, description="Time required to complete the job."),
+        AGE,
+        *template_columns("spec.template"),
+        _selector_column("spec.selector"),
+    ),
+)
+CRON_JOB = KindRules(
+    set_defaults=_set_cron_job_defaults,
+    validate=_validate_cron_job,
+    columns=(
+        NAME,
+        described("Schedule", dig("spec.schedule"), _BATCH + "CronJobSpec", "schedule"),
+        described("Timezone", dig("spec.timeZone", "<none>"), _BATCH + "CronJobSpec", "timeZone"),
+        described(
+            "Suspend",
+            lambda job: "True" if job["spec"].get("suspend") else "False",
+            _BATCH + "CronJobSpec",
+            "suspend",
+            type="boolean",
+        ),
+        described(
+            "Active", lambda job: len(dig("status.active", [])(job)), _BATCH + "CronJobStatus", "active", type="integer"
+        ),
+        described("Last Schedule", _last_schedule, _BATCH + "CronJobStatus", "lastScheduleTime"),
+        AGE,
+        *template_columns("spec.jobTemplate.spec.template"),
+        _selector_column("spec.jobTemplate.spec.selector"),
+    ),
+)

@@ -1,0 +1,172 @@
+"""What is wrong with an object's metadata, on create and on update: the rules that all kinds share.
+
+The order of the errors is that of the real server. Called by every kind's ``validate``; see ``serving.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched.k8s.model.label_syntax import label_key_mistakes, label_value_mistakes
+from kubesched.playground.apiserver.go_text import quoted
+from kubesched.playground.apiserver.kinds import field_errors as errors
+from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
+from kubesched.playground.apiserver.kinds.name_syntax import NameRule, dns_label_mistakes, with_prefix_allowed
+
+_MOST_ANNOTATION_BYTES = 256 * 1024
+_MOST_MANAGER_BYTES = 128
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+_FIXED = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
+
+
+def validate_new(meta: Object, namespaced: bool, name_rule: NameRule) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    generate = meta.get("generateName", "")
+    if generate:
+        mistakes = name_rule(with_prefix_allowed(generate))
+        found += errors.all_invalid("metadata.generateName", generate, mistakes)
+    name = meta.get("name", "")
+    if not name:
+        found.append(errors.required("metadata.name", "name or generateName is required"))
+    else:
+        found += errors.all_invalid("metadata.name", name, name_rule(name))
+    found += _namespace_errors(meta.get("namespace", ""), namespaced)
+    return found + _content_errors(meta) + _finalizer_errors(meta)
+
+
+def validate_changed(meta: Object, old: Object, again: str = "changed") -> list[InvalidField]:
+    """What is wrong with changed metadata.
+
+    Every update checks content and changes once for all kinds; then the kind's own validation checks the changes
+    ("changed"), all of it ("all"), both or "none" again, and its findings are told again.
+    """
+    content = _content_errors(meta)
+    finalizers = _finalizer_errors(meta)
+    changes = _finalizers_while_deleting(meta, old) + [
+        errors.immutable(f"metadata.{name}", meta.get(name))
+        for name in _FIXED
+        if meta.get(name) != old.get(name) and (old.get(name) is not None or name.startswith("deletion"))
+    ]
+    if not (content or finalizers or changes or meta.get("finalizers")):
+        return []
+    found = content + finalizers + changes + content
+    if again in ("changed", "both"):
+        found += changes + content
+    if again in ("all", "both"):
+        found += content + finalizers + finalizer_name_errors(meta)
+    return found
+
+
+def _content_errors(meta: Object) -> list[InvalidField]:
+    found = label_errors(meta.get("labels", {}), "metadata.labels")
+    found += annotation_errors(meta.get("annotations", {}), "metadata.annotations")
+    return found + _owner_errors(meta.get("ownerReferences", [])) + _manager_errors(meta.get("managedFields", []))
+
+
+def _manager_errors(entries: list[Any]) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    for position, entry in enumerate(entries):
+        path = errors.index("metadata.managedFields", position) + ".manager"
+        found += [InvalidField(reason, path, message) for reason, message in manager_mistakes(entry.get("manager", ""))]
+    return found
+
+
+def manager_mistakes(manager: str) -> list[tuple[str, str]]:
+    """Reason and message of what is wrong with the name of a field manager."""
+    if len(manager.encode()) > _MOST_MANAGER_BYTES:
+        return [("FieldValueTooLong", f"Too long: may not be more than {_MOST_MANAGER_BYTES} bytes")]
+    if manager.isprintable():
+        return []
+    place, sign = next((place, sign) for place, sign in enumerate(manager) if not sign.isprintable())
+    why = f"invalid character U+{ord(sign):04X} (at position {place})"
+    return [("FieldValueInvalid", f"Invalid value: {quoted(manager)}: {why}")]
+
+
+def template_metadata_errors(meta: Object, path: str) -> list[InvalidField]:
+    """Metadata within a template for claims: only labels and annotations have a meaning there."""
+    found = annotation_errors(meta.get("annotations", {}), f"{path}.annotations")
+    found += label_errors(meta.get("labels", {}), f"{path}.labels")
+    others = [name for name, value in meta.items() if value and name not in ("annotations", "labels")]
+    # the real server goes by the names of its Go fields, of which it lowers the first letter
+    shown = {"uid": "uID"}
+    return found + [errors.forbidden(f"{path}.{shown.get(name, name)}", "cannot be set") for name in others]
+
+
+def label_errors(labels: Object, path: str) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    for name, value in sorted(labels.items()):
+        found += errors.all_invalid(path, name, label_key_mistakes(name))
+        found += errors.all_invalid(path, value, label_value_mistakes(value))
+    return found
+
+
+def annotation_errors(annotations: Object, path: str) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    n_bytes = 0
+    for name, value in sorted(annotations.items()):
+        found += errors.all_invalid(path, name, label_key_mistakes(name.lower()))
+        n_bytes += len(name.encode()) + len(value.encode())
+    if n_bytes > _MOST_ANNOTATION_BYTES:
+        found.append(errors.too_long(path, _MOST_ANNOTATION_BYTES))
+    return found
+
+
+def _namespace_errors(namespace: str, namespaced: bool) -> list[InvalidField]:
+    if not namespaced:
+        return [errors.forbidden("metadata.namespace", "not allowed on this type")] if namespace else []
+    if not namespace:
+        return [errors.required("metadata.namespace")]
+    return errors.all_invalid("metadata.namespace", namespace, dns_label_mistakes(namespace))
+
+
+def _owner_errors(owners: list[Any]) -> list[InvalidField]:
+    path = "metadata.ownerReferences"
+    found: list[InvalidField] = []
+    controller = ""
+    for owner in owners:
+        if not owner.get("apiVersion", "").rpartition("/")[2]:
+            found.append(errors.invalid(f"{path}.apiVersion", owner.get("apiVersion", ""), "version must not be empty"))
+        found += [
+            errors.invalid(f"{path}.{name}", owner.get(name, ""), "must not be empty")
+            for name in ("kind", "name", "uid")
+            if not owner.get(name)
+        ]
+        if owner.get("controller"):
+            if controller:
+                why = 'Only one reference can have Controller set to true. Found "true" in references for '
+                found.append(errors.invalid(path, owners, f"{why}{controller} and {owner.get('name', '')}"))
+            else:
+                controller = owner.get("name", "")
+    return found
+
+
+def _finalizer_errors(meta: Object) -> list[InvalidField]:
+    path, finalizers = "metadata.finalizers", meta.get("finalizers", [])
+    found: list[InvalidField] = []
+    for name in finalizers:
+        found += errors.all_invalid(path, name, label_key_mistakes(name))
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        why = "finalizer orphan and foregroundDeletion cannot be both set"
+        found.append(errors.invalid(path, finalizers, why))
+    return found
+
+
+def finalizer_name_errors(meta: Object) -> list[InvalidField]:
+    """Only built-in kinds ask for a domain in the names of finalizers."""
+    why = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        errors.invalid(errors.index("metadata.finalizers", position), name, why)
+        for position, name in enumerate(meta.get("finalizers", []))
+        if "/" not in name and name not in _STANDARD_FINALIZERS
+    ]
+
+
+def _finalizers_while_deleting(meta: Object, old: Object) -> list[InvalidField]:
+    if old.get("deletionTimestamp") is None:
+        return []
+    added = [name for name in meta.get("finalizers", []) if name not in old.get("finalizers", [])]
+    if not added:
+        return []
+    listed = ", ".join(quoted(name) for name in added)
+    why = "no new finalizers can be added if the object is being deleted, found new finalizers []string{%s}"
+    return [errors.forbidden("metadata.finalizers", why % listed)]

@@ -1,0 +1,244 @@
+"""Every built-in kind that is served, by its names; its rules are in the module of its area (``pods.py`` …).
+
+``ALL_KINDS`` has the order of the real server's discovery. Kinds without an entry in ``RULES`` are stored as their
+schema says, with nothing but metadata checked. Custom resources come from ``custom_resources.py``.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from kubesched.playground.apiserver.kinds import autoscalers, events, rule_index
+from kubesched.playground.apiserver.kinds.kind import ServedResource
+from kubesched.playground.apiserver.kinds.serving import SCALE, STATUS, serve
+
+_POD_SUBRESOURCES = frozenset(
+    ("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "proxy", "resize", "status")
+)
+_OLD_STATUS = "v1 ComponentStatus is deprecated in v1.19+"
+_OLD_POINTS = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+_ALL = ("all",)
+_EXTENSIONS = ("api-extensions",)
+_CREATE_ONLY = ("create",)
+_READ_ONLY = ("get", "list")
+_NO_COLLECTION_DELETE = ("create", "delete", "get", "list", "patch", "update", "watch")
+_STRICT = {"unconditional_update": False}
+_UPSERT = {"create_on_update": True}
+_COUNTED = {"tracks_generation": True}
+_ONLY_STATUS = {"subresources": STATUS, "status_keeps": ("labels", "annotations", "finalizers")}
+_NEW_EVENTS = {"to_stored": events.to_core, "from_stored": events.from_core}
+
+
+def _namespaced(group_version: str, kind: str, plural: str, **names: Any) -> ServedResource:
+    return _served(group_version, kind, plural, True, names)
+
+
+def _of_cluster(group_version: str, kind: str, plural: str, **names: Any) -> ServedResource:
+    return _served(group_version, kind, plural, False, names)
+
+
+def _served(group_version: str, kind: str, plural: str, namespaced: bool, names: dict[str, Any]) -> ServedResource:
+    if isinstance(short := names.pop("short", ()), str):
+        short = (short,)
+    rules = rule_index.RULES.get((group_version, kind), rule_index.WITHOUT_OWN_RULES)
+    return serve(group_version, kind, plural, namespaced=namespaced, rules=rules, short_names=short, **names)
+
+
+_CORE = (
+    _namespaced("v1", "Binding", "bindings", verbs=_CREATE_ONLY),
+    _of_cluster("v1", "ComponentStatus", "componentstatuses", short="cs", verbs=_READ_ONLY, deprecation=_OLD_STATUS),
+    _namespaced("v1", "ConfigMap", "configmaps", short="cm"),
+    _namespaced("v1", "Endpoints", "endpoints", short="ep", singular="endpoints", deprecation=_OLD_POINTS, **_UPSERT),
+    _namespaced("v1", "Event", "events", short="ev", **_UPSERT),
+    _namespaced("v1", "LimitRange", "limitranges", short="limits", **_UPSERT),
+    _of_cluster(
+        "v1", "Namespace", "namespaces", short="ns", subresources=STATUS | {"finalize"}, verbs=_NO_COLLECTION_DELETE
+    ),
+    _of_cluster("v1", "Node", "nodes", short="no", subresources=STATUS | {"proxy"}),
+    _namespaced("v1", "PersistentVolumeClaim", "persistentvolumeclaims", short="pvc", subresources=STATUS),
+    _of_cluster("v1", "PersistentVolume", "persistentvolumes", short="pv", subresources=STATUS),
+    _namespaced("v1", "Pod", "pods", short="po", categories=_ALL, subresources=_POD_SUBRESOURCES, **_COUNTED),
+    _namespaced("v1", "PodTemplate", "podtemplates", **_COUNTED),
+    _namespaced(
+        "v1",
+        "ReplicationController",
+        "replicationcontrollers",
+        short="rc",
+        categories=_ALL,
+        subresources=SCALE,
+        **_COUNTED,
+    ),
+    _namespaced("v1", "ResourceQuota", "resourcequotas", short="quota", subresources=STATUS),
+    _namespaced("v1", "Secret", "secrets"),
+    _namespaced("v1", "ServiceAccount", "serviceaccounts", short="sa", subresources=frozenset({"token"})),
+    _namespaced("v1", "Service", "services", short="svc", categories=_ALL, subresources=STATUS | {"proxy"}, **_UPSERT),
+)
+
+_APPS = tuple(
+    _namespaced(
+        "apps/v1",
+        kind,
+        kind.lower() + "s",
+        short=short,
+        categories=_ALL,
+        subresources=subresources,
+        counted_metadata=counted,
+        status_keeps=kept,
+        **_COUNTED,
+    )
+    for kind, short, subresources, counted, kept in (
+        ("DaemonSet", "ds", STATUS, (), ()),
+        ("Deployment", "deploy", SCALE, ("annotations",), ("labels",)),
+        ("ReplicaSet", "rs", SCALE, (), ()),
+        ("StatefulSet", "sts", SCALE, (), ()),
+    )
+)
+
+_REVIEWS = (
+    _of_cluster("authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews", verbs=_CREATE_ONLY),
+    _of_cluster("authentication.k8s.io/v1", "TokenReview", "tokenreviews", verbs=_CREATE_ONLY),
+    _namespaced("authorization.k8s.io/v1", "LocalSubjectAccessReview", "localsubjectaccessreviews", verbs=_CREATE_ONLY),
+    _of_cluster("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", verbs=_CREATE_ONLY),
+    _of_cluster("authorization.k8s.io/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", verbs=_CREATE_ONLY),
+    _of_cluster("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", verbs=_CREATE_ONLY),
+)
+
+_HPA = {"short": "hpa", "categories": _ALL, "subresources": STATUS}
+_AUTOSCALING = (
+    _namespaced("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", **_HPA),
+    _namespaced(
+        "autoscaling/v1",
+        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers",
+        to_stored=autoscalers.to_v2,
+        from_stored=autoscalers.from_v2,
+        **_HPA,
+    ),
+)
+
+_BATCH = (
+    _namespaced("batch/v1", "CronJob", "cronjobs", short="cj", categories=_ALL, subresources=STATUS, **_COUNTED),
+    _namespaced("batch/v1", "Job", "jobs", categories=_ALL, subresources=STATUS, **_COUNTED),
+)
+
+_NETWORKING = (
+    _of_cluster("networking.k8s.io/v1", "IngressClass", "ingressclasses", **_COUNTED),
+    _namespaced("networking.k8s.io/v1", "Ingress", "ingresses", short="ing", subresources=STATUS, **_COUNTED),
+    _of_cluster("networking.k8s.io/v1", "IPAddress", "ipaddresses", short="ip"),
+    _namespaced("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies", short="netpol", **_COUNTED),
+    _of_cluster("networking.k8s.io/v1", "ServiceCIDR", "servicecidrs", subresources=STATUS),
+)
+
+_RBAC = (
+    _of_cluster("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", **_UPSERT),
+    _of_cluster("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", **_UPSERT),
+    _namespaced("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", **_UPSERT),
+    _namespaced("rbac.authorization.k8s.io/v1", "Role", "roles", **_UPSERT),
+)
+
+_STORAGE = (
+    _of_cluster("storage.k8s.io/v1", "CSIDriver", "csidrivers", **_STRICT),
+    _of_cluster("storage.k8s.io/v1", "CSINode", "csinodes", **_STRICT),
+    _namespaced("storage.k8s.io/v1", "CSIStorageCapacity", "csistoragecapacities", **_STRICT),
+    _of_cluster("storage.k8s.io/v1", "StorageClass", "storageclasses", short="sc"),
+    _of_cluster("storage.k8s.io/v1", "VolumeAttachment", "volumeattachments", **_ONLY_STATUS, **_STRICT),
+    _of_cluster("storage.k8s.io/v1", "VolumeAttributesClass", "volumeattributesclasses", short="vac"),
+)
+
+_ADMISSION_KINDS = (
+    ("MutatingAdmissionPolicy", "mutatingadmissionpolicies", frozenset[str]()),
+    ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", frozenset[str]()),
+    ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", frozenset[str]()),
+    ("ValidatingAdmissionPolicy", "validatingadmissionpolicies", STATUS),
+    ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", frozenset[str]()),
+    ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", frozenset[str]()),
+)
+_ADMISSION = tuple(
+    _of_cluster(
+        "admissionregistration.k8s.io/v1",
+        kind,
+        plural,
+        categories=_EXTENSIONS,
+        subresources=subresources,
+        **_STRICT,
+        **_COUNTED,
+    )
+    for kind, plural, subresources in _ADMISSION_KINDS
+)
+
+_SCHEDULING = (
+    _of_cluster("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", short="pc"),
+    _namespaced("scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups", **_ONLY_STATUS),
+    _namespaced("scheduling.k8s.io/v1alpha2", "Workload", "workloads"),
+)
+
+_RESOURCE = (
+    _of_cluster("resource.k8s.io/v1", "DeviceClass", "deviceclasses", **_COUNTED),
+    _namespaced("resource.k8s.io/v1", "ResourceClaim", "resourceclaims", **_ONLY_STATUS),
+    _namespaced("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates"),
+    _of_cluster("resource.k8s.io/v1", "ResourceSlice", "resourceslices", **_COUNTED),
+    _of_cluster("resource.k8s.io/v1beta2", "DeviceTaintRule", "devicetaintrules", **_ONLY_STATUS, **_COUNTED),
+)
+
+_FLOWCONTROL = tuple(
+    _of_cluster("flowcontrol.apiserver.k8s.io/v1", kind, kind.lower() + "s", subresources=STATUS, **_COUNTED)
+    for kind in ("FlowSchema", "PriorityLevelConfiguration")
+)
+
+ALL_KINDS: tuple[ServedResource, ...] = (
+    *_CORE,
+    _of_cluster("apiregistration.k8s.io/v1", "APIService", "apiservices", categories=_EXTENSIONS, subresources=STATUS),
+    _namespaced("apps/v1", "ControllerRevision", "controllerrevisions"),
+    *_APPS,
+    _namespaced("events.k8s.io/v1", "Event", "events", short="ev", stored_as="events", **_NEW_EVENTS, **_UPSERT),
+    *_REVIEWS,
+    *_AUTOSCALING,
+    *_BATCH,
+    _of_cluster(
+        "certificates.k8s.io/v1",
+        "CertificateSigningRequest",
+        "certificatesigningrequests",
+        short="csr",
+        subresources=STATUS | {"approval"},
+    ),
+    *_NETWORKING,
+    _namespaced(
+        "policy/v1",
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        short="pdb",
+        subresources=STATUS,
+        **_STRICT,
+        **_COUNTED,
+    ),
+    *_RBAC,
+    *_STORAGE,
+    *_ADMISSION,
+    _of_cluster(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        short=("crd", "crds"),
+        categories=_EXTENSIONS,
+        subresources=STATUS,
+        **_STRICT,
+        **_COUNTED,
+    ),
+    *_SCHEDULING,
+    _namespaced("coordination.k8s.io/v1", "Lease", "leases", **_STRICT, **_UPSERT),
+    _of_cluster("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", **_STRICT, **_UPSERT),
+    _namespaced("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", counted_metadata=("labels",), **_COUNTED),
+    *_RESOURCE,
+    *_FLOWCONTROL,
+)
+
+
+@lru_cache(maxsize=1)
+def _by_plural() -> dict[tuple[str, str, str], ServedResource]:
+    return {(one.group, one.version, one.plural): one for one in ALL_KINDS}
+
+
+def find(group: str, version: str, plural: str) -> ServedResource | None:
+    """A built-in kind by the names of its path."""
+    return _by_plural().get((group, version, plural))

@@ -1,0 +1,162 @@
+"""From a kind's own rules to the ServedResource: what all built-in kinds share is put around them here.
+
+``serve`` promises: decoding follows the kind's schema and then sets its defaults (as the real server's decoder does),
+validation begins with the metadata, a status sent at creation is dropped where the kind has a status subresource. A
+kind's module gives a ``KindRules``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubesched.playground.apiserver.kinds import metadata
+from kubesched.playground.apiserver.kinds.kind import (
+    InvalidField,
+    Object,
+    ServedResource,
+    TableColumn,
+    WriteContext,
+    metadata_fields,
+)
+from kubesched.playground.apiserver.kinds.name_syntax import NameRule, dns_subdomain_mistakes, path_segment_mistakes
+from kubesched.playground.apiserver.openapi.decoding import decode_object
+from kubesched.playground.apiserver.openapi.struct_types import ValueType, type_of_kind
+from kubesched.playground.apiserver.openapi.zero_values import zero_value
+
+STATUS = frozenset({"status"})
+SCALE = frozenset({"status", "scale"})
+
+
+def _no_defaults(_: Object) -> None:
+    return None
+
+
+def _no_times(_: Object, __: str) -> None:
+    return None
+
+
+def _no_preparation(_: Object, __: WriteContext) -> None:
+    return None
+
+
+def _no_changes(_: Object, __: Object, ___: WriteContext) -> None:
+    return None
+
+
+def _no_objection(_: Object, __: Object | None, ___: WriteContext) -> None:
+    return None
+
+
+def _nothing_wrong(_: Object, __: Object | None) -> list[InvalidField]:
+    return []
+
+
+def _nothing_wrong_here(_: Object, __: Object | None, ___: WriteContext) -> list[InvalidField]:
+    return []
+
+
+@dataclass(frozen=True)
+class KindRules:
+    """What is particular to a kind: defaults of the scheme, admission and strategy, validation, table."""
+
+    set_defaults: Callable[[Object], None] = _no_defaults
+    set_times: Callable[[Object, str], None] = _no_times
+    prepare_create: Callable[[Object, WriteContext], None] = _no_preparation
+    prepare_update: Callable[[Object, Object, WriteContext], None] = _no_changes
+    validate: Callable[[Object, Object | None], list[InvalidField]] = _nothing_wrong
+    validate_through: Mapping[str, Callable[[Object, Object], list[InvalidField]]] = field(default_factory=dict)
+    # what is wrong in view of other objects; told before all else
+    validate_in_context: Callable[[Object, Object | None, WriteContext], list[InvalidField]] = _nothing_wrong_here
+    approve: Callable[[Object, Object | None, WriteContext], None] = _no_objection
+    name_rule: NameRule = dns_subdomain_mistakes
+    keeps_status: bool = False  # a status sent at creation counts
+    metadata_again: str = "changed"  # what its validation of updates looks at again: changed, all, both or none
+    columns: tuple[TableColumn, ...] = ()
+    selectable_fields: Callable[[Object], Mapping[str, str]] = metadata_fields
+
+
+NO_RULES = KindRules()
+
+
+def serve(
+    group_version: str, kind: str, plural: str, *, namespaced: bool, rules: KindRules = NO_RULES, **names: Any
+) -> ServedResource:
+    """A built-in kind as served.
+
+    ``names`` are further fields of ServedResource (short_names, categories, subresources …).
+    """
+    group, _, version = group_version.rpartition("/")
+    names.setdefault("singular", kind.lower())
+    resets_status = "status" in names.get("subresources", ()) and not rules.keeps_status
+    return ServedResource(
+        group=group,
+        version=version,
+        kind=kind,
+        plural=plural,
+        namespaced=namespaced,
+        decode=_decoder(group, version, kind, rules),
+        set_times=rules.set_times,
+        prepare_create=_creation(rules, type_of_kind(group, version, kind) if resets_status else None),
+        prepare_update=rules.prepare_update,
+        validate=_validation(rules, namespaced),
+        validate_through={name: _narrow_validation(check) for name, check in rules.validate_through.items()},
+        validate_in_context=rules.validate_in_context,
+        approve=rules.approve,
+        columns=rules.columns,
+        selectable_fields=rules.selectable_fields,
+        **names,
+    )
+
+
+def _decoder(group: str, version: str, kind: str, rules: KindRules) -> Callable[[Object], list[str]]:
+    def decode(obj: Object) -> list[str]:
+        kind_type = type_of_kind(group, version, kind)
+        assert kind_type is not None, f"{group}/{version} {kind} has no schema"
+        unknown = decode_object(obj, kind_type)
+        rules.set_defaults(obj)
+        return unknown
+
+    return decode
+
+
+def _creation(rules: KindRules, kind_type: ValueType | None) -> Callable[[Object, WriteContext], None]:
+    if kind_type is None:
+        return rules.prepare_create
+
+    def prepare(obj: Object, ctx: WriteContext) -> None:
+        fresh = zero_value(kind_type.fields["status"])
+        obj.pop("status", None)
+        if fresh is not None:
+            obj["status"] = fresh
+        rules.prepare_create(obj, ctx)
+
+    return prepare
+
+
+def _validation(rules: KindRules, namespaced: bool) -> Callable[[Object, Object | None], list[InvalidField]]:
+    def validate(new: Object, old: Object | None) -> list[InvalidField]:
+        meta = new.get("metadata", {})
+        if old is None and rules.metadata_again == "none":
+            # the kind does not look at metadata: it is looked at for all kinds, when all else is well
+            return rules.validate(new, None) or metadata.validate_new(meta, namespaced, path_segment_mistakes)
+        if old is None:
+            found = metadata.validate_new(meta, namespaced, rules.name_rule) + metadata.finalizer_name_errors(meta)
+        else:
+            found = metadata.validate_changed(meta, old.get("metadata", {}), rules.metadata_again)
+        return found + rules.validate(new, old)
+
+    return validate
+
+
+def _narrow_validation(
+    check: Callable[[Object, Object], list[InvalidField]],
+) -> Callable[[Object, Object | None], list[InvalidField]]:
+    """The rules of a subresource, which exists only where the object does."""
+
+    def validate(new: Object, old: Object | None) -> list[InvalidField]:
+        before = old or {}
+        return metadata.validate_changed(new.get("metadata", {}), before.get("metadata", {})) + check(new, before)
+
+    return validate

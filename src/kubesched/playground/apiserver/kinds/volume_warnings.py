@@ -1,0 +1,149 @@
+"""What the API server accepts in volumes, claims and classes but warns about: sources that nothing serves any more,
+deprecated labels and annotations, fractions of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from kubesched.k8s.model import quantity
+from kubesched.playground.apiserver.go_text import quoted
+from kubesched.playground.apiserver.kinds.kind import Object
+from kubesched.playground.apiserver.kinds.label_selectors import DEPRECATED_LABELS, node_term_warnings
+
+_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+_DEPRECATED_ANNOTATIONS = {
+    _STORAGE_CLASS: 'deprecated since v1.8; use "storageClassName" attribute instead',
+    "volume.beta.kubernetes.io/mount-options": 'deprecated since v1.31; use "mountOptions" attribute instead',
+}
+_RECYCLE = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning."
+_NAMED_IN_WARNINGS = {"storageos": "storageOS"}
+_GONE_SOURCES = {
+    "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
+    "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
+    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
+    "flocker": "deprecated in v1.22, non-functional in v1.25+",
+    "storageos": "deprecated in v1.22, non-functional in v1.25+",
+    "quobyte": "deprecated in v1.22, non-functional in v1.25+",
+    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
+    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
+    "rbd": "deprecated in v1.28, non-functional in v1.31+",
+}
+_CERTIFICATE_FILES = {
+    "certificateChainPath": "PodCertificate chain",
+    "keyPath": "PodCertificate key",
+    "credentialBundlePath": "PodCertificate credential bundle",
+}
+_GONE_IN_VOLUMES = ("cephfs", "photonPersistentDisk", "scaleIO", "storageos", "glusterfs", "rbd")
+
+
+def for_volume(volume: Object) -> list[str]:
+    """A PersistentVolume."""
+    spec, annotations = volume["spec"], volume["metadata"].get("annotations", {})
+    found = [
+        f"metadata.annotations[{name}]: {why}" for name, why in _DEPRECATED_ANNOTATIONS.items() if name in annotations
+    ]
+    if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
+        found.append(f"spec.persistentVolumeReclaimPolicy: {_RECYCLE}")
+    terms = spec.get("nodeAffinity", {}).get("required", {}).get("nodeSelectorTerms") or []
+    for position, term in enumerate(terms):
+        at = f"spec.nodeAffinity.required.nodeSelectorTerms[{position}]"
+        found += node_term_warnings(term, at)
+    return found + [_gone(name, "spec") for name in _GONE_IN_VOLUMES if name in spec]
+
+
+def for_claim(claim: Object) -> list[str]:
+    """A PersistentVolumeClaim."""
+    is_old = _STORAGE_CLASS in claim["metadata"].get("annotations", {})
+    text = f"metadata.annotations[{_STORAGE_CLASS}]: {_DEPRECATED_ANNOTATIONS[_STORAGE_CLASS]}"
+    return ([text] if is_old else []) + for_claim_spec(claim["spec"], "spec")
+
+
+def for_claim_spec(spec: Object, path: str) -> list[str]:
+    found = []
+    for sort in ("requests", "limits"):
+        amount = spec.get("resources", {}).get(sort, {}).get("storage")
+        if amount is not None and not quantity.parse(amount).is_whole:
+            why = f'fractional byte value "{amount}" is invalid, must be an integer'
+            found.append(f"{path}.resources.{sort}[storage]: {why}")
+    return found
+
+
+def for_class(obj: Object) -> list[str]:
+    """A StorageClass."""
+    return [
+        f"allowedTopologies[{position}].matchLabelExpressions[{place}].key: {DEPRECATED_LABELS[one['key']]}"
+        for position, term in enumerate(obj.get("allowedTopologies") or [])
+        for place, one in enumerate(term.get("matchLabelExpressions") or [])
+        if one.get("key") in DEPRECATED_LABELS
+    ]
+
+
+def for_pod_volumes(volumes: Sequence[Object], path: str) -> list[str]:
+    """The volumes of a pod spec."""
+    found: list[str] = []
+    for position, volume in enumerate(volumes):
+        at = f"{path}[{position}]"
+        template = volume.get("ephemeral", {}).get("volumeClaimTemplate")
+        found += [_gone(name, at) for name in _GONE_SOURCES if name in volume]
+        if template is not None:
+            found += for_claim_spec(template.get("spec", {}), f"{at}.ephemeral.volumeClaimTemplate.spec")
+    for volume in volumes:
+        found += _overlaps(volume)
+    return found
+
+
+def _gone(source: str, path: str) -> str:
+    return f"{path}.{_NAMED_IN_WARNINGS.get(source, source)}: {_GONE_SOURCES[source]}"
+
+
+def _overlaps(volume: Object) -> list[str]:
+    """Files of one volume that lie in each other's place."""
+    found: list[str] = []
+    name = quoted(volume.get("name", ""))
+    for sort in ("configMap", "secret", "downwardAPI"):
+        source = volume.get(sort, {})
+        files = [(item.get("path", ""), "") for item in source.get("items") or []]
+        found += [f"volume {name} ({_shown(sort, source)}): overlapping paths: {text}" for text in _collisions(files)]
+    files = []
+    for source in volume.get("projected", {}).get("sources") or []:
+        if not source:
+            found.append(f"volume {name} (Projected) has no sources provided")
+        files += _projected_files(source)
+    return found + [f"volume {name} (Projected): overlapping paths: {text}" for text in _collisions(files)]
+
+
+def _collisions(files: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Of paths, each with the source that it comes from if there can be several."""
+    seen: list[tuple[str, str]] = []
+    for path, source in files:
+        here = path.rstrip("/")
+        for other, other_source in seen if here else ():
+            if other and (f"{other}/".startswith(f"{here}/") or f"{here}/".startswith(f"{other}/")):
+                yield f"{_place(here, source)} with {_place(other, other_source)}"
+        seen.append((here, source))
+
+
+def _place(path: str, source: str) -> str:
+    return f"{quoted(path)} ({source})" if source else quoted(path)
+
+
+def _shown(sort: str, source: Object) -> str:
+    if sort == "downwardAPI":
+        return "DownwardAPI"
+    name = source.get("secretName") or source.get("name", "")
+    return f"{'Secret' if sort == 'secret' else 'ConfigMap'} {quoted(name)}"
+
+
+def _projected_files(source: Object) -> list[tuple[str, str]]:
+    for sort in ("configMap", "secret", "downwardAPI"):
+        if items := source.get(sort, {}).get("items"):
+            return [(item.get("path", ""), _shown(sort, source[sort])) for item in items]
+    if "serviceAccountToken" in source:
+        return [(source["serviceAccountToken"].get("path", ""), "ServiceAccountToken")]
+    if "clusterTrustBundle" in source:
+        bundle = source["clusterTrustBundle"]
+        name = bundle["name"] if "name" in bundle else bundle.get("signerName", "")
+        return [(bundle.get("path", ""), f"ClusterTrustBundle {quoted(name)}")]
+    certificate = source.get("podCertificate", {})
+    return [(certificate[name], text) for name, text in _CERTIFICATE_FILES.items() if certificate.get(name)]

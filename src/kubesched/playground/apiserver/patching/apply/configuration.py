@@ -1,0 +1,113 @@
+"""Whether an applied configuration fits the schema of its kind, in the words of the real server.
+
+Unlike other writes, apply refuses unknown fields, wrong types and list items that repeat a key, all with code 500 as
+the real server does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched.playground.apiserver.errors import unclassified
+from kubesched.playground.apiserver.go_text import in_source, printed, type_name
+from kubesched.playground.apiserver.kinds.kind import Object, ServedResource
+from kubesched.playground.apiserver.openapi.struct_types import ValueType
+from kubesched.playground.apiserver.patching.apply.field_sets import print_path
+from kubesched.playground.apiserver.patching.apply.typed_lists import is_granular, named_items
+
+_FORMS: dict[str, tuple[type[Any], ...]] = {
+    "string": (str,),
+    "time": (str,),
+    "micro-time": (str,),
+    "bytes": (str,),
+    "boolean": (bool,),
+    "integer": (int, float),
+    "number": (int, float),
+    "struct": (dict,),
+    "map": (dict,),
+    "list": (list,),
+}
+
+
+def fits(value: Object, of: ValueType) -> bool:
+    """Whether a value has the types of its schema."""
+    mistakes: list[str] = []
+    _check(value, of, "", mistakes)
+    return not mistakes
+
+
+def check_configuration(applied: Object, kind_type: ValueType, resource: ServedResource) -> None:
+    """Raises StatusError if the configuration does not fit."""
+    mistakes: list[str] = []
+    _check(applied, kind_type, "", mistakes)
+    if not mistakes:
+        return
+    meta = applied.get("metadata")
+    name = meta.get("name", "") if isinstance(meta, dict) else ""
+    namespace = meta.get("namespace", "") if isinstance(meta, dict) else ""
+    name = name if isinstance(name, str) else ""
+    kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
+    why = mistakes[0] if len(mistakes) == 1 else "errors:" + "".join(f"\n  {one}" for one in mistakes)
+    raise unclassified(f"failed to create typed patch object ({namespace}/{name}; {kind}): {why}")
+
+
+def _check(value: Any, of: ValueType, path: str, mistakes: list[str]) -> None:
+    if value is None or of.form == "any":
+        return
+    if of.form in ("quantity", "int-or-string"):
+        if isinstance(value, dict | list):
+            mistakes.append(f"{path}: expected any scalar, got &{{{printed(value)}}}")
+        return
+    wanted = _FORMS[of.form]
+    if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
+        mistakes.append(f"{path}: expected {_expectation(value, of.form)}")
+    elif of.form == "struct":
+        for name, part in value.items():
+            known = of.fields.get(name)
+            if known is None:
+                mistakes.append(f"{path}.{name}: field not declared in schema")
+                return  # the real server looks no further in this object
+            _check(part, known.type, f"{path}.{name}", mistakes)
+    elif of.form == "map" and of.element is not None:
+        for name, part in value.items():
+            _check(part, of.element, f"{path}.{name}", mistakes)
+    elif of.form == "list":
+        _check_list(value, of, path, mistakes)
+
+
+def _check_list(items: list[Any], of: ValueType, path: str, mistakes: list[str]) -> None:
+    element = of.element
+    assert element is not None
+    if not is_granular(items, of):
+        for position, item in enumerate(items):
+            _check(item, element, f"{path}[{position}]", mistakes)
+        return
+    seen: set[str] = set()
+    strays = [f"{path}: element {place}: {why}" for place, item in enumerate(items) if (why := _stray(item, of))]
+    if strays:
+        mistakes += strays
+        return
+    for name, item in named_items(items, of):
+        printed = print_path((name,))
+        if name in seen:
+            mistakes.append(f"{path}: duplicate entries for key {printed}")
+        seen.add(name)
+        _check(item, element, f"{path}{printed}", mistakes)
+
+
+def _stray(item: Any, of: ValueType) -> str:
+    """Why an item cannot be told from the others by its key or value."""
+    if of.list_type != "map":
+        return "" if item is not None else "associative list without keys has an element that's an explicit null"
+    if item is None:
+        return "associative list with keys may not have a null element"
+    return "" if isinstance(item, dict) else "associative list with keys may not have non-map elements"
+
+
+def _expectation(value: Any, form: str) -> str:
+    """Each sort of type has its own way to show what it got."""
+    if form in ("integer", "number"):
+        return f"numeric (int or float), got {type_name(value)}"
+    if form in ("struct", "map", "list", "boolean"):
+        return f"{'map' if form == 'struct' else form}, got &{{{printed(value)}}}"
+    return f"string, got &value.valueUnstructured{{Value:{in_source(value)}}}"

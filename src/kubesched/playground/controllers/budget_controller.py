@@ -1,0 +1,140 @@
+"""Disruption budgets: how many pods may go now, for evictions and preemption.
+
+A pod whose eviction was granted does not count as healthy until it is seen to go, or two minutes have passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubesched.k8s.client.event_recorder import NORMAL, WARNING
+from kubesched.k8s.model import selectors
+from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Pod, ReplicationController
+from kubesched.k8s.model.meta import KubeObject, OwnerReference
+from kubesched.k8s.model.policy import PodDisruptionBudget
+from kubesched.k8s.model.times import InstantError, parse_instant
+from kubesched.k8s.model.workloads import Deployment
+from kubesched.k8s.workloads.budgets import BudgetNumbers, budget_numbers
+from kubesched.k8s.workloads.replicas import scale_behind
+from kubesched.playground.controllers.controller import ControllerContext
+from kubesched.playground.controllers.documents import Body
+from kubesched.playground.controllers.status.conditions import condition, with_condition_set
+
+GRANT_LASTS_S = 120.0
+_UNMANAGED = (
+    "Pods selected by this PodDisruptionBudget were found to be unmanaged. As a result, the status of the PDB cannot "
+    "be calculated correctly, which may result in undefined behavior. To account for these pods please set "
+    '".spec.minAvailable" field of the PDB to an integer value.'
+)
+
+
+class BudgetController:
+    name = "disruption"
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._view = context.view
+        self._told: dict[str, Body] = {}
+        """Status last written, by the uid of the budget: the model keeps less than that."""
+        self._said: dict[str, tuple[str, str]] = {}
+        """Reason and note of the event last recorded, by the uid of the budget."""
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        item = before if after is None else after
+        if isinstance(item, PodDisruptionBudget):
+            return () if after is None else (item.key,)
+        if isinstance(item, Pod):
+            budgets = self._view.in_namespace(PodDisruptionBudget, item.namespace)
+            return [budget.key for budget in budgets if _covers(budget, item)]
+        if isinstance(item, Deployment | ReplicaSet | StatefulSet | ReplicationController):
+            return [budget.key for budget in self._view.in_namespace(PodDisruptionBudget, item.namespace)]
+        return ()
+
+    async def reconcile(self, key: str) -> float | None:
+        budget = self._view.find(PodDisruptionBudget, key)
+        if budget is None:
+            return None
+        now_s = self._context.now_s()
+        pods = self._view.in_namespace(Pod, budget.namespace)
+        granted, next_s = self._granted(budget, pods, now_s)
+        numbers = budget_numbers(budget, pods, self._scale_of, granted)
+        self._tell(budget, numbers)
+        conditions = with_condition_set(self._known_conditions(budget), _condition(budget, numbers), now_s)
+        status: Body = {"disruptionsAllowed": numbers.n_allowed, "conditions": conditions}
+        if not numbers.problem:
+            status |= {
+                "observedGeneration": budget.metadata.generation or None,
+                "currentHealthy": numbers.n_healthy,
+                "desiredHealthy": numbers.n_needed,
+                "expectedPods": numbers.n_expected,
+            }
+        dropped = {name: None for name in budget.status.disrupted_pods or {} if name not in granted}
+        if dropped and not numbers.problem:
+            status["disruptedPods"] = dropped
+        if status != self._told.get(budget.metadata.uid) or budget.status.disruptions_allowed != numbers.n_allowed:
+            await self._context.writer.patch(
+                budget,
+                {"metadata": {"resourceVersion": budget.metadata.resource_version}, "status": status},
+                subresource="status",
+            )
+            self._told[budget.metadata.uid] = status
+        return next_s
+
+    def _known_conditions(self, budget: PodDisruptionBudget) -> list[Body]:
+        """As written last; what an eviction noted since then has the same form."""
+        told = self._told.get(budget.metadata.uid, {})
+        known: list[Body] = told.get("conditions", [])
+        return known
+
+    def _tell(self, budget: PodDisruptionBudget, numbers: BudgetNumbers) -> None:
+        """What the owner of the budget should know, once until it changes."""
+        reason, note, sort = _finding(numbers)
+        uid = budget.metadata.uid
+        if (reason, note) != self._said.get(uid, ("", "")):
+            self._said[uid] = (reason, note)
+            if reason:
+                self._context.event("controllermanager", budget, reason, note, sort)
+
+    def _granted(self, budget: PodDisruptionBudget, pods: list[Pod], now_s: float) -> tuple[set[str], float | None]:
+        """Pods that are about to go, and when to look again."""
+        present = {pod.name for pod in pods if not pod.is_terminating and not pod.is_terminal}
+        left = {
+            name: _instant(since, now_s) + GRANT_LASTS_S - now_s
+            for name, since in (budget.status.disrupted_pods or {}).items()
+            if name in present
+        }
+        waiting = {name: for_s for name, for_s in left.items() if for_s > 0}
+        return set(waiting), min(waiting.values(), default=None)
+
+    def _scale_of(self, reference: OwnerReference) -> tuple[str, int] | None:
+        return scale_behind(reference, self._view.by_uid)
+
+
+def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    return selectors.from_label_selector(budget.spec.selector).matches(pod.labels)
+
+
+def _instant(text: str, otherwise_s: float) -> float:
+    try:
+        return parse_instant(text)
+    except InstantError:
+        return otherwise_s
+
+
+def _condition(budget: PodDisruptionBudget, numbers: BudgetNumbers) -> Body:
+    reason = "SufficientPods" if numbers.n_allowed > 0 else "InsufficientPods"
+    if numbers.problem:
+        reason = "SyncFailed"
+    made = condition("DisruptionAllowed", numbers.n_allowed > 0, reason, numbers.problem)
+    return {**made, "observedGeneration": budget.metadata.generation} if budget.metadata.generation else made
+
+
+def _finding(numbers: BudgetNumbers) -> tuple[str, str, str]:
+    """Reason, note and type of the event to record; no reason: none."""
+    if numbers.problem:
+        why = f"Failed to calculate the number of expected pods: {numbers.problem}"
+        return "CalculateExpectedPodCountFailed", why, WARNING
+    if numbers.unmanaged:
+        return "UnmanagedPods", _UNMANAGED, WARNING
+    return ("NoPods", "No matching pods found", NORMAL) if not numbers.n_expected else ("", "", NORMAL)

@@ -1,0 +1,86 @@
+"""Claims for devices whose pods are done: nobody is waited for, devices become free, claims made for a pod go.
+
+The scheduler reserves a claim for a pod and never takes that back; this is who does. Next: `pod_claim_controller` makes
+claims from templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject, controller_of
+from kubesched.k8s.model.resource import FINALIZER, ResourceClaim, ResourceClaimConsumerReference
+from kubesched.playground.controllers.controller import ControllerContext
+from kubesched.playground.controllers.documents import Body
+from kubesched.playground.controllers.volume_protection import let_go
+
+
+class DeviceClaimRelease:
+    name = "resource-claim"
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._view = context.view
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        if isinstance(after, ResourceClaim):
+            return (after.key,)
+        if isinstance(before, Pod) and (after is None or (isinstance(after, Pod) and _is_done(after))):
+            claims = self._view.in_namespace(ResourceClaim, before.namespace)
+            return [claim.key for claim in claims if _concerns(claim, before)]
+        return ()
+
+    async def reconcile(self, key: str) -> float | None:
+        claim = self._view.find(ResourceClaim, key)
+        if claim is None:
+            return None
+        users = claim.status.reserved_for or ()
+        kept = tuple(user for user in users if self._is_waited_for(claim, user))
+        is_ended = claim.metadata.deletion_timestamp is not None
+        # a claim with neither users nor allocation may be about to get them: the scheduler protects it first
+        if len(kept) < len(users) or (is_ended and not kept):
+            await self._release(claim, kept)
+        if not kept and not is_ended and self._is_left_over(claim):
+            await self._context.writer.delete(claim)
+        return None
+
+    async def _release(self, claim: ResourceClaim, kept: tuple[ResourceClaimConsumerReference, ...]) -> None:
+        """Leaves the claim to these; without any, its devices are free and nothing keeps it."""
+        is_free = not kept and FINALIZER in (claim.metadata.finalizers or ())
+        status: Body = {"reservedFor": [msgspec.to_builtins(user) for user in kept] or None}
+        if is_free:
+            status["allocation"] = None
+        if claim.status.reserved_for or (is_free and claim.status.allocation is not None):
+            body = {"metadata": {"resourceVersion": claim.metadata.resource_version}, "status": status}
+            await self._context.writer.patch(claim, body, subresource="status")
+        now = self._view.find(ResourceClaim, claim.key)
+        if is_free and now is not None:
+            await let_go(self._context, now, FINALIZER)
+
+    def _is_waited_for(self, claim: ResourceClaim, user: ResourceClaimConsumerReference) -> bool:
+        if user.api_group or user.resource != "pods":
+            return True
+        pod = self._view.find(Pod, f"{claim.namespace}/{user.name}")
+        return pod is not None and pod.metadata.uid == user.uid and not _is_done(pod)
+
+    def _is_left_over(self, claim: ResourceClaim) -> bool:
+        """It was made for a pod that is done; of one that is gone, the garbage collector takes it."""
+        owner = controller_of(claim.metadata)
+        if owner is None or owner.kind != "Pod":
+            return False
+        pod = self._view.find(Pod, f"{claim.namespace}/{owner.name}")
+        return pod is not None and (pod.metadata.uid != owner.uid or _is_done(pod))
+
+
+def _is_done(pod: Pod) -> bool:
+    """It will not run any more, or never will."""
+    return pod.is_terminal or (pod.is_terminating and not pod.spec.node_name)
+
+
+def _concerns(claim: ResourceClaim, pod: Pod) -> bool:
+    owner = controller_of(claim.metadata)
+    is_owned = owner is not None and owner.uid == pod.metadata.uid
+    return is_owned or any(user.uid == pod.metadata.uid for user in claim.status.reserved_for or ())

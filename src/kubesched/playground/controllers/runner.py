@@ -1,0 +1,179 @@
+"""All controllers on one set of informers: starts them, hands out what changed, and tries again what failed.
+
+    runner = ControllerRunner(client)
+    await runner.start()
+    ...
+    await runner.stop()
+
+Next: `catalogue` for which controllers there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from kubesched.k8s.client.ending_tasks import end_all
+from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
+from kubesched.k8s.client.event_recorder import EventTeller
+from kubesched.k8s.client.list_watch import Informers, InformerSettings, Pace
+from kubesched.k8s.client.resources import Resource
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.work_queue import WorkQueue
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.playground.controllers.cluster_view import ClusterView
+from kubesched.playground.controllers.controller import Controller, ControllerContext
+from kubesched.playground.controllers.discovered import REFRESH_S, DiscoveredKinds
+from kubesched.playground.controllers.kinds import NARROWINGS, WATCHED, CustomResourceDefinition
+from kubesched.playground.controllers.plan_writer import PlanWriter
+
+NAME = "controllers"
+
+WORKERS = 4
+"""How many objects a controller looks at side by side."""
+
+EVENT_WRITERS = 2
+"""Few, so that events do not get in the way of what they tell of."""
+
+PAUSE_S = 0.03
+"""Changes of pods come in swarms: their owner is looked at once for all that come in this time."""
+_PAUSE_PER_POD_S = 0.0002
+
+_NEVER_OWNED = frozenset({("", "events"), ("events.k8s.io", "events"), ("coordination.k8s.io", "leases")})
+
+MakeControllers = Callable[[ControllerContext, DiscoveredKinds], Iterable[Controller]]
+_log = logging.getLogger("kubesched.controllers")
+
+
+class ControllerRunner:
+    def __init__(self, client: RestClient, make: MakeControllers, pace: Pace | None = None) -> None:
+        self.view = ClusterView()
+        self._events = EventTeller(client, n_writers=EVENT_WRITERS)
+        self.context = ControllerContext(self.view, PlanWriter(client, self.view), tell=self._events.tell)
+        self._informers = Informers(client, WATCHED, InformerSettings(narrowings=NARROWINGS, name=NAME), pace)
+        self._client = client
+        self._pace = pace
+        self._discovered = DiscoveredKinds(client, time.monotonic)
+        self._more_informers: dict[type[KubeObject], Informers] = {}
+        self._kinds_changed = asyncio.Event()
+        self._controllers = list(make(self.context, self._discovered))
+        self._queues = {controller.name: WorkQueue() for controller in self._controllers}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Returns when everything there is has been seen."""
+        self.view.listen(self._on_change)
+        for informer in self._informers.all():
+            informer.add_handler(self.view)
+        self._informers.start()
+        await self._informers.wait_for_sync(NAME)
+        for controller in self._controllers:
+            for number in range(WORKERS):
+                work = self._work(controller, self._queues[controller.name])
+                self._tasks.append(asyncio.create_task(work, name=f"{controller.name} controller {number}"))
+        self._tasks.append(asyncio.create_task(self._watch_other_kinds(), name="watch of other kinds"))
+        self._tasks.append(asyncio.create_task(self._events.run(), name="events of controllers"))
+
+    async def stop(self) -> None:
+        for queue in self._queues.values():
+            queue.close()
+        await end_all(self._tasks)
+        for informers in (self._informers, *self._more_informers.values()):
+            await informers.stop()
+
+    @property
+    def names(self) -> list[str]:
+        return [controller.name for controller in self._controllers]
+
+    @property
+    def is_idle(self) -> bool:
+        """Nobody has anything to do just now."""
+        return all(queue.is_idle for queue in self._queues.values())
+
+    def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        pause_s = 0.0
+        item = before if after is None else after
+        if isinstance(item, CustomResourceDefinition):
+            self._discovered.forget()
+            self._kinds_changed.set()
+        if isinstance(item, Pod):
+            n_siblings = max(
+                (self.view.n_dependents(one.uid) for one in item.metadata.owner_references or ()), default=0
+            )
+            pause_s = PAUSE_S + n_siblings * _PAUSE_PER_POD_S
+        for controller in self._controllers:
+            try:
+                for key in controller.concerned(before, after):
+                    self._queues[controller.name].add_after(key, pause_s)
+            except Exception:  # noqa: BLE001  one controller's bug must not keep the change from the others
+                fields = {"controller": controller.name, "object": "" if item is None else item.name}
+                _log.exception("A controller cannot tell whom a change concerns", extra={"fields": fields})
+
+    async def _watch_other_kinds(self) -> None:
+        """Kinds that are of interest only because they may belong to others: their metadata is enough."""
+        known = {informer.resource.type for informer in self._informers.all()}
+        while True:
+            self._kinds_changed.clear()
+            try:
+                kinds = await self._discovered.kinds()
+            except (ApiError, Unreachable, AnswerLost) as failure:
+                _log.warning("The server does not tell its kinds", extra={"fields": {"err": str(failure)}})
+            else:
+                await self._watch_just(
+                    {
+                        kind.home.type: kind.home
+                        for kind in kinds
+                        if kind.home.type not in known
+                        and "watch" in kind.verbs
+                        and (kind.home.group, kind.home.plural) not in _NEVER_OWNED
+                    }
+                )
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._kinds_changed.wait(), REFRESH_S)
+
+    async def _watch_just(self, homes: dict[type[KubeObject], Resource]) -> None:
+        for gone in self._more_informers.keys() - homes.keys():
+            await self._more_informers.pop(gone).stop()
+            for item in list(self.view.of(gone).values()):
+                self.view.remove(item)
+        for type_, home in homes.items():
+            if type_ not in self._more_informers:
+                informers = Informers(self._client, (home,), InformerSettings(name=NAME), self._pace)
+                informers.add_handler(self.view)
+                informers.start()
+                self._more_informers[type_] = informers
+
+    async def _work(self, controller: Controller, queue: WorkQueue) -> None:
+        while True:
+            key = await queue.take()
+            try:
+                again_after_s = await controller.reconcile(key)
+            except (ApiError, Unreachable, AnswerLost) as failure:
+                self._log_failure(controller, key, failure, queue.failed(key))
+            except Exception:  # noqa: BLE001 - one object that cannot be looked at must not stop all others
+                wait_s = queue.failed(key)
+                fields = {"controller": controller.name, "object": key, "again_in_s": wait_s}
+                _log.exception("A controller failed", extra={"fields": fields})
+            else:
+                queue.succeeded(key)
+                if again_after_s is not None:
+                    queue.add_after(key, again_after_s)
+            finally:
+                queue.done(key)
+
+    def _log_failure(self, controller: Controller, key: str, failure: Exception, wait_s: float) -> None:
+        fields = {"controller": controller.name, "object": key, "err": str(failure), "again_in_s": round(wait_s, 3)}
+        if isinstance(failure, ApiError) and _is_usual(failure):
+            _log.info("Looking again", extra={"fields": fields, "v": 4})
+        else:
+            _log.warning("A controller could not do what it wanted", extra={"fields": fields})
+
+
+def _is_usual(error: ApiError) -> bool:
+    """Somebody else was faster, or the namespace is on its way out."""
+    is_too_late = error.is_forbidden and "because it is being terminated" in error.message
+    return error.is_conflict or error.is_not_found or is_too_late

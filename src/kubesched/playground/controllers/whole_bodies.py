@@ -1,0 +1,133 @@
+"""From what the rules plan to what is written: the planned object, with all that the model leaves out put back in.
+
+The rules make a pod from a typed template. Here the whole template is taken instead, and changed where the rules
+changed theirs. Pure functions, dictionaries in and out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+import msgspec
+
+from kubesched.k8s.model.apps import ReplicaSet
+from kubesched.k8s.model.core import Pod, PodTemplateSpec
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.k8s.model.workloads import Job
+from kubesched.playground.controllers.documents import FINGERPRINT_NOTE, Body
+
+_NOT_IN_DRIVERS = re.compile(r"[^a-z0-9.-]")
+_LONGEST_DRIVER = 63
+
+
+def plain(item: msgspec.Struct) -> Body:
+    """As JSON has it."""
+    found: Body = msgspec.json.decode(msgspec.json.encode(item))
+    return found
+
+
+def pod_body(planned: Pod, whole_template: Body, typed_template: PodTemplateSpec) -> Body:
+    spec = deepcopy(whole_template.get("spec") or {})
+    base, wanted = plain(typed_template.spec), plain(planned.spec)
+    for key in base.keys() | wanted.keys():
+        if base.get(key) == wanted.get(key):
+            continue
+        if key == "volumes":
+            spec[key] = _volumes(spec.get(key) or [], base.get(key) or [], wanted.get(key) or [])
+        elif key in wanted:
+            spec[key] = wanted[key]
+        else:
+            spec.pop(key, None)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata_body(planned.metadata), "spec": spec}
+
+
+def replica_set_body(planned: ReplicaSet, deployment_spec: Body) -> Body:
+    planned_template = planned.spec.template or PodTemplateSpec()
+    template = deepcopy(deployment_spec.get("template") or {})
+    metadata = template.setdefault("metadata", {})
+    metadata["labels"] = dict(planned_template.metadata.labels or {})
+    spec: Body = {
+        "replicas": planned.spec.replicas,
+        "selector": None if planned.spec.selector is None else plain(planned.spec.selector),
+        "template": template,
+    }
+    if deployment_spec.get("minReadySeconds"):
+        spec["minReadySeconds"] = deployment_spec["minReadySeconds"]
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata_body(planned.metadata), "spec": spec}
+
+
+def job_body(planned: Job, cron_job_spec: Body) -> Body:
+    spec = deepcopy((cron_job_spec.get("jobTemplate") or {}).get("spec") or {})
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata_body(planned.metadata), "spec": spec}
+
+
+def claim_body(planned: PersistentVolumeClaim, stateful_set_spec: Body | None, set_name: str) -> Body:
+    """Of a stateful set's claim, the template's own spec; of others, what the model has."""
+    spec: Body = plain(planned.spec)
+    for template in (stateful_set_spec or {}).get("volumeClaimTemplates") or ():
+        if planned.name.startswith(f"{template['metadata']['name']}-{set_name}-"):
+            spec = deepcopy(template.get("spec") or {})
+    metadata = metadata_body(planned.metadata)
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+def volume_body(planned: PersistentVolume) -> Body:
+    spec = {**plain(planned.spec), "persistentVolumeReclaimPolicy": "Delete"}
+    if planned.spec.csi is not None:
+        spec["csi"]["driver"] = driver_name(planned.spec.csi.driver)
+    else:
+        spec["hostPath"] = {"path": f"/var/lib/pretend-volumes/{planned.name}"}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": metadata_body(planned.metadata),
+        "spec": spec,
+    }
+
+
+def driver_name(provisioner: str) -> str:
+    """Provisioners have a slash in their names more often than not, and drivers never."""
+    return _NOT_IN_DRIVERS.sub(".", provisioner.lower())[:_LONGEST_DRIVER].strip(".-")
+
+
+def other_body(planned: KubeObject, api_version: str, kind: str) -> Body:
+    """Of kinds that the model has in full."""
+    body = plain(planned)
+    return {**body, "apiVersion": api_version, "kind": kind, "metadata": metadata_body(planned.metadata)}
+
+
+def metadata_body(metadata: ObjectMeta) -> Body:
+    body = plain(metadata)
+    annotations = body.get("annotations") or {}
+    if annotations.pop(FINGERPRINT_NOTE, None) is not None and not annotations:
+        del body["annotations"]
+    for reference in body.get("ownerReferences") or ():
+        reference["blockOwnerDeletion"] = True
+    return body
+
+
+def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> Body:
+    """The JSON merge patch from one to the other; empty if they are alike."""
+    patch: Body = {}
+    for key in before.keys() | after.keys():
+        old, new = before.get(key), after.get(key)
+        if old == new:
+            continue
+        if isinstance(old, dict) and isinstance(new, dict):
+            patch[key] = merge_patch(old, new)
+        else:
+            patch[key] = new
+    return patch
+
+
+def _volumes(whole: list[Body], base: list[Body], wanted: list[Body]) -> list[Body]:
+    """A volume that the rules left as it is comes whole."""
+    whole_by_name = {volume["name"]: volume for volume in whole}
+    base_by_name = {volume["name"]: volume for volume in base}
+    return [
+        whole_by_name[volume["name"]] if volume == base_by_name.get(volume["name"]) else volume for volume in wanted
+    ]

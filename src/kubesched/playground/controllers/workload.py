@@ -1,0 +1,162 @@
+"""A controller of one kind of workload: gathers what the rules ask for, has their plan carried out, tells the status.
+
+Everything that makes pods directly is served by this: replica sets, replication controllers, stateful sets, daemon
+sets and jobs differ in their rules and in their status. Deployments and cron jobs, which make other workloads, are
+beside it.
+
+Next: `workload_kinds` for the rules of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.model import selectors
+from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Pod, ReplicationController
+from kubesched.k8s.model.meta import KubeObject, controller_of
+from kubesched.k8s.model.selectors import Selector
+from kubesched.k8s.model.workloads import DaemonSet, Deployment, Job
+from kubesched.k8s.workloads.actions import Plan, UpdateObject
+from kubesched.playground.controllers.adoption import Claims, claims_of, settle_claims
+from kubesched.playground.controllers.controller import ControllerContext
+from kubesched.playground.controllers.documents import Body
+from kubesched.playground.controllers.plan_notes import PodNotes
+from kubesched.playground.controllers.status.conditions import condition, find_condition, with_condition_set
+from kubesched.playground.controllers.whole_bodies import merge_patch
+
+_TELL_FAILURES = (ReplicaSet, ReplicationController)
+
+W = TypeVar("W", bound=KubeObject)
+R = TypeVar("R", bound=KubeObject, contravariant=True)
+
+
+class WorkloadRules(Protocol[R]):
+    """What is special about a kind. Pure, but for what it remembers."""
+
+    def plan(self, owner: R) -> Plan: ...
+
+    async def keep_history(self, owner: R) -> None:
+        """Of templates, where that is the controller's task."""
+        ...
+
+    async def prepare(self, owner: R, plan: Plan) -> None:
+        """What must be written before the plan is carried out."""
+        ...
+
+    def status(self, owner: R, plan: Plan) -> Body:
+        """As it is after the plan; fields that are None are not to be there."""
+        ...
+
+    def body_of(self, owner: R, item: KubeObject) -> Body | None:
+        """What to send for an object that the plan creates."""
+        ...
+
+    def also_concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        """Keys of owners that a change of another kind concerns."""
+        ...
+
+
+class WorkloadController(Generic[W]):
+    def __init__(self, context: ControllerContext, name: str, kind: type[W], rules: WorkloadRules[W]) -> None:
+        self.name = name
+        self._context = context
+        self._kind = kind
+        self._rules = rules
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        item = before if after is None else after
+        if isinstance(item, self._kind):
+            return () if after is None else (item.key,)
+        if isinstance(item, Pod):
+            owner = controller_of(item.metadata)
+            if owner is None:
+                return () if after is None else self._might_adopt(item)
+            known = self._context.view.by_uid(owner.uid)
+            return (known.key,) if isinstance(known, self._kind) else ()
+        return self._rules.also_concerned(before, after)
+
+    def _might_adopt(self, pod: Pod) -> list[str]:
+        owners = self._context.view.in_namespace(self._kind, pod.namespace)
+        selected = ((owner, selector_of(owner)) for owner in owners)
+        return [owner.key for owner, found in selected if found is not None and found.matches(pod.labels)]
+
+    def _claims(self, owner: W, selector: Selector) -> Claims[Pod]:
+        """Of a set with many pods, those without an owner are few: all others are looked at by owner."""
+        view = self._context.view
+        candidates = [*view.owned(owner.metadata.uid, Pod), *view.pods_without_owner(owner.namespace)]
+        return claims_of(owner, selector, candidates)
+
+    async def reconcile(self, key: str) -> float | None:
+        view = self._context.view
+        owner = view.find(self._kind, key)
+        if owner is None or owner.metadata.deletion_timestamp is not None:
+            return None
+        selector = selector_of(owner)
+        if selector is not None:
+            await settle_claims(self._context, owner, self._claims(owner, selector))
+        await self._rules.keep_history(owner)
+        plan = self._rules.plan(owner)
+        body_of = partial(self._rules.body_of, owner)
+        notes = PodNotes(self._context, f"{self.name}-controller", owner)
+        await self._rules.prepare(owner, plan)
+        if plan.held_back:
+            notes.held_back(plan.held_back)
+        refusal: ApiError | None = None
+        try:
+            await self._context.writer.carry_out(_without(plan, owner), body_of, notes)
+        except ApiError as error:
+            refusal = error
+        now = view.find(self._kind, key)
+        if now is not None:
+            status = self._rules.status(now, plan)
+            if self._kind in _TELL_FAILURES:
+                known = view.whole(now).status.get("conditions") or ()
+                status["conditions"] = with_failure(known, refusal, plan.held_back, self._context.now_s())
+            notes.tell_end(view.whole(now).status, status)
+            if refusal is None or self._kind in _TELL_FAILURES:
+                await write_status(self._context, now, status)
+        if refusal is not None:
+            raise refusal
+        if plan.is_cut:
+            return 0.0
+        return None if plan.again_at_s is None else max(0.0, plan.again_at_s - self._context.now_s())
+
+
+def selector_of(owner: KubeObject) -> Selector | None:
+    """Of the objects that belong to it; None where nothing is adopted."""
+    if isinstance(owner, ReplicationController):
+        return selectors.from_labels(owner.spec.selector) if owner.spec.selector else None
+    if isinstance(owner, ReplicaSet | StatefulSet | DaemonSet | Deployment | Job) and owner.spec.selector is not None:
+        return selectors.from_label_selector(owner.spec.selector)
+    return None
+
+
+def with_failure(known: Iterable[Body], refusal: ApiError | None, held_back: str, now_s: float) -> list[Body] | None:
+    """The conditions with the one that says why pods cannot be made, or without it; None for none at all."""
+    if refusal is not None and refusal.is_conflict:
+        return list(known) or None  # somebody else was faster: nothing is known of what would have been
+    message = held_back if refusal is None else refusal.message
+    if not message:
+        return [one for one in known if one["type"] != "ReplicaFailure"] or None
+    before = find_condition(known, "ReplicaFailure")
+    if before is not None:
+        return list(known)
+    return with_condition_set(known, condition("ReplicaFailure", True, "FailedCreate", message), now_s)
+
+
+def _without(plan: Plan, owner: KubeObject) -> Plan:
+    """The owner's own status is written apart, with what the rules do not know of."""
+    kept = (a for a in plan.actions if not (isinstance(a, UpdateObject) and type(a.item) is type(owner)))
+    return Plan(list(kept), plan.again_at_s)
+
+
+async def write_status(context: ControllerContext, owner: KubeObject, status: Body) -> None:
+    """Where it differs from what is known. None takes a field away."""
+    before = context.view.whole(owner).status
+    patch = merge_patch({key: before.get(key) for key in status}, status)
+    if patch:
+        await context.writer.patch(owner, {"status": patch}, subresource="status")

@@ -1,0 +1,194 @@
+"""What each container of a hollow node does: how long it runs, with which code it ends, when it is ready.
+
+The annotation `kubesched.dev/run.<container>` says it (`sleep 5; exit 1`), `kubesched.dev/run` for all containers but
+init containers; without them its own command, where that is simple enough to tell (`little_shell`). A container of
+which nobody knows runs on, and an init container is done at once. Decided when it starts, and remembered until the pod
+is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableSet
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from kubesched.k8s.workloads.pod_runs import AnnotationError, seconds_of
+from kubesched.playground.hollow_nodes.hollow_pods import EnvValue, HollowContainer, HollowPod
+from kubesched.playground.hollow_nodes.little_shell import Ending, NotUnderstoodError, ending_of, script_ending
+
+RUN_KEY = "kubesched.dev/run"
+READY_AFTER_KEY = "kubesched.dev/ready-after"
+
+_MOST_FILES = 20_000
+_REMEMBERED_RUNS = 4
+_RUNS_ON = Ending(None)
+_DONE_AT_ONCE = Ending(0.0, 0)
+_BARE_SHELLS = frozenset({"alpine", "busybox"})
+_ABSENT_TAGS = frozenset({"nonexistent", "non-existent", "does-not-exist", "404"})
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRun:
+    """One start of a container. `attempt` counts from 0."""
+
+    attempt: int
+    started_s: float
+    ending: Ending
+
+    @property
+    def ends_at_s(self) -> float | None:
+        return None if self.ending.after_s is None else self.started_s + self.ending.after_s
+
+
+class RunBook:
+    """The runs of all containers that are played, by pod and name, and the files that they have touched."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, dict[str, dict[int, ContainerRun]]] = {}
+        self._files: dict[str, None] = {}
+
+    def run(self, pod: HollowPod, container: HollowContainer, attempt: int, started_s: float) -> ContainerRun:
+        """The run of this number; begun now, if it is not known. Some runs before it are remembered: a status that was
+        read may be older than what was written."""
+        runs = self._runs.setdefault(pod.metadata.uid, {}).setdefault(container.name, {})
+        known = runs.get(attempt)
+        if known is None:
+            known = runs[attempt] = ContainerRun(attempt, started_s, self._ending(pod, container, attempt))
+            runs.pop(attempt - _REMEMBERED_RUNS, None)
+        return known
+
+    def knows(self, pod: HollowPod, container: HollowContainer, attempt: int) -> bool:
+        """Whether this run has begun already, though the status may not say so yet."""
+        return attempt in self._runs.get(pod.metadata.uid, {}).get(container.name, {})
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone, and what it has written into volumes of its own with it."""
+        if self._runs.pop(uid, None) is not None:
+            for key in [key for key in self._files if key.startswith(f"{uid}/")]:
+                del self._files[key]
+
+    def _ending(self, pod: HollowPod, container: HollowContainer, attempt: int) -> Ending:
+        is_init = container in (pod.spec.init_containers or ())
+        is_sidecar = is_init and container.restart_policy == "Always"
+        files = MountedFiles(self._files, pod, container, attempt)
+        variables = _variables(pod, container, attempt)
+        script = pod.annotations.get(f"{RUN_KEY}.{container.name}")
+        if script is None and not is_init:
+            script = pod.annotations.get(RUN_KEY)
+        argv = (*(container.command or ()), *(container.args or ())) or _own_command(container)
+        try:
+            found = ending_of(argv, variables, files) if script is None else script_ending(script, variables, files)
+        except NotUnderstoodError:
+            return _DONE_AT_ONCE if is_init and not is_sidecar else _RUNS_ON
+        while len(self._files) > _MOST_FILES:
+            del self._files[next(iter(self._files))]
+        return found
+
+
+class MountedFiles(MutableSet[str]):
+    """The files that a container sees: those of a hostPath stay with the node, of other volumes with the pod."""
+
+    def __init__(self, kept: dict[str, None], pod: HollowPod, container: HollowContainer, attempt: int) -> None:
+        self._kept = kept
+        uid, node = pod.metadata.uid, pod.spec.node_name
+        host_paths = {known.name: known.host_path.path for known in pod.spec.volumes or () if known.host_path}
+        self._own = f"{uid}/{container.name}/{attempt}:"
+        self._roots: list[tuple[str, str]] = []
+        for mount in sorted(container.volume_mounts or (), key=lambda one: len(one.mount_path), reverse=True):
+            path = host_paths.get(mount.name)
+            root = f"{uid}/{mount.name}:" if path is None else f"node {node}:{path}"
+            self._roots.append((mount.mount_path.rstrip("/") + "/", root))
+
+    def _key(self, path: str) -> str:
+        for prefix, root in self._roots:
+            if path.startswith(prefix):
+                return f"{root}/{path[len(prefix) :]}"
+        return self._own + path
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and self._key(path) in self._kept
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def add(self, value: str) -> None:
+        self._kept[self._key(value)] = None
+
+    def discard(self, value: str) -> None:
+        self._kept.pop(self._key(value), None)
+
+
+def _own_command(container: HollowContainer) -> tuple[str, ...]:
+    """Images that hold a shell and little else start it when they are not told what to do."""
+    name = container.image.rpartition("/")[2].partition(":")[0].partition("@")[0]
+    return ("sh",) if name in _BARE_SHELLS and not container.stdin else ()
+
+
+def ready_after_s(pod: HollowPod, container: HollowContainer) -> float:
+    """From its start; a readiness probe succeeds as soon as it is asked."""
+    for key in (f"{READY_AFTER_KEY}.{container.name}", READY_AFTER_KEY):
+        try:
+            found = seconds_of(pod.metadata, key)
+        except AnnotationError:
+            continue
+        if found is not None:
+            return found
+    probe = container.readiness_probe
+    return 0.0 if probe is None else float(probe.initial_delay_seconds)
+
+
+def pre_stop_s(pod: HollowPod) -> float | None:
+    """How long the hooks take that run before containers are asked to stop; None if nobody knows."""
+    longest = 0.0
+    for container in pod.spec.containers:
+        hook = None if container.lifecycle is None else container.lifecycle.pre_stop
+        if hook is None:
+            continue
+        if hook.sleep is not None:
+            longest = max(longest, hook.sleep.seconds)
+        elif hook.exec is not None:
+            try:
+                after_s = ending_of(hook.exec.command or (), _variables(pod, container, 0), set()).after_s
+            except NotUnderstoodError:
+                after_s = 0.0
+            if after_s is None:
+                return None
+            longest = max(longest, after_s)
+    return longest
+
+
+def cannot_be_pulled(image: str) -> bool:
+    """An image whose name says that there is none: a tag such as `nonexistent`, or a registry called `invalid`."""
+    registry, _, rest = image.partition("/")
+    tag = image.rpartition("/")[2].partition(":")[2]
+    return tag in _ABSENT_TAGS or (bool(rest) and "invalid" in registry.split("."))
+
+
+def _variables(pod: HollowPod, container: HollowContainer, attempt: int) -> dict[str, str]:
+    drawn = blake2b(f"{pod.metadata.uid}/{container.name}/{attempt}".encode(), digest_size=2).digest()
+    known = {
+        "HOSTNAME": pod.name,
+        "RANDOM": str(int.from_bytes(drawn) % 32768),
+        "RESTART_COUNT": str(attempt),
+    }
+    return known | {one.name: _value(pod, one) for one in container.env or ()}
+
+
+def _value(pod: HollowPod, given: EnvValue) -> str:
+    reference = None if given.value_from is None else given.value_from.field_ref
+    if reference is None:
+        return given.value
+    path = reference.field_path
+    plain = {
+        "metadata.name": pod.name,
+        "metadata.namespace": pod.namespace,
+        "metadata.uid": pod.metadata.uid,
+        "spec.nodeName": pod.spec.node_name,
+    }
+    for prefix, values in (("metadata.annotations['", pod.annotations), ("metadata.labels['", pod.labels)):
+        if path.startswith(prefix):
+            return values.get(path[len(prefix) : -2], "")
+    return plain.get(path, "")

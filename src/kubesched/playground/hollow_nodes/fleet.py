@@ -1,0 +1,227 @@
+"""Many hollow nodes: registers them, keeps them alive, and plays out the life of the pods bound to them.
+
+    fleet = KubeletFleet(client, FleetSettings(adopts_all=True))
+    await fleet.start(node_bodies)
+    ...
+    await fleet.stop()
+
+A node with the annotation `kubesched.dev/kubelet: stopped` is left alone until it is taken off: its lease runs out, its
+pods stay as they are. A node that is deleted is forgotten.
+
+Next: `pod_play` for what happens to pods, `sending` for how it is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from kubesched.k8s.client.ending_tasks import end_all
+from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.client.event_recorder import EventTeller
+from kubesched.k8s.client.list_watch import Informers, InformerSettings, Pace
+from kubesched.k8s.client.list_watch.requests import Narrowing
+from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
+from kubesched.k8s.client.resources import Resource
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.playground.hollow_nodes.hollow_pods import HollowPod
+from kubesched.playground.hollow_nodes.kubelet_notes import KubeletNotes
+from kubesched.playground.hollow_nodes.lease_renewals import LeaseRenewals
+from kubesched.playground.hollow_nodes.node_bodies import conditions_now, registered
+from kubesched.playground.hollow_nodes.node_upkeep import allocatable_patch, full_name, images_body
+from kubesched.playground.hollow_nodes.pod_plays import PodPlays
+from kubesched.playground.hollow_nodes.pod_statuses import Body
+from kubesched.playground.hollow_nodes.pod_steps import Delays
+from kubesched.playground.hollow_nodes.sending import Sender
+from kubesched.playground.hollow_nodes.timer_wheel import TimerWheel
+
+KUBELET_SWITCH = "kubesched.dev/kubelet"
+STOPPED = "stopped"
+
+NAME = "kubelets"
+
+_RESOURCES = (Resource(HollowPod, "", "v1", "pods", True, kind_name="Pod"), Resource(Node, "", "v1", "nodes", False))
+_BOUND_PODS = Narrowing(field_selector="spec.nodeName!=")
+_REGISTERED_AT_ONCE = 32
+_IMAGES_TOLD_AFTER_S = 10.0
+
+MOST_EVENTS_WAITING = 600
+"""Events beyond that are dropped, as kubelets drop theirs: many pods that start at once must not wait for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSettings:
+    """`adopts_all`: every node of the cluster gets a kubelet, also those that others make."""
+
+    delays: Delays = field(default_factory=Delays)
+    adopts_all: bool = False
+
+
+class NodeRefusedError(ValueError):
+    """The server does not take a node: names it."""
+
+
+class KubeletFleet:
+    def __init__(
+        self,
+        client: RestClient,
+        settings: FleetSettings | None = None,
+        *,
+        pace: Pace | None = None,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._client = client
+        self._settings = settings or FleetSettings()
+        self._now_s = now_s
+        self._wheel = TimerWheel()
+        self._sender = Sender(self._wheel)
+        self._leases = LeaseRenewals(client, now_s)
+        informing = InformerSettings(narrowings={HollowPod: _BOUND_PODS}, name=NAME)
+        self._informers = Informers(client, _RESOURCES, informing, pace)
+        self._informers.of(HollowPod).lister.add_index("node", lambda pod: (pod.spec.node_name,))
+        self._ours: set[str] = set()
+        self._stopped: set[str] = set()
+        self._seen: set[str] = set()
+        self._images: dict[str, dict[str, None]] = {}
+        """Names of images by node, in the order in which they came."""
+        self._untold: set[str] = set()
+        """Nodes that will tell of new images in a while."""
+        self._tasks: list[asyncio.Task[None]] = []
+        self._events = EventTeller(client, now_s, most_queued=MOST_EVENTS_WAITING, n_writers=1)
+        self._notes = KubeletNotes(self._events.tell)
+        self._plays = PodPlays(
+            client, self._settings.delays, self._wheel, self._sender, self._notes, now_s, self._is_played, self._pulled
+        )
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    async def start(self, bodies: Iterable[Body] = ()) -> int:
+        """Registers these nodes, then plays them. Returns how many nodes there are."""
+        await self.register(bodies)
+        for kind, handler in (
+            (Node, _Handler(self._put_node, self._drop_node)),
+            (HollowPod, _Handler(self._put_pod, self._drop_pod)),
+        ):
+            self._informers.of(kind).add_handler(handler)
+        self._sender.start()
+        self._informers.start()
+        self._tasks.append(asyncio.create_task(self._leases.run(), name="lease renewals"))
+        self._tasks.append(asyncio.create_task(self._events.run(), name="events of kubelets"))
+        await self._informers.wait_for_sync(NAME)
+        return len(self._ours)
+
+    async def stop(self) -> None:
+        self._wheel.close()
+        await end_all(self._tasks)
+        await self._informers.stop()
+        await self._sender.stop()
+
+    async def register(self, bodies: Iterable[Body]) -> None:
+        """Nodes that are there already stay as they are. Raises NodeRefusedError."""
+        waiting = list(bodies)
+        self._ours |= {body["metadata"]["name"] for body in waiting}
+        self._leases.expect(len(self._ours))
+        for start in range(0, len(waiting), _REGISTERED_AT_ONCE):
+            some = waiting[start : start + _REGISTERED_AT_ONCE]
+            await asyncio.gather(*(self._register(body) for body in some))
+
+    async def _register(self, given: Body) -> None:
+        body = registered(given, self._now_s())
+        try:
+            answer = await self._client.request("POST", "/api/v1/nodes", body=msgspec.json.encode(body))
+            node = msgspec.json.decode(answer, type=Node)
+            await self._leases.create(node.name, node.metadata.uid)
+        except ApiError as error:
+            if not error.is_already_exists:
+                raise NodeRefusedError(f"Node {body['metadata']['name']}: {error.message}") from None
+
+    # -- nodes ---------------------------------------------------------------------------------------------------------
+
+    def _put_node(self, node: KubeObject) -> None:
+        if not isinstance(node, Node):
+            return
+        if self._settings.adopts_all:
+            self._ours.add(node.name)
+        if node.name not in self._ours:
+            return
+        if (node.metadata.annotations or {}).get(KUBELET_SWITCH) == STOPPED:
+            self._stopped.add(node.name)
+            self._leases.drop(node.name)
+            return
+        self._leases.add(node.name, node.metadata.uid)
+        if node.name in self._stopped or node.name not in self._seen:
+            self._stopped.discard(node.name)
+            self._seen.add(node.name)
+            self._images[node.name] = {name: None for image in node.status.images or () for name in image.names or ()}
+            self._notes.started(node)
+            for pod in self._informers.of(HollowPod).lister.by_index("node", node.name):
+                self._put_pod(pod)
+        self._notes.looked_at(node)
+        status: Body = {} if _is_ready(node) else {"conditions": conditions_now(self._now_s())}
+        resources = allocatable_patch(node)
+        if resources:
+            status["allocatable"] = resources
+        if status:
+            self._post_status(node.name, status)
+
+    def _drop_node(self, node: KubeObject) -> None:
+        self._ours.discard(node.name)
+        self._stopped.discard(node.name)
+        self._seen.discard(node.name)
+        self._images.pop(node.name, None)
+        self._leases.drop(node.name)
+        self._notes.forget(node.name)
+
+    def _pulled(self, node_name: str, images: Iterable[str]) -> None:
+        """Containers with these images were started: the node says so a little later, once for many."""
+        known = self._images.get(node_name)
+        new = [name for name in map(full_name, images) if name and known is not None and name not in known]
+        if known is None or not new:
+            return
+        known.update(dict.fromkeys(new))
+        if node_name not in self._untold:
+            self._untold.add(node_name)
+            self._wheel.after(_IMAGES_TOLD_AFTER_S, partial(self._tell_images, node_name))
+
+    def _tell_images(self, node_name: str) -> None:
+        self._untold.discard(node_name)
+        known = self._images.get(node_name)
+        if known is not None and self._is_played(node_name):
+            self._post_status(node_name, {"images": images_body(list(known))})
+
+    def _post_status(self, name: str, status: Body) -> None:
+        body = msgspec.json.encode({"status": status})
+
+        async def post() -> None:
+            await self._client.request("PATCH", f"/api/v1/nodes/{name}/status", body=body, content_type=STRATEGIC_PATCH)
+
+        self._sender.send(f"node {name}", post)
+
+    # -- pods ----------------------------------------------------------------------------------------------------------
+
+    def _is_played(self, node_name: str) -> bool:
+        return node_name in self._ours and node_name not in self._stopped
+
+    def _put_pod(self, pod: KubeObject) -> None:
+        if isinstance(pod, HollowPod) and self._is_played(pod.spec.node_name):
+            self._plays.put(pod)
+
+    def _drop_pod(self, pod: KubeObject) -> None:
+        self._plays.drop(pod)
+
+
+@dataclass(frozen=True, slots=True)
+class _Handler:
+    put: Callable[[KubeObject], None]
+    remove: Callable[[KubeObject], None]
+
+
+def _is_ready(node: Node) -> bool:
+    return any(known.type == "Ready" and known.status == "True" for known in node.status.conditions or ())

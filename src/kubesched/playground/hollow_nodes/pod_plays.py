@@ -1,0 +1,144 @@
+"""The pods of hollow nodes, each taken up when it is bound, looked at when something is due, and stopped when deleted.
+
+Keeps only what a status does not tell: the runs of containers, what waits on the wheel, and since when a pod is on its
+way out.
+
+Next: `pod_play` for the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import msgspec
+
+from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
+from kubesched.k8s.client.requester import Requester
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.workloads.pod_states import POD_FAILED, POD_RUNNING
+from kubesched.playground.hollow_nodes.container_runs import RunBook
+from kubesched.playground.hollow_nodes.hollow_pods import HollowPod
+from kubesched.playground.hollow_nodes.host_ports import MESSAGE, REASON, HostPorts
+from kubesched.playground.hollow_nodes.kubelet_notes import KubeletNotes
+from kubesched.playground.hollow_nodes.pod_play import begun_now, play, stopped
+from kubesched.playground.hollow_nodes.pod_statuses import Body, conditions, says_the_same, status_body
+from kubesched.playground.hollow_nodes.pod_steps import Delays, has_begun, stops_in_s
+from kubesched.playground.hollow_nodes.sending import Sender
+from kubesched.playground.hollow_nodes.timer_wheel import TimerWheel
+
+Pulled = Callable[[str, Iterable[str]], None]
+"""Told (node, images) of containers that were started."""
+
+
+class PodPlays:
+    def __init__(
+        self,
+        api: Requester,
+        delays: Delays,
+        wheel: TimerWheel,
+        sender: Sender,
+        notes: KubeletNotes,
+        now_s: Callable[[], float],
+        is_played: Callable[[str], bool],
+        pulled: Pulled,
+    ) -> None:
+        """`is_played`: whether the kubelet of this node works."""
+        self._api = api
+        self._delays = delays
+        self._wheel = wheel
+        self._sender = sender
+        self._notes = notes
+        self._now_s = now_s
+        self._is_played = is_played
+        self._pulled = pulled
+        self._book = RunBook()
+        self._ports = HostPorts()
+        self._pods: dict[str, HollowPod] = {}
+        """Those that are played, by uid, as they were seen last."""
+        self._due_s: dict[str, float] = {}
+        """When a pod is looked at next, if that is known."""
+        self._going_since_s: dict[str, float] = {}
+
+    def put(self, pod: HollowPod) -> None:
+        """The pod is, or has become, like this; its node is one of ours."""
+        uid, now_s = pod.metadata.uid, self._now_s()
+        is_new = uid not in self._pods
+        self._pods[uid] = pod
+        if pod.is_terminating:
+            if uid not in self._going_since_s and pod.status.phase == POD_RUNNING:
+                self._notes.stopping(pod)
+            since_s = self._going_since_s.setdefault(uid, now_s)
+            self._look_at(uid, since_s + stops_in_s(pod, self._delays)[0])
+        elif has_begun(pod) and not pod.is_terminal:
+            if is_new:
+                self._ports.take(pod)
+            self._play(pod)
+        elif pod.is_terminal:
+            self._ports.free(pod)
+        elif is_new:
+            self._look_at(uid, now_s + self._delays.start_s)
+
+    def drop(self, pod: KubeObject) -> None:
+        uid = pod.metadata.uid
+        known = self._pods.pop(uid, None)
+        if known is not None:
+            self._ports.free(known)
+        self._due_s.pop(uid, None)
+        self._going_since_s.pop(uid, None)
+        self._book.forget(uid)
+
+    def _look_at(self, uid: str, at_s: float) -> None:
+        """Unless that is planned for an earlier time."""
+        due_s = self._due_s.get(uid)
+        if due_s is not None and due_s <= at_s:
+            return
+        self._due_s[uid] = at_s
+        self._wheel.after(at_s - self._now_s(), partial(self._due, uid, at_s))
+
+    def _due(self, uid: str, at_s: float) -> None:
+        if self._due_s.get(uid) != at_s:
+            return
+        del self._due_s[uid]
+        pod = self._pods.get(uid)
+        if pod is None:
+            return
+        if not self._is_played(pod.spec.node_name):
+            del self._pods[uid]  # taken up anew when its kubelet is back
+        elif pod.is_terminating:
+            self._sender.send(f"pod {pod.key}", partial(self._stop, pod))
+        elif not pod.is_terminal:
+            if has_begun(pod) or self._ports.take(pod):
+                self._play(pod)
+            else:
+                status = {"phase": POD_FAILED, "reason": REASON, "message": MESSAGE}
+                self._sender.send(f"pod {pod.key}", partial(self._report, pod, status))
+
+    def _play(self, seen: HollowPod) -> None:
+        now_s = self._now_s()
+        pod = begun_now(seen, now_s)
+        turn = play(pod, self._book, now_s)
+        made = conditions(pod, turn.report, now_s)
+        if not says_the_same(seen, turn.report, made):
+            status = status_body(pod, turn.report, now_s)
+            self._sender.send(f"pod {pod.key}", partial(self._report, pod, status))
+        if turn.started:
+            self._pulled(pod.spec.node_name, [container.image for container in turn.started])
+        self._notes.played(pod, turn)
+        if turn.at_s is not None:
+            self._look_at(pod.metadata.uid, turn.at_s)
+
+    async def _report(self, pod: HollowPod, status: Body) -> None:
+        patch = {"metadata": {"uid": pod.metadata.uid}, "status": status}
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        await self._api.request("PATCH", path, body=msgspec.json.encode(patch), content_type=STRATEGIC_PATCH)
+
+    async def _stop(self, pod: HollowPod) -> None:
+        """Who holds a pod by a finalizer wants to know how it ended."""
+        if pod.metadata.finalizers and not pod.is_terminal:
+            now_s = self._now_s()
+            code = stops_in_s(pod, self._delays)[1]
+            await self._report(pod, status_body(pod, stopped(pod, code, now_s), now_s))
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.metadata.uid}}
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+        await self._api.request("DELETE", path, body=msgspec.json.encode(options))

@@ -1,0 +1,114 @@
+"""What the page shows of a node, of a pod and of the queue: small rows of plain JSON. Pure.
+
+Amounts are milli-cpus and bytes, instants are seconds since the epoch: the page adds up and prints them.
+
+Next: `snapshot`, which puts them together and finds out what has changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import controller_of
+from kubesched.k8s.model.requests import AmountError, effective_requests, in_node_units, node_units
+from kubesched.k8s.model.times import InstantError, parse_instant
+
+Row = dict[str, Any]
+
+ZONE_LABEL = "topology.kubernetes.io/zone"
+QUEUE_PLACES = ("active", "backoff", "unschedulable", "gated", "inFlight")
+MOST_QUEUED = 300
+"""So many pods of each place are listed; all are counted."""
+
+_TIMES_OF_QUEUE = ("waitingSeconds", "backoffSeconds")
+
+
+def node_row(node: Node) -> Row:
+    try:
+        amounts = node_units(node.status.allocatable, "status.allocatable")
+    except AmountError:
+        amounts = {}
+    is_ready = any(one.type == "Ready" and one.status == "True" for one in node.status.conditions or ())
+    row: Row = {
+        "zone": node.labels.get(ZONE_LABEL, ""),
+        "cpu": amounts.get("cpu", 0),
+        "memory": amounts.get("memory", 0),
+        "pods": amounts.get("pods", 0),
+    }
+    if not is_ready:
+        row["notReady"] = True
+    if node.spec.unschedulable:
+        row["unschedulable"] = True
+    if node.spec.taints:
+        row["taints"] = [_taint(taint.key, taint.value, taint.effect) for taint in node.spec.taints]
+    return row
+
+
+def pod_row(pod: Pod) -> Row:
+    try:
+        amounts = in_node_units(effective_requests(pod))
+    except AmountError:
+        amounts = {}
+    row: Row = {"state": pod_state(pod), "cpu": amounts.get("cpu", 0), "memory": amounts.get("memory", 0)}
+    owner = controller_of(pod.metadata)
+    details = {
+        "node": pod.spec.node_name,
+        "priority": pod.priority,
+        "owner": "" if owner is None else f"{owner.kind}/{owner.name}",
+        "created": _seconds(pod.metadata.creation_timestamp),
+        "nominated": pod.status.nominated_node_name,
+    }
+    return row | {name: value for name, value in details.items() if value}
+
+
+def pod_state(pod: Pod) -> str:
+    """One of six words: what kubectl's STATUS column would lead to, as far as the page tells pods apart."""
+    if pod.is_terminal:
+        return pod.status.phase.lower()
+    if pod.is_terminating:
+        return "terminating"
+    if not pod.spec.node_name:
+        return "pending"
+    return "running" if pod.status.phase == "Running" else "starting"
+
+
+def queue_rows(report: Row, now_s: float) -> Row:
+    """How many pods wait in each place, and the first of them. `now_s` is the time of day."""
+    counts = {place: len(report.get(place, ())) for place in QUEUE_PLACES}
+    listed = {place: [_queued(pod, now_s) for pod in report.get(place, ())[:MOST_QUEUED]] for place in QUEUE_PLACES}
+    return {"counts": counts, "pods": listed}
+
+
+def same_queue(one: Row, other: Row) -> bool:
+    """Whether nothing but time has passed."""
+    return one["counts"] == other["counts"] and all(
+        [_timeless(pod) for pod in one["pods"][place]] == [_timeless(pod) for pod in other["pods"][place]]
+        for place in QUEUE_PLACES
+    )
+
+
+def _queued(pod: Row, now_s: float) -> Row:
+    row = {name: value for name, value in pod.items() if name not in (*_TIMES_OF_QUEUE, "uid")}
+    if "waitingSeconds" in pod:
+        row["since"] = round(now_s - pod["waitingSeconds"], 1)
+    if "backoffSeconds" in pod:
+        row["until"] = round(now_s + pod["backoffSeconds"], 1)
+    return row
+
+
+def _timeless(pod: Row) -> Row:
+    return {name: value for name, value in pod.items() if name not in ("since", "until")}
+
+
+def _taint(key: str, value: str, effect: str) -> str:
+    return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
+
+
+def _seconds(instant: str | None) -> float:
+    if instant is None:
+        return 0.0
+    try:
+        return parse_instant(instant)
+    except InstantError:
+        return 0.0

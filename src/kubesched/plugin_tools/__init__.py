@@ -1,0 +1,1 @@
+"""What plugin authors use: checks, templates, an extender server."""

@@ -1,0 +1,108 @@
+"""Which plugins the extender server asks: those that are not in-tree, as the configuration enables them.
+
+kube-scheduler runs the in-tree plugins itself, before it calls; asking them again would count them twice. So each
+profile is cut down to the plugins from outside. Binding is the exception: DefaultBinder binds what no plugin takes.
+
+Next: `verdicts`, which asks them; `snippet`, which tells kube-scheduler what it can ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from kubesched.framework.registry import Registry
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import KubeSchedulerConfiguration, ResolvedPlugin, ResolvedProfile, resolve_profiles
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.engine.profile import Profile, build_profile
+from kubesched.scheduler.engine.select import Seeded
+from kubesched.scheduler.plugins import registry as in_tree
+from kubesched.scheduler.plugins.default_binder import DefaultBinder
+
+FILTER_POINTS = ("preFilter", "filter")
+SCORE_POINTS = ("preScore", "score")
+BIND_POINTS = ("preBind", "bind", "postBind")
+_SERVED_POINTS = frozenset((*FILTER_POINTS, *SCORE_POINTS, *BIND_POINTS))
+
+
+class NoPluginsError(ValueError):
+    """There is nothing to serve."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideProfiles:
+    """Profiles by scheduler name, and what follows from them for kube-scheduler's configuration."""
+
+    by_name: Mapping[str, Profile]
+    score_weight: int
+    """The most that score plugins of one profile weigh together: the extender's own weight."""
+    filters: bool
+    scores: bool
+    binds: bool
+    unserved: Mapping[str, tuple[str, ...]]
+    """By plugin, the stages it has that kube-scheduler does not ask extenders about."""
+
+    def profile_of(self, scheduler_name: str) -> Profile | None:
+        """That of the scheduler's name; a profile that is the only one is for all."""
+        if len(self.by_name) == 1:
+            return next(iter(self.by_name.values()))
+        return self.by_name.get(scheduler_name)
+
+
+def build_outside_profiles(
+    cluster: Cluster,
+    config: KubeSchedulerConfiguration,
+    registry: Registry,
+    outside: Collection[str],
+    source: str = "",
+) -> OutsideProfiles:
+    """`registry` has the in-tree plugins too; `outside` are the names of the others. Raises `ConfigError`, and
+    `NoPluginsError` if none of them is enabled."""
+    resolved = [
+        _cut_down(profile, outside) for profile in resolve_profiles(config, in_tree.capabilities(registry), source)
+    ]
+    points = {point: _names_at(resolved, point) & set(outside) for point in resolved[0].points}
+    if not any(points.values()):
+        raise NoPluginsError("no plugin of your own is enabled: give --plugin FILE, or enable one in --config")
+    profiles = {profile.scheduler_name: _build(cluster, profile, registry) for profile in resolved}
+    return OutsideProfiles(
+        profiles,
+        score_weight=max(1, *(sum(plugin.weight for plugin in profile.points["score"]) for profile in resolved)),
+        filters=any(points[point] for point in FILTER_POINTS),
+        scores=bool(points["score"]),
+        binds=any(points[point] for point in BIND_POINTS),
+        unserved=_unserved(points),
+    )
+
+
+def _cut_down(profile: ResolvedProfile, outside: Collection[str]) -> ResolvedProfile:
+    points = {
+        point: tuple(plugin for plugin in plugins if plugin.name in outside)
+        for point, plugins in profile.points.items()
+    }
+    points["bind"] = (*points["bind"], ResolvedPlugin(DefaultBinder.name))
+    names = tuple(name for name in profile.plugin_names if name in outside)
+    return msgspec.structs.replace(profile, points=points, plugin_names=(*names, DefaultBinder.name))
+
+
+def _build(cluster: Cluster, resolved: ResolvedProfile, registry: Registry) -> Profile:
+    handle = EngineHandle(cluster, Seeded(0))
+    profile = build_profile(resolved, registry, handle)
+    handle.profile = profile
+    return profile
+
+
+def _names_at(profiles: list[ResolvedProfile], point: str) -> set[str]:
+    return {plugin.name for profile in profiles for plugin in profile.points[point]}
+
+
+def _unserved(points: Mapping[str, set[str]]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for point, names in points.items():
+        if point not in _SERVED_POINTS:
+            for name in names:
+                found.setdefault(name, []).append(point)
+    return {name: tuple(stages) for name, stages in sorted(found.items())}

@@ -1,5 +1,0 @@
-"""The DynamicResources plugin: devices for pods, by claims. Start with `plugin`."""
-
-from kubesched.plugins.dynamic_resources.plugin import DynamicResources
-
-__all__ = ["DynamicResources"]

@@ -1,8 +1,0 @@
-"""NodeVolumeLimits: no more volumes of a CSI driver on a node than the driver can attach there.
-
-Read `plugin` first, then `attachable` for what counts as a volume, and `hints`.
-"""
-
-from kubesched.plugins.node_volume_limits.plugin import NodeVolumeLimits
-
-__all__ = ["NodeVolumeLimits"]

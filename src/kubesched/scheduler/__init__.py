@@ -1,0 +1,1 @@
+"""The scheduler, free of input and output."""

@@ -1,0 +1,282 @@
+"""The cluster as the scheduler knows it. Takes facts about objects; gives the node table and everything else to read.
+
+Pods that run count on their node's row; finished ones do not count; a pod on a node that is not known waits here until
+the node comes. Pods without a node are pending: they count only where they are nominated.
+
+A pod that is being bound is *assumed*: it counts on its node and is still pending for the API server. A pod's life:
+
+    pending --assume--> assumed --put (bound)--> on its node --remove--> gone
+       ^------forget-------'  (also from pending or assumed straight to any of these, as facts come)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
+
+import numpy as np
+from msgspec.structs import replace
+
+from kubesched.framework.nodes import RowArray
+from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.model import storage
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.scheduler.cluster.label_classes import LabelClasses
+from kubesched.scheduler.cluster.node_order import NodeOrder
+from kubesched.scheduler.cluster.nominations import Nominations
+from kubesched.scheduler.cluster.objects import ObjectStore
+from kubesched.scheduler.cluster.shapes import Shapes
+from kubesched.scheduler.cluster.table import Table
+from kubesched.scheduler.cluster.view import TableView
+
+STORAGE_KINDS = (
+    storage.PersistentVolume,
+    storage.PersistentVolumeClaim,
+    storage.StorageClass,
+    storage.CSINode,
+    storage.CSIDriver,
+    storage.CSIStorageCapacity,
+    storage.VolumeAttachment,
+)
+
+
+class Cluster:
+    """One owner at a time: nothing here is locked."""
+
+    def __init__(self) -> None:
+        label_classes = LabelClasses()
+        self.table = Table(label_classes)
+        self.shapes = Shapes(label_classes)
+        self.objects = ObjectStore()
+        self.nominations = Nominations()
+        self.pending: dict[PodKey, PodInfo] = {}
+        self._order = NodeOrder()
+        self._rows_in_order: RowArray | None = None
+        self._pods: dict[PodKey, PodInfo] = {}
+        self._assumed: set[PodKey] = set()
+        self._orphans: dict[str, dict[PodKey, PodInfo]] = {}
+
+    @classmethod
+    def from_objects(cls, objects: Iterable[KubeObject]) -> Cluster:
+        cluster = cls()
+        for item in cls.in_order(objects):
+            cluster.put(item)
+        return cluster
+
+    @staticmethod
+    def in_order(objects: Iterable[KubeObject]) -> list[KubeObject]:
+        """Nodes first, then pods, then the rest; within a kind in the order given."""
+        return sorted(objects, key=lambda item: 0 if isinstance(item, Node) else 1 if isinstance(item, Pod) else 2)
+
+    @property
+    def nodes(self) -> TableView:
+        """The table of all nodes."""
+        return TableView(self.table)
+
+    @property
+    def rows_in_order(self) -> RowArray:
+        """(n_nodes,) rows in the order in which a search goes through them."""
+        if self._rows_in_order is None:
+            rows = self.table.rows
+            self._rows_in_order = np.fromiter(map(rows.__getitem__, self._order), dtype=np.intp, count=len(rows))
+        return self._rows_in_order
+
+    def namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        found = self.objects.namespaces.get(namespace)
+        return {} if found is None else found.labels
+
+    # -- facts ---------------------------------------------------------------------------------------------------------
+
+    def put(self, item: KubeObject) -> None:
+        """An object was added, or is now like this."""
+        if isinstance(item, Pod):
+            self.put_pod(item, item.pod_key)
+        elif isinstance(item, Node):
+            self._put_node(item)
+        else:
+            self.objects.put(item)
+            self._note_object(item)
+
+    def remove(self, item: KubeObject) -> None:
+        """An object is gone."""
+        if isinstance(item, Pod):
+            self._drop_pod(item.pod_key)
+        elif isinstance(item, Node):
+            self._remove_node(item.name)
+        else:
+            self.objects.remove(item)
+            self._note_object(item)
+
+    def _note_object(self, item: KubeObject) -> None:
+        """Storage is the concern of pods that have some, and their answers are not kept."""
+        if not isinstance(item, STORAGE_KINDS):
+            self.table.journal.object_changed(item)
+
+    def find_pod(self, key: PodKey) -> PodInfo | None:
+        """A pod that is known here: on a node, waiting for its node to come, or pending."""
+        return self._pods.get(key) or self.pending.get(key)
+
+    def _put_node(self, node: Node) -> None:
+        if node.name in self.table.rows:
+            self.table.update_node(node)
+        else:
+            row = self.table.add_node(node)
+            for info in self._orphans.pop(node.name, {}).values():
+                self.table.add_pod(info, row)
+            self._rows_in_order = None
+        if self._order.put(node):
+            self._rows_in_order = None
+
+    def _remove_node(self, name: str) -> None:
+        if name not in self.table.rows:
+            return
+        _, left = self.table.remove_node(name)
+        if left:
+            self._orphans[name] = {info.key: info for info in left}
+        self._order.remove(name)
+        self._rows_in_order = None
+
+    def put_pod(self, pod: Pod, key: PodKey) -> None:
+        """The same for a pod, whose key the caller knows."""
+        known = self._pods.get(key)
+        if known is None and key not in self.pending:
+            if not pod.is_terminal:
+                info = self.shapes.info(pod, key)
+                info.shape.resources  # noqa: B018  as below
+                self._add_pod(info, pod.status.nominated_node_name)
+            return
+        info = self.shapes.info_like(pod, known, key)
+        info.shape.resources  # noqa: B018  a pod whose amounts cannot be read must fail before anything changes
+        if known is not None and known.uid == info.uid and not pod.is_terminal:
+            if not pod.spec.node_name and key in self._assumed:
+                self.pending[key] = info  # the API server has not heard of the binding yet
+                return
+            if pod.spec.node_name == known.spec.node_name and info.shape is known.shape:
+                self._replace_in_place(known, info)
+                return
+        promised = self._promised_node(info)
+        self._drop_pod(key)
+        if not pod.is_terminal:
+            self._add_pod(info, promised)
+
+    def _promised_node(self, info: PodInfo) -> str:
+        """The node that the pod, which is pending, is nominated to: what its status says; or, as long as that has never
+        said anything, what was decided here and is perhaps not written yet."""
+        written = info.pod.status.nominated_node_name
+        known = self.pending.get(info.key)
+        if written or known is None or known.uid != info.uid or known.pod.status.nominated_node_name:
+            return written
+        return self.nominations.node_of(known)
+
+    def _add_pod(self, info: PodInfo, promised: str = "") -> None:
+        pod = info.pod
+        if not pod.spec.node_name:
+            self.pending[info.key] = info
+            if promised:
+                self.nominations.add(info, promised)
+            return
+        self._pods[info.key] = info
+        row = self.table.rows.get(pod.spec.node_name)
+        if row is None:
+            self._orphans.setdefault(pod.spec.node_name, {})[info.key] = info
+        else:
+            self.table.add_pod(info, row)
+
+    def _replace_in_place(self, known: PodInfo, info: PodInfo) -> None:
+        """A confirmed binding, or a change that no count depends on."""
+        self._assumed.discard(info.key)
+        self._forget_pending(info.key)
+        if known.pod.is_terminating != info.pod.is_terminating:
+            self._drop_pod(info.key)
+            self._add_pod(info)
+            return
+        self._pods[info.key] = info
+        if not self.table.pods.replace(info):
+            self._orphans[info.spec.node_name][info.key] = info
+
+    def _drop_pod(self, key: PodKey) -> None:
+        self._assumed.discard(key)
+        self._forget_pending(key)
+        known = self._pods.pop(key, None)
+        if known is None:
+            return
+        self._take_off_node(known)
+
+    def _take_off_node(self, known: PodInfo) -> None:
+        if self.table.pods.find(known.uid) is not None:
+            self.table.remove_pod(known)
+            return
+        orphans = self._orphans[known.spec.node_name]
+        del orphans[known.key]
+        if not orphans:
+            del self._orphans[known.spec.node_name]
+
+    def _forget_pending(self, key: PodKey) -> None:
+        waiting = self.pending.pop(key, None)
+        if waiting is not None and self.nominations.node_by_uid:
+            self.nominations.remove(waiting)
+
+    # -- assumed pods --------------------------------------------------------------------------------------------------
+
+    def assume(self, info: PodInfo, node_name: str) -> PodInfo:
+        """Counts the pod on the node before the API server knows of it. Gives the pod as it is there."""
+        pod = info.pod
+        assumed = PodInfo(replace(pod, spec=replace(pod.spec, node_name=node_name)), info.shape, info.key, info.pin)
+        if self.nominations.node_by_uid:
+            self.nominations.remove(info)
+        self._pods[info.key] = assumed
+        self._assumed.add(info.key)
+        self.table.add_pod(assumed, self.table.rows[node_name])
+        return assumed
+
+    def forget(self, assumed: PodInfo) -> bool:
+        """Takes an assumed pod back; False if it is not assumed (any more)."""
+        known = self._pods.get(assumed.key)
+        if assumed.key not in self._assumed or known is None or known.uid != assumed.uid:
+            return False
+        self._assumed.discard(assumed.key)
+        del self._pods[assumed.key]
+        self._take_off_node(known)
+        return True
+
+    def is_assumed(self, key: PodKey) -> bool:
+        return key in self._assumed
+
+    @property
+    def placed(self) -> Mapping[PodKey, PodInfo]:
+        """Every pod that has a node here: confirmed or assumed, whether its node is known or not."""
+        return self._pods
+
+    @property
+    def assumed_keys(self) -> Set[PodKey]:
+        return self._assumed
+
+    @property
+    def orphans(self) -> Mapping[str, Mapping[PodKey, PodInfo]]:
+        """Pods on nodes that are not known (yet, or any more), by the node's name."""
+        return self._orphans
+
+    @property
+    def n_assumed(self) -> int:
+        return len(self._assumed)
+
+    @property
+    def n_pods(self) -> int:
+        """Pods on nodes, assumed ones among them."""
+        return len(self._pods)
+
+    # -- what if -------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def with_pods(self, added: Iterable[PodInfo], row: int) -> Iterator[None]:
+        """The table as it would be with these pods on a row; afterwards as before."""
+        pods = list(added)
+        with self.table.journal.paused():
+            for info in pods:
+                self.table.add_pod(info, row)
+            try:
+                yield
+            finally:
+                for info in reversed(pods):
+                    self.table.remove_pod(info)

@@ -1,0 +1,63 @@
+"""The order in which nodes are looked at: one from each zone in turn, so that a search cut short sees all zones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubesched.k8s.model.core import Node
+
+ZONE_LABELS = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
+REGION_LABELS = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+
+Zone = tuple[str, str]
+
+
+class NodeOrder:
+    """Node names by zone, in the order in which zones and nodes came."""
+
+    def __init__(self) -> None:
+        self._zones: dict[Zone, dict[str, None]] = {}
+        self._zone_of: dict[str, Zone] = {}
+
+    def put(self, node: Node) -> bool:
+        """A new node, or one that may have changed its zone. Whether that changed the order."""
+        zone = zone_of(node)
+        if self._zone_of.get(node.name) == zone:
+            return False
+        self.remove(node.name)
+        self._zones.setdefault(zone, {})[node.name] = None
+        self._zone_of[node.name] = zone
+        return True
+
+    def remove(self, name: str) -> None:
+        zone = self._zone_of.pop(name, None)
+        if zone is not None:
+            del self._zones[zone][name]
+            if not self._zones[zone]:
+                del self._zones[zone]
+
+    def __iter__(self) -> Iterator[str]:
+        if len(self._zones) == 1:
+            return iter(*self._zones.values())
+        return self._by_turns()
+
+    def _by_turns(self) -> Iterator[str]:
+        turns = [iter(names) for names in self._zones.values()]
+        while turns:
+            still_going = []
+            for turn in turns:
+                name = next(turn, None)
+                if name is not None:
+                    yield name
+                    still_going.append(turn)
+            turns = still_going
+
+
+def zone_of(node: Node) -> Zone:
+    """(region, zone); both empty for a node that names neither."""
+    return _first_label(node, REGION_LABELS), _first_label(node, ZONE_LABELS)
+
+
+def _first_label(node: Node, keys: tuple[str, ...]) -> str:
+    labels = node.labels
+    return next((labels[key] for key in keys if key in labels), "")

@@ -1,0 +1,177 @@
+"""Strict decoding: plain values into structs, collecting every mistake with its path.
+
+As Kubernetes' strict decoder does, it refuses unknown fields and values of the wrong type, takes null for "not given",
+and fills what is missing with defaults or, for the structs of the model, with empty values. After a mistake it goes
+on with the default, so that the next mistake is found as well.
+
+Next: `load`, which says what is decoded, and `source` for where the values come from.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import difflib
+import types
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Annotated, Any, Final, Union, get_args, get_origin
+
+import msgspec
+from msgspec.structs import FieldInfo
+
+from kubesched.k8s.model.durations import Duration, DurationError
+from kubesched.scheduler.config.errors import ErrorList, display
+from kubesched.scheduler.config.source import join
+
+MISTAKE: Final = object()
+"""Returned in place of a value that could not be decoded; the mistake has been reported."""
+
+_LONGEST_VALUE_SHOWN = 60
+
+
+class StrictDecoder:
+    """Decodes by annotation. `hooks` take over for structs that need more than their annotations say."""
+
+    def __init__(
+        self, errors: ErrorList, hooks: Mapping[type, Callable[[StrictDecoder, Any, str], Any]] | None = None
+    ) -> None:
+        self.errors = errors
+        self._hooks = hooks or {}
+
+    def decode(self, annotation: Any, value: Any, path: str) -> Any:
+        """`value` as the annotation asks, or `MISTAKE`. Null gives an empty value."""
+        kind = _without_none(annotation)
+        if value is None:
+            return self._empty(kind, path)
+        if kind in self._hooks:
+            return self._hooks[kind](self, value, path)
+        origin = get_origin(kind)
+        if origin is tuple:
+            return self._array(get_args(kind)[0], value, path)
+        if origin is dict:
+            return self._object(get_args(kind)[1], value, path)
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            return self.struct(kind, value, path)
+        return self._scalar(kind, value, path)
+
+    def struct(self, kind: type[msgspec.Struct], value: Any, path: str) -> Any:
+        if not isinstance(value, dict):
+            return self.mistyped(path, value, "object")
+        fields = _fields(kind)
+        for name in value:
+            if name not in fields:
+                self.errors.add(join(path, name), _unknown_field(name, fields))
+        found: dict[str, Any] = {}
+        for name, field in fields.items():
+            given = value.get(name)
+            if given is not None:
+                decoded = self.decode(field.type, given, join(path, name))
+                if decoded is not MISTAKE:
+                    found[field.name] = decoded
+            if field.required and field.name not in found:
+                found[field.name] = self.decode(field.type, None, join(path, name))
+        return kind(**found)
+
+    def _empty(self, kind: Any, path: str) -> Any:
+        """What Go would have in place of a value that is not there."""
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            return self.struct(kind, {}, path)
+        plain = _bare(kind)
+        return (get_origin(plain) or plain)()
+
+    def mistyped(self, path: str, value: Any, wanted: str) -> Any:
+        shown = display(value)
+        if len(shown) > _LONGEST_VALUE_SHOWN:
+            shown = shown[:_LONGEST_VALUE_SHOWN] + "..."
+        self.errors.add(path, f"Invalid value: {shown}: must be of type {wanted}")
+        return MISTAKE
+
+    def _array(self, item: Any, value: Any, path: str) -> Any:
+        if not isinstance(value, list | tuple):
+            return self.mistyped(path, value, "array")
+        found = []
+        for index, element in enumerate(value):
+            decoded = self.decode(item, element, f"{path}[{index}]")
+            # An empty element keeps the places of those after it, which messages speak of.
+            found.append(self._empty(item, f"{path}[{index}]") if decoded is MISTAKE else decoded)
+        return tuple(found)
+
+    def _object(self, item: Any, value: Any, path: str) -> Any:
+        if not isinstance(value, dict):
+            return self.mistyped(path, value, "object")
+        decoded = {key: self.decode(item, element, f"{path}[{key}]") for key, element in value.items()}
+        return {key: element for key, element in decoded.items() if element is not MISTAKE}
+
+    def _scalar(self, kind: Any, value: Any, path: str) -> Any:
+        plain = _bare(kind)
+        if plain is int:
+            low, high = _bounds(kind)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            return value if whole and low <= value <= high else self.mistyped(path, value, type_name(kind))
+        if plain is float:
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            return float(value) if number else self.mistyped(path, value, type_name(kind))
+        if plain is Duration:
+            return self._duration(value, path)
+        if plain is bytes:
+            return self._bytes(value, path)
+        return value if type(value) is plain else self.mistyped(path, value, type_name(kind))
+
+    def _duration(self, value: Any, path: str) -> Any:
+        if not isinstance(value, str):
+            return self.mistyped(path, value, "duration")
+        try:
+            return Duration.parse(value)
+        except DurationError as error:
+            self.errors.invalid(path, value, str(error))
+            return MISTAKE
+
+    def _bytes(self, value: Any, path: str) -> Any:
+        if not isinstance(value, str):
+            return self.mistyped(path, value, "base64 string")
+        try:
+            return base64.b64decode(value.replace("\r", "").replace("\n", ""), validate=True)
+        except (binascii.Error, ValueError):
+            # Not shown: it may be a key.
+            self.errors.add(path, "Invalid value: illegal base64 data")
+            return MISTAKE
+
+
+def type_name(annotation: Any) -> str:
+    """What Kubernetes calls a type, for messages and for the reference page."""
+    kind = _without_none(annotation)
+    plain = _bare(kind)
+    if plain is int:
+        return "int32" if _bounds(kind)[1] < 2**32 else "int64"
+    names = {str: "string", bool: "boolean", float: "number", bytes: "base64 string", Duration: "duration"}
+    if get_origin(kind) is tuple:
+        return f"array of {type_name(get_args(kind)[0])}"
+    return names.get(plain, getattr(kind, "__name__", "object"))
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> dict[str, FieldInfo]:
+    return {field.encode_name: field for field in msgspec.structs.fields(kind)}
+
+
+def _without_none(annotation: Any) -> Any:
+    """`X` for `X | None`, which is the only union that a field may have."""
+    return get_args(annotation)[0] if get_origin(annotation) in (Union, types.UnionType) else annotation
+
+
+def _bare(kind: Any) -> Any:
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+def _bounds(kind: Any) -> tuple[int, int]:
+    for extra in getattr(kind, "__metadata__", ()):
+        if isinstance(extra, msgspec.Meta) and extra.ge is not None and extra.le is not None:
+            return int(extra.ge), int(extra.le)
+    return -(2**63), 2**63 - 1
+
+
+def _unknown_field(name: str, fields: Mapping[str, FieldInfo]) -> str:
+    by_lower = {known.lower(): known for known in fields}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1)
+    return f'unknown field "{name}"' + (f' (did you mean "{by_lower[close[0]]}"?)' if close else "")

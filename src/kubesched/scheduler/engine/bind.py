@@ -1,0 +1,154 @@
+"""The binding cycle of one pod, as steps that need the world outside.
+
+    wait for permit → prebind (volumes, devices) → bind (an extender, or else a plugin) → done
+
+Binding cycles of many pods overlap; each is a generator that yields an action, is sent what became of it, and ends in
+a status. `WaitForPermit` is the one action that the loop keeps to itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.effects import Failed, PatchPodStatus
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.stages import PreBind
+from kubesched.framework.status import OK, SKIP, Status
+from kubesched.scheduler.engine.extender.binding import bind_by_extender
+from kubesched.scheduler.engine.extender.http_extender import HTTPExtender
+from kubesched.scheduler.engine.metrics.stage_watch import timed_stage, timed_steps
+from kubesched.scheduler.engine.observations import PluginBroke
+from kubesched.scheduler.engine.permit import WaitingPod
+from kubesched.scheduler.engine.plugin_call import PluginError, blamed, guarded
+from kubesched.scheduler.engine.plugin_turn import turn_began, turn_ended
+from kubesched.scheduler.engine.profile import Profile
+
+BindingSteps = Generator[object, object, Status]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForPermit:
+    """Answered with the status the waiting came to."""
+
+    waiting: WaitingPod
+
+
+@dataclass(frozen=True, slots=True)
+class PermitPassed:
+    """The pod can no longer be called unschedulable: whatever fails from here on is an error. Not answered."""
+
+    prepares: bool
+    """Whether prebind plugins have something to do. Until they are done, the binding can be called off."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreBindOver:
+    """The binding can no longer be called off. Not answered."""
+
+
+CALLED_OFF = Failed("context canceled")
+"""What a prebind plugin is answered when its pod has to make room for another."""
+
+
+def steps_to_bind(
+    profile: Profile,
+    cycle: Cycle,
+    pod: PodInfo,
+    node_name: str,
+    waiting: WaitingPod | None,
+    preparing: Sequence[PreBind],
+    extenders: Sequence[HTTPExtender] = (),
+) -> BindingSteps:
+    """All steps from permit to bound. Most pods have nobody to wait for: theirs begin with the last one."""
+    if not preparing and waiting is None:
+        return _bind_pod(profile, cycle, pod, node_name, extenders)
+    return _prepare_and_bind(profile, cycle, pod, node_name, waiting, preparing, extenders)
+
+
+def _prepare_and_bind(
+    profile: Profile,
+    cycle: Cycle,
+    pod: PodInfo,
+    node_name: str,
+    waiting: WaitingPod | None,
+    preparing: Sequence[PreBind],
+    extenders: Sequence[HTTPExtender],
+) -> BindingSteps:
+    yield PatchPodStatus(pod.key, pod.uid, nominated_node_name=node_name)
+    if waiting is not None:
+        answer = yield WaitForPermit(waiting)
+        assert isinstance(answer, Status)
+        if not answer.is_success:
+            return answer
+    yield PermitPassed(prepares=bool(preparing))
+    if preparing:
+        status = yield from timed_steps(profile, "PreBind", _pre_bind(profile, preparing, cycle, pod, node_name))
+        if not status.is_success:
+            return status
+        yield PreBindOver()
+    return (yield from _bind_pod(profile, cycle, pod, node_name, extenders))
+
+
+def _bind_pod(
+    profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str, extenders: Sequence[HTTPExtender]
+) -> BindingSteps:
+    if extenders:
+        status = yield from bind_by_extender(extenders, pod, node_name)
+        if not status.is_skip:
+            return status
+    return (yield from timed_steps(profile, "Bind", _bind(profile, cycle, pod, node_name)))
+
+
+@timed_stage("PostBind")
+def run_post_bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+    """Tells every plugin that the pod is bound, also if another one breaks over it."""
+    for plugin in profile.post_bind:
+        try:
+            with guarded(plugin.name, 'running PostBind plugin "{}"'):
+                plugin.post_bind(cycle, pod, node_name)
+        except PluginError as bug:
+            tell = profile.observers.trouble
+            if tell is not None:
+                tell(PluginBroke(bug, pod))
+
+
+@timed_stage("PreBindPreFlight")
+def plugins_that_prepare(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> list[PreBind]:
+    """The PreBind plugins that have something to do for this pod."""
+    found = []
+    for plugin in profile.pre_bind:
+        try:
+            status = plugin.pre_bind_pre_flight(cycle, pod, node_name)
+        except Exception as bug:
+            raise blamed(bug, plugin.name, 'running PreBindPreFlight "{}"') from bug
+        if status is not SKIP and not status.is_skip:
+            found.append(plugin)
+    return found
+
+
+def _pre_bind(
+    profile: Profile, preparing: Sequence[PreBind], cycle: Cycle, pod: PodInfo, node_name: str
+) -> BindingSteps:
+    for plugin in preparing:
+        turn_began(profile, "PreBind", plugin.name, pod, node_name)
+        with guarded(plugin.name, 'running PreBind plugin "{}"'):
+            status = yield from plugin.pre_bind(cycle, pod, node_name)
+        status = turn_ended(profile, "PreBind", plugin.name, pod, node_name, status)
+        if not status.is_success:
+            return status
+    return OK
+
+
+def _bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> BindingSteps:
+    for plugin in profile.bind:
+        turn_began(profile, "Bind", plugin.name, pod, node_name)
+        try:
+            status = yield from plugin.bind(cycle, pod, node_name)
+        except Exception as bug:
+            raise blamed(bug, plugin.name, 'running Bind plugin "{}"') from bug
+        status = turn_ended(profile, "Bind", plugin.name, pod, node_name, status)
+        if not status.is_skip:
+            return status
+    return Status.error("no Bind plugin took the pod")

@@ -1,0 +1,155 @@
+"""From a configuration to schedulers that decide: one per profile, over one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Protocol
+
+from kubesched.framework.events import EVERY_CHANGE
+from kubesched.framework.registry import Registry
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import KubeSchedulerConfiguration, resolve_profiles
+from kubesched.scheduler.engine.cycle import Scheduler
+from kubesched.scheduler.engine.enqueue import checked_gate, checked_pre_enqueue
+from kubesched.scheduler.engine.extender import EXTENDER, build_extenders
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
+from kubesched.scheduler.engine.metrics.stage_watch import Clock, StageWatch
+from kubesched.scheduler.engine.observations import Observers
+from kubesched.scheduler.engine.profile import Profile, build_profile
+from kubesched.scheduler.engine.select import TieBreak
+from kubesched.scheduler.engine.self_check import AnswerLimit
+from kubesched.scheduler.plugins import registry as in_tree
+from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue, registered_events
+from kubesched.scheduler.queue.hints import MeasuredHint
+
+
+class Variant(Protocol):
+    """Another scheduler in the place of today's, made of the same kinds of parts."""
+
+    def build_schedulers(
+        self,
+        cluster: Cluster,
+        tie_break: TieBreak,
+        *,
+        percentage: int | None,
+        watch: StageWatch | None,
+        observers: Observers,
+    ) -> Mapping[str, Scheduler]:
+        """By scheduler name."""
+        ...
+
+    def make_metrics(self, clock: Clock | None) -> LoopMetrics: ...
+
+    def make_queue(
+        self, settings: QueueSettings, profiles: Mapping[str, QueueProfile], measured_hint: MeasuredHint | None
+    ) -> SchedulingQueue: ...
+
+    def complete(self, loop: SchedulingLoop) -> None:
+        """Puts its words in the place of today's."""
+        ...
+
+
+def build_schedulers(
+    cluster: Cluster,
+    config: KubeSchedulerConfiguration,
+    tie_break: TieBreak,
+    *,
+    registry: Registry | None = None,
+    percentage: int | None = None,
+    keeps_classes: bool = False,
+    watch: StageWatch | None = None,
+    observers: Observers | None = None,
+    source: str = "",
+    variant: Variant | None = None,
+) -> dict[str, Scheduler]:
+    """Schedulers by scheduler name. `percentage` stands in where the configuration leaves the share of nodes open;
+    `keeps_classes` makes pods alike cheap, and pays when many pods are decided. A `variant` builds them in its own
+    way, from profiles of its own."""
+    if variant is not None:
+        own = variant.build_schedulers(
+            cluster, tie_break, percentage=percentage, watch=watch, observers=observers or Observers()
+        )
+        return {**own}
+    plugins = in_tree.REGISTRY if registry is None else registry
+    plugins = in_tree.with_shared_devices(plugins)
+    schedulers = {}
+    for resolved in resolve_profiles(config, in_tree.capabilities(plugins), source):
+        handle = EngineHandle(cluster, tie_break)
+        profile = build_profile(resolved, plugins, handle, watch, observers)
+        handle.profile = profile
+        share = profile.percentage_of_nodes_to_score
+        if share is None:
+            share = config.percentage_of_nodes_to_score
+        if not share and percentage is not None:
+            share = percentage
+        schedulers[profile.scheduler_name] = Scheduler(
+            cluster, profile, tie_break, share or 0, handle, keeps_classes=keeps_classes
+        )
+    return schedulers
+
+
+def build_loop(
+    config: KubeSchedulerConfiguration,
+    tie_break: TieBreak,
+    *,
+    registry: Registry | None = None,
+    percentage: int | None = None,
+    max_unschedulable_s: float = 300.0,
+    keeps_classes: bool = True,
+    clock: Clock | None = None,
+    source: str = "",
+    variant: Variant | None = None,
+    answer_limit: AnswerLimit | None = None,
+) -> SchedulingLoop:
+    """A loop over a cluster of which nothing is known yet. With a clock (seconds that only ever grow), it measures how
+    long things take; decisions do not depend on it. With an `answer_limit`, it looks for effects without an answer."""
+    metrics = LoopMetrics(clock) if variant is None else variant.make_metrics(clock)
+    cluster = Cluster()
+    observers = Observers()
+    schedulers = build_schedulers(
+        cluster,
+        config,
+        tie_break,
+        registry=registry,
+        percentage=percentage,
+        keeps_classes=keeps_classes,
+        watch=metrics.watch,
+        observers=observers,
+        source=source,
+        variant=variant,
+    )
+    settings = QueueSettings(
+        initial_backoff_s=config.pod_initial_backoff_seconds,
+        max_backoff_s=config.pod_max_backoff_seconds,
+        max_unschedulable_s=max_unschedulable_s,
+    )
+    extenders = build_extenders(config.extenders)
+    profiles = {name: queue_profile(s.profile, has_extenders=bool(extenders)) for name, s in schedulers.items()}
+    measured_hint = None if clock is None else metrics.measured_hint
+    make_queue = SchedulingQueue if variant is None else variant.make_queue
+    queue = make_queue(settings, profiles, measured_hint)
+    loop = SchedulingLoop(cluster, schedulers, queue, extenders, metrics, answer_limit, observers)
+    for scheduler in schedulers.values():
+        scheduler.compares_nodes |= any(extender.compares_nodes for extender in extenders)
+        assert scheduler.handle is not None
+        scheduler.handle.preempting = loop.preemptions.is_preempting
+        scheduler.handle.requests = loop.requests
+    if variant is not None:
+        variant.complete(loop)
+    return loop
+
+
+def queue_profile(profile: Profile, *, has_extenders: bool) -> QueueProfile:
+    """What the queue is told of a profile."""
+    events = registered_events(profile.plugins.values())
+    if has_extenders:
+        events[EXTENDER] = EVERY_CHANGE
+    return QueueProfile(
+        sort_key=profile.queue_sort[0].sort_key,
+        pre_enqueue=partial(checked_pre_enqueue, profile),
+        events=events,
+        gates={plugin.name: partial(checked_gate, plugin) for plugin in profile.pre_enqueue},
+    )

@@ -1,0 +1,86 @@
+"""Classes by the shape of their pods."""
+
+from __future__ import annotations
+
+from weakref import WeakSet
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.pod_info import PodInfo, PodShape
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.class_cache.failed_class import FailedClass, failed_class
+from kubesched.scheduler.engine.class_cache.pod_class import PodClass
+from kubesched.scheduler.engine.class_cache.prepare import prepare_class
+from kubesched.scheduler.engine.filter import FilterOutcome
+from kubesched.scheduler.engine.prefilter import PreFilterOutcome
+from kubesched.scheduler.engine.profile import Profile
+
+_MOST_CLASSES = 512
+_MOST_FAILED = 64
+
+
+class ClassCache:
+    """Keeps the classes used last."""
+
+    def __init__(self, cluster: Cluster, profile: Profile) -> None:
+        self._cluster = cluster
+        self._profile = profile
+        self._classes: dict[PodShape, PodClass] = {}
+        self._failed: dict[PodShape, FailedClass] = {}
+        self._seen: WeakSet[PodShape] = WeakSet()
+
+    def find_failed(self, pod: PodInfo) -> FailedClass | None:
+        """The pod's class as one that fits nowhere, up to date; None if it may fit, or that is not known."""
+        return None if self._cluster.nominations.has(pod) else self.find_alike_failed(pod)
+
+    def find_alike_failed(self, pod: PodInfo) -> FailedClass | None:
+        """The same, for pods alike that have not been promised a node, as this one has perhaps."""
+        found = self._failed.get(pod.shape)
+        if found is None or pod.pin:
+            return None
+        if found.catch_up():
+            return found
+        del self._failed[pod.shape]
+        return None
+
+    def keep_failed(self, pod: PodInfo, cycle: Cycle, prefilter: PreFilterOutcome, outcome: FilterOutcome) -> None:
+        """A search found no node: what it found may serve the next pod of the class."""
+        if pod.pin or _has_storage_or_devices(pod) or pod.shape not in self._seen or self._cluster.nominations.has(pod):
+            return
+        kept = failed_class(self._cluster, self._profile, pod, cycle, prefilter, outcome)
+        if kept is not None:
+            if len(self._failed) >= _MOST_FAILED:
+                del self._failed[next(iter(self._failed))]
+            self._failed[pod.shape] = kept
+
+    def forget(self, pod: PodInfo) -> None:
+        """What is kept of the pod's class cannot be relied on."""
+        self._classes.pop(pod.shape, None)
+        self._failed.pop(pod.shape, None)
+
+    def find(self, pod: PodInfo) -> PodClass | None:
+        """The pod's class, up to date; None if its answers cannot be kept. What it says does not take into account that
+        the pod may be pinned to a node."""
+        found = self._classes.get(pod.shape)
+        if found is not None:
+            if found.catch_up():
+                return found
+            del self._classes[pod.shape]
+        elif _has_storage_or_devices(pod):
+            return None
+        elif pod.shape not in self._seen:
+            self._seen.add(pod.shape)  # the first of its kind, and perhaps the only one: not worth preparing for
+            return None
+        made = prepare_class(self._cluster, self._profile, PodInfo(pod.shape.pod, pod.shape) if pod.pin else pod)
+        if made is not None:
+            if len(self._classes) >= _MOST_CLASSES:
+                del self._classes[next(iter(self._classes))]
+            self._classes[pod.shape] = made
+        return made
+
+
+def _has_storage_or_devices(pod: PodInfo) -> bool:
+    """Claims are the pod's own: what was found out for one pod says nothing about the next."""
+    spec = pod.spec
+    if spec.resource_claims:
+        return True
+    return any(volume.persistent_volume_claim or volume.ephemeral for volume in spec.volumes or ())

@@ -1,0 +1,195 @@
+"""Prepares a class from one of its pods: asks every plugin about every node, once."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.stages import FollowsPods, HasStakeInSomePods, MindsSomePods, Scope
+from kubesched.framework.verdicts import BoolArray
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.cluster.view import TableView
+from kubesched.scheduler.engine.class_cache.class_steps import ClassSteps, KeptScores, LevelScore, passing, weighted_sum
+from kubesched.scheduler.engine.class_cache.pod_class import PodClass
+from kubesched.scheduler.engine.prefilter import run_pre_filter
+from kubesched.scheduler.engine.profile import Profile
+from kubesched.scheduler.engine.score import run_pre_score
+from kubesched.scheduler.engine.steps import ScoreStep
+
+Number = TypeVar("Number", bound=np.generic)
+
+_BY_ROW = (Scope.AMOUNTS, Scope.ROW)
+"""What is asked again for single rows, and so must be answered for a single node."""
+
+
+def prepare_class(cluster: Cluster, profile: Profile, pod: PodInfo) -> PodClass | None:
+    """None if the pod is one whose answers cannot be kept, or fits nowhere now."""
+    if not _can_be_asked_alone(profile, pod):
+        return None
+    nodes = cluster.nodes
+    cycle = Cycle()
+    prefilter = run_pre_filter(profile, cycle, pod, nodes)
+    if not prefilter.status.is_success or prefilter.node_names is not None:
+        return None
+    steps = ClassSteps()
+    if not _sort_filters(profile, cycle, pod, steps):
+        return None
+    fits_by_node = passing(steps.node_filters, cycle, pod, nodes, np.ones(len(nodes), dtype=np.bool_))
+    fits = passing((*steps.amount_filters, *steps.row_filters), cycle, pod, nodes, fits_by_node)
+    if not fits.any():
+        return None
+    run_pre_score(profile, cycle, pod, nodes.take(fits))
+    if not _sort_scores(profile, cycle, pod, steps):
+        return None
+    return _assemble(cluster, profile, cycle, pod, steps, fits_by_node, fits)
+
+
+def _assemble(
+    cluster: Cluster,
+    profile: Profile,
+    cycle: Cycle,
+    pod: PodInfo,
+    steps: ClassSteps,
+    fits_by_node: BoolArray,
+    fits: BoolArray,
+) -> PodClass:
+    nodes, capacity = cluster.nodes, cluster.table.capacity
+    level, kept = _normalized_scores(steps.node_scores, cycle, pod, nodes, capacity)
+    row_kept = [
+        KeptScores(step, _column(step.score(cycle, pod, nodes), capacity))
+        for step in steps.row_scores
+        if step.normalize is not None
+    ]
+    steps.node_scores = _plain(steps.node_scores)
+    steps.row_scores = _plain(steps.row_scores)
+    score_by_nodes = weighted_sum(steps.nodes_scores, cycle, pod, nodes)
+    score_by_node = score_by_nodes + weighted_sum(steps.node_scores, cycle, pod, nodes)
+    score_by_node += sum(score.weighted for score in level)
+    score = score_by_node + weighted_sum((*steps.amount_scores, *steps.row_scores), cycle, pod, nodes)
+    return PodClass(
+        cluster=cluster,
+        profile=profile,
+        pod=pod,
+        cycle=cycle,
+        steps=steps,
+        level_scores=level,
+        has_stakes=_has_stakes(profile, pod),
+        followers=[plugin for plugin in profile.followers.values() if _minds_pods(plugin, cycle, pod)],
+        places=cluster.table.journal.places,
+        fits_by_node=_column(fits_by_node, capacity),
+        fits=_column(fits, capacity),
+        score_by_nodes=_column(score_by_nodes, capacity) if score_by_nodes.any() else None,
+        score_by_node=_column(score_by_node, capacity),
+        score=_column(score, capacity),
+        kept_scores=[*kept, *row_kept],
+        row_kept_scores=row_kept,
+    )
+
+
+def _can_be_asked_alone(profile: Profile, pod: PodInfo) -> bool:
+    """Whether those that do not say what they look at prepare nothing, so that they can be asked about the next pod
+    without that."""
+    preparing = {plugin.name for plugin in profile.pre_filter} | {plugin.name for plugin in profile.pre_score}
+    return all(step.name not in preparing or step.scope_for(pod) is not None for step in profile.filter) and all(
+        step.name not in preparing or step.scope_for(pod) is not None for step in profile.score
+    )
+
+
+def _has_stakes(profile: Profile, pod: PodInfo) -> bool:
+    """Whether plugins have something to reserve for pods alike, or to do before they are bound."""
+    return any(
+        not isinstance(plugin, HasStakeInSomePods) or plugin.has_stake_in(pod)
+        for plugin in (*profile.reserve, *profile.pre_bind)
+    )
+
+
+def _minds_pods(plugin: FollowsPods, cycle: Cycle, pod: PodInfo) -> bool:
+    return not isinstance(plugin, MindsSomePods) or plugin.minds_pods(cycle, pod)
+
+
+def _sort_filters(profile: Profile, cycle: Cycle, pod: PodInfo, steps: ClassSteps) -> bool:
+    """False if it is not known when the answer of one of the plugins goes stale: also of one that has nothing to say
+    about this pod, because of the pods there are now perhaps."""
+    kinds = {
+        Scope.NODE: steps.node_filters,
+        Scope.AMOUNTS: steps.amount_filters,
+        Scope.ROW: steps.row_filters,
+        Scope.CLUSTER: steps.cluster_filters,
+    }
+    for step in profile.filter:
+        scope = step.scope_for(pod)
+        if scope is None:
+            steps.fresh_filters.append(step)
+            continue
+        if not _can_be_kept(scope, step.name, profile) or scope not in kinds:
+            return False
+        if step.name in cycle.skip_filter:
+            continue
+        if scope in _BY_ROW and step.filter_node is None:
+            return False
+        kinds[scope].append(step)
+    return True
+
+
+def _sort_scores(profile: Profile, cycle: Cycle, pod: PodInfo, steps: ClassSteps) -> bool:
+    kinds = {
+        Scope.NODE: steps.node_scores,
+        Scope.NODES: steps.nodes_scores,
+        Scope.AMOUNTS: steps.amount_scores,
+        Scope.ROW: steps.row_scores,
+        Scope.CLUSTER: steps.cluster_scores,
+    }
+    for step in profile.score:
+        scope = step.scope_for(pod)
+        if scope is None:
+            steps.fresh_scores.append(step)
+            continue
+        if not _can_be_kept(scope, step.name, profile):
+            return False
+        if step.name in cycle.skip_score:
+            continue
+        if scope in _BY_ROW and step.score_node is None:
+            return False
+        if scope in (Scope.NODES, Scope.AMOUNTS) and step.normalize is not None:
+            return False
+        kinds[scope].append(step)
+    return True
+
+
+def _can_be_kept(scope: Scope, plugin: str, profile: Profile) -> bool:
+    """Whether it is known when the plugin's answer goes stale."""
+    return scope is not Scope.CLUSTER or plugin in profile.followers
+
+
+def _column(values: NDArray[Number], capacity: int) -> NDArray[Number]:
+    """A copy with room for rows to come."""
+    column = np.zeros(capacity, dtype=values.dtype)
+    column[: len(values)] = values
+    return column
+
+
+def _plain(scores: list[ScoreStep]) -> list[ScoreStep]:
+    return [step for step in scores if step.normalize is None]
+
+
+def _normalized_scores(
+    scores: list[ScoreStep], cycle: Cycle, pod: PodInfo, nodes: TableView, capacity: int
+) -> tuple[list[LevelScore], list[KeptScores]]:
+    """Of the scores that are normalised, those whose raw scores are the same everywhere: they normalise to the same on
+    any set of nodes; and the raw scores of the others."""
+    level: list[LevelScore] = []
+    kept: list[KeptScores] = []
+    for step in scores:
+        if step.normalize is None:
+            continue
+        raw = step.score(cycle, pod, nodes)
+        if (raw == raw[0]).all():
+            weighted = step.normalize(cycle, pod, nodes, np.array(raw))[0] * step.weight
+            level.append(LevelScore(step, int(raw[0]), int(weighted)))
+        else:
+            kept.append(KeptScores(step, _column(raw, capacity)))
+    return level, kept

@@ -1,0 +1,364 @@
+"""One pod's cycle, from the queue's door to the choice of a node.
+
+    pre_enqueue → prefilter → (nominated node first) filter → score → select
+                                        └─ no node fits → postfilter: make room by preemption
+
+Beside this file stands one file per stage. Reserving, permitting and binding what was decided belong to the loop that
+runs cycles one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import RowArray
+from kubesched.framework.plugin_fault import PluginFault
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import PostFilterResult
+from kubesched.framework.status import Status
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.cluster.view import TableView
+from kubesched.scheduler.engine.class_cache import ClassCache
+from kubesched.scheduler.engine.class_cache.asked_anew import AskingSearch
+from kubesched.scheduler.engine.class_cache.failed_class import FailedClass
+from kubesched.scheduler.engine.class_cache.pod_class import PodClass
+from kubesched.scheduler.engine.diagnosis import Diagnosis, absent_status
+from kubesched.scheduler.engine.filter import FilterOutcome
+from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.engine.nominated import run_filters_with_nominated
+from kubesched.scheduler.engine.observations import ClassMisses, Observe, PluginBroke
+from kubesched.scheduler.engine.plugin_call import PluginError
+from kubesched.scheduler.engine.postfilter import run_post_filter
+from kubesched.scheduler.engine.preemption import Preemption
+from kubesched.scheduler.engine.prefilter import PreFilterOutcome, run_pre_filter
+from kubesched.scheduler.engine.profile import Profile
+from kubesched.scheduler.engine.row_check import check_row_beside, check_row_with_nominated, rivals_on
+from kubesched.scheduler.engine.sampling import cut_search, feasible_nodes_to_find
+from kubesched.scheduler.engine.score import ScoreOutcome, run_scores
+from kubesched.scheduler.engine.select import TieBreak
+
+NO_NODES = "no nodes available to schedule pods"
+
+_MISSES_TO_TELL = 1000
+_STORM = 0.9
+"""The share of decisions that no class could make from which on it is told."""
+
+
+@dataclass(slots=True)
+class Decision:
+    """What was decided for a pod, with everything it was decided on."""
+
+    pod: PodInfo
+    cycle: Cycle
+    node_names: Sequence[str]
+    """Of all nodes, by row."""
+    node_name: str = ""
+    """Where the pod goes; empty if nowhere."""
+    prefilter: PreFilterOutcome | None = None
+    filtered: FilterOutcome | None = None
+    scored: ScoreOutcome | None = None
+    best_rows: RowArray | None = None
+    """The nodes that are equally good; the chosen one is among them."""
+    nominated: bool = False
+    """The pod took the node it was nominated to, without looking further."""
+    diagnosis: Diagnosis | None = None
+    post_filter: PostFilterResult | None = None
+    error: str = ""
+    """A plugin broke, and this is what it said."""
+    n_evaluated: int = 0
+    """How many nodes were looked at."""
+    n_feasible: int = 0
+    has_stakes: bool = True
+    """Plugins may have something to reserve, or to do before the pod is bound."""
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """The names of the nodes that are equally good, sorted."""
+        return () if self.best_rows is None else tuple(sorted(self.node_names[row] for row in self.best_rows.tolist()))
+
+    @property
+    def message(self) -> str:
+        """Why the pod goes nowhere; empty if it goes somewhere."""
+        if self.error:
+            return self.error
+        if self.diagnosis is not None:
+            return self.diagnosis.message()
+        return "" if self.node_name else NO_NODES
+
+    def diagnosis_of_absent(self) -> Status:
+        """The status of the nodes that the search left out."""
+        assert self.prefilter is not None
+        return absent_status(self.prefilter)
+
+    @property
+    def preemption(self) -> Preemption | None:
+        """How room can be made, if preemption found a way."""
+        return self.cycle.find(Preemption)
+
+
+class Scheduler:
+    """Decides for pods of one profile, on one cluster. Remembers only where the last search ended."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        profile: Profile,
+        tie_break: TieBreak,
+        percentage: int,
+        handle: EngineHandle | None = None,
+        *,
+        keeps_classes: bool = False,
+    ) -> None:
+        self.cluster = cluster
+        self.profile = profile
+        self.handle = handle
+        """What the profile's plugins were built with."""
+        self.tie_break = tie_break
+        self._percentage = percentage
+        self.next_start = 0
+        """Where the next search begins, if it is cut short."""
+        self.compares_nodes = bool(profile.score)
+        """Whether a search goes on after the first feasible node: somebody scores nodes, or an extender filters."""
+        self._classes = ClassCache(cluster, profile) if keeps_classes else None
+        self.n_decided_by_class = 0
+        """How many decisions came from what was kept for pods alike."""
+        self._n_missed = 0
+        self._n_by_class_then = 0
+        """Decisions that no class could make, and those that one could when these were last counted from nothing."""
+
+    def take_profile(self, profile: Profile) -> None:
+        """Plugins were replaced: nothing that the others said counts any more."""
+        assert self.handle is not None
+        self.profile = self.handle.profile = profile
+        self.compares_nodes |= bool(profile.score)
+        if self._classes is not None:
+            self._classes = ClassCache(self.cluster, profile)
+
+    def decide(self, pod: PodInfo, *, complete: bool = False) -> Decision:
+        """Where the pod goes, or why nowhere. `complete` looks at every node and scores even a single one, so that
+        the answer can be explained; what is chosen is the same."""
+        decision = Decision(pod, Cycle(), self.cluster.table.names)
+        start = self.next_start
+        observers = self.profile.observers
+        classes = None if complete or observers.wants_scores else self._classes
+        try:
+            if classes is not None and self._decide_by_class(decision, classes):
+                return decision
+        except (PluginError, PluginFault):
+            decision = self._without_class(pod, start)
+        try:
+            self._decide(decision, complete)
+        except PluginError as bug:
+            decision.error = bug.message
+            if observers.trouble is not None:
+                observers.trouble(PluginBroke(bug, pod))
+        if classes is not None and observers.trouble is not None:
+            self._count_miss(observers.trouble)
+        return decision
+
+    def _count_miss(self, tell: Observe) -> None:
+        """Now and then a class does not answer; if nearly none does, somebody should know."""
+        self._n_missed += 1
+        if self._n_missed < _MISSES_TO_TELL:
+            return
+        n_decided = self._n_missed + self.n_decided_by_class - self._n_by_class_then
+        if n_decided * _STORM <= self._n_missed:
+            tell(ClassMisses(self.profile.scheduler_name, self._n_missed, n_decided))
+        self._n_missed, self._n_by_class_then = 0, self.n_decided_by_class
+
+    def _without_class(self, pod: PodInfo, start: int) -> Decision:
+        """A plugin broke over what is kept for pods alike, where nodes are asked about that this pod need not be: what
+        becomes of the pod is to be found out without it."""
+        assert self._classes is not None
+        self._classes.forget(pod)
+        self.next_start = start
+        return Decision(pod, Cycle(), self.cluster.table.names)
+
+    def filter_nodes(self, cycle: Cycle, pod: PodInfo, nodes: TableView) -> FilterOutcome:
+        """Which of these nodes let the pod in, after PreFilter. Errors are raised."""
+        return run_filters_with_nominated(self.cluster, self.profile, cycle, pod, nodes)
+
+    def _decide(self, decision: Decision, complete: bool) -> None:
+        cluster, pod, cycle = self.cluster, decision.pod, decision.cycle
+        nodes = cluster.nodes
+        if len(nodes) == 0:
+            return
+        decision.prefilter = run_pre_filter(self.profile, cycle, pod, nodes)
+        if not decision.prefilter.status.is_success:
+            self._make_room(decision, Diagnosis(nodes, decision.prefilter))
+            return
+        if self._take_nominated(decision, nodes) and not complete:
+            return
+        searched = self._searched(decision.prefilter, nodes)
+        if len(searched) == 1 and not complete and self._take_only(decision, int(searched.rows[0])):
+            return
+        filtered = self.filter_nodes(cycle, pod, searched)
+        decision.filtered = filtered
+        feasible, decision.n_evaluated = self.feasible_rows(filtered, whole_search=searched is nodes, complete=complete)
+        decision.n_feasible = len(feasible)
+        if len(feasible) == 0:
+            if self._classes is not None and not complete:
+                self._classes.keep_failed(pod, cycle, decision.prefilter, filtered)
+            self._make_room(decision, Diagnosis(nodes, decision.prefilter, filtered))
+            return
+        self._choose(decision, feasible, complete)
+
+    def _take_nominated(self, decision: Decision, nodes: TableView) -> bool:
+        """The node that was freed for this pod comes first, before any search."""
+        row = nodes.row_of(self.cluster.nominations.node_for(decision.pod))
+        return row is not None and self._takes(decision, row)
+
+    def _takes(self, decision: Decision, row: int) -> bool:
+        """Whether the node that was freed for the pod lets it in; then that is the decision."""
+        status = check_row_with_nominated(self.cluster, self.profile, decision.cycle, decision.pod, row)
+        if not status.is_success:
+            return False
+        decision.nominated = True
+        decision.node_name = self.cluster.table.names[row]
+        decision.best_rows = np.array([row])
+        decision.n_evaluated = decision.n_feasible = 1
+        return True
+
+    def _take_only(self, decision: Decision, row: int) -> bool:
+        """The search is about a single node (a daemon's pod, say): asked directly, it needs no table."""
+        if not check_row_with_nominated(self.cluster, self.profile, decision.cycle, decision.pod, row).is_success:
+            return False
+        decision.n_evaluated = decision.n_feasible = 1
+        self.choose_among(decision, np.array([row]))
+        return True
+
+    def _searched(self, prefilter: PreFilterOutcome, nodes: TableView) -> TableView:
+        if prefilter.node_names is None:
+            return nodes
+        rows = (nodes.row_of(name) for name in sorted(prefilter.node_names))
+        return nodes.take(np.array([row for row in rows if row is not None], dtype=np.intp))
+
+    def feasible_rows(self, filtered: FilterOutcome, *, whole_search: bool, complete: bool) -> tuple[RowArray, int]:
+        """The rows to choose from, and how many were looked at to find them."""
+        rows = filtered.nodes.rows
+        if complete:
+            return rows[filtered.fits], len(rows)
+        enough = feasible_nodes_to_find(self._percentage, len(rows)) if self.compares_nodes else 1
+        if not whole_search:
+            return rows[filtered.fits][:enough], len(rows)
+        order = self.cluster.rows_in_order
+        if enough >= len(rows):
+            return order[filtered.fits[order]], len(rows)
+        found, n_looked_at = cut_search(order, filtered.fits, self.next_start, enough)
+        self.next_start = (self.next_start + n_looked_at) % len(rows)
+        return found, n_looked_at
+
+    def _choose(self, decision: Decision, feasible: RowArray, complete: bool) -> None:
+        nodes = TableView(self.cluster.table, feasible)
+        if len(feasible) == 1 and not complete:
+            self.choose_among(decision, feasible)
+            return
+        scored = decision.scored = run_scores(self.profile, decision.cycle, decision.pod, nodes)
+        if decision.nominated:
+            return
+        self.choose_among(decision, feasible[scored.total == scored.total.max()])
+
+    def choose_among(self, decision: Decision, top: RowArray) -> None:
+        names = self.cluster.table.names
+        row = int(top[0]) if len(top) == 1 else self.tie_break.choose_row(top, names)
+        decision.node_name = names[row]
+        decision.best_rows = top
+
+    def _decide_by_class(self, decision: Decision, classes: ClassCache) -> bool:
+        """Decides from what is kept for pods alike; False if that does not answer (nothing kept, or nothing fits)."""
+        pod, nominations = decision.pod, self.cluster.nominations
+        nominated_node = nominations.node_for(pod)
+        if nominated_node:
+            return self._take_nominated_by_class(decision, classes, nominated_node)
+        failed = classes.find_failed(pod)
+        if failed is not None:
+            self._fail_by_class(decision, failed)
+            return True
+        known = classes.find(pod)
+        if known is None:
+            return False
+        if pod.pin:
+            return self._take_pinned(decision, known)
+        n = len(known.order)
+        enough = feasible_nodes_to_find(self._percentage, n) if self.compares_nodes else 1
+        start = self.next_start % n if enough < n else 0
+        asked = AskingSearch(known, pod) if known.has_fresh else known
+        rows, n_looked_at = asked.search(start, enough, self._places_of_rivals(known, pod) if nominations else ())
+        n_found = len(rows)
+        if n_found == 0:
+            return False
+        if enough < n:
+            self.next_start = (start + n_looked_at) % n
+        self.n_decided_by_class += 1
+        decision.cycle = known.cycle.fork() if asked is known else asked.cycle
+        decision.n_evaluated, decision.n_feasible = n_looked_at, n_found
+        decision.has_stakes = known.has_stakes
+        if n_found > 1:
+            totals = asked.totals(rows)
+            rows = rows.compress(totals == totals.item(totals.argmax()))
+        self.choose_among(decision, rows)
+        return True
+
+    def _take_nominated_by_class(self, decision: Decision, classes: ClassCache, node_name: str) -> bool:
+        """Pods alike fit nowhere: what was prepared for them serves to ask the node that was freed for this one."""
+        row = self.cluster.table.rows.get(node_name)
+        failed = None if row is None else classes.find_alike_failed(decision.pod)
+        if row is None or failed is None:
+            return False
+        prepared, decision.cycle = decision.cycle, failed.cycle.fork()
+        if self._takes(decision, row):
+            self.n_decided_by_class += 1
+            decision.prefilter = failed.prefilter
+            return True
+        decision.cycle = prepared
+        return False
+
+    def _take_pinned(self, decision: Decision, known: PodClass) -> bool:
+        """The search is about the one node that the pod names; False if it does not fit there, or if what is known of
+        pods alike but for the node does not tell."""
+        row = self.cluster.table.rows.get(decision.pod.pin)
+        if row is None or known.looks_at_cluster or not known.lets_in(row):
+            return False
+        if rivals_on(self.cluster, decision.pod, decision.pod.pin):
+            return False
+        self.n_decided_by_class += 1
+        decision.cycle = known.cycle.fork()
+        decision.n_evaluated = decision.n_feasible = 1
+        decision.has_stakes = known.has_stakes
+        decision.node_name = decision.pod.pin
+        decision.best_rows = np.array([row])
+        return True
+
+    def _fail_by_class(self, decision: Decision, failed: FailedClass) -> None:
+        """Pods alike fit nowhere, and still do not: for the same reasons."""
+        self.n_decided_by_class += 1
+        decision.cycle = failed.cycle.fork()
+        decision.cycle.put(failed.plans)
+        decision.prefilter = failed.prefilter
+        self._make_room(decision, Diagnosis(self.cluster.nodes, failed.prefilter, failed.rejections))
+
+    def _places_of_rivals(self, known: PodClass, pod: PodInfo) -> Sequence[int]:
+        """The rows that are promised to others beside whom the pod would not fit."""
+        closed = []
+        for node_name in self.cluster.nominations.node_names():
+            row = self.cluster.table.rows.get(node_name)
+            if row is None or not known.lets_in(row):
+                continue
+            rivals = rivals_on(self.cluster, pod, node_name)
+            if rivals:
+                status = check_row_beside(self.cluster, self.profile, known.cycle, pod, row, rivals)
+                if not status.is_success:
+                    closed.append(row)
+        return closed
+
+    def _make_room(self, decision: Decision, diagnosis: Diagnosis) -> None:
+        decision.diagnosis = diagnosis
+        if not self.profile.post_filter:
+            return
+        result = run_post_filter(self.profile, decision.cycle, decision.pod, diagnosis)
+        decision.post_filter = result
+        diagnosis.post_filter_message = result.status.message

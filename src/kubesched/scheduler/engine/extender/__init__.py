@@ -1,0 +1,13 @@
+"""Extenders: HTTP services that filter, score, preempt and bind for pods that interest them.
+
+A pod that interests an extender takes a cycle that pauses (`cycle`) while the extender is asked; other pods go on
+meanwhile (`paused`). What is said to an extender, and what it says, is `wire`; when it is asked at each stage and what
+follows from the answer are `filtering`, `prioritizing`, `preempting` and `binding`.
+
+Nothing here opens a connection: calls are effects (`framework.effects.CallExtender`).
+"""
+
+from kubesched.scheduler.engine.extender.http_extender import EXTENDER, HTTPExtender, build_extenders, refused
+from kubesched.scheduler.engine.extender.paused import PausedCycles
+
+__all__ = ["EXTENDER", "HTTPExtender", "PausedCycles", "build_extenders", "refused"]

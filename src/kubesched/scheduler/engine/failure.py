@@ -1,0 +1,196 @@
+"""What happens when a pod could not be scheduled: the event, the condition, the nomination, and back to the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kubesched.framework.effects import PatchPodStatus, RecordEvent
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import NominatingMode, PostFilterResult
+from kubesched.framework.status import OK, Status
+from kubesched.k8s.model.core import Pod, PodCondition
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.cycle import Decision
+from kubesched.scheduler.engine.diagnosis import for_event
+from kubesched.scheduler.engine.observations import AttemptFailed, Observers, PodNotRequeued, PodRequeued, PodStatusTold
+from kubesched.scheduler.engine.outbox import Outbox
+from kubesched.scheduler.queue import QueuedPodInfo, SchedulingQueue
+
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+_PROMISE_OVER = PostFilterResult(OK, NominatingMode.OVERRIDE)
+
+PromiseOver = Callable[[Pod, str, float], None]
+"""(a pod, the node it was nominated to, now) -> None: it no longer counts there."""
+
+
+class Told(NamedTuple):
+    """What the pod is told of a failed attempt."""
+
+    reason: str
+    """Of the condition."""
+    message: str
+    """Of the condition."""
+    note: str
+    """Of the event, which is cut to what an event holds."""
+    is_probe: bool = False
+    """The condition is written again with the time, be it the same."""
+
+
+class FailureWords:
+    """How failed attempts are told. A scheduler of another time puts its own words in their place."""
+
+    def of_decision(self, decision: Decision) -> Told:
+        """No node was found, or something broke over it."""
+        message = decision.message
+        return Told(SCHEDULER_ERROR if decision.error else UNSCHEDULABLE, message, message)
+
+    def of_status(self, pod: PodInfo, status: Status) -> Told:
+        """The pod had its node already, and a stage after that rejected it there, or failed."""
+        if status.is_rejected:
+            message = f"0/1 nodes are available: 1 {status.message}."
+            return Told(UNSCHEDULABLE, message, message)
+        return Told(SCHEDULER_ERROR, status.message, status.message)
+
+
+class FailureHandler:
+    """Ends a pod's attempt that failed."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        outbox: Outbox,
+        promise_over: PromiseOver,
+        observers: Observers,
+    ) -> None:
+        self._cluster = cluster
+        self._observers = observers
+        self._promise_over = promise_over
+        self._queue = queue
+        self._outbox = outbox
+        self.words = FailureWords()
+
+    def no_node(self, queued: QueuedPodInfo, decision: Decision, now_s: float) -> None:
+        """The decision is that the pod goes nowhere."""
+        self.handle(
+            queued,
+            told=self.words.of_decision(decision),
+            is_error=bool(decision.error),
+            plugins=frozenset() if decision.diagnosis is None else decision.diagnosis.unschedulable_plugins(),
+            post_filter=decision.post_filter,
+            now_s=now_s,
+        )
+
+    def handle(
+        self,
+        queued: QueuedPodInfo,
+        *,
+        told: Told,
+        is_error: bool,
+        plugins: frozenset[str],
+        post_filter: PostFilterResult | None,
+        now_s: float,
+    ) -> None:
+        """`plugins` rejected the pod; `post_filter` says what becomes of its nomination. Without, it is over."""
+        observers = self._observers
+        tell = observers.trouble if is_error else observers.steps
+        if tell is not None:
+            tell(AttemptFailed(queued.info, told.note, is_error, has_nodes=len(self._cluster.nodes) > 0))
+        if not self._is_still_pending(queued):
+            return
+        info = queued.info
+        queued.unschedulable_plugins = plugins
+        queued.pending_plugins = frozenset()
+        self._queue.add_unschedulable(queued, is_error=is_error, now_s=now_s)
+        if observers.steps is not None:
+            where = self._queue.contents.place_of(queued)
+            observers.steps(PodRequeued(info, where, queued.attempts, queued.unschedulable_plugins))
+        post_filter = post_filter or _PROMISE_OVER
+        self._nominate(info, self._promised_after(info, post_filter), now_s)
+        self._report(queued, told, post_filter)
+
+    def _promised_after(self, info: PodInfo, post_filter: PostFilterResult) -> str:
+        """The node that the pod is nominated to from now on. A promise that is not written yet is kept only if somebody
+        looked at it: where PostFilter broke, it would be kept for ever, and nobody could see it."""
+        if post_filter.mode is NominatingMode.OVERRIDE:
+            return post_filter.node_name
+        is_looked_at = post_filter.status.is_rejected
+        return self._cluster.nominations.node_for(info) if is_looked_at else info.pod.status.nominated_node_name
+
+    def put_back(self, queued: QueuedPodInfo, now_s: float) -> None:
+        """The attempt came to nothing, and nothing is wrong with the pod: it is tried again, and nobody told."""
+        if self._is_still_pending(queued):
+            self._queue.add_unschedulable(queued, is_error=True, now_s=now_s)
+
+    def _is_still_pending(self, queued: QueuedPodInfo) -> bool:
+        """Brings the pod up to date. False if it was deleted or bound by somebody else, or is another one by now."""
+        latest = self._cluster.pending.get(queued.info.key)
+        if latest is None or latest.uid != queued.info.uid:
+            if self._observers.steps is not None:
+                found = latest or self._cluster.find_pod(queued.info.key)
+                self._observers.steps(PodNotRequeued(queued.info, None if found is None else found.pod))
+            self._queue.done(queued.info.uid)
+            return False
+        queued.info = latest
+        return True
+
+    def attempt_broke(self, queued: QueuedPodInfo, status: Status, now_s: float) -> None:
+        """The same for an attempt that something unforeseen ended, however far it came."""
+        if self._queue.contents.find(queued.key) is not None:
+            return
+        assumed = self._cluster.find_pod(queued.key)
+        if assumed is not None:
+            self._cluster.forget(assumed)
+        self.attempt_ended(queued, status, now_s)
+
+    def attempt_ended(self, queued: QueuedPodInfo, status: Status, now_s: float, *, is_withheld: bool = False) -> None:
+        """The same for one that had its node already: by a status that rejects the pod there, or an error."""
+        if is_withheld:
+            self.put_back(queued, now_s)
+            return
+        self.handle(
+            queued,
+            told=self.words.of_status(queued.info, status),
+            is_error=not status.is_rejected,
+            plugins=frozenset({status.plugin}) if status.is_rejected else frozenset(),
+            post_filter=None,
+            now_s=now_s,
+        )
+
+    def _nominate(self, info: PodInfo, node_name: str, now_s: float) -> None:
+        nominations, status = self._cluster.nominations, info.pod.status
+        before = nominations.node_of(info)
+        if node_name:
+            nominations.add(info, node_name)
+        else:
+            nominations.remove(info)
+        if before and before != node_name and not status.nominated_node_name:
+            self._promise_over(info.pod, before, now_s)  # it was never written
+
+    def _report(self, queued: QueuedPodInfo, told: Told, post_filter: PostFilterResult) -> None:
+        info = queued.info
+        self._outbox.send(
+            RecordEvent(
+                pod=info.key,
+                uid=info.pod.metadata.uid,
+                type="Warning",
+                reason="FailedScheduling",
+                action="Scheduling",
+                note=for_event(told.note),
+                scheduler_name=info.spec.scheduler_name,
+            )
+        )
+        condition = PodCondition("PodScheduled", "False", told.reason, told.message)
+        status = info.pod.status
+        unchanged = not told.is_probe and any(known == condition for known in status.conditions or ())
+        observers = self._observers
+        if observers.steps is not None:
+            promised = post_filter.node_name if post_filter.mode is NominatingMode.OVERRIDE else None
+            observers.steps(PodStatusTold(info, condition, promised))
+        is_news = post_filter.node_name != status.nominated_node_name
+        nominated = post_filter.node_name if post_filter.mode is NominatingMode.OVERRIDE and is_news else None
+        if not unchanged or nominated is not None:
+            written = None if unchanged else condition
+            self._outbox.send(PatchPodStatus(info.key, info.pod.metadata.uid, written, nominated, told.is_probe))

@@ -1,0 +1,163 @@
+"""Filter: which nodes can the pod go to? Every plugin answers for a whole table of nodes.
+
+Plugins run in their order, and the first to reject a node owns its reasons. Once few nodes are alive, the rest of the
+plugins are asked about those alone; as long as most are, asking about all of them is cheaper than picking them out.
+
+Next: `nominated`, which takes the pods into account that are promised a node.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import NodeTable, RowArray
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import OK, Status
+from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.metrics.stage_watch import timed_stage
+from kubesched.scheduler.engine.plugin_call import PluginError, blamed, guarded
+from kubesched.scheduler.engine.profile import Profile
+from kubesched.scheduler.engine.steps import FilterStep
+
+_FEW_ALIVE = 0.25
+"""Below this share of live nodes, plugins are asked about the live ones only."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginVerdicts:
+    """What one plugin said, and to which positions it was asked (None: to all)."""
+
+    plugin: str
+    verdicts: Verdicts
+    asked: RowArray | None
+    owned: BoolArray
+    """(n_asked,) the nodes that this plugin was the first to reject."""
+
+
+@dataclass(slots=True)
+class FilterOutcome:
+    """Every node's verdict, by position in `nodes`."""
+
+    nodes: NodeTable
+    fits: BoolArray
+    unresolvable: BoolArray
+    by_plugin: list[PluginVerdicts] = field(default_factory=list)
+    overrides: dict[int, Status] = field(default_factory=dict)
+    """Nodes rejected only because of the pods nominated to them."""
+
+    def status(self, position: int) -> Status:
+        """Why this node was rejected, with the plugin that did; OK if it fits."""
+        if position in self.overrides:
+            return self.overrides[position]
+        for said in self.by_plugin:
+            index = position if said.asked is None else index_of(said.asked, position)
+            if index is not None and said.owned[index]:
+                return said.verdicts.status(index).by(said.plugin)
+        return OK
+
+    def reason_counts(self) -> dict[str, int]:
+        """How many nodes were rejected for each reason."""
+        counts: dict[str, int] = {}
+        for said in self.by_plugin:
+            owned = self._owned_by(said)
+            totals = np.count_nonzero(said.verdicts.bits & owned, axis=1)
+            for reason, total in zip(said.verdicts.reasons, totals, strict=True):
+                if total and reason:
+                    counts[reason] = counts.get(reason, 0) + int(total)
+        for status in self.overrides.values():
+            for reason in status.reasons:
+                counts[reason] = counts.get(reason, 0) + 1
+        return counts
+
+    def plugin_counts(self) -> Counter[str]:
+        """How many nodes were rejected by each plugin."""
+        counts: Counter[str] = Counter()
+        for said in self.by_plugin:
+            counts[said.plugin] += int(np.count_nonzero(self._owned_by(said)))
+        counts.update(status.plugin for status in self.overrides.values())
+        return counts
+
+    def _owned_by(self, said: PluginVerdicts) -> BoolArray:
+        """(n_asked,) without the nodes that others were found to reject."""
+        owned = said.owned
+        if self.overrides:
+            owned = owned.copy()
+            for position in self.overrides:
+                index = position if said.asked is None else index_of(said.asked, position)
+                if index is not None:
+                    owned[index] = False
+        return owned
+
+    def rejecting_plugins(self) -> list[str]:
+        found = {said.plugin for said in self.by_plugin if said.owned.any()}
+        found.update(status.plugin for status in self.overrides.values())
+        return sorted(found)
+
+
+@timed_stage("Filter")
+def run_filters(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> FilterOutcome:
+    """Every filter of the profile, in order, on these nodes as the table has them."""
+    n = len(nodes)
+    alive = np.ones(n, dtype=np.bool_)
+    outcome = FilterOutcome(nodes, alive, np.zeros(n, dtype=np.bool_))
+    n_alive = n
+    for plugin in profile.filter:
+        if plugin.name in cycle.skip_filter:
+            continue
+        asked = np.flatnonzero(alive) if n_alive < _FEW_ALIVE * n or plugin.node_by_node else None
+        verdicts = ask(plugin, cycle, pod, nodes if asked is None else nodes.take(asked))
+        if verdicts is ACCEPT_ALL:
+            continue
+        n_alive = _record(outcome, plugin.name, verdicts, asked)
+        if n_alive == 0:
+            break
+    return outcome
+
+
+def ask(plugin: FilterStep, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    """One plugin's verdicts on these nodes."""
+    try:
+        return plugin.filter(cycle, pod, nodes)
+    except Exception as bug:
+        raise blamed(bug, plugin.name, 'running "{}" filter plugin') from bug
+
+
+def change_state(
+    profile: Profile, cycle: Cycle, pod: PodInfo, other: PodInfo, cluster: Cluster, row: int, *, adding: bool
+) -> None:
+    """Tells every plugin that prepared state that a pod is now on, or off, the row."""
+    node = cluster.nodes.at(row)
+    for plugin in profile.pre_filter_extensions:
+        if plugin.name in cycle.skip_filter:
+            continue
+        with guarded(plugin.name, 'running PreFilter plugin "{}"'):
+            change = plugin.add_pod if adding else plugin.remove_pod
+            status = change(cycle, pod, other, node)
+        if not status.is_success:
+            verb = "AddPod" if adding else "RemovePod"
+            raise PluginError(plugin.name, f'running {verb} on PreFilter plugin "{plugin.name}": {status.message}')
+
+
+def _record(outcome: FilterOutcome, plugin: str, verdicts: Verdicts, asked: RowArray | None) -> int:
+    """Takes a plugin's verdicts into the outcome; gives the number of nodes still alive."""
+    rejected = verdicts.rejected
+    alive = outcome.fits
+    owned = rejected & alive if asked is None else rejected
+    for index, message in verdicts.errors.items():
+        if owned[index]:
+            raise PluginError(plugin, f'running "{plugin}" filter plugin: {message}')
+    positions = np.flatnonzero(owned) if asked is None else asked[owned]
+    alive[positions] = False
+    outcome.unresolvable[positions] = verdicts.unresolvable[owned]
+    outcome.by_plugin.append(PluginVerdicts(plugin, verdicts, asked, owned))
+    return int(np.count_nonzero(alive))
+
+
+def index_of(values: RowArray, wanted: int) -> int | None:
+    found = np.flatnonzero(values == wanted)
+    return int(found[0]) if len(found) else None

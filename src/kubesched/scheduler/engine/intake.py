@@ -1,0 +1,232 @@
+"""Facts from informers, told to the cluster and to the queue.
+
+The cluster learns what is; the queue learns what changed, so that pods which that may help are tried again. The cluster
+is told first, but for a node that goes: what waits is told while the node is still known, as kube-scheduler does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from kubesched.framework import events
+from kubesched.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
+from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.k8s.model.stand_ins import UnreadPod
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.observations import ADDED, DELETED, UPDATED, NodeEvent, Observers, PodEvent
+from kubesched.scheduler.queue import SchedulingQueue
+from kubesched.scheduler.queue.changes import events_of
+
+
+class Waiters(Protocol):
+    """Who knows the pods that wait for a permit, and the evictions under way."""
+
+    def reject_if_waiting(self, info: PodInfo, now_s: float) -> bool: ...
+
+    def pod_deleted(self, uid: str, now_s: float) -> None: ...
+
+    def pod_leaves(self, key: PodKey, now_s: float) -> None: ...
+
+    def object_changed(self, item: KubeObject, now_s: float) -> None: ...
+
+
+class Intake:
+    """Remembers every object as the informer last showed it."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        scheduler_names: Collection[str],
+        waiters: Waiters,
+        observers: Observers,
+    ) -> None:
+        self._observers = observers
+        self._cluster = cluster
+        self._queue = queue
+        self._scheduler_names = scheduler_names
+        self._waiters = waiters
+        self._pods: dict[PodKey, Pod] = {}
+        self.handled: tuple[tuple[str], ...] = ()
+        """The labels of the events that the last fact brought about, for metrics."""
+
+    def put(self, item: KubeObject, now_s: float) -> None:
+        if isinstance(item, Pod):
+            self._put_pod(item, now_s)
+            return
+        old: KubeObject | None
+        if isinstance(item, Node):
+            row = self._cluster.table.rows.get(item.name)
+            old = None if row is None else self._cluster.table.nodes[row]
+            if self._observers.steps is not None:
+                self._observers.steps(NodeEvent(ADDED if old is None else UPDATED, item))
+        else:
+            old = self._cluster.objects.find(item)
+        self._cluster.put(item)
+        self.handled = _labels(self._move(old, item, now_s))
+        self._waiters.object_changed(item, now_s)
+
+    def remove(self, item: KubeObject, now_s: float) -> None:
+        if isinstance(item, Pod):
+            self._remove_pod(item, now_s)
+        elif isinstance(item, Node):
+            if self._observers.steps is not None:
+                self._observers.steps(NodeEvent(DELETED, item))
+            self.handled = _labels(self._move(item, None, now_s))
+            self._cluster.remove(item)
+        else:
+            self._cluster.remove(item)
+            self.handled = _labels(self._move(item, None, now_s))
+
+    def assumed_pod_forgotten(self, assumed: PodInfo, *, itself_too: bool, now_s: float) -> None:
+        """What a failed binding held is free again: for others, and unless it was rejected for the pod itself."""
+        self._queue.move_all(
+            ASSIGNED_POD_DELETE,
+            assumed.pod,
+            None,
+            now_s,
+            only=None if itself_too else lambda info: info.uid != assumed.uid,
+        )
+
+    # -- pods ----------------------------------------------------------------------------------------------------------
+
+    def _put_pod(self, pod: Pod, now_s: float) -> None:
+        if pod.is_terminal:
+            self._remove_pod(pod, now_s)  # a finished pod holds nothing any more
+            return
+        key = pod.pod_key
+        old = self._pods.get(key)
+        if old is not None and old.metadata.uid != pod.metadata.uid:
+            self._remove_pod(old, now_s)
+            old = None
+        if isinstance(pod, UnreadPod):
+            self._put_unread(old, key, now_s)
+            return
+        self._pods[key] = pod
+        if pod.spec.node_name:
+            self._put_assigned(old, pod, key, now_s)
+        else:
+            self._put_pending(old, pod, key, now_s)
+
+    def _put_unread(self, old: Pod | None, key: PodKey, now_s: float) -> None:
+        """A pod without a node that cannot be read is not scheduled. If it is being bound it goes on its way, and what
+        it takes stays taken until it is heard of again."""
+        if old is not None and not self._cluster.is_assumed(key):
+            self._remove_pod(old, now_s)
+        else:
+            self.handled = _UNSCHEDULED_UPDATE
+
+    def _put_assigned(self, old: Pod | None, pod: Pod, key: PodKey, now_s: float) -> None:
+        waiting = self._cluster.pending.get(key)
+        was_pending = old is not None and not old.spec.node_name
+        if was_pending:
+            old = None  # for those that wait, a pod that got its node is new
+        if self._observers.steps is not None:
+            self._observers.steps(PodEvent(ADDED if old is None else UPDATED, pod, is_scheduled=True))
+            if was_pending and pod.spec.scheduler_name in self._scheduler_names:
+                self._observers.steps(PodEvent(DELETED, pod, is_scheduled=False))
+        assumed = self._cluster.placed.get(key) if old is None else None
+        promises = self._cluster.nominations.node_by_uid
+        promised = promises.get(waiting.uid, "") if promises and waiting is not None else ""
+        self._cluster.put_pod(pod, key)
+        if pod.metadata.deletion_timestamp is not None:
+            self._waiters.pod_leaves(key, now_s)
+        if waiting is not None:
+            self._queue.delete(waiting)
+        self.handled = _ASSIGNED_ADD if old is None else _ASSIGNED_UPDATE
+        self._queue.on_assigned_pod(old, pod, now_s)
+        if promised and waiting is not None and promised != pod.spec.node_name:
+            self.promise_over(waiting.pod, promised, now_s)  # somebody else bound it, and elsewhere
+        if assumed is not None and assumed.pod.spec.node_name != pod.spec.node_name:
+            self._queue.move_all(ASSIGNED_POD_DELETE, assumed.pod, None, now_s)  # the place we had for it is free
+        elif assumed is not None and assumed.pod.metadata.labels != pod.metadata.labels:
+            self._queue.on_assigned_pod(assumed.pod, pod, now_s)  # it changed on its way, and counted as it was
+
+    def _put_pending(self, old: Pod | None, pod: Pod, key: PodKey, now_s: float) -> None:
+        self.handled = _UNSCHEDULED_ADD if old is None else _UNSCHEDULED_UPDATE
+        if old is not None and old.metadata.resource_version == pod.metadata.resource_version != "":
+            return
+        assumed = self._cluster.is_assumed(key)
+        self._cluster.put_pod(pod, key)
+        if pod.is_terminating or (old is not None and old.spec.node_name):
+            self._waiters.pod_leaves(key, now_s)
+        if assumed:
+            self._queue.update_in_flight(old, self._cluster.pending[key])
+            if pod.is_terminating and not (old is not None and old.is_terminating):
+                self._assumed_pod_leaves(pod, now_s)
+            return
+        if pod.spec.scheduler_name not in self._scheduler_names:
+            return
+        if self._observers.steps is not None:
+            self._observers.steps(PodEvent(ADDED if old is None else UPDATED, pod, is_scheduled=False))
+        info = self._cluster.pending[key]
+        if old is None:
+            self._queue.add(info, now_s)
+            return
+        self._queue.update(old, info, now_s)
+        nominated = old.status.nominated_node_name
+        if nominated and nominated != pod.status.nominated_node_name:
+            self.place_freed(old, now_s)
+
+    def _remove_pod(self, pod: Pod, now_s: float) -> None:
+        key = pod.pod_key
+        old = self._pods.pop(key, None) or pod
+        self.handled = _ASSIGNED_DELETE if old.spec.node_name else _UNSCHEDULED_DELETE
+        is_scheduled = bool(old.spec.node_name)
+        if self._observers.steps is not None and (is_scheduled or old.spec.scheduler_name in self._scheduler_names):
+            self._observers.steps(PodEvent(DELETED, old, is_scheduled))
+        self._waiters.pod_deleted(old.metadata.uid or key, now_s)
+        if self._cluster.is_assumed(key):
+            self._assumed_pod_leaves(old, now_s)
+        waiting = self._cluster.pending.get(key)
+        self._cluster.remove(pod)
+        self._waiters.pod_leaves(key, now_s)
+        if waiting is not None:
+            self._queue.delete(waiting)
+        if old.spec.node_name:
+            self._queue.on_assigned_pod(old, None, now_s)
+        elif old.status.nominated_node_name:
+            self.place_freed(old, now_s)
+
+    def _assumed_pod_leaves(self, pod: Pod, now_s: float) -> None:
+        """A pod that is being bound is deleted: its place is free at once, its binding will fail by itself."""
+        assumed = self._cluster.find_pod(pod.pod_key)
+        if assumed is None:
+            return
+        if not self._waiters.reject_if_waiting(assumed, now_s):
+            self._cluster.forget(assumed)
+        self._queue.move_all(ASSIGNED_POD_DELETE, assumed.pod, None, now_s)
+
+    def promise_over(self, pod: Pod, node_name: str, now_s: float) -> None:
+        """The pod was nominated to this node, whether that was written or not, and no longer counts there: no change of
+        the pod will tell the others."""
+        if pod.status.nominated_node_name != node_name:
+            pod = replace(pod, status=replace(pod.status, nominated_node_name=node_name))
+        self.place_freed(pod, now_s)
+
+    def place_freed(self, pod: Pod, now_s: float) -> None:
+        """A pod no longer counts on the node it was nominated to: those that had to leave it the place may try."""
+        self._queue.move_all(ASSIGNED_POD_DELETE, pod, None, now_s, only=lambda info: info.priority <= pod.priority)
+
+    def _move(self, old: KubeObject | None, new: KubeObject | None, now_s: float) -> Sequence[ClusterEvent]:
+        found = events_of(old, new)
+        for event in found:
+            self._queue.move_all(event, old, new, now_s)
+        return found
+
+
+def _labels(events: Iterable[ClusterEvent]) -> tuple[tuple[str], ...]:
+    return tuple((event.label,) for event in events)
+
+
+_ASSIGNED_ADD = _labels((events.ASSIGNED_POD_ADD,))
+_ASSIGNED_UPDATE = _labels((events.ASSIGNED_POD_UPDATE,))
+_ASSIGNED_DELETE = _labels((events.ASSIGNED_POD_DELETE,))
+_UNSCHEDULED_ADD = _labels((events.UNSCHEDULED_POD_ADD,))
+_UNSCHEDULED_UPDATE = _labels((events.UNSCHEDULED_POD_UPDATE,))
+_UNSCHEDULED_DELETE = _labels((events.UNSCHEDULED_POD_DELETE,))

@@ -1,0 +1,102 @@
+"""Counts and durations by labels, cheap to add to: a duration is put into its bucket only when somebody looks.
+
+Next: `loop_metrics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from kubesched.framework.nodes import IntArray
+from kubesched.scheduler.engine.metrics.definitions import MetricDefinition
+
+LabelValues = tuple[str, ...]
+"""In the order of the definition's labels."""
+
+_MOST_UNSORTED = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How many values lie up to each bound (the last has none), and what they add up to."""
+
+    cumulative: tuple[int, ...]
+    total: float
+
+    @property
+    def count(self) -> int:
+        return self.cumulative[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """How many values there were, and what they add up to. `quantiles` are shares, each with its value."""
+
+    quantiles: tuple[tuple[float, float], ...]
+    total: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetricFamily:
+    """One metric with all its series."""
+
+    definition: MetricDefinition
+    values: Mapping[LabelValues, float] | None = None
+    distributions: Mapping[LabelValues, Distribution] | None = None
+    summaries: Mapping[LabelValues, Summary] | None = None
+
+
+class HistogramSeries:
+    """The values of one histogram."""
+
+    def __init__(self, definition: MetricDefinition) -> None:
+        self.definition = definition
+        self._bounds = np.array(definition.buckets)
+        self._unsorted: dict[LabelValues, list[float]] = {}
+        self._counts: dict[LabelValues, IntArray] = {}
+        self._totals: dict[LabelValues, float] = {}
+        if not definition.labels:
+            self._start(())
+
+    def observe(self, value: float, labels: LabelValues = ()) -> None:
+        values = self._unsorted.get(labels)
+        if values is None:
+            values = self._start(labels)
+        values.append(value)
+        if len(values) >= _MOST_UNSORTED:
+            self._sort(labels)
+
+    def family(self) -> MetricFamily:
+        for labels in self._unsorted:
+            self._sort(labels)
+        found = {labels: self._distribution(labels) for labels in self._counts}
+        return MetricFamily(self.definition, distributions=found)
+
+    def _start(self, labels: LabelValues) -> list[float]:
+        self._counts[labels] = np.zeros(len(self._bounds) + 1, dtype=np.int64)
+        self._totals[labels] = 0.0
+        values = self._unsorted[labels] = []
+        return values
+
+    def _sort(self, labels: LabelValues) -> None:
+        values = self._unsorted[labels]
+        if values:
+            found = np.searchsorted(self._bounds, values, side="left")
+            self._counts[labels] += np.bincount(found, minlength=len(self._bounds) + 1)
+            self._totals[labels] += sum(values)
+            values.clear()
+
+    def _distribution(self, labels: LabelValues) -> Distribution:
+        return Distribution(tuple(accumulate(self._counts[labels].tolist())), self._totals[labels])
+
+
+def distribution_of(counts: Mapping[int, int], bounds: Sequence[float]) -> Distribution:
+    """Of whole numbers, given how often each occurred."""
+    cumulative = [sum(n for value, n in counts.items() if value <= bound) for bound in bounds]
+    total = sum(value * n for value, n in counts.items())
+    return Distribution((*cumulative, sum(counts.values())), float(total))

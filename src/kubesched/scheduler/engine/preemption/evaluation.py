@@ -1,0 +1,172 @@
+"""One attempt to make room: eligibility, candidates, choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.handle import PreemptionLimits
+from kubesched.framework.nodes import RowArray
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import NodeStatuses, NominatingMode, PostFilterResult
+from kubesched.framework.status import OK, Code, Status
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.observations import PreemptionConsidered
+from kubesched.scheduler.engine.plugin_call import PluginError
+from kubesched.scheduler.engine.preemption.budgets import Budgets
+from kubesched.scheduler.engine.preemption.candidates import Candidate, CandidateReview, Preemption
+from kubesched.scheduler.engine.preemption.choice import least_harmful
+from kubesched.scheduler.engine.preemption.dry_run import DryRun
+from kubesched.scheduler.engine.preemption.plans import MakePlan, PreemptionPlans
+from kubesched.scheduler.engine.preemption.victims import steps_to_imagine
+from kubesched.scheduler.engine.profile import Profile
+from kubesched.scheduler.engine.select import TieBreak
+
+_NEVER = "not eligible due to preemptionPolicy=Never."
+_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+_NOT_HELPFUL = "Preemption is not helpful for scheduling"
+_NO_CANDIDATE = Status.unschedulable("no candidate node for preemption")
+
+
+def preempt(
+    cluster: Cluster,
+    profile: Profile,
+    tie_break: TieBreak,
+    cycle: Cycle,
+    pod: PodInfo,
+    statuses: NodeStatuses,
+    limits: PreemptionLimits,
+) -> PostFilterResult:
+    """Decides who would be evicted where; carrying it out is the loop's business. Where a node was
+    found, the cycle keeps the `Preemption`."""
+    tell = profile.observers.steps
+    reason = _ineligible(cluster, pod, statuses)
+    if reason:
+        if tell is not None:
+            tell(PreemptionConsidered(pod, ineligible=reason))
+        return PostFilterResult(Status.unschedulable(reason))
+    review = cycle.find(CandidateReview)
+    if review is not None and review.answer is not None:
+        return _take_reviewed(tie_break, cycle, review.answer)
+    rows = statuses.resolvable_rows()
+    enough = _candidates_to_find(limits, len(rows))
+    start = tie_break.offset(len(rows))
+    budgets = Budgets(cluster.objects.pod_disruption_budgets.values())
+    dry_run = DryRun(cluster, profile, cycle, pod, budgets, steps_to_imagine(profile, cycle, pod))
+
+    result = _find(cluster, tie_break, cycle, dry_run, review, rows, start, enough)
+    if tell is not None:
+        numbers = len(rows), len(cluster.objects.pod_disruption_budgets), start, enough
+        tell(PreemptionConsidered(pod, "", *numbers, result.node_name))
+    return result
+
+
+def _find(
+    cluster: Cluster,
+    tie_break: TieBreak,
+    cycle: Cycle,
+    dry_run: DryRun,
+    review: CandidateReview | None,
+    rows: RowArray,
+    start: int,
+    enough: int,
+) -> PostFilterResult:
+    plans = None if review is not None else cycle.find(PreemptionPlans)
+    if plans is not None:
+        found = plans.search(rows, start, enough, lambda row: dry_run.unless_in_vain(row, plans))
+        if len(found):
+            row = tie_break.choose_row(plans.least_harmful(found), cluster.table.names)
+            return _take_planned(plans.candidate(row), cycle)
+        return _nowhere(len(cluster.nodes), plans.failures(rows))
+    candidates, failures, errors = _search(np.roll(rows, -start), enough, dry_run)
+    if not candidates:
+        if errors:
+            return PostFilterResult(Status.error(*errors))
+        return _nowhere(len(cluster.nodes), failures)
+    if review is not None:
+        review.candidates = tuple(candidates)
+        return PostFilterResult(OK)  # what the review leaves of them is taken later
+    return _take(tie_break, cycle, candidates)
+
+
+def _take_reviewed(tie_break: TieBreak, cycle: Cycle, answer: tuple[Candidate, ...] | Status) -> PostFilterResult:
+    if isinstance(answer, Status):
+        return PostFilterResult(answer)
+    return _take(tie_break, cycle, answer) if answer else PostFilterResult(_NO_CANDIDATE)
+
+
+def _take(tie_break: TieBreak, cycle: Cycle, candidates: Sequence[Candidate]) -> PostFilterResult:
+    best = least_harmful(candidates)
+    name = tie_break.choose([candidate.node_name for candidate in best])
+    chosen = next(candidate for candidate in best if candidate.node_name == name)
+    cycle.put(Preemption(name, chosen.victims, tuple(candidates), best))
+    return PostFilterResult(OK, NominatingMode.OVERRIDE, name)
+
+
+def _take_planned(chosen: Candidate, cycle: Cycle) -> PostFilterResult:
+    """Of the candidates that were planned before, only the chosen one is told."""
+    cycle.put(Preemption(chosen.node_name, chosen.victims, (chosen,), (chosen,)))
+    return PostFilterResult(OK, NominatingMode.OVERRIDE, chosen.node_name)
+
+
+def _ineligible(cluster: Cluster, pod: PodInfo, statuses: NodeStatuses) -> str:
+    """Why the pod may not preempt, or nothing."""
+    if pod.spec.preemption_policy == "Never":
+        return _NEVER
+    nominated = cluster.nominations.node_for(pod)
+    row = cluster.table.rows.get(nominated)
+    if row is None or statuses.status_of(nominated).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        return ""
+    leaving = any(o.priority < pod.priority and _is_leaving_for_us(o) for o in cluster.table.pods.on(row))
+    return _TERMINATING if leaving else ""
+
+
+def _is_leaving_for_us(info: PodInfo) -> bool:
+    """Whether the pod is being deleted because the scheduler evicted it."""
+    if not info.pod.is_terminating:
+        return False
+    for condition in info.pod.status.conditions or ():
+        if condition.type == "DisruptionTarget":
+            return condition.status == "True" and condition.reason == "PreemptionByScheduler"
+    return False
+
+
+def _search(rows: RowArray, enough: int, dry_run: MakePlan) -> tuple[list[Candidate], list[Status], list[str]]:
+    """Candidates until there are enough; why evictions do not help on other nodes; what broke."""
+    candidates: list[Candidate] = []
+    failures: list[Status] = []
+    errors: list[str] = []
+    harmless_found = False
+    for row in rows.tolist():
+        try:
+            found = dry_run(row)
+        except PluginError as bug:
+            errors.append(bug.message)
+            continue
+        if isinstance(found, Status):
+            failures.append(found)
+            continue
+        candidates.append(found)
+        harmless_found = harmless_found or not found.n_budget_violations
+        if harmless_found and len(candidates) >= enough:
+            break
+    return candidates, failures, errors
+
+
+def _candidates_to_find(limits: PreemptionLimits, n_nodes: int) -> int:
+    wanted = n_nodes * limits.min_candidate_nodes_percentage // 100
+    return min(max(wanted, limits.min_candidate_nodes_absolute), n_nodes)
+
+
+def _nowhere(n_nodes: int, failures: Sequence[Status]) -> PostFilterResult:
+    counts: dict[str, int] = {}
+    for status in failures:
+        for reason in status.reasons:
+            counts[reason] = counts.get(reason, 0) + 1
+    if len(failures) < n_nodes:
+        counts[_NOT_HELPFUL] = counts.get(_NOT_HELPFUL, 0) + n_nodes - len(failures)
+    lines = sorted(f"{count} {reason}" for reason, count in counts.items())
+    reason = f"0/{n_nodes} nodes are available: {', '.join(lines)}."
+    return PostFilterResult(Status.unschedulable(reason), NominatingMode.OVERRIDE)

@@ -1,0 +1,232 @@
+"""Preemption, carried out: victims are evicted while the preemptor waits outside the queue.
+
+All victims but the last are evicted at once, the last one when these are done. Until then, and until all of them are
+seen to leave, the preemptor is *preempting* and not let into the queue again, so that it does not preempt twice; it is
+called when that is over. If an eviction fails, it is let in at once. A victim that waits for a permit, or for its
+volumes, is turned down there instead of deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kubesched.framework.effects import Done, EvictPod, Failed, PatchPodStatus, RecordEvent
+from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.model.core import PodCondition
+from kubesched.k8s.model.meta import PodKey
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
+from kubesched.scheduler.engine.observations import (
+    EvictionFailed,
+    Observers,
+    PreemptionEnded,
+    PreemptionStarted,
+    VictimEvicted,
+    VictimRejected,
+)
+from kubesched.scheduler.engine.outbox import Outbox
+from kubesched.scheduler.engine.preemption.candidates import Preemption
+
+RejectWaiting = Callable[[PodInfo, str], str]
+"""(victim, plugin) -> the stage in which it waited and is rejected now: Permit or PreBind; empty if it is past both."""
+
+Activate = Callable[[Iterable[PodKey], float], None]
+
+Call = Callable[[Iterable[PodKey]], None]
+
+VictimNote = Callable[[PodInfo, str], str]
+"""(preemptor, the node) -> what a victim there is told."""
+
+_PLUGIN = "DefaultPreemption"
+
+
+def preempted_by(preemptor: PodInfo, node_name: str) -> str:
+    return f"Preempted by pod {preemptor.pod.metadata.uid} on node {node_name}"
+
+
+class PreemptionExecutor:
+    """Evictions under way, by the preemptor they make room for."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        outbox: Outbox,
+        reject_waiting: RejectWaiting,
+        activate: Activate,
+        reconsider: Activate,
+        call: Call,
+        metrics: LoopMetrics,
+        observers: Observers,
+    ) -> None:
+        self._cluster = cluster
+        self._placed = cluster.placed
+        self._outbox = outbox
+        self._reject_waiting = reject_waiting
+        self._activate = activate
+        self._reconsider = reconsider
+        self._call = call
+        self._metrics = metrics
+        self.note: VictimNote = preempted_by
+        """What victims are told: in today's words, unless somebody puts others in their place."""
+        self._observers = observers
+        self._started_s: dict[str, float] = {}
+        self._under_way: dict[str, int] = {}
+        self._last_victim: dict[str, PodKey] = {}
+        self._leaving: dict[str, list[PodInfo]] = {}
+        """Victims that were evicted, and that the informer may not have shown as leaving yet."""
+        self._awaited_by: dict[PodKey, list[PodInfo]] = {}
+        """By victim, the preemptors that it makes room for."""
+
+    def is_preempting(self, uid: str) -> bool:
+        """Whether victims still have to be asked to go, or are not yet seen to. The last one has gone before its
+        eviction is answered, when the informer is faster: then nothing is left to wait for."""
+        last = self._last_victim.get(uid)
+        if last is not None:
+            known = self._placed.get(last) or self._cluster.pending.get(last)
+            return known is not None and not known.pod.is_terminating
+        return uid in self._under_way or (uid in self._leaving and self._is_awaited(uid))
+
+    def _is_awaited(self, uid: str) -> bool:
+        for victim in self._leaving[uid]:
+            known = self._placed.get(victim.key)
+            if known is not None and known.uid == victim.uid and not known.pod.is_terminating:
+                return True
+        del self._leaving[uid]
+        return False
+
+    def start(self, preemptor: PodInfo, preemption: Preemption) -> None:
+        self._clear_lower_nominations(preemptor, preemption.node_name)
+        victims = [victim for victim in preemption.victims if not victim.pod.is_terminating]
+        victims = [victim for victim in victims if not self._turned_down(preemptor, victim, preemption.node_name)]
+        if self._observers.steps is not None:
+            self._observers.steps(
+                PreemptionStarted(preemptor, preemption.node_name, len(preemption.victims), len(victims))
+            )
+        if victims:
+            for victim in victims:
+                self._awaited_by.setdefault(victim.key, []).append(preemptor)
+            self._started_s[preemptor.uid] = self._metrics.preemption_started(len(preemption.victims))
+            self._evict(preemptor, victims[:-1], victims[-1], preemption.node_name)
+
+    def pod_leaves(self, key: PodKey, now_s: float) -> None:
+        """A pod, perhaps a victim, is gone, not where it was, or about to go."""
+        waiting = self._awaited_by.get(key)
+        if waiting is None:
+            return
+        free = [preemptor.key for preemptor in waiting if not self.is_preempting(preemptor.uid)]
+        if key in self._placed or key in self._cluster.pending:
+            self._call(free)
+        else:
+            del self._awaited_by[key]
+            self._reconsider(free, now_s)  # what wanted to move them meanwhile may not come again
+
+    def _call_if_free(self, preemptor: PodInfo) -> None:
+        if not self.is_preempting(preemptor.uid):
+            self._call([preemptor.key])
+
+    def forget(self, uid: str) -> None:
+        """The preemptor is gone."""
+        self._under_way.pop(uid, None)
+        self._last_victim.pop(uid, None)
+        self._started_s.pop(uid, None)
+        self._leaving.pop(uid, None)
+
+    def _evict(self, preemptor: PodInfo, first: list[PodInfo], last: PodInfo, node_name: str) -> None:
+        self._under_way[preemptor.uid] = len(first)
+
+        def first_answered(answer: object, now_s: float) -> None:
+            if preemptor.uid not in self._under_way:
+                return
+            if isinstance(answer, Failed) and not answer.is_gone:
+                self._finish(preemptor, node_name, failed=True, now_s=now_s)
+                return
+            self._under_way[preemptor.uid] -= 1
+            if self._under_way[preemptor.uid] == 0:
+                send_last()
+
+        def last_answered(answer: object, now_s: float) -> None:
+            failed = isinstance(answer, Failed) and not answer.is_gone
+            if not failed and preemptor.uid in self._under_way:
+                self._leaving[preemptor.uid] = [*first, last]
+            self._finish(preemptor, node_name, failed=failed, now_s=now_s)
+            self._call_if_free(preemptor)
+            if not any(victim.uid == self._uid_on_node(victim.key) for victim in (*first, last)):
+                self._reconsider([preemptor.key], now_s)  # no victim's leaving is still to come that would call it
+
+        def send_last() -> None:
+            self._last_victim[preemptor.uid] = last.key
+            self._call_if_free(preemptor)
+            self._send(preemptor, last, node_name, last_answered)
+
+        for victim in first:
+            self._send(preemptor, victim, node_name, first_answered)
+        if not first:
+            send_last()
+
+    def _finish(self, preemptor: PodInfo, node_name: str, *, failed: bool, now_s: float) -> None:
+        self._last_victim.pop(preemptor.uid, None)
+        if self._under_way.pop(preemptor.uid, None) is None:
+            return
+        if self._observers.steps is not None:
+            self._observers.steps(PreemptionEnded(preemptor, node_name, is_error=failed))
+        self._metrics.preemption_ended(is_error=failed, started_s=self._started_s.pop(preemptor.uid))
+        if failed:
+            self._activate([preemptor.key], now_s)
+
+    def _uid_on_node(self, key: PodKey) -> str | None:
+        known = self._placed.get(key)
+        return None if known is None else known.uid
+
+    def _send(
+        self, preemptor: PodInfo, victim: PodInfo, node_name: str, answered: Callable[[object, float], None]
+    ) -> None:
+        scheduler = preemptor.spec.scheduler_name
+        message = f"{scheduler}: preempting to accommodate a higher priority pod"
+        condition = PodCondition("DisruptionTarget", "True", "PreemptionByScheduler", message)
+
+        def evicted(answer: object, now_s: float) -> None:
+            if isinstance(answer, Done):
+                self._record(preemptor, victim, self.note(preemptor, node_name))
+            self._tell(preemptor, victim, node_name, answer)
+            answered(answer, now_s)
+
+        self._outbox.send(EvictPod(victim.key, victim.pod.metadata.uid, condition, preemptor.key), evicted)
+
+    def _tell(self, preemptor: PodInfo, victim: PodInfo, node_name: str, answer: object) -> None:
+        """What became of an eviction."""
+        failure = answer if isinstance(answer, Failed) else None
+        if failure is not None and not failure.is_gone:
+            if self._observers.trouble is not None:
+                self._observers.trouble(EvictionFailed(preemptor, victim, failure.message))
+        elif self._observers.steps is not None:
+            self._observers.steps(VictimEvicted(preemptor, victim, node_name, was_gone=failure is not None))
+
+    def _turned_down(self, preemptor: PodInfo, victim: PodInfo, node_name: str) -> bool:
+        stage = self._reject_waiting(victim, _PLUGIN)
+        if not stage:
+            return False
+        if self._observers.steps is not None:
+            self._observers.steps(VictimRejected(preemptor, victim, node_name, stage))
+        self._record(preemptor, victim, f"{self.note(preemptor, node_name)} (in kube-scheduler memory).")
+        return True
+
+    def _record(self, preemptor: PodInfo, victim: PodInfo, note: str) -> None:
+        self._outbox.send(
+            RecordEvent(
+                pod=victim.key,
+                uid=victim.pod.metadata.uid,
+                type="Normal",
+                reason="Preempted",
+                action="Preempting",
+                note=note,
+                scheduler_name=preemptor.spec.scheduler_name,
+                related=preemptor.key,
+            )
+        )
+
+    def _clear_lower_nominations(self, preemptor: PodInfo, node_name: str) -> None:
+        """Pods of lower priority that were promised this node have to look elsewhere."""
+        for other in self._cluster.nominations.on(node_name):
+            if other.priority < preemptor.priority:
+                self._cluster.nominations.remove(other)
+                self._outbox.send(PatchPodStatus(other.key, other.pod.metadata.uid, nominated_node_name=""))

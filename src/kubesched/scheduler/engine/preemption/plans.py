@@ -1,0 +1,166 @@
+"""What a dry run found on each node, kept for the next preemptor alike.
+
+Whom to evict from a node depends on the pods there, on those nominated there and on the preemptor's kind. Plans are
+made when they are asked for, and forgotten when one of these changes; the choice among them is made on columns.
+The answer is that of a dry run from nothing, node by node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kubesched.framework.nodes import RowArray
+from kubesched.framework.status import Status
+from kubesched.framework.verdicts import BoolArray
+from kubesched.scheduler.engine.preemption.candidates import Candidate, started_at_s
+from kubesched.scheduler.engine.preemption.choice import PRIORITY_SHIFT
+from kubesched.scheduler.engine.preemption.staying import Staying
+
+_UNKNOWN, _HARMLESS, _NO_HELP, _BREAKING = 0, 1, 2, 3
+"""What is known of a row; the odd ones are candidates, harmless if they break no budget."""
+
+_IS_CANDIDATE = 1
+
+Rules = tuple[float, ...]
+
+MakePlan = Callable[[int], Candidate | Status]
+"""A dry run on one row."""
+
+
+class PreemptionPlans:
+    """Plans by row, for preemptors of one kind."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        n_rows = len(names)
+        self._rows_by_name: RowArray = np.argsort(np.array(names))
+        self._name_ranks = np.empty(n_rows, dtype=np.intp)
+        self._name_ranks[self._rows_by_name] = np.arange(n_rows)
+        self._known = np.zeros(n_rows, dtype=np.int8)
+        self._found: list[Candidate | Status | None] = [None] * n_rows
+        self._rules = np.zeros((5, n_rows), dtype=np.float64)
+        """(rule, row) the smaller the better, in the order in which the rules count."""
+        self._harm = np.zeros(n_rows, dtype=np.intp)
+        """(row,) rows with the same number are told apart by no rule; others may be."""
+        self._harm_of: dict[Rules, int] = {}
+        self._n_harms = 0
+        self._in_vain: dict[int, tuple[Staying, Status]] = {}
+
+    def forget(self, row: int) -> None:
+        self._known[row] = _UNKNOWN
+        self._found[row] = None
+
+    # -- evictions in vain ---------------------------------------------------------------------------------------------
+
+    def keep_in_vain(self, row: int, staying: Staying, status: Status) -> None:
+        """Beside those who stay the preemptor does not fit, whoever else goes. This outlasts `forget`."""
+        self._in_vain[row] = staying, status
+
+    def in_vain(self, row: int, staying: Staying) -> Status | None:
+        """Why evictions do not help on the row, if the same pods stay as when that was found out."""
+        kept = self._in_vain.get(row)
+        return kept[1] if kept is not None and kept[0] == staying else None
+
+    # -- the search ----------------------------------------------------------------------------------------------------
+
+    def search(self, rows: RowArray, start: int, enough: int, make: MakePlan) -> RowArray:
+        """Of these rows, which ascend, the candidates from the place `start` on, going round, until there are enough,
+        one of which breaks no budget."""
+        n = len(rows)
+        if n == 0:
+            return rows
+        known = self._known if n == len(self._known) else self._known[rows]
+        known = np.concatenate((known[start:], known[:start]))
+        while True:
+            stop = _stop(known, enough)
+            unknown = (known[:stop] == _UNKNOWN).nonzero()[0]
+            if len(unknown) == 0:
+                candidates: RowArray = rows[(_are_candidates(known[:stop]).nonzero()[0] + start) % n]
+                return candidates
+            missing = max(enough - int(np.count_nonzero(_are_candidates(known[: unknown[0]]))), 1)
+            for place in unknown[:missing].tolist():
+                row = int(rows[(place + start) % n])
+                known[place] = self._keep(row, make(row))
+
+    def failures(self, rows: RowArray) -> list[Status]:
+        """Why evictions do not help on those of these rows where they do not."""
+        return [found for row in rows.tolist() if isinstance(found := self._found[row], Status)]
+
+    def least_harmful(self, rows: RowArray) -> RowArray:
+        """The candidates that no rule tells apart, by node name."""
+        left = rows
+        harm = self._harm[rows]
+        is_same = harm == harm[0]
+        if not is_same[is_same.argmin()]:
+            for rule in self._rules:
+                values = rule[left]
+                left = left[values == values.min()]
+        is_left = np.zeros(len(self._known), dtype=np.bool_)
+        is_left[self._name_ranks[left]] = True
+        by_name: RowArray = self._rows_by_name[is_left]
+        return by_name
+
+    def candidate(self, row: int) -> Candidate:
+        found = self._found[row]
+        assert isinstance(found, Candidate)
+        return found
+
+    def _keep(self, row: int, found: Candidate | Status) -> int:
+        self._found[row] = found
+        if isinstance(found, Status):
+            known = _NO_HELP
+        else:
+            known = _BREAKING if found.n_budget_violations else _HARMLESS
+            rules = _rules(found)
+            self._rules[:, row] = rules
+            self._harm[row] = self._number_of(rules)
+        self._known[row] = known
+        return known
+
+    def _number_of(self, rules: Rules) -> int:
+        """Numbers are never given twice, but forgotten when there are many."""
+        known = self._harm_of.get(rules)
+        if known is None:
+            if len(self._harm_of) > 2 * len(self._known):
+                self._harm_of.clear()
+            self._n_harms += 1
+            known = self._harm_of[rules] = self._n_harms
+        return known
+
+
+def _are_candidates(known: npt.NDArray[np.int8]) -> BoolArray:
+    return (known & _IS_CANDIDATE).view(np.bool_)
+
+
+def _stop(known: npt.NDArray[np.int8], enough: int) -> int:
+    """The number of rows to look at, as far as is known. Mostly, not far from the beginning."""
+    beginning = known[: 4 * enough]
+    stop = _stop_within(beginning, enough) if 0 < len(beginning) < len(known) else None
+    if stop is None:
+        stop = _stop_within(known, enough)
+    return len(known) if stop is None else stop
+
+
+def _stop_within(known: npt.NDArray[np.int8], enough: int) -> int | None:
+    harmless = known == _HARMLESS
+    first_harmless = int(harmless.argmax())
+    if not harmless[first_harmless]:
+        return None
+    candidates = _are_candidates(known).nonzero()[0]
+    if len(candidates) < enough:
+        return None
+    return max(first_harmless, int(candidates[max(enough, 1) - 1])) + 1
+
+
+def _rules(found: Candidate) -> Rules:
+    victims = found.victims
+    highest = max(victim.priority for victim in victims)
+    return (
+        found.n_budget_violations,
+        victims[0].priority,
+        sum(victim.priority + PRIORITY_SHIFT for victim in victims),
+        len(victims),
+        -min(started_at_s(victim) for victim in victims if victim.priority == highest),
+    )

@@ -1,0 +1,137 @@
+"""A profile: the plugins that decide for one scheduler name, stage by stage in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kubesched.framework.handle import Handle
+from kubesched.framework.registry import Registry
+from kubesched.framework.stages import (
+    Bind,
+    EmitsEffects,
+    FollowsNodes,
+    FollowsObjects,
+    FollowsPods,
+    Permit,
+    Plugin,
+    PostBind,
+    PostFilter,
+    PreBind,
+    PreEnqueue,
+    PreFilter,
+    PreFilterExtensions,
+    PreScore,
+    QueueSort,
+    Reserve,
+)
+from kubesched.scheduler.config import ResolvedProfile
+from kubesched.scheduler.engine.observations import Observers
+from kubesched.scheduler.engine.steps import FilterStep, ScoreStep, filter_step, score_step
+
+if TYPE_CHECKING:
+    from kubesched.scheduler.engine.metrics.stage_watch import StageWatch
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Plugins by stage. A plugin that takes part in several stages is one object."""
+
+    scheduler_name: str
+    percentage_of_nodes_to_score: int | None
+    plugins: Mapping[str, Plugin]
+    pre_enqueue: list[PreEnqueue]
+    queue_sort: list[QueueSort]
+    pre_filter: list[PreFilter]
+    pre_filter_extensions: list[PreFilterExtensions]
+    filter: list[FilterStep]
+    post_filter: list[PostFilter]
+    pre_score: list[PreScore]
+    score: list[ScoreStep]
+    reserve: list[Reserve]
+    permit: list[Permit]
+    pre_bind: list[PreBind]
+    bind: list[Bind]
+    post_bind: list[PostBind]
+    emitters: list[EmitsEffects]
+    followers: Mapping[str, FollowsPods]
+    """By name, the plugins whose prepared state can follow pods."""
+    node_followers: list[FollowsNodes] | None = None
+    """Those of them that tell whether they mind nodes that come and go; None if not all do."""
+    object_followers: list[FollowsObjects] | None = None
+    """The plugins that look at objects other than nodes and pods when a node is sought; None if not all of them tell
+    which."""
+    watch: StageWatch | None = None
+    """Measures how long stages take."""
+    observers: Observers = field(default_factory=Observers)
+    """Who is told what the plugins do."""
+
+
+def build_profile(
+    resolved: ResolvedProfile,
+    registry: Registry,
+    handle: Handle,
+    watch: StageWatch | None = None,
+    observers: Observers | None = None,
+) -> Profile:
+    """Makes one object of every enabled plugin, and lines them up."""
+    plugins = {name: registry[name](resolved.plugin_args.get(name), handle) for name in resolved.plugin_names}
+
+    def stage(point: str) -> Any:
+        return [plugins[plugin.name] for plugin in resolved.points[point]]
+
+    followers = {name: plugin for name, plugin in plugins.items() if isinstance(plugin, FollowsPods)}
+    node_followers = [plugin for plugin in followers.values() if isinstance(plugin, FollowsNodes)]
+    return Profile(
+        scheduler_name=resolved.scheduler_name,
+        percentage_of_nodes_to_score=resolved.percentage_of_nodes_to_score,
+        plugins=plugins,
+        pre_enqueue=stage("preEnqueue"),
+        queue_sort=stage("queueSort"),
+        pre_filter=stage("preFilter"),
+        pre_filter_extensions=[p for p in stage("preFilter") if isinstance(p, PreFilterExtensions)],
+        filter=[filter_step(plugin) for plugin in stage("filter")],
+        post_filter=stage("postFilter"),
+        pre_score=stage("preScore"),
+        score=[score_step(plugins[scored.name], scored.weight) for scored in resolved.points["score"]],
+        reserve=stage("reserve"),
+        permit=stage("permit"),
+        pre_bind=stage("preBind"),
+        bind=stage("bind"),
+        post_bind=stage("postBind"),
+        followers=followers,
+        node_followers=node_followers if len(node_followers) == len(followers) else None,
+        emitters=[plugin for plugin in plugins.values() if isinstance(plugin, EmitsEffects)],
+        object_followers=_object_followers(
+            plugins[plugin.name]
+            for point in _NODE_SEEKING
+            for plugin in resolved.points[point]
+            if not _is_asked_every_time(plugins[plugin.name])
+        ),
+        watch=watch,
+        observers=Observers() if observers is None else observers,
+    )
+
+
+_NODE_SEEKING = ("preFilter", "filter", "preScore", "score")
+
+
+def _is_asked_every_time(plugin: Plugin) -> bool:
+    """It prepares nothing, and never says what its answer depends on: nothing that it said is kept."""
+    prepares = isinstance(plugin, PreFilter | PreScore)
+    return not prepares and not any(hasattr(plugin, attribute) for attribute in _SCOPES)
+
+
+_SCOPES = ("filter_scope", "filter_scope_for", "score_scope", "score_scope_for")
+
+
+def _object_followers(plugins: Iterable[Plugin]) -> list[FollowsObjects] | None:
+    found: dict[str, FollowsObjects] = {}
+    for plugin in plugins:
+        if not getattr(plugin, "reads_objects", True):
+            continue
+        if not isinstance(plugin, FollowsObjects):
+            return None
+        found[plugin.name] = plugin
+    return list(found.values())

@@ -1,0 +1,155 @@
+"""The loop's look at itself: does it wait for something that nobody will ever tell it?
+
+Every effect is answered by whoever carries it out, so there is nothing to be found. If there is, somebody outside has a
+bug, or something in here broke half way; and a pod would wait for ever, its room taken, without a word. So every few
+seconds it is looked for
+
+- effects that have waited longer than any answer can take: they are sent once more as `FindOut`, which reads what
+  became of them;
+- bindings that wait for nothing at all: the same is asked about the pod;
+- pods that were taken out of the queue and are nowhere: they go back.
+
+Whatever is found is told, and counted. Time in which the loop did not run at all, or by which the clock was
+set, does not count: the answers may be there, and only not be read yet.
+
+Next: `loop`, which looks at every tick.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING
+
+from kubesched.framework.effects import BindPod, FindOut
+from kubesched.framework.status import Status
+from kubesched.scheduler.engine.observations import AnswerMissing, Observers
+from kubesched.scheduler.engine.outbox import Outbox
+from kubesched.scheduler.engine.pod_binding import PodBinding
+
+if TYPE_CHECKING:
+    from kubesched.scheduler.engine.loop import SchedulingLoop
+
+LOOK_EVERY_S = 5.0
+_BROKE_OFF = Status.error("the attempt broke off")
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLimit:
+    """How long an answer can take: `base_s`, and `each_s` more for every effect that is under way with it."""
+
+    base_s: float = 120.0
+    each_s: float = 0.0
+
+    def for_s(self, n_under_way: int) -> float:
+        return self.base_s + self.each_s * n_under_way
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """Something that nobody would ever have told the loop. `what` is the action's name, or the pod's state."""
+
+    what: str
+    about: str
+    waited_s: float
+    """At least."""
+    tries: int = 1
+    """How often it was found. What is found again was not even answered by reading."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """All effects before number `before` have left by `at_s`, and should be answered by `until_s`."""
+
+    before: int
+    at_s: float
+    until_s: float
+
+
+class SelfCheck:
+    """Which effects wait for too long. Its times are those in which the loop was awake."""
+
+    def __init__(self, outbox: Outbox, limit: AnswerLimit, observers: Observers) -> None:
+        self._outbox = outbox
+        self._observers = observers
+        self._limit = limit
+        self._looked_at_s = -inf
+        self._awake_s = 0.0
+        self._marks: deque[_Mark] = deque()
+        self._tries: dict[int, int] = {}
+        """By number of an effect, how often it was asked what became of it."""
+        self.totals: Counter[str] = Counter()
+
+    # -- to look at ----------------------------------------------------------------------------------------------------
+
+    @property
+    def n_unsettled(self) -> int:
+        """Effects of which not even reading told what became of them, in the time that this may take."""
+        return sum(1 for number, tries in self._tries.items() if tries > 1 and number in self._outbox)
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+
+    def look(self, loop: SchedulingLoop, now_s: float) -> None:
+        """At every tick; most of the time it is too early."""
+        looked_at_s = self._looked_at_s
+        if looked_at_s <= now_s < looked_at_s + LOOK_EVERY_S:
+            return
+        self._awake_s += min(max(now_s - looked_at_s, 0.0), 2 * LOOK_EVERY_S)
+        self._looked_at_s = now_s
+        self._ask_about_overdue()
+        for binding in [binding for binding in loop.bindings.values() if self._waits_for_nothing(loop, binding)]:
+            binding.steps.close()
+            self._ask_about(loop, binding)
+        if loop.queue.n_in_flight:
+            under_way = loop.bindings.keys() | (frozenset() if loop.paused is None else loop.paused.uids())
+            for queued in loop.queue.contents.in_flight:
+                if queued.uid not in under_way:
+                    loop.failures.attempt_broke(queued, _BROKE_OFF, now_s)
+                    self._found("pod in flight", queued.key, 0.0)
+
+    def next_deadline_s(self, loop: SchedulingLoop) -> float | None:
+        """None if the loop waits for nothing."""
+        waits = self._outbox.n_unanswered or loop.bindings or loop.queue.n_in_flight
+        return self._looked_at_s + LOOK_EVERY_S if waits else None
+
+    def _ask_about_overdue(self) -> None:
+        """Sends what has waited for too long once more, to find out."""
+        outbox, awake_s, marks = self._outbox, self._awake_s, self._marks
+        before, since_s = 0, awake_s
+        while marks and marks[0].until_s <= awake_s:
+            before, since_s = marks[0].before, marks[0].at_s
+            marks.popleft()
+        for effect in outbox.unanswered_before(before):
+            asked = outbox.find_out(effect)
+            tries = self._tries[asked.number] = self._tries.get(asked.number, 0) + 1
+            self._found(type(asked.action).__name__, _about(asked.action), awake_s - since_s, tries)
+        if self._tries:
+            self._tries = {number: tries for number, tries in self._tries.items() if number in outbox}
+        if not outbox.n_unanswered:
+            marks.clear()
+            return
+        until_s = awake_s + self._limit.for_s(outbox.n_unanswered)
+        if marks:
+            until_s = max(until_s, marks[-1].until_s)
+        marks.append(_Mark(outbox.first_to_send, awake_s, until_s))
+
+    def _waits_for_nothing(self, loop: SchedulingLoop, binding: PodBinding) -> bool:
+        """Neither for an answer, nor for a permit, nor for facts."""
+        return binding.effect not in self._outbox and binding.waiting is None and binding.assumed.uid not in loop.waits
+
+    def _ask_about(self, loop: SchedulingLoop, binding: PodBinding) -> None:
+        pod = binding.assumed
+        action = BindPod(pod.key, pod.pod.metadata.uid, binding.decision.node_name)
+        binding.effect = self._outbox.send(FindOut(binding.effect, action), partial(loop.found_out, binding))
+        self._found("binding", pod.key, 0.0)
+
+    def _found(self, what: str, about: str, waited_s: float, tries: int = 1) -> None:
+        self.totals[what] += 1
+        if self._observers.trouble is not None:
+            self._observers.trouble(AnswerMissing(Stray(what, about, waited_s, tries)))
+
+
+def _about(action: object) -> str:
+    return str(getattr(action, "pod", "") or getattr(action, "key", "") or getattr(action, "url", ""))

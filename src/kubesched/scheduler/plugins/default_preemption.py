@@ -1,0 +1,52 @@
+"""DefaultPreemption: when no node fits, evict pods of lower priority from the node where it hurts least.
+
+How victims are found is the engine's business (`kubesched.scheduler.engine.preemption`), which the handle offers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
+from kubesched.framework.handle import Handle
+from kubesched.framework.holds import Hold
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import NodeStatuses, PostFilterResult
+from kubesched.framework.status import OK, Code, Status
+from kubesched.scheduler.config import DefaultPreemptionArgs
+
+_STILL_PREEMPTING = "waiting for the preemption for this pod to be finished"
+
+
+class DefaultPreemption:
+    name: ClassVar[str] = "DefaultPreemption"
+
+    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+        self._args = args
+        self._handle = handle
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """A pod whose victims are still being asked to go stays outside, so that it does not preempt twice."""
+        is_preempting, uid = self._handle.is_preempting, pod.uid
+        if not is_preempting(uid):
+            return OK
+        lasts = partial(is_preempting, uid)
+        return Hold(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (_STILL_PREEMPTING,), lasts=lasts, ends_by_call=True)
+
+    def post_filter(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+        result = self._handle.preempt(cycle, pod, statuses, self._args)
+        if not result.status.message:
+            return result
+        return replace(result, status=Status(result.status.code, (f"preemption: {result.status.message}",)))
+
+    def events_to_register(self) -> Sequence[RegisteredEvent]:
+        """Pods held back here wait for their own victims to go; the plugin that rejected them decides on the rest."""
+        return (RegisteredEvent(ClusterEvent(EventResource.POD, ActionType.DELETE), _never),)
+
+
+def _never(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001
+    return Hint.SKIP

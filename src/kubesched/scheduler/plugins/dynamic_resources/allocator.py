@@ -1,0 +1,99 @@
+"""Answers for whole tables of nodes: can these claims be allocated there?
+
+Next: `filtering`, which turns the answers into verdicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kubesched.framework.nodes import IntArray, NodeTable
+from kubesched.k8s.model.resource import AllocationResult, DeviceClass, ResourceClaim
+from kubesched.scheduler.plugins.dynamic_resources import allocation
+from kubesched.scheduler.plugins.dynamic_resources.offers import NodeOffer
+from kubesched.scheduler.plugins.dynamic_resources.outcomes import (
+    Abandoned,
+    AllocationError,
+    Broken,
+    Found,
+    NotFound,
+    Outcome,
+    SearchAbandonedError,
+    SearchBudget,
+)
+from kubesched.scheduler.plugins.dynamic_resources.search import Search
+from kubesched.scheduler.plugins.dynamic_resources.shared_devices import SharedDevices
+from kubesched.scheduler.plugins.dynamic_resources.wants import Order, read_claim
+
+_UNITS_PER_SECOND = 200_000
+"""The configured time limit is counted in units of work, so few that all other pods hardly notice."""
+
+_SMALL_SEARCH = 1_000
+"""Units up to which a search is always made, so that large clusters need no larger budget."""
+
+
+class Allocator:
+    """For the claims of one pod, in one cycle.
+
+    All its searches share one budget. Who uses it up gets an error, as with kube-scheduler's timeout, and only he.
+    """
+
+    def __init__(self, shared: SharedDevices, classes: Mapping[str, DeviceClass], filter_timeout_s: float) -> None:
+        self._shared = shared
+        self._classes = classes
+        self._limit = int(filter_timeout_s * _UNITS_PER_SECOND) or None
+        self._left = self._limit or 0
+
+    def order(self, claims: Sequence[ResourceClaim]) -> Order:
+        return Order(tuple(read_claim(claim, self._classes) for claim in claims))
+
+    def answers(self, order: Order, nodes: NodeTable) -> tuple[list[Outcome], IntArray]:
+        """Outcomes (more than there are nodes, perhaps), and (n_nodes,) the number of each node's own."""
+        problem = self._shared.inventory.problem
+        if problem is not None:
+            return [Broken(f"gather pool information: {problem}")], np.zeros(len(nodes), dtype=np.int64)
+        table = self._shared.table(order.fingerprint)
+        codes = self._shared.offers.codes(nodes)
+        numbers = table.numbers(codes, self._shared.offers.n_codes)
+        failures: dict[int, Outcome] = {}
+        for code in np.unique(codes[numbers < 0]).tolist():
+            outcome, is_lasting = self._search(order, code)
+            if is_lasting:
+                table.put(code, outcome)
+            else:
+                failures[code] = outcome
+        own = table.numbers(codes, self._shared.offers.n_codes).astype(np.int64)
+        if not failures:
+            return table.outcomes, own
+        outcomes = list(table.outcomes)
+        for code, outcome in failures.items():
+            own[codes == code] = len(outcomes)
+            outcomes.append(outcome)
+        return outcomes, own
+
+    def offer(self, node: NodeTable) -> NodeOffer:
+        """What the one node of this table is offered."""
+        return self._shared.offers.offer(node)
+
+    def spell_out(self, found: Found, order: Order, node: NodeTable) -> tuple[AllocationResult, ...]:
+        """The results for the one node of this table, which must be one of those that the outcome is for."""
+        return allocation.spell_out(found, order.claims, self.offer(node), node.names[0])
+
+    def _search(self, order: Order, code: int) -> tuple[Outcome, bool]:
+        """The outcome, and whether it would be the same another time."""
+        offer = self._shared.offers.examples[code]
+        budget = SearchBudget(None if self._limit is None else max(self._left, _SMALL_SEARCH))
+        is_whole = self._left == self._limit
+        try:
+            outcome: Found | NotFound = Search(order.claims, offer, budget).run()
+            if isinstance(outcome, Found):
+                allocation.check(outcome, order.claims, offer)
+        except AllocationError as error:
+            return Broken(error.message, error.device, error.rest), False
+        except SearchAbandonedError:
+            return Abandoned(), is_whole and not budget.has_learnt
+        finally:
+            self._left -= max(budget.spent - _SMALL_SEARCH, 0)
+        return outcome, True

@@ -1,0 +1,214 @@
+"""PreBind: writes down what was reserved, then waits for devices that need time to get ready.
+
+If anything fails, the engine calls Unreserve, which undoes what was written.
+
+Next: `effects` for what is asked of the world outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from kubesched.framework.effects import Failed
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.stages import Steps
+from kubesched.framework.status import OK, Status
+from kubesched.k8s.model.resource import FINALIZER, ResourceClaim, ResourceClaimConsumerReference
+from kubesched.scheduler.plugins.dynamic_resources import binding_conditions
+from kubesched.scheduler.plugins.dynamic_resources.binding_conditions import DeviceBindingError
+from kubesched.scheduler.plugins.dynamic_resources.claim_book import ClaimBook
+from kubesched.scheduler.plugins.dynamic_resources.effects import (
+    AddClaimFinalizer,
+    AwaitClaims,
+    ClaimConflict,
+    CreateResourceClaim,
+    PatchPodExtendedResourceClaimStatus,
+    ReadResourceClaim,
+    RecordPodEvent,
+    UpdateClaimStatus,
+)
+from kubesched.scheduler.plugins.dynamic_resources.extended import SPECIAL_CLAIM_NAME, generate_name
+from kubesched.scheduler.plugins.dynamic_resources.pod_claims import is_reserved_for
+from kubesched.scheduler.plugins.dynamic_resources.state import DynamicResourcesState, PodClaim
+
+_MAX_ATTEMPTS = 5
+"""So often is a claim written that somebody else keeps changing."""
+
+_VISIBLE_TIMEOUT_S = 120.0
+"""So long is a claim that was created waited for to arrive through the watch."""
+
+ClaimWrite = Generator[object, object, ResourceClaim]
+
+
+class ClaimWriteError(Exception):
+    """A claim could not be written; the pod has to try again."""
+
+
+@dataclass(slots=True)
+class Binding:
+    """One pod's PreBind."""
+
+    state: DynamicResourcesState
+    pod: PodInfo
+    node_name: str
+    book: ClaimBook
+    refresh: Callable[[], None]
+    """Takes what the API server said meanwhile into the book."""
+    timeout_s: float
+    _consumer: ResourceClaimConsumerReference = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._consumer = ResourceClaimConsumerReference(resource="pods", name=self.pod.name, uid=self.pod.uid)
+
+    def steps(self) -> Steps:
+        for entry in self.state.claims:
+            if is_reserved_for(entry.claim, self.pod.uid) or self._is_served_by_node(entry):
+                continue
+            try:
+                yield from self._bind(entry)
+            except ClaimWriteError as error:
+                self._release(entry)
+                return Status.error(str(error))
+        if not binding_conditions.has_binding_conditions(entry.claim for entry in self._real_claims()):
+            return OK
+        return (yield from self._await_conditions())
+
+    def _is_served_by_node(self, entry: PodClaim) -> bool:
+        """Whether the special claim has nothing to ask for, because the node has the extended resources itself."""
+        if not entry.is_special or entry.claim.spec.devices.requests:
+            return False
+        if entry.reserved is not None and entry.reserved.spec.devices.requests:
+            return False
+        self._release(entry)
+        return True
+
+    # -- one claim ----------------------------------------------------------------------------------------------------
+
+    def _bind(self, entry: PodClaim) -> Generator[object, object, None]:
+        if entry.is_special and entry.claim.name == SPECIAL_CLAIM_NAME:
+            entry.claim = yield from self._create(entry)
+        entry.claim = yield from self._write_with_retries(entry)
+        if entry.is_special:
+            yield from self._tell_pod(entry.claim)
+            yield from self._await_visible(entry.claim)
+        self.book.assume(entry.claim)
+        self._release(entry)
+
+    def _create(self, entry: PodClaim) -> ClaimWrite:
+        assert entry.reserved is not None
+        metadata = msgspec.structs.replace(entry.claim.metadata, name="", uid="")
+        claim = ResourceClaim(metadata=metadata, spec=entry.reserved.spec)
+        answer = yield CreateResourceClaim(claim, generate_name(self.pod.name))
+        if not isinstance(answer, ResourceClaim):
+            raise ClaimWriteError(f"create claim for extended resources {self.pod.namespace}/: {_reason(answer)}")
+        return answer
+
+    def _write_with_retries(self, entry: PodClaim) -> ClaimWrite:
+        claim = entry.claim
+        failure = ""
+        for attempt in range(_MAX_ATTEMPTS):
+            if attempt:
+                answer = yield ReadResourceClaim(claim.key)
+                if not isinstance(answer, ResourceClaim):
+                    raise ClaimWriteError(f"get updated claim {claim.key} after conflict: {_reason(answer)}")
+                claim = answer
+            try:
+                return (yield from self._write(entry, claim))
+            except _ConflictError as conflict:
+                failure = str(conflict)
+        raise ClaimWriteError(failure)
+
+    def _write(self, entry: PodClaim, claim: ResourceClaim) -> ClaimWrite:
+        key = claim.key
+        if claim.metadata.deletion_timestamp is not None:
+            raise ClaimWriteError(f"claim {key} got deleted in the meantime")
+        allocation = entry.allocation
+        what = "reservation" if allocation is None else "allocation and reservation"
+        if allocation is None:
+            allocation = claim.status.allocation
+            if allocation is None:
+                raise ClaimWriteError(f"claim {key} got deallocated elsewhere in the meantime")
+        elif claim.status.allocation is not None:
+            raise ClaimWriteError(f"claim {key} got allocated elsewhere in the meantime")
+        elif FINALIZER not in (claim.metadata.finalizers or ()):
+            answer = yield AddClaimFinalizer(key, claim.metadata.uid, claim.metadata.resource_version)
+            claim = _written(answer, f"add finalizer to claim {key}")
+        consumers = (*(claim.status.reserved_for or ()), self._consumer)
+        answer = yield UpdateClaimStatus(
+            key, claim.metadata.uid, claim.metadata.resource_version, allocation, consumers
+        )
+        return _written(answer, f"add {what} to claim {key}")
+
+    def _tell_pod(self, claim: ResourceClaim) -> Generator[object, object, None]:
+        pod = self.pod
+        answer = yield PatchPodExtendedResourceClaimStatus(pod.key, pod.uid, claim.name, self.state.mappings)
+        if isinstance(answer, Failed):
+            raise ClaimWriteError(f"update pod {pod.key} ExtendedResourceClaimStatus: {answer.message}")
+
+    def _await_visible(self, claim: ResourceClaim) -> Generator[object, object, None]:
+        """Until the watch delivers a claim that is new, only the pending allocation keeps its devices."""
+
+        def is_visible() -> bool:
+            self.refresh()
+            return self.book.get(claim.key) is not None
+
+        if not is_visible():
+            yield AwaitClaims((claim.key,), is_visible, _VISIBLE_TIMEOUT_S)
+            self.refresh()
+
+    def _release(self, entry: PodClaim) -> None:
+        if entry.reserved is not None:
+            self.book.release(entry.reserved)
+
+    # -- devices that are not ready yet -------------------------------------------------------------------------------
+
+    def _await_conditions(self) -> Steps:
+        pod = self.pod
+        note = f"waiting for binding conditions for device on node {self.node_name}"
+        yield RecordPodEvent(pod.key, pod.uid, "BindingConditionsPending", "Scheduling", note)
+        keys = tuple(entry.claim.key for entry in self._real_claims())
+        answer = yield AwaitClaims(keys, lambda: self._look() is not None, self.timeout_s)
+        status = self._look()
+        if status is not None:
+            return status
+        assert isinstance(answer, Failed), "the wait ended before it was settled"
+        for entry in self._real_claims():
+            self.book.note_timeout(entry.claim)
+        return Status.error("device binding timeout: context deadline exceeded")
+
+    def _look(self) -> Status | None:
+        """How the wait ends; None while it goes on."""
+        self.refresh()
+        for entry in self._real_claims():
+            claim = self.book.get(entry.claim.key)
+            if claim is None:
+                return Status.error(f'could not find ResourceClaim "{entry.claim.key}"')
+            entry.claim = claim
+            try:
+                if not binding_conditions.is_ready(claim):
+                    return None
+            except DeviceBindingError as error:
+                return Status.error(str(error))
+        return OK
+
+    def _real_claims(self) -> list[PodClaim]:
+        return [entry for entry in self.state.claims if entry.claim.name != SPECIAL_CLAIM_NAME]
+
+
+class _ConflictError(Exception):
+    """The claim changed before it could be written."""
+
+
+def _written(answer: object, what: str) -> ResourceClaim:
+    if isinstance(answer, ResourceClaim):
+        return answer
+    if isinstance(answer, ClaimConflict):
+        raise _ConflictError(f"{what}: {answer.message}")
+    raise ClaimWriteError(f"{what}: {_reason(answer)}")
+
+
+def _reason(answer: object) -> str:
+    return answer.message if isinstance(answer, Failed | ClaimConflict) else f"unexpected answer {answer!r}"

@@ -1,0 +1,149 @@
+"""Claims as the scheduler must see them: what the API server said last, and what it will say soon.
+
+An allocation is *pending* from Reserve until it is written; no other pod may use the claim meanwhile, and its devices
+are taken. After the write the updated claim is *assumed* until the watch delivers it or something newer.
+One book serves all profiles: they give out the same devices.
+
+Next: `ledger` adds up what is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubesched.k8s.model.meta import OwnerReference
+from kubesched.k8s.model.resource import EXTENDED_RESOURCE_CLAIM_ANNOTATION, ResourceClaim
+from kubesched.scheduler.plugins.dynamic_resources.ledger import DeviceLedger
+from kubesched.scheduler.plugins.object_changes import ObjectChanges
+
+
+def identity(claim: ResourceClaim) -> str:
+    """The uid, or for manifests that never met an API server, the key in its place."""
+    return claim.metadata.uid or claim.key
+
+
+class ClaimBook:
+    """Claims by key, with what is pending and what is assumed on top."""
+
+    def __init__(self) -> None:
+        self.ledger = DeviceLedger()
+        self._changes: ObjectChanges[ResourceClaim] = ObjectChanges()
+        self._known: dict[str, ResourceClaim] = {}
+        self._assumed: dict[str, ResourceClaim] = {}
+        self._pending: dict[str, ResourceClaim] = {}
+        self._for_extended_resources: dict[str, ResourceClaim] = {}
+        self._timed_out: dict[str, str | None] = {}
+
+    def refresh(self, claims: Mapping[str, ResourceClaim]) -> None:
+        """Takes what the API server said since the last time."""
+        for before, now in self._changes.take(claims):
+            if now is not None:
+                self._learn(now.key, now)
+            elif before is not None:
+                self._forget(before.key)
+
+    def get(self, key: str) -> ResourceClaim | None:
+        assumed = self._assumed.get(key)
+        return self._known.get(key) if assumed is None else assumed
+
+    def latest(self, key: str, known: ResourceClaim | None) -> ResourceClaim | None:
+        """As `get`, given what the API server says now, without a `refresh`."""
+        assumed = self._assumed.get(key)
+        if assumed is None or known is None or identity(assumed) != identity(known):
+            return known
+        age = _compare_versions(known, assumed)
+        is_older = known is self._known.get(key) if age is None else age < 0
+        return assumed if is_older else known
+
+    def made_for_pod(self, pod_name: str, pod_uid: str) -> ResourceClaim | None:
+        """The claim for the pod's extended resources that an earlier attempt left behind."""
+        for key, claim in self._for_extended_resources.items():
+            if any(_is_controlling_pod(owner, pod_name, pod_uid) for owner in claim.metadata.owner_references or ()):
+                return self.get(key)
+        return None
+
+    # -- allocations on their way -------------------------------------------------------------------------------------
+
+    def is_pending(self, claim: ResourceClaim) -> bool:
+        return identity(claim) in self._pending
+
+    def hold(self, claim: ResourceClaim) -> None:
+        """The claim, allocated, will be written soon."""
+        assert claim.status.allocation is not None
+        self._pending[identity(claim)] = claim
+        self.ledger.enter(("pending", identity(claim)), claim.status.allocation)
+
+    def release(self, claim: ResourceClaim) -> bool:
+        """It was written, or will not be. False if it was not pending."""
+        self.ledger.erase(("pending", identity(claim)))
+        return self._pending.pop(identity(claim), None) is not None
+
+    def assume(self, claim: ResourceClaim) -> bool:
+        """The API server took this; the watch will say so. False if the claim is not known here (yet, or any more)."""
+        known = self._known.get(claim.key)
+        if known is None or identity(known) != identity(claim):
+            return False
+        age = _compare_versions(known, claim)
+        if age is None or age < 0:
+            self._assumed[claim.key] = claim
+            self._book(claim.key)
+        return True
+
+    def restore(self, key: str) -> None:
+        """Back to what the API server said."""
+        if self._assumed.pop(key, None) is not None:
+            self._book(key)
+
+    # -- binding conditions that took too long ------------------------------------------------------------------------
+
+    def note_timeout(self, claim: ResourceClaim) -> None:
+        """The wait for the binding conditions of this allocation was given up."""
+        allocation = claim.status.allocation
+        self._timed_out[identity(claim)] = None if allocation is None else allocation.allocation_timestamp
+
+    def has_timed_out(self, claim: ResourceClaim) -> bool:
+        allocation = claim.status.allocation
+        if allocation is None or identity(claim) not in self._timed_out:
+            return False
+        return self._timed_out[identity(claim)] == allocation.allocation_timestamp
+
+    # -- what the API server says -------------------------------------------------------------------------------------
+
+    def _learn(self, key: str, claim: ResourceClaim) -> None:
+        self._known[key] = claim
+        assumed = self._assumed.get(key)
+        if assumed is not None:
+            age = _compare_versions(claim, assumed)
+            if age is None or age >= 0 or identity(assumed) != identity(claim):
+                del self._assumed[key]
+        if (claim.metadata.annotations or {}).get(EXTENDED_RESOURCE_CLAIM_ANNOTATION) == "true":
+            self._for_extended_resources[key] = claim
+        else:
+            self._for_extended_resources.pop(key, None)
+        self._book(key)
+
+    def _forget(self, key: str) -> None:
+        claim = self._known.pop(key)
+        self._assumed.pop(key, None)
+        self._for_extended_resources.pop(key, None)
+        self._timed_out.pop(identity(claim), None)
+        self.ledger.erase(key)
+
+    def _book(self, key: str) -> None:
+        claim = self.get(key)
+        if claim is not None and claim.status.allocation is not None:
+            self.ledger.enter(key, claim.status.allocation)
+        else:
+            self.ledger.erase(key)
+
+
+def _is_controlling_pod(owner: OwnerReference, pod_name: str, pod_uid: str) -> bool:
+    return owner.name == pod_name and owner.controller and owner.uid == pod_uid
+
+
+def _compare_versions(one: ResourceClaim, other: ResourceClaim) -> int | None:
+    """Negative if the first is older, positive if it is newer; None where versions cannot tell."""
+    ours, theirs = one.metadata.resource_version, other.metadata.resource_version
+    if ours.isdigit() and theirs.isdigit():
+        return int(ours) - int(theirs)
+    return None

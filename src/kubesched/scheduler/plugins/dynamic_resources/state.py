@@ -1,0 +1,135 @@
+"""What the plugin remembers of a pod during its cycle, from PreFilter to PreBind.
+
+Next: `filtering` fills in the answers, `reserving` and `binding` use them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import IntArray, RowArray
+from kubesched.framework.verdicts import BoolArray
+from kubesched.k8s.model.core import ContainerExtendedResourceRequest
+from kubesched.k8s.model.resource import AllocationResult, ResourceClaim
+from kubesched.k8s.model.selectors import CompiledNodeSelector
+from kubesched.scheduler.plugins.dynamic_resources.allocator import Allocator
+from kubesched.scheduler.plugins.dynamic_resources.extended import ExtendedDemand
+from kubesched.scheduler.plugins.dynamic_resources.outcomes import Found, Outcome
+from kubesched.scheduler.plugins.dynamic_resources.wants import Order
+
+
+@dataclass(slots=True, eq=False)
+class PodClaim:
+    """A claim of the pod. `claim` is replaced as the plugin changes it."""
+
+    claim: ResourceClaim
+    is_special: bool = False
+    """Made by the scheduler for extended resources."""
+    available_on: CompiledNodeSelector | None = None
+    """Where the claim can be used, if it is allocated and not everywhere."""
+    reserved: ResourceClaim | None = None
+    """The claim with the allocation that Reserve chose; None if there was nothing to allocate."""
+
+    @property
+    def is_allocated(self) -> bool:
+        return self.claim.status.allocation is not None
+
+    @property
+    def allocation(self) -> AllocationResult | None:
+        return None if self.reserved is None else self.reserved.status.allocation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutcomePage:
+    """The outcomes for one order."""
+
+    order: Order
+    outcomes: list[Outcome]
+
+
+@dataclass(slots=True, eq=False)
+class AnswerSheet:
+    """What filtering found, by row of the node table."""
+
+    pages: list[OutcomePage] = field(default_factory=list)
+    _page: NDArray[np.int32] = field(default_factory=lambda: np.full(0, -1, dtype=np.int32))
+    _own: NDArray[np.int32] = field(default_factory=lambda: np.full(0, -1, dtype=np.int32))
+
+    def put(self, order: Order, outcomes: list[Outcome], own: IntArray, rows: RowArray, n_rows: int) -> None:
+        """`own`: (len(rows),) the number of each row's outcome in `outcomes`."""
+        if len(self._own) != n_rows:
+            self._page = np.full(n_rows, -1, dtype=np.int32)
+            self._own = np.full(n_rows, -1, dtype=np.int32)
+        number = next(
+            (n for n, page in enumerate(self.pages) if page.order is order and page.outcomes is outcomes), None
+        )
+        if number is None:
+            number = len(self.pages)
+            self.pages.append(OutcomePage(order, outcomes))
+        self._page[rows] = number
+        self._own[rows] = own
+
+    def at(self, rows: RowArray) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """(len(rows),) the number of each row's page, and of its outcome there; -1 where there is none."""
+        if not len(self._own):
+            return np.full(len(rows), -1, dtype=np.int32), np.full(len(rows), -1, dtype=np.int32)
+        return self._page[rows], self._own[rows]
+
+    def found_at(self, row: int) -> tuple[Found, Order] | None:
+        if row >= len(self._own) or self._page[row] < 0:
+            return None
+        page = self.pages[self._page[row]]
+        outcome = page.outcomes[self._own[row]]
+        return (outcome, page.order) if isinstance(outcome, Found) else None
+
+
+@dataclass(slots=True, eq=False)
+class DynamicResourcesState:
+    """Without claims there is nothing to do for the pod."""
+
+    claims: list[PodClaim] = field(default_factory=list)
+    extended: ExtendedDemand | None = None
+    allocator: Allocator | None = None
+    """None when every claim is allocated."""
+    orders: dict[tuple[str, ...] | None, Order] = field(default_factory=dict)
+    """What is to be allocated, by the resources that a node must provide as devices; None where that is no matter."""
+    sheet: AnswerSheet = field(default_factory=AnswerSheet)
+    unavailable: list[BoolArray] = field(default_factory=list)
+    """By claim: (n_rows,) the rows of the whole table where it is allocated but cannot be used."""
+    mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+    """Set by Reserve: what containers get through the special claim."""
+
+    @property
+    def has_user_claims(self) -> bool:
+        return any(not entry.is_special for entry in self.claims)
+
+    @property
+    def special(self) -> PodClaim | None:
+        return next((entry for entry in self.claims if entry.is_special), None)
+
+    def to_allocate(self) -> Iterator[PodClaim]:
+        return (entry for entry in self.claims if not entry.is_allocated)
+
+
+class StateNotFoundError(LookupError):
+    """A later stage was run without PreFilter."""
+
+    def __init__(self) -> None:
+        super().__init__("not found")
+
+
+def state_of(cycle: Cycle) -> DynamicResourcesState:
+    """What PreFilter prepared. Raises StateNotFoundError."""
+    state = cycle.find(DynamicResourcesState)
+    if state is None:
+        raise StateNotFoundError
+    return state
+
+
+NO_CLAIMS = DynamicResourcesState()
+"""The state of all pods that have nothing to do with devices."""

@@ -1,0 +1,160 @@
+"""The plugin InterPodAffinity: which stages it takes part in, and what each of them hands on.
+
+The rules themselves are in `filtering` (required terms) and `scoring` (preferred ones).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from kubesched.framework import (
+    OK,
+    ActionType,
+    ClusterEvent,
+    Cycle,
+    EventResource,
+    Handle,
+    NodeTable,
+    PodInfo,
+    PreFilterResult,
+    RegisteredEvent,
+    Status,
+    Verdicts,
+)
+from kubesched.framework.nodes import NodeInfo
+from kubesched.framework.scores import Scores
+from kubesched.framework.stages import PodChange, Scope
+from kubesched.framework.status import SKIP
+from kubesched.k8s.model.core import Namespace, Pod
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.scheduler.config.plugin_args import InterPodAffinityArgs
+from kubesched.scheduler.plugins.inter_pod_affinity import hints
+from kubesched.scheduler.plugins.inter_pod_affinity.filtering import AffinityFilterState, required_anti_terms
+from kubesched.scheduler.plugins.inter_pod_affinity.scoring import AffinityScoreState, normalize, scoring_terms
+from kubesched.scheduler.plugins.inter_pod_affinity.term_index import TermIndex
+from kubesched.scheduler.plugins.inter_pod_affinity.terms import mistakes_in
+
+NO_FILTER_STATE = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
+NO_SCORE_STATE = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
+
+
+class IdleOnAnyNodes:
+    """In the place of idle state that was prepared for other nodes than there are now."""
+
+
+class InterPodAffinity:
+    """Places pods near to, or away from, other pods."""
+
+    name: ClassVar[str] = "InterPodAffinity"
+    filter_scope: ClassVar[Scope] = Scope.CLUSTER
+    score_scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._args = args if isinstance(args, InterPodAffinityArgs) else InterPodAffinityArgs()
+        self._handle = handle
+        self._anti_terms = TermIndex(required_anti_terms)
+        self._scoring_terms = TermIndex(partial(scoring_terms, hard_weight=self._args.hard_pod_affinity_weight))
+
+    def events_to_register(self) -> Sequence[RegisteredEvent]:
+        pods = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL
+        nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
+        return (
+            RegisteredEvent(ClusterEvent(EventResource.POD, pods), hints.after_pod_change),
+            RegisteredEvent(ClusterEvent(EventResource.NODE, nodes), hints.after_node_change),
+        )
+
+    # -- required terms ------------------------------------------------------------------------------------------------
+
+    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        if (mistakes := mistakes_in(pod)) is not None:
+            return PreFilterResult(Status.unresolvable(f"parsing pod: {mistakes}"))
+        handle = self._handle
+        namespace_labels = handle.namespace_labels(pod.namespace)
+        state = AffinityFilterState(pod, nodes, handle.objects.namespaces, namespace_labels, self._anti_terms)
+        cycle.put(state)  # an idle one, too: it sees pods come that change that
+        return PreFilterResult(SKIP) if state.is_idle else PreFilterResult()
+
+    def add_pod(self, cycle: Cycle, _pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
+        return _change(cycle, added, node.row, +1)
+
+    def remove_pod(self, cycle: Cycle, _pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
+        return _change(cycle, removed, node.row, -1)
+
+    def filter(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Verdicts:
+        state = cycle.find(AffinityFilterState)
+        if state is None:
+            return Verdicts.from_statuses([Status.error(NO_FILTER_STATE)] * len(nodes))
+        return state.verdicts(nodes)
+
+    # -- preferred terms -----------------------------------------------------------------------------------------------
+
+    def pre_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+        if self._args.ignore_preferred_terms_of_existing_pods and not _has_preferred_terms(pod.pod):
+            return SKIP
+        if (mistakes := mistakes_in(pod)) is not None:
+            return Status.error(f"failed to parse pod: {mistakes}")
+        handle = self._handle
+        namespace_labels = handle.namespace_labels(pod.namespace)
+        state = AffinityScoreState(pod, nodes, handle.objects.namespaces, namespace_labels, self._scoring_terms)
+        cycle.put(state)
+        return SKIP if state.is_idle else OK
+
+    def score(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Scores:
+        state = cycle.find(AffinityScoreState)
+        if state is None:
+            raise LookupError(NO_SCORE_STATE)
+        return state.scores(nodes)
+
+    def normalize_score(self, _cycle: Cycle, _pod: PodInfo, _nodes: NodeTable, scores: Scores) -> Scores:
+        return normalize(scores) if len(scores) else np.zeros_like(scores)
+
+    # -- pods that come and go -----------------------------------------------------------------------------------------
+
+    def nodes_changed(self, cycle: Cycle, _pod: PodInfo) -> bool:
+        """Idle state is only good for seeing pods come that change that; without it, all pods with terms do."""
+        filtering, scoring = cycle.find(AffinityFilterState), cycle.find(AffinityScoreState)
+        if (filtering is not None and not filtering.is_idle) or (scoring is not None and not scoring.is_idle):
+            return False
+        cycle.drop(AffinityFilterState)
+        cycle.drop(AffinityScoreState)
+        cycle.put(IdleOnAnyNodes())
+        return True
+
+    def objects_changed(self, _cycle: Cycle, _pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
+        """Terms select namespaces by their labels."""
+        return not any(isinstance(item, Namespace) for item in changed)
+
+    def pods_changed(self, cycle: Cycle, pod: PodInfo, changes: Sequence[PodChange]) -> bool:
+        """Cannot follow where a stage that was left out has something to say from now on."""
+        if not pod.affinity:
+            changes = [change for change in changes if change[1].shape.affinity_class >= 0]
+            if not changes:
+                return True  # neither has terms: they do not concern each other
+        if cycle.find(IdleOnAnyNodes) is not None:
+            return False
+        filtering, scoring = cycle.find(AffinityFilterState), cycle.find(AffinityScoreState)
+        filter_followed = filtering is None or filtering.follow(changes)
+        score_followed = scoring is None or scoring.follow(changes)
+        return filter_followed and score_followed
+
+
+def _change(cycle: Cycle, changed: PodInfo, row: int, by: int) -> Status:
+    state = cycle.find(AffinityFilterState)
+    if state is None:
+        return Status.error(NO_FILTER_STATE)
+    state.change(changed, row, by)
+    return OK
+
+
+def _has_preferred_terms(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return False
+    return any(
+        kind is not None and kind.preferred_during_scheduling_ignored_during_execution
+        for kind in (affinity.pod_affinity, affinity.pod_anti_affinity)
+    )

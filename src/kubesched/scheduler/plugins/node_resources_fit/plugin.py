@@ -1,0 +1,121 @@
+"""The plugin NodeResourcesFit: which stages it takes part in. Its rules are in `filtering` and `scoring`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from kubesched.framework import (
+    OK,
+    ActionType,
+    ClusterEvent,
+    Cycle,
+    EventResource,
+    Handle,
+    NodeInfo,
+    NodeTable,
+    PodInfo,
+    PreFilterResult,
+    RegisteredEvent,
+    Status,
+    Verdicts,
+)
+from kubesched.framework.scores import Scores
+from kubesched.framework.stages import Scope
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.scheduler.config.plugin_args import NodeResourcesFitArgs
+from kubesched.scheduler.plugins.node_resources_fit.filtering import IgnoredResources, PodDemands, demands_of
+from kubesched.scheduler.plugins.node_resources_fit.hints import FitHints
+from kubesched.scheduler.plugins.node_resources_fit.scoring import NodeScore, node_score, strategy_scores
+from kubesched.scheduler.plugins.resource_allocation import (
+    ResourceUses,
+    ScoredResource,
+    asks_for_devices,
+    devices_do_not_matter,
+    scored_resources,
+)
+
+NO_FILTER_STATE = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
+
+
+@dataclass(frozen=True, slots=True)
+class FitResources:
+    """What counts for the pod in the score."""
+
+    resources: tuple[ScoredResource, ...]
+
+
+class NodeResourcesFit:
+    """A node must have free what the pod asks for; by how full it would be, it is scored."""
+
+    name: ClassVar[str] = "NodeResourcesFit"
+    filter_scope: ClassVar[Scope] = Scope.AMOUNTS
+    score_scope: ClassVar[Scope] = Scope.AMOUNTS
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._args = args if isinstance(args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
+        self._ignored = IgnoredResources(
+            frozenset(self._args.ignored_resources), frozenset(self._args.ignored_resource_groups)
+        )
+        self._handle = handle
+        self._uses = ResourceUses(handle, nonzero=True)
+
+    def events_to_register(self) -> Sequence[RegisteredEvent]:
+        hints = FitHints(self._handle.objects)
+        pods = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
+        nodes = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
+        classes = ActionType.ADD | ActionType.UPDATE
+        return (
+            RegisteredEvent(ClusterEvent(EventResource.POD, pods), hints.after_pod_change),
+            RegisteredEvent(ClusterEvent(EventResource.NODE, nodes), hints.after_node_change),
+            RegisteredEvent(ClusterEvent(EventResource.DEVICE_CLASS, classes), hints.after_device_class_change),
+        )
+
+    def pre_filter(self, cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> PreFilterResult:
+        cycle.put(demands_of(pod.resources.wanted, self._handle.objects.device_classes, self._ignored))
+        return PreFilterResult()
+
+    def filter(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Verdicts:
+        demands = cycle.find(PodDemands)
+        if demands is None:
+            return Verdicts.from_statuses([Status.error(NO_FILTER_STATE)] * len(nodes))
+        return demands.verdicts(nodes)
+
+    def filter_node(self, cycle: Cycle, _pod: PodInfo, node: NodeInfo) -> Status:
+        demands = cycle.find(PodDemands)
+        return Status.error(NO_FILTER_STATE) if demands is None else demands.status(node)
+
+    def pre_score(self, cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> Status:
+        """Always scores, also a pod that asks for nothing: with the defaults it asks for something."""
+        cycle.put(self._resources_for(pod))
+        return OK
+
+    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+        found = cycle.find(FitResources) or self._resources_for(pod)
+        return strategy_scores(self._args.scoring_strategy, self._uses.of(found.resources, nodes), len(nodes))
+
+    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+        found = cycle.find(FitResources) or self._resources_for(pod)
+        uses = self._uses.on_node(found.resources, node)
+        if uses is None:
+            return int(self.score(cycle, pod, self._handle.nodes.take(np.array([node.row])))[0])
+        return self._score_of_node(uses)
+
+    def score_scope_for(self, pod: PodInfo) -> Scope:
+        """Devices are counted node by node."""
+        return Scope.ROW if asks_for_devices(pod, self._handle.objects.device_classes) else self.score_scope
+
+    def objects_changed(self, _cycle: Cycle, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
+        return devices_do_not_matter(pod, changed)
+
+    def _resources_for(self, pod: PodInfo) -> FitResources:
+        specs = self._args.scoring_strategy.resources
+        return FitResources(scored_resources(specs, pod.resources.container_requests))
+
+    @cached_property
+    def _score_of_node(self) -> NodeScore:
+        return node_score(self._args.scoring_strategy)

@@ -1,0 +1,8 @@
+"""NodeVolumeLimits: no more volumes of a CSI driver on a node than the driver can attach there.
+
+Read `plugin` first, then `attachable` for what counts as a volume, and `hints`.
+"""
+
+from kubesched.scheduler.plugins.node_volume_limits.plugin import NodeVolumeLimits
+
+__all__ = ["NodeVolumeLimits"]

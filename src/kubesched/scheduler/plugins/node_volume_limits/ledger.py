@@ -1,0 +1,170 @@
+"""What is attached to each node, kept from one decision to the next and corrected where something changed.
+
+A page per node holds the volumes that its pods use and those that VolumeAttachments name. It stays right as long as
+the same pods are on the node and none of the objects it was written from changed. Numbers by driver are columns over
+the rows of the table, so that a filter needs no look at the pages of nodes that have room.
+
+Next: `attachable` for what counts as a volume; `plugin`, which compares with the limits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.framework.handle import Objects
+from kubesched.framework.nodes import IntArray, NodeTable, PodTable
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import Status
+from kubesched.k8s.model import volume_claims
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+from kubesched.scheduler.plugins.node_volume_limits.attachable import (
+    VolumeIdentity,
+    Volumes,
+    volume_of_attachment,
+    volumes_of_pod,
+)
+from kubesched.scheduler.plugins.object_changes import ObjectChanges
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One node: its pods when the page was written, the volumes of each that has some, all of these together, and how
+    many volumes of each driver are attached. A Status stands for volumes that cannot be told."""
+
+    pods: list[PodInfo]
+    by_pod: dict[PodInfo, Volumes | Status]
+    in_use: frozenset[VolumeIdentity]
+    held: Counter[str]
+
+
+class VolumeLedger:
+    """Pages by row. `refresh` once in a cycle, then `update` for the rows that are of interest."""
+
+    def __init__(self) -> None:
+        self._claims: ObjectChanges[PersistentVolumeClaim] = ObjectChanges()
+        self._volumes: ObjectChanges[PersistentVolume] = ObjectChanges()
+        self._classes: ObjectChanges[StorageClass] = ObjectChanges()
+        self._attachments: ObjectChanges[VolumeAttachment] = ObjectChanges()
+        self._attachments_by_node: dict[str, dict[str, VolumeAttachment]] = {}
+        self._readers: dict[str, set[str]] = {}
+        """Key of a claim, or name of a volume, to the names of nodes whose page was written from it."""
+        self._names: list[str] = []
+        self._pages: list[Page | None] = []
+        self._held: dict[str, IntArray] = {}
+        self.broken: dict[int, Status] = {}
+        """Rows with a pod whose volumes cannot be told, and why; right for rows that were just updated."""
+
+    def refresh(self, objects: Objects, nodes: NodeTable) -> None:
+        """Takes in what changed among objects and in the order of rows. `nodes` is the whole table."""
+        if self._names != nodes.names:
+            self._follow_rows(nodes.names)
+        stale = self._take_attachments(objects)
+        for before, now in (
+            *self._claims.take(objects.persistent_volume_claims),
+            *self._volumes.take(objects.persistent_volumes),
+        ):
+            changed = now if now is not None else before
+            assert changed is not None
+            stale |= self._readers.pop(changed.key, set())
+        if self._classes.take(objects.storage_classes):
+            stale.update(self._names)
+        for name in stale:
+            row = nodes.row_of(name)
+            if row is not None:
+                self._pages[row] = None
+
+    def update(self, objects: Objects, rows: Iterable[int], pods: PodTable) -> None:
+        """Writes the pages of these rows anew where they are missing or their pods are others by now."""
+        pages, pods_on = self._pages, pods.on
+        for row in rows:
+            page = pages[row]
+            if page is None or page.pods != pods_on(row):
+                self._write(objects, row, pods_on(row), page)
+
+    def page(self, row: int) -> Page:
+        """The page of a row that was just updated."""
+        page = self._pages[row]
+        assert page is not None
+        return page
+
+    def held(self, driver: str) -> IntArray:
+        """(n_rows,) how many volumes of a driver are attached; right for rows that were just updated."""
+        column = self._held.get(driver)
+        if column is None:
+            counts = (0 if page is None else page.held[driver] for page in self._pages)
+            column = self._held[driver] = np.fromiter(counts, dtype=np.int64, count=len(self._pages))
+        return column
+
+    def _follow_rows(self, names: Sequence[str]) -> None:
+        by_name = dict(zip(self._names, self._pages, strict=True))
+        self._names = list(names)
+        self._pages = [by_name.get(name) for name in names]
+        self._held = {}
+        errors = ((row, _error_of(page)) for row, page in enumerate(self._pages) if page is not None)
+        self.broken = {row: error for row, error in errors if error is not None}
+
+    def _take_attachments(self, objects: Objects) -> set[str]:
+        """Returns the names of nodes that gained or lost an attachment."""
+        touched = set()
+        for before, now in self._attachments.take(objects.volume_attachments):
+            if before is not None:
+                self._attachments_by_node[before.spec.node_name].pop(before.name)
+                touched.add(before.spec.node_name)
+            if now is not None:
+                self._attachments_by_node.setdefault(now.spec.node_name, {})[now.name] = now
+                touched.add(now.spec.node_name)
+        return touched
+
+    def _write(self, objects: Objects, row: int, pods: Sequence[PodInfo], old: Page | None) -> None:
+        known = old.by_pod if old is not None else {}
+        by_pod: dict[PodInfo, Volumes | Status] = {}
+        for info in pods:
+            if info.pod.spec.volumes:
+                volumes = known.get(info)
+                by_pod[info] = self._read_pod(objects, info.pod, row) if volumes is None else volumes
+        page = _page(list(pods), by_pod, self._read_attachments(objects, row))
+        self._pages[row] = page
+        for driver, column in self._held.items():
+            column[row] = page.held[driver]
+        self.broken.pop(row, None)
+        error = _error_of(page)
+        if error is not None:
+            self.broken[row] = error
+
+    def _read_pod(self, objects: Objects, pod: Pod, row: int) -> Volumes | Status:
+        name = self._names[row]
+        for use in volume_claims.claims_of(pod):
+            self._readers.setdefault(use.key, set()).add(name)
+            claim = objects.persistent_volume_claims.get(use.key)
+            if claim is not None and claim.spec.volume_name:
+                self._readers.setdefault(claim.spec.volume_name, set()).add(name)
+        return volumes_of_pod(objects, pod, has_csi_node=True, is_new=False)
+
+    def _read_attachments(self, objects: Objects, row: int) -> set[VolumeIdentity]:
+        name = self._names[row]
+        found = set()
+        for attachment in self._attachments_by_node.get(name, {}).values():
+            volume_name = attachment.spec.source.persistent_volume_name
+            if volume_name is not None:
+                self._readers.setdefault(volume_name, set()).add(name)
+            volume = volume_of_attachment(objects, attachment)
+            if volume is not None:
+                found.add(volume)
+        return found
+
+
+def _page(pods: list[PodInfo], by_pod: dict[PodInfo, Volumes | Status], attached: set[VolumeIdentity]) -> Page:
+    in_use: set[VolumeIdentity] = set()
+    for volumes in by_pod.values():
+        if not isinstance(volumes, Status):
+            in_use |= volumes
+    return Page(pods, by_pod, frozenset(in_use), Counter(volume.driver for volume in in_use | attached))
+
+
+def _error_of(page: Page) -> Status | None:
+    return next((volumes for volumes in page.by_pod.values() if isinstance(volumes, Status)), None)

@@ -1,0 +1,150 @@
+"""The plugin: counts what is attached to a node, adds what the pod brings, and compares with the CSINode's limits.
+
+Attached is what the node's pods use and what VolumeAttachments name; a volume that the pod shares with pods of the node
+is not counted twice. Only nodes that limit a driver the pod needs are looked into.
+
+Next: `ledger` and `limits` for the two numbers, `attachable` for what counts as a volume, `hints`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import ActionType, ClusterEvent, EventResource, RegisteredEvent
+from kubesched.framework.handle import Handle
+from kubesched.framework.nodes import NodeTable, RowArray
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import PreFilterResult
+from kubesched.framework.stages import Scope
+from kubesched.framework.status import OK, SKIP, Status
+from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.scheduler.plugins.node_volume_limits import hints
+from kubesched.scheduler.plugins.node_volume_limits.attachable import Volumes, has_attachable_volumes, volumes_of_pod
+from kubesched.scheduler.plugins.node_volume_limits.ledger import VolumeLedger
+from kubesched.scheduler.plugins.node_volume_limits.limits import NO_LIMIT, LimitColumns
+
+TOO_MANY_VOLUMES = "node(s) exceed max volume count"
+
+
+@dataclass(slots=True)
+class WantedVolumes:
+    """What the pod brings to a node with a CSINode object, and to one without; a Status where that cannot be said.
+
+    Objects do not change within a cycle, so the ledger takes in their changes only once in it.
+    """
+
+    with_csi_node: Volumes | Status
+    without_csi_node: Volumes | Status
+    is_ledger_fresh: bool = False
+
+
+class NodeVolumeLimits:
+    """Keeps a ledger of what is attached; nothing in it outlives a change of what it was written from."""
+
+    name: ClassVar[str] = "NodeVolumeLimits"
+    filter_scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._handle = handle
+        self._ledger = VolumeLedger()
+        self._limits = LimitColumns()
+
+    def filter_scope_for(self, pod: PodInfo) -> Scope:
+        """A pod without volumes to attach is never refused."""
+        return self.filter_scope if has_attachable_volumes(pod.pod) else Scope.NODE
+
+    def objects_changed(self, _cycle: Cycle, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
+        """Objects matter to pods with volumes of that kind alone."""
+        return self.filter_scope_for(pod) is Scope.NODE
+
+    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        if not has_attachable_volumes(pod.pod):
+            return PreFilterResult(SKIP)
+        objects = self._handle.objects
+        wanted = WantedVolumes(
+            volumes_of_pod(objects, pod.pod, has_csi_node=True, is_new=True),
+            volumes_of_pod(objects, pod.pod, has_csi_node=False, is_new=True),
+        )
+        self._limits.refresh(objects.csi_nodes, nodes.whole.names)
+        cycle.put(wanted)
+        return PreFilterResult()
+
+    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+        wanted = cycle.get(WantedVolumes)
+        if isinstance(wanted.with_csi_node, Status) or isinstance(wanted.without_csi_node, Status):
+            return self._cannot_be_said(wanted, nodes)
+        rows = nodes.rows
+        limited = self._limited_rows(wanted.with_csi_node, rows)
+        if not limited.any():
+            return ACCEPT_ALL
+        objects = self._handle.objects
+        if not wanted.is_ledger_fresh:
+            self._ledger.refresh(objects, nodes.whole)
+            wanted.is_ledger_fresh = True
+        self._ledger.update(objects, rows[limited].tolist(), nodes.pods)
+        crowded = self._crowded_rows(wanted.with_csi_node, rows)
+        errors = self._errors(rows, limited)
+        if not crowded.any() and not errors:
+            return ACCEPT_ALL
+        return Verdicts((TOO_MANY_VOLUMES,), crowded[np.newaxis, :], np.zeros_like(crowded), errors)
+
+    def events_to_register(self) -> Sequence[RegisteredEvent]:
+        return (
+            RegisteredEvent(ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)),
+            RegisteredEvent(ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE), hints.after_csi_node_updated),
+            RegisteredEvent(ClusterEvent(EventResource.POD, ActionType.DELETE), hints.after_pod_deleted),
+            RegisteredEvent(
+                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD), hints.after_claim_added
+            ),
+            RegisteredEvent(
+                ClusterEvent(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE), hints.after_attachment_deleted
+            ),
+        )
+
+    def _cannot_be_said(self, wanted: WantedVolumes, nodes: NodeTable) -> Verdicts:
+        """What the pod brings is not known; an in-tree volume may be at fault only where there is a CSINode."""
+        with_csi_node = wanted.with_csi_node if isinstance(wanted.with_csi_node, Status) else OK
+        without_csi_node = wanted.without_csi_node if isinstance(wanted.without_csi_node, Status) else OK
+        has_csi_node = self._limits.has_csi_node[nodes.rows].tolist()
+        return Verdicts.from_statuses([with_csi_node if known else without_csi_node for known in has_csi_node])
+
+    def _limited_rows(self, wanted: Volumes, rows: RowArray) -> BoolArray:
+        limited = np.zeros(len(rows), dtype=np.bool_)
+        for driver in {volume.driver for volume in wanted}:
+            limits = self._limits.of(driver)
+            if limits is not None:
+                limited |= limits[rows] != NO_LIMIT
+        return limited
+
+    def _crowded_rows(self, wanted: Volumes, rows: RowArray) -> BoolArray:
+        brought = Counter(volume.driver for volume in wanted)
+        crowded = self._over_limit(brought, rows)
+        for position in np.flatnonzero(crowded).tolist():
+            in_use = self._ledger.page(int(rows[position])).in_use
+            if not wanted.isdisjoint(in_use):
+                left = Counter(volume.driver for volume in wanted - in_use)
+                crowded[position] = self._over_limit(left, rows[position : position + 1])[0]
+        return crowded
+
+    def _errors(self, rows: RowArray, limited: BoolArray) -> dict[int, str]:
+        """By position, where the volumes of a pod that is on the node already cannot be told."""
+        broken = self._ledger.broken
+        if not broken:
+            return {}
+        asked = zip(rows.tolist(), limited.tolist(), strict=True)
+        return {at: broken[row].message for at, (row, is_limited) in enumerate(asked) if is_limited and row in broken}
+
+    def _over_limit(self, brought: Counter[str], rows: RowArray) -> BoolArray:
+        over = np.zeros(len(rows), dtype=np.bool_)
+        for driver, count in brought.items():
+            limits = self._limits.of(driver)
+            if limits is not None:
+                over |= limits[rows] < self._ledger.held(driver)[rows] + count
+        return over

@@ -1,0 +1,160 @@
+"""Hard constraints: how many matching pods each domain holds, and on which nodes one more would be too many.
+
+A node passes a constraint if the matching pods in its domain, with the pod itself where it matches, exceed those of the
+emptiest domain by at most `maxSkew`. State is one array per constraint, indexed by the code of the topology label's
+value, so that the filter is a gather.
+
+Two things are as kube-scheduler has them, surprising or not: pods being deleted are not counted, but adding or removing
+one counts like any other; and a selector that selects everything counts no pod, but matches the pod itself.
+
+Next: `scoring` for the soft constraints.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubesched.framework.nodes import MISSING, CodeArray, Column, IntArray, NodeTable
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.verdicts import BoolArray, Verdicts
+from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
+from kubesched.scheduler.plugins.pod_topology_spread.counted_pods import CountedPods
+from kubesched.scheduler.plugins.pod_topology_spread.inclusion import InclusionPolicies, with_all_keys
+from kubesched.scheduler.plugins.pod_topology_spread.row_counts import RowCounts
+
+REASON_CONSTRAINTS = "node(s) didn't match pod topology spread constraints"
+REASON_MISSING_LABEL = f"{REASON_CONSTRAINTS} (missing required label)"
+
+_NO_DOMAIN = 2**31 - 1
+"""What the emptiest of no domains holds."""
+
+
+class ConstraintDomains:
+    """The domains of one constraint, and how many matching pods each holds."""
+
+    __slots__ = (
+        "_codes",
+        "_counts",
+        "_eligible",
+        "_has_unlabelled",
+        "_levels",
+        "_lowest",
+        "_populated",
+        "_room",
+        "_too_few",
+        "constraint",
+    )
+
+    def __init__(
+        self,
+        constraint: SpreadConstraint,
+        column: Column[str],
+        eligible: BoolArray,
+        row_counts: IntArray,
+        self_match: bool,
+    ) -> None:
+        self.constraint = constraint
+        self._codes = column.codes
+        self._eligible = eligible
+        self._room = constraint.max_skew - self_match
+        self._has_unlabelled = bool((column.codes == MISSING).any())
+        counted = column.codes[eligible]
+        n_values = len(column.values)
+        # One entry more than there are values: the code `MISSING` finds it, and it stays 0.
+        self._counts = np.zeros(n_values + 1, dtype=np.int64)
+        self._counts[:-1] = np.bincount(counted, weights=row_counts[eligible], minlength=n_values)
+        self._populated = np.zeros(n_values + 1, dtype=np.bool_)
+        self._populated[counted] = True
+        held = self._counts[self._populated]
+        self._too_few = len(held) < constraint.min_domains
+        self._lowest = int(held.min(initial=_NO_DOMAIN))
+        self._levels: Counter[int] | None = None
+
+    def unlabelled(self, codes: CodeArray) -> BoolArray | None:
+        """Which of these nodes are in no domain; None if no node at all is."""
+        return codes == MISSING if self._has_unlabelled else None
+
+    def too_many(self, codes: CodeArray) -> BoolArray | None:
+        """Which of these domains could not take the pod; None if all of them could."""
+        full = self._counts > self._room + self._global_minimum()
+        full[MISSING] = False
+        return full.take(codes) if full.any() else None
+
+    def change(self, row: int, by: int) -> None:
+        """A matching pod comes to a row, or leaves it: one domain moves up or down by one level."""
+        if not self._eligible[row]:
+            return
+        levels = self._levels
+        if levels is None:
+            levels = self._levels = Counter(self._counts[self._populated].tolist())
+        code = self._codes[row]
+        before = int(self._counts[code])
+        after = before + by
+        self._counts[code] = after
+        levels[before] -= 1
+        levels[after] += 1
+        if not levels[before]:
+            del levels[before]
+        if after < self._lowest or (before == self._lowest and before not in levels):
+            self._lowest = after
+
+    def _global_minimum(self) -> int:
+        """Matching pods in the emptiest domain; with fewer domains than asked for, one is taken to be empty."""
+        return 0 if self._too_few else self._lowest
+
+
+class SpreadFilterState:
+    """What PreFilter found out for a pod with hard constraints."""
+
+    def __init__(
+        self, pod: PodInfo, constraints: Sequence[SpreadConstraint], nodes: NodeTable, row_counts: RowCounts
+    ) -> None:
+        self.constraints = constraints
+        whole = nodes.whole
+        complete = with_all_keys(constraints, whole)
+        policies = InclusionPolicies(pod, whole)
+        self._counted = CountedPods(pod.namespace, constraints)
+        self._domains = [
+            ConstraintDomains(
+                constraint,
+                whole.label(constraint.topology_key),
+                complete & policies.included(constraint),
+                row_counts.of(constraint.selector),
+                constraint.selector.matches(pod.labels),
+            )
+            for constraint in constraints
+        ]
+
+    def change(self, pod: PodInfo, row: int, by: int) -> None:
+        """As if a pod of the same namespace came to a row, or left it."""
+        for domains in self._domains:
+            if domains.constraint.selector.matches(pod.labels):
+                domains.change(row, by)
+
+    def follow(self, pod: PodInfo, row: int, by: int) -> None:
+        """A pod did come to a row, or leave it."""
+        for number in self._counted.by(pod):
+            self._domains[number].change(row, by)
+
+    def verdicts(self, nodes: NodeTable) -> Verdicts:
+        """The first constraint that a node does not meet gives the reason."""
+        unlabelled: BoolArray | None = None
+        skewed: BoolArray | None = None
+        for domains in self._domains:
+            codes = nodes.label(domains.constraint.topology_key).codes
+            unlabelled = _joined(unlabelled, domains.unlabelled(codes), skewed)
+            skewed = _joined(skewed, domains.too_many(codes), unlabelled)
+        findings = ((REASON_MISSING_LABEL, unlabelled, True), (REASON_CONSTRAINTS, skewed, False))
+        return Verdicts.combine((reason, mask, flag) for reason, mask, flag in findings if mask is not None)
+
+
+def _joined(mask: BoolArray | None, more: BoolArray | None, other: BoolArray | None) -> BoolArray | None:
+    """The nodes of the mask, and more of them, as far as they are not among the others."""
+    if more is None:
+        return mask
+    if other is not None:
+        more = more & ~other
+    return more if mask is None else mask | more

@@ -1,0 +1,159 @@
+"""The plugin PodTopologySpread: which stages it takes part in, and what each of them hands on.
+
+The rules themselves are in `filtering` (hard constraints) and `scoring` (soft ones).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from kubesched.framework import (
+    OK,
+    ActionType,
+    ClusterEvent,
+    Cycle,
+    EventResource,
+    Handle,
+    NodeTable,
+    PodInfo,
+    PreFilterResult,
+    RegisteredEvent,
+    Status,
+    Verdicts,
+)
+from kubesched.framework.nodes import NodeInfo
+from kubesched.framework.scores import Scores
+from kubesched.framework.stages import PodChange, Scope
+from kubesched.framework.status import SKIP
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.scheduler.config.plugin_args import PodTopologySpreadArgs
+from kubesched.scheduler.plugins.pod_topology_spread.constraints import (
+    DO_NOT_SCHEDULE,
+    SCHEDULE_ANYWAY,
+    ConstraintError,
+    ConstraintSource,
+)
+from kubesched.scheduler.plugins.pod_topology_spread.default_selector import SELECTING_KINDS
+from kubesched.scheduler.plugins.pod_topology_spread.filtering import SpreadFilterState
+from kubesched.scheduler.plugins.pod_topology_spread.hints import SpreadHints
+from kubesched.scheduler.plugins.pod_topology_spread.row_counts import RowCounts
+from kubesched.scheduler.plugins.pod_topology_spread.scoring import SpreadScoreState
+
+NO_FILTER_STATE = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
+NO_SCORE_STATE = 'error reading "PreScorePodTopologySpread" from cycleState: not found'
+
+
+class PodTopologySpread:
+    """Keeps pods of a kind spread over topologies such as zones and hosts."""
+
+    name: ClassVar[str] = "PodTopologySpread"
+    filter_scope: ClassVar[Scope] = Scope.CLUSTER
+    score_scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._source = ConstraintSource(
+            args if isinstance(args, PodTopologySpreadArgs) else PodTopologySpreadArgs(), handle
+        )
+        self._hints = SpreadHints(self._source)
+
+    def events_to_register(self) -> Sequence[RegisteredEvent]:
+        pods = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION
+        nodes = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+        return (
+            RegisteredEvent(ClusterEvent(EventResource.POD, pods), self._hints.after_pod_change),
+            RegisteredEvent(ClusterEvent(EventResource.NODE, nodes), self._hints.after_node_change),
+        )
+
+    # -- hard constraints ----------------------------------------------------------------------------------------------
+
+    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        try:
+            constraints = self._source.of(pod.pod, DO_NOT_SCHEDULE)
+        except ConstraintError as mistake:
+            return PreFilterResult(Status.error(f"get constraints from pod: {mistake}"))
+        if not constraints:
+            return PreFilterResult(SKIP)
+        row_counts = RowCounts(nodes, pod.namespace)
+        cycle.put(row_counts)
+        cycle.put(SpreadFilterState(pod, constraints, nodes, row_counts))
+        return PreFilterResult()
+
+    def add_pod(self, cycle: Cycle, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
+        return _change(cycle, pod, added, node.row, +1)
+
+    def remove_pod(self, cycle: Cycle, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
+        return _change(cycle, pod, removed, node.row, -1)
+
+    def filter(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Verdicts:
+        state = cycle.find(SpreadFilterState)
+        if state is None:
+            return Verdicts.from_statuses([Status.error(NO_FILTER_STATE)] * len(nodes))
+        return state.verdicts(nodes)
+
+    # -- soft constraints ----------------------------------------------------------------------------------------------
+
+    def pre_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+        try:
+            constraints = self._source.of(pod.pod, SCHEDULE_ANYWAY)
+        except ConstraintError as mistake:
+            return Status.error(f"calculating preScoreState: {mistake}")
+        if not constraints:
+            return SKIP
+        row_counts = cycle.find(RowCounts) or RowCounts(nodes, pod.namespace)
+        requires_all = self._source.requires_all_topologies(pod.pod)
+        cycle.put(SpreadScoreState(pod, constraints, nodes, row_counts, requires_all))
+        return OK
+
+    def score(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Scores:
+        state = cycle.find(SpreadScoreState)
+        if state is None:
+            raise LookupError(NO_SCORE_STATE)
+        return state.scores(nodes)
+
+    def normalize_score(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
+        return cycle.get(SpreadScoreState).normalize(nodes, scores)
+
+    # -- pods that come and go -----------------------------------------------------------------------------------------
+
+    def nodes_changed(self, cycle: Cycle, _pod: PodInfo) -> bool:
+        return cycle.find(SpreadFilterState) is None and cycle.find(SpreadScoreState) is None
+
+    def objects_changed(self, cycle: Cycle, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
+        """Services and controllers say among whom a pod without constraints is spread."""
+        if not any(isinstance(item, SELECTING_KINDS) and item.metadata.namespace == pod.namespace for item in changed):
+            return True
+        filtering, scoring = cycle.find(SpreadFilterState), cycle.find(SpreadScoreState)
+        try:
+            hard, soft = self._source.of(pod.pod, DO_NOT_SCHEDULE), self._source.of(pod.pod, SCHEDULE_ANYWAY)
+        except ConstraintError:
+            return False
+        return hard == (() if filtering is None else filtering.constraints) and soft == (
+            () if scoring is None else scoring.constraints
+        )
+
+    def minds_pods(self, cycle: Cycle, _pod: PodInfo) -> bool:
+        """A pod without constraints has none whatever pods there are."""
+        return cycle.find(SpreadFilterState) is not None or cycle.find(SpreadScoreState) is not None
+
+    def pods_changed(self, cycle: Cycle, _pod: PodInfo, changes: Sequence[PodChange]) -> bool:
+        """Unlike `add_pod`, counts as PreFilter does."""
+        cycle.drop(RowCounts)
+        filtering, scoring = cycle.find(SpreadFilterState), cycle.find(SpreadScoreState)
+        if filtering is not None or scoring is not None:
+            for row, changed, added in changes:
+                by = 1 if added else -1
+                if filtering is not None:
+                    filtering.follow(changed, row, by)
+                if scoring is not None:
+                    scoring.follow(changed, row, by)
+        return True
+
+
+def _change(cycle: Cycle, pod: PodInfo, changed: PodInfo, row: int, by: int) -> Status:
+    state = cycle.find(SpreadFilterState)
+    if state is None:
+        return Status.error(NO_FILTER_STATE)
+    if changed.namespace == pod.namespace:
+        state.change(changed, row, by)
+    return OK

@@ -1,0 +1,151 @@
+"""The plugin: the stages at which VolumeBinding takes part.
+
+Score has nothing to say with the feature gates of this version, so `pre_score` always skips it.
+
+Next: `claims` and `finding` for the decision, `promises` and `binding` for what follows from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import RegisteredEvent
+from kubesched.framework.handle import Handle
+from kubesched.framework.nodes import NodeTable
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import PreFilterResult
+from kubesched.framework.scores import Scores
+from kubesched.framework.stages import Scope, Steps
+from kubesched.framework.status import OK, SKIP, Status
+from kubesched.framework.verdicts import Verdicts
+from kubesched.k8s.model import volume_claims
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.scheduler.config.plugin_args import VolumeBindingArgs
+from kubesched.scheduler.plugins.volume_binding import hints
+from kubesched.scheduler.plugins.volume_binding.binding import bind_volumes
+from kubesched.scheduler.plugins.volume_binding.checking import BindingCheck
+from kubesched.scheduler.plugins.volume_binding.claims import UNBOUND_IMMEDIATE, PodClaims, find_obstacle, sort_claims
+from kubesched.scheduler.plugins.volume_binding.finding import VolumeFinder
+from kubesched.scheduler.plugins.volume_binding.findings import Findings
+from kubesched.scheduler.plugins.volume_binding.promises import Promises, Reservation
+
+
+@dataclass(slots=True)
+class VolumesOfPod:
+    """What one cycle knows of its pod's volumes. Without `claims` the pod has none."""
+
+    claims: PodClaims | None = None
+    findings: Findings | None = None
+    is_all_bound: bool = False
+    reservation: Reservation | None = None
+    reserved_node: str = ""
+
+
+class VolumeBinding:
+    """Keeps what was promised to pods between their cycle and their binding."""
+
+    name: ClassVar[str] = "VolumeBinding"
+    filter_scope: ClassVar[Scope] = Scope.CLUSTER
+    score_scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        self._args = args if isinstance(args, VolumeBindingArgs) else VolumeBindingArgs()
+        self._handle = handle
+        self._promises = Promises()
+        self._finder = VolumeFinder(self._promises.volumes)
+
+    def filter_scope_for(self, pod: PodInfo) -> Scope:
+        """A pod without claims is never refused, and all nodes are alike to it."""
+        return self.filter_scope if any(True for _ in volume_claims.claims_of(pod.pod)) else Scope.NODE
+
+    def objects_changed(self, _cycle: Cycle, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
+        """Objects matter to pods with volumes of that kind alone."""
+        return self.filter_scope_for(pod) is Scope.NODE
+
+    score_scope_for = filter_scope_for
+
+    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        obstacle = find_obstacle(self._handle.objects, pod.pod)
+        if obstacle is not None:
+            return PreFilterResult(obstacle)
+        if not any(True for _ in volume_claims.claims_of(pod.pod)):
+            cycle.put(VolumesOfPod())
+            return PreFilterResult(SKIP)
+        claims = self.claims_of(pod)
+        if isinstance(claims, Status):
+            return PreFilterResult(claims)
+        if claims.immediate:
+            return PreFilterResult(Status.unresolvable(UNBOUND_IMMEDIATE))
+        cycle.put(VolumesOfPod(claims))
+        return PreFilterResult()
+
+    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+        state = cycle.get(VolumesOfPod)
+        if state.findings is None:
+            state.findings = self._finder.find(nodes.whole, self._handle.objects, state.claims or PodClaims())
+        return state.findings.verdicts(nodes.rows)
+
+    def pre_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+        return SKIP
+
+    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+        return np.zeros(len(nodes), dtype=np.int64)
+
+    def has_stake_in(self, pod: PodInfo) -> bool:
+        return any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.spec.volumes or ())
+
+    def reserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+        state = cycle.get(VolumesOfPod)
+        row = None if state.findings is None else self._handle.nodes.row_of(node_name)
+        if state.findings is None or row is None or not state.findings.fits(row) or self._are_all_bound(pod):
+            state.is_all_bound = True
+            return OK
+        made = self._promises.make(self._handle.objects, node_name, state.findings.volumes_on(row))
+        if isinstance(made, str):
+            return Status.error(made)
+        state.reservation, state.reserved_node = made, node_name
+        return OK
+
+    def unreserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+        state = cycle.find(VolumesOfPod)
+        if state is not None and state.reservation is not None and state.reserved_node == node_name:
+            self._promises.take_back(state.reservation)
+            state.reservation = None
+
+    def pre_bind_pre_flight(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+        state = cycle.get(VolumesOfPod)
+        if state.is_all_bound:
+            return SKIP
+        if state.reservation is None or state.reserved_node != node_name:
+            return _nothing_reserved(node_name)
+        return OK
+
+    def pre_bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Steps:
+        state = cycle.get(VolumesOfPod)
+        if state.is_all_bound:
+            return OK
+        if state.reservation is None or state.reserved_node != node_name:
+            return _nothing_reserved(node_name)
+        check = BindingCheck(self._handle, self._promises, state.reservation, node_name)
+        timeout_s = float(self._args.bind_timeout_seconds)
+        return (yield from bind_volumes(self._promises, state.reservation, node_name, timeout_s, check))
+
+    def events_to_register(self) -> Sequence[RegisteredEvent]:
+        return hints.REGISTERED_EVENTS
+
+    def claims_of(self, pod: PodInfo) -> PodClaims | Status:
+        """The pod's claims, with what was promised about them; a Status if one cannot be judged."""
+        return sort_claims(self._handle.objects, self._promises.claims, pod.pod)
+
+    def _are_all_bound(self, pod: PodInfo) -> bool:
+        claims = self.claims_of(pod)
+        return isinstance(claims, PodClaims) and not claims.delayed and not claims.immediate
+
+
+def _nothing_reserved(node_name: str) -> Status:
+    return Status.error(f'no pod volume found for node "{node_name}"')

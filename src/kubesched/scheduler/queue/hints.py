@@ -1,0 +1,175 @@
+"""Who cares about a change, and whether it is worth another attempt for a pod that was rejected.
+
+Only the plugins that rejected the pod are asked. A hint that breaks counts as `QUEUE`: better one attempt in vain than
+a pod that nobody looks at again.
+
+Next: `scheduling_queue`, which asks for every change.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import NamedTuple
+
+from kubesched.framework.events import (
+    ActionType,
+    ClusterEvent,
+    EventResource,
+    Hint,
+    HintFunction,
+    RegisteredEvent,
+)
+from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.model.core import Pod
+from kubesched.scheduler.queue.queued_pod import QueuedPodInfo
+
+KEPT_FAILURES = 100
+NODE_TAINT_UPDATE = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAINT)
+
+HintsByPlugin = Mapping[str, tuple[HintFunction | None, ...]]
+"""Of the plugins that care about an event: their hints, None for one that is always worth an attempt."""
+
+MeasuredHint = Callable[[str, str, HintFunction], HintFunction]
+"""(plugin, event, hint) -> the same hint, with how long it takes told to somebody."""
+
+
+class Requeue(Enum):
+    """What a change means for a pod that waits for one."""
+
+    SKIP = auto()
+    """Nothing: it goes on waiting."""
+    AFTER_BACKOFF = auto()
+    IMMEDIATELY = auto()
+    """To the active queue, whatever is left of its backoff."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventMatch:
+    """An event, and who registered for it."""
+
+    label: str
+    is_wildcard: bool
+    plugins: tuple[str, ...]
+    """Those of all profiles, each once."""
+    hints: Mapping[str, HintsByPlugin]
+    """By scheduler name."""
+
+    @property
+    def is_of_interest(self) -> bool:
+        return self.is_wildcard or bool(self.plugins)
+
+
+class ClusterChange(NamedTuple):
+    """Something that happened: the object before (None: it is new) and after (None: it is gone)."""
+
+    match: EventMatch
+    old: object | None
+    new: object | None
+
+
+class HintFailure(NamedTuple):
+    """A plugin's hint broke."""
+
+    plugin: str
+    event: str
+    pod: PodInfo
+    error: Exception
+
+
+class HintTable:
+    """The registered events of all profiles. What matches an event is looked up once for each kind of event."""
+
+    def __init__(
+        self,
+        events: Mapping[str, Mapping[str, Sequence[RegisteredEvent]]],
+        measured: MeasuredHint | None = None,
+    ) -> None:
+        self._measured = measured
+        self.register(events)
+        self.failures: deque[HintFailure] = deque(maxlen=KEPT_FAILURES)
+        """The last hints that broke, for whoever debugs the queue."""
+        self.failed: Callable[[HintFailure], None] | None = None
+        """Told of hints that break."""
+
+    def register(self, events: Mapping[str, Mapping[str, Sequence[RegisteredEvent]]]) -> None:
+        """These, in the place of all that were registered before."""
+        self._events = {
+            scheduler: {plugin: _with_node_taints(own) for plugin, own in by_plugin.items()}
+            for scheduler, by_plugin in events.items()
+        }
+        self._matches: dict[ClusterEvent, EventMatch] = {}
+
+    def match(self, event: ClusterEvent) -> EventMatch:
+        known = self._matches.get(event)
+        if known is None:
+            known = self._matches[event] = self._find(event)
+        return known
+
+    def judge(self, queued: QueuedPodInfo, change: ClusterChange) -> Requeue:
+        """What the change means for a pod that was rejected."""
+        match = change.match
+        if match.is_wildcard:
+            return Requeue.AFTER_BACKOFF if _concerns(change.new, queued) else Requeue.SKIP
+        hints = match.hints.get(queued.info.pod.spec.scheduler_name)
+        if not hints:
+            return Requeue.SKIP
+        if queued.pending_plugins and self._any_says_queue(queued.pending_plugins, hints, queued, change):
+            return Requeue.IMMEDIATELY
+        if self._any_says_queue(queued.unschedulable_plugins, hints, queued, change):
+            return Requeue.AFTER_BACKOFF
+        return Requeue.SKIP
+
+    def _any_says_queue(
+        self, rejectors: frozenset[str], hints: HintsByPlugin, queued: QueuedPodInfo, change: ClusterChange
+    ) -> bool:
+        for plugin, own in hints.items():
+            if plugin in rejectors:
+                for hint in own:
+                    if hint is None or self._says_queue(plugin, hint, queued, change):
+                        return True
+        return False
+
+    def _says_queue(self, plugin: str, hint: HintFunction, queued: QueuedPodInfo, change: ClusterChange) -> bool:
+        try:
+            return hint(queued.info, change.old, change.new) is not Hint.SKIP
+        except Exception as error:  # noqa: BLE001  a broken plugin must not keep a pod from being tried
+            failure = HintFailure(plugin, change.match.label, queued.info, error)
+            self.failures.append(failure)
+            if self.failed is not None:
+                self.failed(failure)
+            return True
+
+    def _find(self, event: ClusterEvent) -> EventMatch:
+        hints: dict[str, HintsByPlugin] = {}
+        plugins: dict[str, None] = {}
+        for scheduler, by_plugin in self._events.items():
+            found = {plugin: self._matching(plugin, own, event) for plugin, own in by_plugin.items()}
+            hints[scheduler] = {plugin: own for plugin, own in found.items() if own}
+            plugins.update(dict.fromkeys(hints[scheduler]))
+        return EventMatch(event.label, event.is_wildcard, tuple(plugins), hints)
+
+    def _matching(
+        self, plugin: str, registered: Sequence[RegisteredEvent], event: ClusterEvent
+    ) -> tuple[HintFunction | None, ...]:
+        found = [entry.hint for entry in registered if entry.event.matches(event)]
+        measured = self._measured
+        if measured is None:
+            return tuple(found)
+        return tuple(None if hint is None else measured(plugin, event.label, hint) for hint in found)
+
+
+def _with_node_taints(registered: Sequence[RegisteredEvent]) -> Sequence[RegisteredEvent]:
+    """Who waits for new nodes also waits for nodes that lose their taints, as kube-scheduler has it: a node often comes
+    with a taint that goes as soon as it is ready."""
+    of_nodes = [entry.event.action for entry in registered if entry.event.resource is EventResource.NODE]
+    adds = any(ActionType.ADD in action for action in of_nodes)
+    taints = any(ActionType.UPDATE_NODE_TAINT in action for action in of_nodes)
+    return (*registered, RegisteredEvent(NODE_TAINT_UPDATE)) if adds and not taints else registered
+
+
+def _concerns(new: object | None, queued: QueuedPodInfo) -> bool:
+    """A wildcard event with an object is meant for that pod alone."""
+    return new is None or (isinstance(new, Pod) and queued.info.is_same_as(new))

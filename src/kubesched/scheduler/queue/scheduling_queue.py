@@ -1,0 +1,314 @@
+"""The scheduling queue: which pod is tried next, and when a pod that failed is tried again.
+
+```
+      add ──▶ active ──pop──▶ in flight ──done──▶ (bound)
+               ▲  ▲ ▲             │ add_unschedulable
+     backoff over │ └── gates ──┐ ▼
+               │  └──────────── unschedulable, gated
+            backoff ◀── a change that a hint finds worth it
+```
+
+A state machine: no clock, no input or output; whoever calls hands in the time. What happens to objects comes as
+`ClusterEvent`s (`changes` makes them). The rules are kube-scheduler's with queueing hints.
+
+Next: `sub_queues` for the places, `hints` for what a change means, `in_flight` for changes during an attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import floor, inf
+
+from kubesched.framework.events import (
+    FORCE_ACTIVATE,
+    PLUGINS_RELOADED,
+    UNSCHEDULABLE_TIMEOUT,
+    UNSCHEDULED_POD_ADD,
+    UNSCHEDULED_POD_UPDATE,
+    ClusterEvent,
+)
+from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import PodKey
+from kubesched.scheduler.queue.changes import pod_events
+from kubesched.scheduler.queue.contents import QueueContents
+from kubesched.scheduler.queue.hints import ClusterChange, HintFailure, HintTable, MeasuredHint, Requeue
+from kubesched.scheduler.queue.in_flight import InFlightPods
+from kubesched.scheduler.queue.profile import QueueProfile, QueueSettings
+from kubesched.scheduler.queue.queued_pod import NO_PLUGINS, QueuedPodInfo
+from kubesched.scheduler.queue.sub_queues import Held, Moved, SubQueues
+
+SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE = "BackoffComplete"
+POP_FROM_BACKOFF = "PopFromBackoffQ"
+LEFTOVER_CHECK_S = 30.0
+"""How often it is looked for pods that are unschedulable for too long."""
+
+_ADDED = UNSCHEDULED_POD_ADD.label
+_UPDATED = UNSCHEDULED_POD_UPDATE.label
+
+
+class SchedulingQueue:
+    """Pods of scheduler names without a profile are none of its business."""
+
+    def __init__(
+        self,
+        settings: QueueSettings,
+        profiles: Mapping[str, QueueProfile],
+        measured_hint: MeasuredHint | None = None,
+    ) -> None:
+        self._settings = settings
+        self._profiles = profiles
+        self._pods = SubQueues(settings)
+        self._in_flight = InFlightPods()
+        self._hints = HintTable({name: profile.events for name, profile in profiles.items()}, measured_hint)
+        self._leftovers_checked_at_s = -inf
+        self.contents = QueueContents(self._pods, self._in_flight, self._hints)
+        """To look at: counts for metrics, pods for debugging."""
+
+    def listen(self, moved: Moved | None, held: Held | None, hint_failed: Callable[[HintFailure], None] | None) -> None:
+        """To be told of moves between sub-queues, of pods that are gated, and of hints that break."""
+        self._pods.moved = moved
+        self._pods.held = held
+        self._hints.failed = hint_failed
+
+    # -- facts about unscheduled pods ----------------------------------------------------------------------------------
+
+    def add(self, info: PodInfo, now_s: float) -> None:
+        """A pod without a node was added."""
+        profile = self._profiles.get(info.pod.spec.scheduler_name)
+        if profile is None:
+            return
+        queued = QueuedPodInfo(info, profile, now_s)
+        known = self._pods.by_key.get(queued.key)
+        if queued.uid in self._in_flight or (known is not None and known.uid == queued.uid):
+            self.update(None, info, now_s)
+            return
+        if known is not None:  # of the same name, and gone: there can be only one
+            self._pods.remove(queued.key)
+        self._pods.to_active(queued, _ADDED, now_s)
+
+    def update(self, old: Pod | None, info: PodInfo, now_s: float) -> None:
+        """A pod without a node changed. Without `old`, it changed from what the queue knows."""
+        profile = self._profiles.get(info.pod.spec.scheduler_name)
+        if profile is None:
+            return
+        if self.update_in_flight(old, info):
+            return
+        queued = self._pods.by_key.get(info.key)
+        if queued is None:
+            self._pods.to_active(QueuedPodInfo(info, profile, now_s), _UPDATED, now_s)
+            return
+        before = old or queued.info.pod
+        queued.info = info
+        queued.uid = info.uid
+        if queued.hold is not None:
+            queued.hold = None
+            self._pods.unschedulable.call(queued.key)
+        if queued.heap is not None:
+            self._pods.reorder(queued)
+        else:
+            self._reconsider(queued, before, now_s)
+
+    def update_in_flight(self, old: Pod | None, info: PodInfo) -> bool:
+        """A pod that is being tried changed: what that means is seen when it comes back. False if it is not."""
+        flying = self._in_flight.get(info.uid)
+        if flying is None:
+            return False
+        before = old or flying.info.pod
+        for event in pod_events(before, info.pod):
+            self._record(event, before, info.pod)
+        return True
+
+    def delete(self, info: PodInfo) -> None:
+        """A pod is gone, or has a node. One that is in flight stays so: whoever popped it ends the flight."""
+        self._pods.remove(info.key)
+
+    # -- attempts ------------------------------------------------------------------------------------------------------
+
+    def pop(self, now_s: float) -> QueuedPodInfo | None:
+        """The pod to try now, which is in flight from here on; None if there is none to try."""
+        queued = self._pods.pop()
+        if queued is None and self._settings.pop_from_backoff:
+            queued = self._pods.pop_early(POP_FROM_BACKOFF)
+        if queued is None:
+            return None
+        queued.attempts += 1
+        self._in_flight.start(queued)
+        return queued
+
+    @property
+    def n_in_flight(self) -> int:
+        return len(self._in_flight)
+
+    def done(self, uid: str) -> None:
+        """The attempt needs the queue no more: the pod will be bound, or is gone."""
+        self._in_flight.end(uid)
+
+    def add_unschedulable(self, queued: QueuedPodInfo, *, is_error: bool, now_s: float) -> None:
+        """The attempt failed. The caller has set who rejected the pod; after an error, nobody did."""
+        if is_error:
+            queued.unschedulable_plugins = queued.pending_plugins = NO_PLUGINS
+        if queued.key in self._pods.by_key:  # another pod of that name came in the meantime
+            self._in_flight.end(queued.uid)
+            return
+        if queued.is_rejected:
+            queued.unschedulable_count += 1
+            queued.consecutive_errors = 0
+        else:
+            queued.consecutive_errors += 1
+        queued.queued_at_s = now_s
+        queued.backoff_until_s = self._pods.backoff.expiry_s(queued)
+        queued.flushed_at_s = -inf
+        queued.was_flushed = False
+        how = self._judge_flight(queued)
+        self._in_flight.end(queued.uid)
+        self._pods.requeue(queued, how, SCHEDULE_ATTEMPT_FAILURE, now_s)
+
+    def activate(self, keys: Iterable[PodKey], now_s: float) -> None:
+        """A plugin wants these pods tried again, backoff or not. Those in flight will be when they come back."""
+        for key in keys:
+            queued = self._pods.by_key.get(key)
+            if queued is None:
+                for flying in self._in_flight.named(key):
+                    self._record(FORCE_ACTIVATE, None, flying.info.pod)
+            elif queued.heap is not self._pods.active:
+                from_backoff = queued.heap is not None
+                self._pods.to_active(queued, FORCE_ACTIVATE.label, now_s, from_backoff=from_backoff)
+
+    def reconsider_gated(self, keys: Iterable[PodKey], now_s: float) -> None:
+        """What held these pods back may be over. Those that are not gated stay where they are."""
+        for key in keys:
+            queued = self._pods.by_key.get(key)
+            if queued is not None and queued.is_gated:
+                self._pods.unschedulable.remove(key)
+                self._pods.requeue(queued, Requeue.AFTER_BACKOFF, FORCE_ACTIVATE.label, now_s)
+
+    def hold_may_be_over(self, keys: Iterable[PodKey]) -> None:
+        """Pods that were held back until they are called: the next change asks them."""
+        for key in keys:
+            self._pods.unschedulable.call(key)
+
+    # -- facts about everything else -----------------------------------------------------------------------------------
+
+    def move_all(
+        self,
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+        now_s: float,
+        *,
+        only: Callable[[PodInfo], bool] | None = None,
+    ) -> None:
+        """Something changed: moves the pods for which it is worth another attempt. With `only`, of the pods that wait
+        none but these; those in flight see the change in any case."""
+        if not self._pods.unschedulable and not self._in_flight:
+            return
+        change = ClusterChange(self._hints.match(event), old, new)
+        if not change.match.is_of_interest:
+            return
+        pool = self._pods.unschedulable
+        waiting = list(pool) if change.match.is_wildcard else pool.rejected_by(change.match.plugins)
+        if only is not None:
+            waiting = [queued for queued in waiting if only(queued.info)]
+        self._move(waiting, change, now_s)
+
+    def on_assigned_pod(self, old: Pod | None, new: Pod | None, now_s: float) -> None:
+        """A pod with a node came (no `old`, or one without a node), changed or went (no `new`)."""
+        if not self._pods.unschedulable and not self._in_flight:
+            return
+        if old is not None and not old.spec.node_name:
+            old = None
+        for event in pod_events(old, new):
+            self.move_all(event, old, new, now_s)
+
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    def flush(self, now_s: float) -> None:
+        """Moves pods whose backoff is over, at every full second; and those that are unschedulable for too long, at
+        every full half minute. How often it is called in between makes no difference."""
+        self._pods.backoff_completed(BACKOFF_COMPLETE, now_s)
+        check_s = floor(now_s / LEFTOVER_CHECK_S) * LEFTOVER_CHECK_S
+        if check_s <= self._leftovers_checked_at_s:
+            return
+        self._leftovers_checked_at_s = check_s
+        left = self._pods.unschedulable.waiting_longer_than(self._settings.max_unschedulable_s, check_s)
+        for queued in left:
+            queued.was_flushed = True
+            queued.flushed_at_s = check_s
+        if left:
+            self._move(left, ClusterChange(self._hints.match(UNSCHEDULABLE_TIMEOUT), None, None), now_s)
+
+    def next_deadline_s(self) -> float | None:
+        """When `flush` may have something to do, not later; None if it never will."""
+        backoff_s = self._pods.backoff.next_deadline_s()
+        if not self._pods.unschedulable:
+            return backoff_s
+        left_from_s = self._pods.unschedulable.oldest_s + self._settings.max_unschedulable_s
+        check_s = (floor(left_from_s / LEFTOVER_CHECK_S) + 1) * LEFTOVER_CHECK_S
+        check_s = max(check_s, self._leftovers_checked_at_s + LEFTOVER_CHECK_S)
+        return check_s if backoff_s is None else min(check_s, backoff_s)
+
+    # -- other plugins -------------------------------------------------------------------------------------------------
+
+    def take_profiles(self, profiles: Mapping[str, QueueProfile], now_s: float) -> None:
+        """Plugins were replaced: pods are sorted anew, and all that wait for a change deserve another attempt."""
+        self._profiles = profiles
+        self._hints.register({name: profile.events for name, profile in profiles.items()})
+        for queued in (*self._pods.by_key.values(), *self._in_flight):
+            queued.profile = profiles[queued.info.pod.spec.scheduler_name]
+            queued.hold = None
+            if queued.heap is not None:
+                self._pods.reorder(queued)
+        self.move_all(PLUGINS_RELOADED, None, None, now_s)
+
+    # -- what a change means -------------------------------------------------------------------------------------------
+
+    def _move(self, waiting: Sequence[QueuedPodInfo], change: ClusterChange, now_s: float) -> None:
+        match = change.match
+        is_wildcard, plugins = match.is_wildcard, match.plugins
+        for queued in waiting:
+            hold = queued.hold
+            if hold is not None and hold.lasts():
+                continue
+            gate = queued.gating_plugin
+            if gate and not is_wildcard and gate not in plugins:
+                continue  # who holds it back does not care
+            if gate and queued.is_still_gated:
+                continue  # asked before the hints, which cost more
+            how = self._hints.judge(queued, change)
+            if how is not Requeue.SKIP:
+                self._pods.unschedulable.remove(queued.key)
+                self._pods.requeue(queued, how, match.label, now_s)
+        self._in_flight.record(change)
+
+    def _reconsider(self, queued: QueuedPodInfo, before: Pod, now_s: float) -> None:
+        """The pod, which waits for a change, changed itself."""
+        for event in pod_events(before, queued.info.pod):
+            change = ClusterChange(self._hints.match(event), before, queued.info.pod)
+            how = self._hints.judge(queued, change)
+            if how is not Requeue.SKIP:
+                self._pods.requeue(queued, how, change.match.label, now_s)
+                if queued.heap is not None:
+                    return
+
+    def _judge_flight(self, queued: QueuedPodInfo) -> Requeue:
+        """What happened while the pod was tried, taken together."""
+        changes = self._in_flight.changes_since_start(queued.uid)
+        if not queued.is_rejected or changes is None:
+            return Requeue.AFTER_BACKOFF
+        best = Requeue.SKIP
+        for change in changes:
+            how = self._hints.judge(queued, change)
+            if how is Requeue.IMMEDIATELY:
+                return how
+            if how is Requeue.AFTER_BACKOFF:
+                best = how
+                if not queued.pending_plugins:
+                    return best
+        return best
+
+    def _record(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
+        match = self._hints.match(event)
+        if match.is_of_interest:
+            self._in_flight.record(ClusterChange(match, old, new))

@@ -1,5 +1,0 @@
-"""kill -9 at any moment loses nothing that the embedded API server acknowledged: `python -m
-kubesched.testing.apiserver_kills`.
-
-Begin with `rounds.py`.
-"""

@@ -1,0 +1,154 @@
+"""One request of the scripted server, from its arrival to its answer.
+
+Next: `reading`, `writing`, `pod_actions` and `watching`, which do what was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from aiohttp import web
+
+from harness.scripted_server import pod_actions
+from harness.scripted_server.answers import RefusalError
+from harness.scripted_server.discovery import discovery
+from harness.scripted_server.faults import DroppedError
+from harness.scripted_server.reading import Reading
+from harness.scripted_server.recording import RecordedRequest
+from harness.scripted_server.routing import Address, verb_of
+from harness.scripted_server.watching import OpenWatch
+
+if TYPE_CHECKING:
+    from harness.scripted_server.server import ScriptedServer
+
+_PLAIN_PATHS = {"/healthz": b"ok", "/livez": b"ok", "/readyz": b"ok"}
+_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.4", "platform": "linux/amd64"}
+
+
+class Answering:
+    def __init__(self, server: ScriptedServer, streams_lists: bool | None) -> None:
+        self.reading = Reading(server.storage)
+        self._server = server
+        self._streams_lists = streams_lists
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        recorded = await _recorded(request)
+        self._server.requests.append(recorded)
+        fault = self._server.faults.next_for(recorded)
+        try:
+            if fault is not None and not fault.after:
+                await fault.strike()
+            response = await self._answer(request, recorded)
+            if fault is not None and fault.after:
+                await fault.strike()
+        except RefusalError as refusal:
+            return _json(refusal.body(), refusal.status, refusal.headers())
+        except DroppedError:
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response(status=500)
+        return response
+
+    async def _answer(self, request: web.Request, recorded: RecordedRequest) -> web.StreamResponse:
+        server, path = self._server, recorded.path
+        if path in _PLAIN_PATHS:
+            return web.Response(body=_PLAIN_PATHS[path])
+        if path == "/version":
+            return _json(_VERSION)
+        server.access.check_token(recorded.headers.get("Authorization", ""))
+        if recorded.method == "POST":
+            review = server.access.review(path, _decoded(recorded.body))
+            if review is not None:
+                return _json(review, 201)
+        if recorded.method == "GET" and (found := discovery(path, server.routes.kinds())) is not None:
+            return _json(found)
+        address = server.routes.resolve(_with_pod_of_binding(recorded))
+        server.access.check(recorded.verb, address)
+        if recorded.verb == "watch":
+            return await self._watch(request, address, recorded.query)
+        return self._read_or_write(address, recorded)
+
+    def _read_or_write(self, address: Address, recorded: RecordedRequest) -> web.StreamResponse:
+        writing, verb = self._server.writing, recorded.verb
+        if verb == "get":
+            return _json(self.reading.get(address))
+        if verb == "list":
+            return _json(self.reading.list_page(address, recorded.query))
+        body = _decoded(recorded.body)
+        if verb == "deletecollection":
+            return _json(self._delete_all(address, recorded, body))
+        if verb == "create":
+            return _json(self._create(address, body), 201)
+        if verb == "update":
+            return _json(writing.update(address, body))
+        if verb == "patch":
+            return _json(writing.patch(address, recorded.headers.get("Content-Type", ""), body))
+        if verb == "delete":
+            return _json(writing.delete(address, _delete_options(recorded, body)))
+        raise RefusalError(405, f"the server does not allow this method on the requested resource: {verb}")
+
+    def _delete_all(self, address: Address, recorded: RecordedRequest, body: Any) -> dict[str, Any]:
+        options = _delete_options(recorded, body)
+        for item in self.reading.selected(address, recorded.query):
+            metadata = item["metadata"]
+            one = Address(address.served, metadata.get("namespace"), metadata["name"], None)
+            self._server.writing.delete(one, options)
+        return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+
+    def bind(self, address: Address, body: Any) -> dict[str, Any]:
+        return pod_actions.bind(self._server.storage, self._server.writing, address, body)
+
+    def _create(self, address: Address, body: Any) -> dict[str, Any]:
+        if address.subresource == "binding":
+            return self.bind(address, body)
+        if address.subresource == "eviction":
+            return pod_actions.evict(self._server.writing, address, body)
+        return self._server.writing.create(address.served, address.namespace, body)
+
+    async def _watch(self, request: web.Request, address: Address, query: Mapping[str, str]) -> web.StreamResponse:
+        if self._streams_lists is None:
+            query = {name: value for name, value in query.items() if name != "sendInitialEvents"}
+        elif query.get("sendInitialEvents") and not self._streams_lists:
+            problem = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
+            raise RefusalError(422, f"ListOptions.meta.k8s.io is invalid: sendInitialEvents: Forbidden: {problem}")
+        watch = OpenWatch(self._server.storage, address.served, address.namespace, query)
+        return await self._server.watches.serve(watch, request)
+
+
+async def _recorded(request: web.Request) -> RecordedRequest:
+    body = await request.read() if request.body_exists else b""
+    query = dict(request.query)
+    verb = verb_of(request.method, request.path, query)
+    return RecordedRequest(request.method, request.path, verb, query, request.headers, body)
+
+
+def _delete_options(recorded: RecordedRequest, body: Any) -> dict[str, Any]:
+    options = dict(body)
+    if grace := recorded.query.get("gracePeriodSeconds"):
+        options["gracePeriodSeconds"] = int(grace)
+    return options
+
+
+def _with_pod_of_binding(recorded: RecordedRequest) -> str:
+    """`…/bindings` names the pod in the body; seen from here it is the pod's subresource."""
+    path, found, rest = recorded.path.rpartition("/bindings")
+    if not found or rest:
+        return recorded.path
+    name = (_decoded(recorded.body).get("metadata") or {}).get("name", "")
+    return f"{path}/pods/{name}/binding"
+
+
+def _decoded(body: bytes) -> Any:
+    if not body:
+        return {}
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.DecodeError as problem:
+        raise RefusalError(400, f"the body is not JSON: {problem}") from None
+
+
+def _json(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    encoded = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    return web.Response(body=encoded, status=status, headers=headers, content_type="application/json")
