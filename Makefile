@@ -124,7 +124,7 @@ bench: setup
 	$(BIN)/pytest -n0 benchmarks
 	$(BIN)/python benchmarks/decide.py
 
-# Rewrites the generated pages of the reference.
+# Rewrites the generated pages of the reference, and the picture of the house.
 docs: setup
 	$(BIN)/python -m kubesched.scheduler.config.reference_page > docs/reference/configuration.md
 	$(BIN)/python -m kubesched.scheduler.plugins.reference_page > docs/reference/plugins.md
@@ -133,6 +133,7 @@ docs: setup
 	$(BIN)/python -m kubesched.older.engine.metrics.reference_page > docs/reference/older-metrics.md
 	$(BIN)/python -m kubesched.live.options.reference_page > docs/reference/flags.md
 	$(BIN)/python -m kubesched.live.logs.reference_page > docs/reference/logs.md
+	$(BIN)/python tools/architecture_picture.py
 
 # The docs site, in build/site. A link that leads nowhere fails. `make site-serve` shows it on this machine.
 SITE_PORT ?= 8000
