@@ -23,7 +23,7 @@ from kubesched.k8s.model import manifests
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import default
 from kubesched.scheduler.engine.build import build_schedulers
-from kubesched.scheduler.engine.cycle import Scheduler
+from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.select import ByName
 from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.testing import make
@@ -84,7 +84,7 @@ def cluster_of(n_nodes: int, n_pods: int) -> Cluster:
     return build_cluster(manifests.from_dicts(items))
 
 
-def scheduler_on(cluster: Cluster, plugins: tuple[type, ...], *, keeps_classes: bool) -> Scheduler:
+def scheduler_on(cluster: Cluster, plugins: tuple[type, ...], *, keeps_classes: bool) -> ProfileScheduler:
     found = assemble(default(), given=plugins_from_classes(plugins))
     schedulers = build_schedulers(cluster, found.config, ByName(), registry=found.registry, keeps_classes=keeps_classes)
     return schedulers["default-scheduler"]

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kubesched.framework import Cycle, NodeTable, PodInfo, Scores
+from kubesched.framework import CycleState, NodeTable, PodInfo, Scores
 
 log = logging.getLogger("carbon_aware")
 
@@ -53,7 +53,7 @@ class CarbonAware:
         self.args = args
         self.grams = grams_of(args) if args.source else None
 
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         """Asked once per zone, however many nodes there are; a pod that says so stays out of it."""
         known: Mapping[str, float] = {} if self.grams is None else self.grams.current
         if not known or pod.labels.get("carbon-aware") == "false":

@@ -15,7 +15,7 @@ from kubesched.framework import (
     OK,
     ActionType,
     ClusterEvent,
-    Cycle,
+    CycleState,
     EventResource,
     Handle,
     HeldPod,
@@ -48,7 +48,7 @@ class Gang:
         self.args = args
         self.handle = handle
 
-    def permit(self, cycle: Cycle, pod: PodInfo, node_name: str) -> PermitResult:
+    def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> PermitResult:
         size = self._size(pod)
         if size <= 1:
             return PermitResult(OK)
@@ -60,10 +60,10 @@ class Gang:
             self.handle.allow(other.info.uid, self.name)
         return PermitResult(OK)
 
-    def reserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         return OK
 
-    def unreserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         """The pod lost its node: the others of its gang do not wait for it any longer."""
         if self._size(pod) > 1:
             for other in self._waiting(pod):

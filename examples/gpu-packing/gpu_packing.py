@@ -16,7 +16,7 @@ from kubesched.framework import (
     OK,
     ActionType,
     ClusterEvent,
-    Cycle,
+    CycleState,
     EventResource,
     NodeInfo,
     NodeTable,
@@ -49,17 +49,17 @@ class GpuPacking:
         self.reserve = args.reserve
         self.reason = RESERVED.format(args.resource)
 
-    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         is_kept_off = (nodes.allocatable(self.resource) > 0) & self._is_other(pod)
         return Verdicts.reject(is_kept_off, self.reason, unresolvable=True)
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """The same for a single node: preemption and kept answers ask for it."""
         if self._is_other(pod) and node.allocatable(self.resource) > 0:
             return Status.unresolvable(self.reason)
         return OK
 
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         has = nodes.allocatable(self.resource)
         wanted = pod.resources.requests.get(self.resource, 0)
         if wanted == 0:
@@ -67,7 +67,7 @@ class GpuPacking:
         taken = np.clip(nodes.requested(self.resource) + wanted, 0, has)
         return np.where(has > 0, 100 * taken // np.maximum(has, 1), 0)
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         has = node.allocatable(self.resource)
         wanted = pod.resources.requests.get(self.resource, 0)
         if wanted == 0:

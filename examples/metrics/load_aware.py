@@ -20,7 +20,7 @@ from http.client import HTTPException
 
 import numpy as np
 
-from kubesched.framework import Cycle, NodeTable, PodInfo, Scores
+from kubesched.framework import CycleState, NodeTable, PodInfo, Scores
 
 log = logging.getLogger("load_aware")
 
@@ -56,7 +56,7 @@ class LoadAware:
     def __init__(self, args: LoadAwareArgs) -> None:
         self.loads = loads_of(args) if args.url else None
 
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         known: Mapping[str, float] = {} if self.loads is None else self.loads.current
         if not known:
             return np.full(len(nodes), NEUTRAL)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework import Cycle, NodeTable, PodInfo, Scores
+from kubesched.framework import CycleState, NodeTable, PodInfo, Scores
 
 Matrix = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ class ModelScore:
         self.model = read_model(Path(__file__).resolve().parent / args.model)
         self.worst = args.worst
 
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         slowdown = self.model.predict(features_of(pod, nodes))
         share = np.clip((slowdown - 1) / (self.worst - 1), 0, 1)
         return np.rint(100 * (1 - share)).astype(np.int64)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.framework.stages import EXTENSION_POINTS
+from kubesched.framework.extension_points import EXTENSION_POINTS
 from kubesched.scheduler.config import EXTENSION_POINTS as CONFIGURED_POINTS
 from kubesched.scheduler.plugins.registry import REGISTRY
 

@@ -73,7 +73,7 @@ def test_a_name_is_there_and_its_link_leads_to_its_file(reference: str, link: st
     assert Path(os.path.normpath(PAGE.parent / link)) == _file_of(reference)
 
 
-@pytest.mark.parametrize("gone", ["engine.loop:SchedulingLoop.schedule_two", "engine.no_loop:SchedulingLoop"])
+@pytest.mark.parametrize("gone", ["scheduler.engine.loop:Scheduler.schedule_two", "scheduler.engine.no_loop:Scheduler"])
 def test_a_name_that_is_gone_is_found(gone: str) -> None:
     with pytest.raises((AttributeError, ModuleNotFoundError)):
         resolve(gone)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kubesched.framework import OK, Cycle, Handle, NodeInfo, NodeTable, PodInfo, PreFilterResult, Status
+from kubesched.framework import OK, CycleState, Handle, NodeInfo, NodeTable, PodInfo, PreFilterResult, Status
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
@@ -235,10 +235,10 @@ class Moody:
     def __init__(self, args: object, handle: Handle) -> None:
         pass
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         return PreFilterResult(OK if nodes.pod_counts.sum() >= 3 else SKIP)
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return Status.unschedulable("enough")
 
 

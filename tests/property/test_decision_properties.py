@@ -15,14 +15,14 @@ from kubesched.k8s.model import manifests
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import default
 from kubesched.scheduler.engine.build import build_schedulers
-from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.preemption import evaluation, victims
 from kubesched.scheduler.engine.select import ByName
 from kubesched.testing import make, strategies
 from kubesched.testing.make import Manifest
 
 
-def _scheduler(objects: list[Manifest]) -> Scheduler:
+def _scheduler(objects: list[Manifest]) -> ProfileScheduler:
     cluster = Cluster.from_objects(manifests.from_dicts(objects).objects)
     return build_schedulers(cluster, default(), ByName(), percentage=100)["default-scheduler"]
 

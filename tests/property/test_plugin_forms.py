@@ -10,9 +10,9 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kubesched.framework import Cycle, Handle, NodeInfo, PodInfo, Verdicts
+from kubesched.framework import CycleState, Handle, NodeInfo, PodInfo, Verdicts
+from kubesched.framework.extension_points import Filter, FilterNode, PreFilter, PreScore, Score, ScoreNode
 from kubesched.framework.handle import Objects
-from kubesched.framework.stages import Filter, FilterNode, PreFilter, PreScore, Score, ScoreNode
 from kubesched.framework.status import OK, Status
 from kubesched.framework.verdicts import ACCEPT_ALL
 from kubesched.k8s.model import core, manifests
@@ -169,7 +169,7 @@ def _world(objects: list[Manifest]) -> tuple[ClusterHandle, PodInfo]:
 
 def check_both_forms(plugin: object, handle: ClusterHandle, pod: PodInfo) -> list[str]:
     """What was compared."""
-    nodes, cycle = handle.nodes, Cycle()
+    nodes, cycle = handle.nodes, CycleState()
     each = [nodes.at(position) for position in range(len(nodes))]
     compared = []
     filters = not isinstance(plugin, PreFilter) or plugin.pre_filter(cycle, pod, nodes).status.is_success
@@ -215,14 +215,14 @@ def test_the_plugins_that_matter_for_speed_have_both_forms() -> None:
 class GenerousFit(NodeResourcesFit):
     """Forgets, for a single node, that the pod itself needs something."""
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return min(super().score_node(cycle, pod, node) + 1, 100)
 
 
 class BlindPorts(NodePorts):
     """Sees no port on a single node."""
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return OK
 
 

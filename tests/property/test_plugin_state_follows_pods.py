@@ -12,7 +12,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kubesched.framework import Cycle, Handle, PodInfo
+from kubesched.framework import CycleState, Handle, PodInfo
 from kubesched.framework.handle import Objects
 from kubesched.framework.verdicts import ACCEPT_ALL
 from kubesched.k8s.model import core, manifests
@@ -174,7 +174,7 @@ class Prepared:
     def __init__(self, plugin: Plugin, pod: PodInfo, nodes: TableView, feasible: TableView) -> None:
         self.plugin = plugin
         self.pod = pod
-        self.cycle = Cycle()
+        self.cycle = CycleState()
         self.filters = not plugin.pre_filter(self.cycle, pod, nodes).status.is_skip
         self.prepare_score(feasible)
 

@@ -13,9 +13,9 @@ from hypothesis import currently_in_test_context, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kubesched.framework import OK, ActionType, ClusterEvent, EventResource, Hint, PodInfo, PodShape, Status
+from kubesched.framework import OK, ActionType, ClusterEvent, EventResource, Hint, PodInfo, PodSignature, Status
 from kubesched.framework.events import RegisteredEvent
-from kubesched.framework.stages import QueuedPod
+from kubesched.framework.extension_points import QueuedPod
 from kubesched.k8s.model.core import Node, Pod, PodSpec
 from kubesched.k8s.model.meta import ObjectMeta, PodKey
 from kubesched.scheduler.queue import QueuedPodInfo, QueueProfile, QueueSettings, SchedulingQueue
@@ -110,7 +110,7 @@ class QueueMachine(RuleBasedStateMachine):
         return Pod(metadata=metadata, spec=PodSpec(priority=priority))
 
     def _info(self, pod: Pod) -> PodInfo:
-        return PodInfo(pod, PodShape(pod, label_class=0, affinity_class=-1))
+        return PodInfo(pod, PodSignature(pod, label_class=0, affinity_class=-1))
 
     def _wake(self, name: str, *plugins: str) -> None:
         self.known[name].woken_by.update(plugins)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import event, given, settings
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
 from kubesched.k8s.model import manifests
@@ -24,7 +24,7 @@ def _statuses(objects: list[Manifest]) -> list[Status]:
     cluster = Cluster.from_objects(manifests.from_dicts(objects).objects)
     profile = build_schedulers(cluster, default(), ByName(), percentage=100)["default-scheduler"].profile
     pod = next(iter(cluster.pending.values()))
-    cycle = Cycle()
+    cycle = CycleState()
     if not run_pre_filter(profile, cycle, pod, cluster.nodes).status.is_success:
         return []
     statuses = []

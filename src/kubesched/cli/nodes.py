@@ -96,7 +96,7 @@ def nodes_of_files(filenames: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def documents_of_files(filenames: tuple[str, ...]) -> list[dict[str, Any]]:
-    """All objects of these files, whole. Raises InputError and ManifestMistake."""
+    """All objects of these files, whole. Raises InputError and InvalidManifestError."""
     from kubesched.cli.files import expanded, read_bytes, source_name
     from kubesched.playground.manifests import read_documents
 

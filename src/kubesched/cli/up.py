@@ -144,8 +144,8 @@ def _mistakes_in_one_line() -> Iterator[None]:
     from kubesched.k8s.model.quantity import QuantityError
     from kubesched.live.serving.errors import ServingError
     from kubesched.playground.hollow_nodes.fleet import NodeRefusedError
-    from kubesched.playground.kubeconfigs import KubeconfigMistake
-    from kubesched.playground.manifests import ManifestMistake
+    from kubesched.playground.kubeconfigs import InvalidKubeconfigError
+    from kubesched.playground.manifests import InvalidManifestError
     from kubesched.playground.playground import PartEndedError
     from kubesched.scheduler.config import ConfigError
 
@@ -153,8 +153,8 @@ def _mistakes_in_one_line() -> Iterator[None]:
         PartEndedError,
         ConfigError,
         InputError,
-        KubeconfigMistake,
-        ManifestMistake,
+        InvalidKubeconfigError,
+        InvalidManifestError,
         NodeRefusedError,
         QuantityError,
         ServingError,

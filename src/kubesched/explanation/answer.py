@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from kubesched.explanation.changes import Change, smallest_changes
+from kubesched.explanation.evidence import Evidence, hard_constraints
 from kubesched.explanation.failing import Failures, find_failures
-from kubesched.explanation.numbers import Numbers, hard_constraints
 from kubesched.explanation.record import decision_record, gated_record
 from kubesched.explanation.report import full_report
 from kubesched.explanation.text import render
@@ -20,7 +20,7 @@ from kubesched.framework.scores import MAX_NODE_SCORE
 from kubesched.framework.status import Status
 from kubesched.scheduler import config as configuration
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
 
@@ -33,7 +33,7 @@ class Explanation:
     """Why a pod goes where it goes. `to_dict()` and `report()` are for machines, `str()` for people."""
 
     cluster: Cluster
-    scheduler: Scheduler
+    scheduler: ProfileScheduler
     pod: PodInfo
     gate: Status | None = None
     decision: Decision | None = None
@@ -81,11 +81,11 @@ class Explanation:
         return find_failures(self.cluster, self.scheduler.profile, self.pod)
 
     @cached_property
-    def numbers(self) -> Numbers | None:
+    def numbers(self) -> Evidence | None:
         """What stands behind the rejections; None where there is no rejection by a filter."""
         if self.failures is None:
             return None
-        return Numbers(self.cluster, self.pod, self.failures, self._hard_constraints)
+        return Evidence(self.cluster, self.pod, self.failures, self._hard_constraints)
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:

@@ -24,7 +24,7 @@ from kubesched.older.config.refusal import RefusedConfigurationError
 from kubesched.scheduler import config as configuration
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.build import build_schedulers
-from kubesched.scheduler.engine.cycle import Scheduler
+from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
 from kubesched.scheduler.engine.select import ByName
 from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
@@ -112,7 +112,7 @@ def _cluster_and_pod(found: manifests.Manifests, pod: str) -> tuple[Cluster, Pod
 
 def explain_pending(
     cluster: Cluster,
-    scheduler: Scheduler,
+    scheduler: ProfileScheduler,
     info: PodInfo,
     config: configuration.KubeSchedulerConfiguration | None = None,
 ) -> Explanation:
@@ -152,7 +152,7 @@ def _scheduler_for(
     config: configuration.KubeSchedulerConfiguration,
     source: str,
     registry: Registry | None,
-) -> Scheduler:
+) -> ProfileScheduler:
     """The profile the pod asks for; the first one stands in for a scheduler that is not configured here."""
     schedulers = build_schedulers(
         cluster, config, ByName(), registry=registry, percentage=COMPLETE_SEARCH, source=source

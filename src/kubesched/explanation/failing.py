@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
@@ -110,7 +110,7 @@ class Failures:
 def find_failures(cluster: Cluster, profile: Profile, pod: PodInfo) -> Failures | None:
     """Asks every filter about every node; None if the pod is rejected as a whole, before any node is looked at."""
     nodes = cluster.nodes
-    cycle = Cycle()
+    cycle = CycleState()
     try:
         prefilter = run_pre_filter(profile, cycle, pod, nodes)
     except PluginError:
@@ -142,7 +142,7 @@ def rivals_by_row(cluster: Cluster, pod: PodInfo) -> dict[int, Sequence[PodInfo]
     return found
 
 
-def _ask_all(plugin: FilterStep, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+def _ask_all(plugin: FilterStep, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
     """A plugin's verdicts; one that breaks rejects every node with what it said."""
     try:
         return ask(plugin, cycle, pod, nodes)
@@ -151,7 +151,7 @@ def _ask_all(plugin: FilterStep, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -
 
 
 def _crowded_statuses(
-    cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, row: int, rivals: Sequence[PodInfo]
+    cluster: Cluster, profile: Profile, cycle: CycleState, pod: PodInfo, row: int, rivals: Sequence[PodInfo]
 ) -> tuple[Status, ...]:
     alone = cluster.nodes.take(np.array([row]))
     found = []

@@ -5,16 +5,16 @@ Read in this order: `stages` (where a plugin can take part), `status` and `verdi
 `events` (when its rejected pods deserve another try), `effects` (what it may ask the world outside for).
 """
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, PatchPodStatus, RecordEvent
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
+from kubesched.framework.extension_points import PermitResult, PodChange, QueuedPod, Scope, Steps
 from kubesched.framework.handle import Handle, HeldPod, Objects
 from kubesched.framework.nodes import Column, NodeInfo, NodeTable, PodTable
-from kubesched.framework.pod_info import AffinityTerm, PodInfo, PodShape
+from kubesched.framework.pod_info import AffinityTerm, PodInfo, PodSignature
 from kubesched.framework.registry import PluginFactory, Registry
 from kubesched.framework.results import NodeStatuses, NominatingMode, PostFilterResult, PreFilterResult
 from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores, default_normalize_score
-from kubesched.framework.stages import PermitResult, PodChange, QueuedPod, Scope, Steps
 from kubesched.framework.status import OK, SKIP, Code, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
 
@@ -30,7 +30,7 @@ __all__ = [
     "ClusterEvent",
     "Code",
     "Column",
-    "Cycle",
+    "CycleState",
     "Done",
     "EventResource",
     "EvictPod",
@@ -48,7 +48,7 @@ __all__ = [
     "PluginFactory",
     "PodChange",
     "PodInfo",
-    "PodShape",
+    "PodSignature",
     "PodTable",
     "PostFilterResult",
     "PreFilterResult",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
@@ -85,7 +85,9 @@ class Handle(Protocol):
         """Whether evictions for this pod are still being asked for."""
         ...
 
-    def preempt(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits) -> PostFilterResult:
+    def preempt(
+        self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits
+    ) -> PostFilterResult:
         """Looks for a node where evicting pods of lower priority makes room."""
         ...
 

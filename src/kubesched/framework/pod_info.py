@@ -59,7 +59,7 @@ class PodAffinityTerms:
 NO_AFFINITY = PodAffinityTerms()
 
 
-class PodShape:
+class PodSignature:
     """What all pods alike share. `pod` stands for any of them, without the node that it may be pinned to.
 
     `label_class` and `affinity_class` are the numbers that the pod table knows them by: pods with the same namespace
@@ -102,7 +102,7 @@ class PodInfo:
 
     __slots__ = ("key", "pin", "pod", "shape", "uid")
 
-    def __init__(self, pod: Pod, shape: PodShape, key: PodKey | None = None, pin: str = "") -> None:
+    def __init__(self, pod: Pod, shape: PodSignature, key: PodKey | None = None, pin: str = "") -> None:
         metadata = pod.metadata
         self.pod = pod
         self.shape = shape

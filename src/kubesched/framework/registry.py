@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from kubesched.framework.extension_points import Plugin
 from kubesched.framework.handle import Handle
-from kubesched.framework.stages import Plugin
 
 PluginFactory = Callable[[Any, Handle], Plugin]
 """(validated arguments or None, handle) -> plugin. A class whose constructor takes these two is one."""

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.live.serving.pages.cache_report import cache_report
 from kubesched.live.serving.pages.queue_report import queue_report
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 
 _log = logging.getLogger("kubesched.debugger")
 
 
-def log_state(loop: SchedulingLoop, informed: Iterable[KubeObject], now_s: float) -> None:
+def log_state(loop: Scheduler, informed: Iterable[KubeObject], now_s: float) -> None:
     _log.info("Dump of the scheduling queue", extra={"fields": {"queue": queue_report(loop.queue, now_s)}})
     _log.info("Dump of the cache", extra={"fields": {"cache": cache_report(loop.cluster, informed)}})

@@ -22,7 +22,7 @@ from kubesched.k8s.client.list_watch.set_aside import SetAside
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.partial_reading import read_partly
 from kubesched.k8s.model.stand_ins import bare_stand_in_for, described, stand_in_for
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 
 SLICE_S = 0.005
 """How long pods are scheduled before watches and writes get their turn."""
@@ -45,7 +45,7 @@ class LiveShell:
 
     def __init__(
         self,
-        loop: SchedulingLoop,
+        loop: Scheduler,
         writes: Writes,
         clock: Callable[[], float] = time.monotonic,
         may_write: Callable[[], bool] = lambda: True,

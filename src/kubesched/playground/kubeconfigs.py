@@ -18,7 +18,7 @@ from kubesched.k8s.model.bounded_yaml import load_document
 _LISTS = ("clusters", "users", "contexts")
 
 
-class KubeconfigMistake(ValueError):  # noqa: N818  the user's, told in one line
+class InvalidKubeconfigError(ValueError):
     """A kubeconfig is not what one should be."""
 
 
@@ -35,15 +35,15 @@ def merged(own: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
 
 
 def merge_into(path: Path, added: Path) -> None:
-    """Raises KubeconfigMistake."""
+    """Raises InvalidKubeconfigError."""
     own: Any = {}
     if path.exists():
         try:
             own = load_document(path.read_bytes(), yaml.CSafeLoader) or {}
         except (OSError, yaml.YAMLError) as problem:
-            raise KubeconfigMistake(f"{path}: {' '.join(str(problem).split())}") from None
+            raise InvalidKubeconfigError(f"{path}: {' '.join(str(problem).split())}") from None
     if not isinstance(own, dict):
-        raise KubeconfigMistake(f"{path}: not a kubeconfig")
+        raise InvalidKubeconfigError(f"{path}: not a kubeconfig")
     content = merged(own, yaml.safe_load(added.read_text()))
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")

@@ -23,7 +23,7 @@ _FIRST = ("Namespace", "CustomResourceDefinition", "PriorityClass", "StorageClas
 """What others may need to be there, in this order."""
 
 
-class ManifestMistake(ValueError):  # noqa: N818  the user's, told in one line
+class InvalidManifestError(ValueError):
     """A file cannot be put into the server: names the file and the object."""
 
 
@@ -46,7 +46,7 @@ def read_documents(text: bytes, source: str) -> list[Body]:
     try:
         documents = list(load_documents(text, yaml.CSafeLoader))
     except yaml.YAMLError as problem:
-        raise ManifestMistake(f"{source}: {_what_is_wrong(problem)}") from None
+        raise InvalidManifestError(f"{source}: {_what_is_wrong(problem)}") from None
     found: list[Body] = []
     for document in documents:
         found.extend(ReadObject(item, source) for item in _items(document, source))
@@ -65,14 +65,14 @@ def _items(document: object, source: str) -> Iterator[Body]:
     if document is None:
         return
     if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
-        raise ManifestMistake(f"{source}: a document is no Kubernetes object: it needs apiVersion and kind")
+        raise InvalidManifestError(f"{source}: a document is no Kubernetes object: it needs apiVersion and kind")
     if str(document["kind"]).endswith("List") and isinstance(document.get("items"), list):
         for item in document["items"]:
             yield from _items(item, source)
         return
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
-        raise ManifestMistake(f"{source}: a {document['kind']} has no metadata.name")
+        raise InvalidManifestError(f"{source}: a {document['kind']} has no metadata.name")
     yield document
 
 
@@ -86,7 +86,7 @@ def split_nodes(documents: Iterable[Body]) -> tuple[list[Body], list[Body]]:
 
 
 async def put_in(client: RestClient, discovered: DiscoveredKinds, documents: Iterable[Body], namespace: str) -> int:
-    """Creates them, or changes those that exist; how many there were. Raises ManifestMistake."""
+    """Creates them, or changes those that exist; how many there were. Raises InvalidManifestError."""
     n = 0
     for document in sorted(documents, key=_rank):
         await _put(client, discovered, _as_new(document), _name_of(document), namespace)
@@ -98,7 +98,7 @@ async def _put(client: RestClient, discovered: DiscoveredKinds, document: Body, 
     metadata = document["metadata"]
     kind = await discovered.find(document["apiVersion"], document["kind"])
     if kind is None:
-        raise ManifestMistake(f"{what}: the server has no {document['kind']} in {document['apiVersion']}")
+        raise InvalidManifestError(f"{what}: the server has no {document['kind']} in {document['apiVersion']}")
     where = metadata.get("namespace") or namespace
     body = msgspec.json.encode(document)
     try:
@@ -110,7 +110,7 @@ async def _put(client: RestClient, discovered: DiscoveredKinds, document: Body, 
             path = kind.home.path(where, metadata["name"])
             await client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
     except ApiError as error:
-        raise ManifestMistake(f"{what}: {error.message}") from None
+        raise InvalidManifestError(f"{what}: {error.message}") from None
 
 
 def _as_new(document: Body) -> Body:

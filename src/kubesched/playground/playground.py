@@ -125,7 +125,7 @@ class Playground:
         self._ending.append(asyncio.create_task(server.wait(), name="API server"))
 
     async def put_in(self, objects: Sequence[Body], namespace: str = "default") -> None:
-        """Raises ManifestMistake."""
+        """Raises InvalidManifestError."""
         nodes, others = split_nodes(objects)
         await put_in(self.client, self.discovered, [*nodes, *others], namespace)
 

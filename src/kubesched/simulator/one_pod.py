@@ -22,7 +22,7 @@ from kubesched.k8s.workloads.names import SeededNames
 from kubesched.simulator.loading import check
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.virtual.clock import VirtualClock
-from kubesched.simulator.virtual.intake import ObjectIntake
+from kubesched.simulator.virtual.intake import ObjectEventHandlers
 from kubesched.simulator.virtual.store import ClusterStore
 from kubesched.simulator.virtual.syncing import ControllerRules
 
@@ -83,7 +83,7 @@ def _made(found: Manifests, workload: KubeObject) -> list[KubeObject]:
     """What controllers create for it, one after another."""
     clock, names = VirtualClock(SimulationOptions().start_s), SeededNames(0)
     store = ClusterStore(clock, names)
-    intake = ObjectIntake(store)
+    intake = ObjectEventHandlers(store)
     rules = ControllerRules(clock, store, names, Bursts(most=1))
     for item in found.objects:
         if isinstance(item, _NEEDED):

@@ -23,7 +23,7 @@ from kubesched.older.engine.variant import variant_of
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.engine.build import build_schedulers
-from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.diagnosis import for_event
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
 from kubesched.scheduler.engine.preemption import Preemption
@@ -102,7 +102,7 @@ def simulate(
 class SequenceRun:
     """A cluster that fills up step by step."""
 
-    def __init__(self, cluster: Cluster, schedulers: Mapping[str, Scheduler]) -> None:
+    def __init__(self, cluster: Cluster, schedulers: Mapping[str, ProfileScheduler]) -> None:
         self.simulation = PlacedSequence()
         self._cluster = cluster
         self._schedulers = schedulers
@@ -114,7 +114,7 @@ class SequenceRun:
         scheduler = self._schedulers.get(info.spec.scheduler_name) or next(iter(self._schedulers.values()))
         self.simulation.steps.append(self._step(scheduler, info))
 
-    def _step(self, scheduler: Scheduler, info: PodInfo) -> Step:
+    def _step(self, scheduler: ProfileScheduler, info: PodInfo) -> Step:
         gate = checked_pre_enqueue(scheduler.profile, info)
         if not gate.is_success:
             return Step(info.key, message=gate.message)
@@ -128,7 +128,9 @@ class SequenceRun:
             return Step(info.key, message=message)
         return self._evict_and_retry(scheduler, info, preemption, message)
 
-    def _evict_and_retry(self, scheduler: Scheduler, info: PodInfo, preemption: Preemption, message: str) -> Step:
+    def _evict_and_retry(
+        self, scheduler: ProfileScheduler, info: PodInfo, preemption: Preemption, message: str
+    ) -> Step:
         for victim in preemption.victims:
             self._cluster.remove(victim.pod)
         status = replace(info.pod.status, nominated_node_name=preemption.node_name)
@@ -145,7 +147,7 @@ class SequenceRun:
             preemption=preemption,
         )
 
-    def _bind(self, scheduler: Scheduler, decision: Decision) -> None:
+    def _bind(self, scheduler: ProfileScheduler, decision: Decision) -> None:
         pod = decision.pod.pod
         run_reserve(scheduler.profile, decision.cycle, decision.pod, decision.node_name)
         started = print_instant(_FIRST_START_S + len(self.simulation.steps))

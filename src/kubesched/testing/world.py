@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, PatchPodStatus, RecordEvent
 from kubesched.k8s.model.core import Pod, PodCondition
 from kubesched.k8s.model.meta import KubeObject, PodKey
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 
 
 class World:
     """Answers every effect of the loop in the order they come."""
 
-    def __init__(self, loop: SchedulingLoop, *, now_s: float = 0.0) -> None:
+    def __init__(self, loop: Scheduler, *, now_s: float = 0.0) -> None:
         self.loop = loop
         self.now_s = now_s
         self.pods: dict[PodKey, Pod] = {}

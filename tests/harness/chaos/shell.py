@@ -15,7 +15,7 @@ from harness.chaos.watch import FlakyInformer
 from harness.chaos.wire import Wire
 from kubesched.framework.effects import Effect
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.self_check import LOOK_EVERY_S
 
 
@@ -31,7 +31,7 @@ class ChaosShell:
     """`now_s` is the virtual time, moved by whoever drives."""
 
     def __init__(
-        self, server: ApiServerModel, wire: Wire, build: Callable[[], SchedulingLoop], observer: ShellObserver
+        self, server: ApiServerModel, wire: Wire, build: Callable[[], Scheduler], observer: ShellObserver
     ) -> None:
         self._server = server
         self._wire = wire
@@ -47,7 +47,7 @@ class ChaosShell:
         """How much time has passed by what the loop can have noticed."""
         self.n_facts = 0
         """How many facts the loop was told."""
-        self.loop: SchedulingLoop
+        self.loop: Scheduler
         self.informers: dict[str, FlakyInformer]
         self.start(KINDS)
 
@@ -101,14 +101,14 @@ class ChaosShell:
         """All that the informers hold."""
         return [item for informer in self.informers.values() for item in informer.known.values()]
 
-    def _tell(self, loop: SchedulingLoop, item: KubeObject, is_gone: bool) -> None:
+    def _tell(self, loop: Scheduler, item: KubeObject, is_gone: bool) -> None:
         self.n_facts += 1
         if is_gone:
             loop.remove(item, self.now_s)
         else:
             loop.put(item, self.now_s)
 
-    def _answer(self, loop: SchedulingLoop, effect_id: int, answer: object) -> None:
+    def _answer(self, loop: Scheduler, effect_id: int, answer: object) -> None:
         if loop is self.loop:
             self._observer.answered(effect_id, answer)
             loop.answer(effect_id, answer, self.now_s)

@@ -30,7 +30,7 @@ from kubesched.framework.effects import Effect
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.config import KubeSchedulerConfiguration, load
 from kubesched.scheduler.engine.build import build_loop
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.select import ByName, Seeded
 from kubesched.scheduler.plugins.registry import REGISTRY
 
@@ -98,7 +98,7 @@ class Simulation:
     def registry(self) -> Registry:
         return REGISTRY.merged_with({Turnstile.name: Turnstile})
 
-    def _build(self) -> SchedulingLoop:
+    def _build(self) -> Scheduler:
         seed = self.options.number("seed")
         return build_loop(
             self.configuration,

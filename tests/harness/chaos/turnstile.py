@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, RegisteredEvent
+from kubesched.framework.extension_points import PermitResult
 from kubesched.framework.handle import Handle
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import PermitResult
 from kubesched.framework.status import OK, Status
 
 PERMIT_LABEL = "chaos.example.com/permit"
@@ -25,7 +25,7 @@ class Turnstile:
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but the pod."""
 
-    def permit(self, cycle: Cycle, pod: PodInfo, node_name: str) -> PermitResult:
+    def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> PermitResult:
         wish = pod.labels.get(PERMIT_LABEL, "")
         if not wish:
             return PermitResult(OK)

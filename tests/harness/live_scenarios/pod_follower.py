@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from kubesched.k8s.client.list_watch import Informers, InformerSettings
-from kubesched.k8s.client.list_watch.requests import Narrowing
+from kubesched.k8s.client.list_watch.requests import ListOptions
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.model.core import Pod, PodCondition
@@ -46,7 +46,7 @@ class FollowedPod:
 
 class PodFollower:
     def __init__(self, client: RestClient, namespace: str) -> None:
-        narrowing = Narrowing(namespace=namespace)
+        narrowing = ListOptions(namespace=namespace)
         self._informers = Informers(client, [resource_of(Pod)], InformerSettings(narrowings={Pod: narrowing}))
         self._informers.add_handler(self)
         self._changed = asyncio.Event()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.framework import OK, BindPod, Cycle, Failed, Handle, PermitResult, PodInfo, Status
+from kubesched.framework import OK, BindPod, CycleState, Failed, Handle, PermitResult, PodInfo, Status
 from kubesched.framework.events import ASSIGNED_POD_DELETE, Hint, RegisteredEvent
 from kubesched.k8s.client.list_watch import log_lines as list_watch_lines
 from kubesched.k8s.model import manifests
@@ -259,7 +259,7 @@ def test_a_hint_that_breaks_is_told(written: io.StringIO) -> None:
     class Shaky(OurPlugin):
         name = "Shaky"
 
-        def filter_node(self, cycle: Cycle, pod: PodInfo, node: Any) -> Status:
+        def filter_node(self, cycle: CycleState, pod: PodInfo, node: Any) -> Status:
             return Status.unschedulable("no") if pod.name == "p" else OK
 
         def events_to_register(self) -> list[RegisteredEvent]:
@@ -301,10 +301,10 @@ def test_a_reserve_plugin_that_answers_with_an_error_is_named_and_unreserve_runs
     class Full(OurPlugin):
         name = "Full"
 
-        def reserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+        def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
             return Status.error("boom")
 
-        def unreserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+        def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
             given_back.append(pod.name)
 
     world = world_at(4, written, Full)

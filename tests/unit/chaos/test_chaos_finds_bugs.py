@@ -11,18 +11,18 @@ import pytest
 from harness.chaos.checks import REBUILT, bindings, capacity, content, places, same_answer
 from harness.chaos.many import REPLAYED_EVERY, SAME_BYTES, try_seed
 from harness.chaos.shell import ChaosShell
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.effects import BindPod
+from kubesched.framework.extension_points import Steps
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import Steps
 from kubesched.framework.status import OK, Status
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.journal import Journal
 from kubesched.scheduler.cluster.table import Table
 from kubesched.scheduler.cluster.view import TableView
+from kubesched.scheduler.engine.event_handlers import EventHandlers
 from kubesched.scheduler.engine.failure import FailureHandler
-from kubesched.scheduler.engine.intake import Intake
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.pod_binding import PodBinding
 from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor
 from kubesched.scheduler.engine.select import Seeded
@@ -69,14 +69,14 @@ def deleted_pods_stay_in_the_queue(patch: pytest.MonkeyPatch) -> None:
 
 def updates_of_assumed_pods_reach_the_queue(patch: pytest.MonkeyPatch) -> None:
     """A pod that is being bound is queued once more when it changes."""
-    put_pending = Intake._put_pending
+    put_pending = EventHandlers._put_pending
 
-    def careless(self: Intake, *change: object) -> None:
+    def careless(self: EventHandlers, *change: object) -> None:
         with pytest.MonkeyPatch.context() as meanwhile:
             meanwhile.setattr(self._cluster, "is_assumed", lambda key: False)
             put_pending(self, *change)  # type: ignore[arg-type]
 
-    patch.setattr(Intake, "_put_pending", careless)
+    patch.setattr(EventHandlers, "_put_pending", careless)
 
 
 def every_node_looks_empty(patch: pytest.MonkeyPatch) -> None:
@@ -86,19 +86,19 @@ def every_node_looks_empty(patch: pytest.MonkeyPatch) -> None:
 
 
 def bound_pods_are_forgotten_until_seen(patch: pytest.MonkeyPatch) -> None:
-    finish = SchedulingLoop._finish
+    finish = Scheduler._finish
 
-    def hasty(self: SchedulingLoop, binding: PodBinding, status: Status, now_s: float) -> None:
+    def hasty(self: Scheduler, binding: PodBinding, status: Status, now_s: float) -> None:
         finish(self, binding, status, now_s)
         self.cluster.forget(binding.assumed)
 
-    patch.setattr(SchedulingLoop, "_finish", hasty)
+    patch.setattr(Scheduler, "_finish", hasty)
 
 
 def success_is_not_believed(patch: pytest.MonkeyPatch) -> None:
     """A binding that worked is asked for once more, to be sure."""
 
-    def bind(_self: DefaultBinder, _cycle: Cycle, pod: PodInfo, node_name: str) -> Steps:
+    def bind(_self: DefaultBinder, _cycle: CycleState, pod: PodInfo, node_name: str) -> Steps:
         yield BindPod(pod.key, pod.pod.metadata.uid, node_name)
         yield BindPod(pod.key, pod.pod.metadata.uid, node_name)
         return OK

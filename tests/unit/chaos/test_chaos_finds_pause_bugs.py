@@ -14,7 +14,7 @@ from harness.chaos.wire import Wire
 from kubesched.framework.effects import Effect, FindOut, Withheld
 from kubesched.scheduler.engine import self_check
 from kubesched.scheduler.engine.failure import FailureHandler
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.outbox import Outbox
 from kubesched.scheduler.engine.self_check import SelfCheck
 
@@ -50,15 +50,15 @@ def a_pause_counts_as_waiting(patch: pytest.MonkeyPatch) -> None:
 
 
 def time_only_grows(patch: pytest.MonkeyPatch) -> None:
-    tick = SchedulingLoop.tick
+    tick = Scheduler.tick
     latest: dict[int, float] = {}
 
-    def sure(self: SchedulingLoop, now_s: float) -> None:
+    def sure(self: Scheduler, now_s: float) -> None:
         assert now_s >= latest.get(id(self.cluster), now_s), "time goes back"
         latest[id(self.cluster)] = now_s
         tick(self, now_s)
 
-    patch.setattr(SchedulingLoop, "tick", sure)
+    patch.setattr(Scheduler, "tick", sure)
 
 
 def who_asked_is_forgotten(patch: pytest.MonkeyPatch) -> None:

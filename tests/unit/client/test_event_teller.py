@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from kubesched.k8s.client.errors import ApiError
-from kubesched.k8s.client.event_recorder import NORMAL, EventTeller, EventToRecord, Speaker
-from kubesched.k8s.client.event_recorder.teller import ALIKE_WITHIN_S, COMBINED, MOST_ALIKE, AlikeEvents
+from kubesched.k8s.client.event_recorder import NORMAL, EventBroadcaster, EventSource, EventToRecord
+from kubesched.k8s.client.event_recorder.broadcaster import ALIKE_WITHIN_S, COMBINED, MOST_ALIKE, AlikeEvents
 from kubesched.k8s.model.storage import ObjectReference
 
 WEB = ObjectReference(kind="ReplicaSet", namespace="shop", name="web", uid="1", resource_version="7")
@@ -58,9 +58,9 @@ class _Server:
 
 def _told(server: _Server) -> None:
     async def run() -> None:
-        teller = EventTeller(server)
+        teller = EventBroadcaster(server)
         about = ObjectReference(kind="Pod", namespace="shop", name="p", uid="2", field_path="spec.containers{c}")
-        teller.tell(Speaker("kubelet", "node-1"), about, "Started", "Container started")
+        teller.tell(EventSource("kubelet", "node-1"), about, "Started", "Container started")
         writing = asyncio.create_task(teller.run())
         await server.asked.wait()
         writing.cancel()

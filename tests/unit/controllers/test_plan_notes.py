@@ -6,7 +6,7 @@ import pytest
 from recording_api import RecordingApi
 
 from kubesched.k8s.client.errors import ApiError
-from kubesched.k8s.client.event_recorder import Speaker
+from kubesched.k8s.client.event_recorder import EventSource
 from kubesched.k8s.model.apps import ReplicaSet, ReplicaSetSpec, StatefulSet
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
@@ -27,7 +27,7 @@ class _Heard:
         view = ClusterView()
         self.context = ControllerContext(view, PlanWriter(RecordingApi(), view), tell=self._tell)
 
-    def _tell(self, who: Speaker, about: ObjectReference, reason: str, note: str, type_: str) -> None:
+    def _tell(self, who: EventSource, about: ObjectReference, reason: str, note: str, type_: str) -> None:
         assert about.name == "db"
         self.said.append((who.component, type_, reason, note))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kubesched
-from kubesched.framework import Cycle, Handle, NodeTable, PodInfo
+from kubesched.framework import CycleState, Handle, NodeTable, PodInfo
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.scores import Scores
 from kubesched.k8s.model import manifests
@@ -73,7 +73,7 @@ class Alphabetical:
     def __init__(self, args: object, handle: Handle) -> None:
         self.args = args
 
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         ranks = np.argsort(np.argsort(np.array(nodes.names)))
         return ranks.astype(np.int64) * self.step
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kubesched.framework import OK, Cycle, NodeInfo, NodeTable, PodInfo, Status, Verdicts
+from kubesched.framework import OK, CycleState, NodeInfo, NodeTable, PodInfo, Status, Verdicts
 from kubesched.k8s.model import manifests
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.filter import run_filters
@@ -27,7 +27,7 @@ class RejectNamed:
     name: str = "RejectNamed"
     unresolvable: bool = False
 
-    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         mask = np.isin(np.array(nodes.names), self.names)
         return Verdicts.reject(mask, f"rejected by {self.name}", unresolvable=self.unresolvable)
 
@@ -40,7 +40,7 @@ class CountingNodeByNode:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         self.asked.append(node.name)
         return OK if node.name != "c" else Status.unschedulable("not c")
 
@@ -48,14 +48,14 @@ class CountingNodeByNode:
 class Broken:
     name = "Broken"
 
-    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         raise ZeroDivisionError("oops")
 
 
 class OnePodPerNode:
     name = "OnePodPerNode"
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return Status.unschedulable("taken") if node.pods else OK
 
 
@@ -80,7 +80,7 @@ def _cluster(*more: make.Manifest) -> tuple[Cluster, PodInfo]:
 def test_the_first_plugin_to_reject_a_node_owns_its_reasons() -> None:
     cluster, pod = _cluster()
     profile = _profile(RejectNamed(("a", "b"), "First"), RejectNamed(("b", "c"), "Second", unresolvable=True))
-    outcome = run_filters(profile, Cycle(), pod, cluster.nodes)
+    outcome = run_filters(profile, CycleState(), pod, cluster.nodes)
     assert [outcome.status(i) for i in range(4)] == [
         Status.unschedulable("rejected by First").by("First"),
         Status.unschedulable("rejected by First").by("First"),
@@ -94,7 +94,7 @@ def test_the_first_plugin_to_reject_a_node_owns_its_reasons() -> None:
 def test_a_plugin_that_answers_node_by_node_is_asked_about_live_nodes_only() -> None:
     cluster, pod = _cluster()
     counting = CountingNodeByNode()
-    outcome = run_filters(_profile(RejectNamed(("a",)), counting), Cycle(), pod, cluster.nodes)
+    outcome = run_filters(_profile(RejectNamed(("a",)), counting), CycleState(), pod, cluster.nodes)
     assert counting.asked == ["b", "c", "d"]
     assert outcome.fits.tolist() == [False, True, False, True]
     assert outcome.status(2) == Status.unschedulable("not c").by("CountingNodeByNode")
@@ -102,7 +102,7 @@ def test_a_plugin_that_answers_node_by_node_is_asked_about_live_nodes_only() -> 
 
 def test_a_skipped_plugin_is_not_asked() -> None:
     cluster, pod = _cluster()
-    cycle = Cycle()
+    cycle = CycleState()
     cycle.skip_filter = frozenset({"Broken"})
     assert run_filters(_profile(Broken()), cycle, pod, cluster.nodes).fits.all()
 
@@ -110,7 +110,7 @@ def test_a_skipped_plugin_is_not_asked() -> None:
 def test_an_exception_names_the_plugin() -> None:
     cluster, pod = _cluster()
     with pytest.raises(PluginError, match='running "Broken" filter plugin: oops'):
-        run_filters(_profile(Broken()), Cycle(), pod, cluster.nodes)
+        run_filters(_profile(Broken()), CycleState(), pod, cluster.nodes)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_an_exception_names_the_plugin() -> None:
 def test_the_pod_must_fit_beside_nominated_pods(priority: int, fits: bool) -> None:
     rival = make.pod("rival", priority=priority, status={"nominatedNodeName": "b"})
     cluster, pod = _cluster(rival)
-    outcome = run_filters_with_nominated(cluster, _profile(OnePodPerNode()), Cycle(), pod, cluster.nodes)
+    outcome = run_filters_with_nominated(cluster, _profile(OnePodPerNode()), CycleState(), pod, cluster.nodes)
     assert outcome.fits.tolist() == [True, fits, True, True]
     assert outcome.reason_counts() == ({} if fits else {"taken": 1})
     assert len(cluster.table.pods) == 0
@@ -135,5 +135,5 @@ def test_a_pod_is_no_rival_of_itself() -> None:
         manifests.from_dicts([make.node("a"), make.pod("p", status={"nominatedNodeName": "a"})]).objects
     )
     pod = next(iter(cluster.pending.values()))
-    outcome = run_filters_with_nominated(cluster, _profile(OnePodPerNode()), Cycle(), pod, cluster.nodes)
+    outcome = run_filters_with_nominated(cluster, _profile(OnePodPerNode()), CycleState(), pod, cluster.nodes)
     assert outcome.fits.all()

@@ -11,7 +11,7 @@ from kubesched.k8s.model import manifests
 from kubesched.scheduler.config import default
 from kubesched.scheduler.engine import observations as seen
 from kubesched.scheduler.engine.build import build_loop
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.select import ByName
 from kubesched.testing import make
 from kubesched.testing.observing import listen_for
@@ -24,7 +24,7 @@ def put(world: World, *items: make.Manifest) -> None:
     world.add(*manifests.from_dicts(items).objects)
 
 
-def busy(loop: SchedulingLoop) -> World:
+def busy(loop: Scheduler) -> World:
     world = World(loop)
     put(world, make.node("a", cpu=4), make.node("b", cpu=4), *(make.pod(f"p{i}", cpu=1) for i in range(6)))
     put(world, make.pod("huge", cpu=9), make.pod("grand", cpu=3, priority=9))
@@ -90,7 +90,7 @@ def test_pods_alike_are_no_such_storm() -> None:
 
 def test_the_example_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", CYCLE_PAGE.read_text(), re.DOTALL)
-    names: dict[str, SchedulingLoop] = {}
+    names: dict[str, Scheduler] = {}
     exec(code, names)
     world = World(names["loop"])
     put(world, make.node("a"), make.node("b"), make.pod("p"))

@@ -7,7 +7,7 @@ from typing import Any
 from fake_extender import ExtendedWorld, FakeExtender, accept, accept_all
 from msgspec.structs import replace
 
-from kubesched.framework import OK, Cycle, Handle, NodeInfo, PodInfo, Status
+from kubesched.framework import OK, CycleState, Handle, NodeInfo, PodInfo, Status
 from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make
 
@@ -168,7 +168,7 @@ class _Fragile:
     def __init__(self, args: object, handle: Handle) -> None:
         pass
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         if _Fragile.is_broken:
             raise ValueError("out of paper")
         return OK

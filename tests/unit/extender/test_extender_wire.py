@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubesched.framework import PodInfo
-from kubesched.framework.pod_info import PodShape
+from kubesched.framework.pod_info import PodSignature
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.scheduler.engine.extender import wire
@@ -22,7 +22,7 @@ from kubesched.testing import make
 def _pod(name: str = "p", **fields: Any) -> PodInfo:
     pod = manifests.from_dicts([make.pod(name, **fields)]).objects[0]
     assert isinstance(pod, Pod)
-    return PodInfo(pod, PodShape(pod, 0, -1))
+    return PodInfo(pod, PodSignature(pod, 0, -1))
 
 
 def _nodes(*names: str) -> list[Node]:

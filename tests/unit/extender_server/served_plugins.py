@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kubesched.framework import OK, Cycle, NodeInfo, PodInfo, PreFilterResult, Status
+from kubesched.framework import OK, CycleState, NodeInfo, PodInfo, PreFilterResult, Status
 from kubesched.framework.effects import BindPod
-from kubesched.framework.stages import Steps
+from kubesched.framework.extension_points import Steps
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model import manifests
 from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
@@ -30,13 +30,13 @@ class Tiers:
     name = "Tiers"
     default_weight = 3
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         tier = node.node.labels.get("tier")
         if tier == "bronze":
             return Status.unresolvable("node(s) of tier bronze")
         return OK if tier else Status.unschedulable("node(s) without tier")
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return {"gold": 100, "silver": 46}.get(node.node.labels.get("tier", ""), 0)
 
 
@@ -45,7 +45,7 @@ class AtMostTwo:
 
     name = "AtMostTwo"
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return OK if len(node.pods) < 2 else Status.unschedulable("node(s) with two pods")
 
 
@@ -54,7 +54,7 @@ class OnlyFirst:
 
     name = "OnlyFirst"
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: object) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: object) -> PreFilterResult:
         return PreFilterResult(node_names=frozenset({"first"}))
 
 
@@ -63,7 +63,7 @@ class Binder:
 
     name = "Binder"
 
-    def bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Steps:
+    def bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Steps:
         wish = (pod.pod.metadata.labels or {}).get("wish", "")
         if wish == "leave":
             return SKIP
@@ -78,10 +78,10 @@ class Binder:
 class Broken:
     name = "Broken"
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         raise ValueError("no such disk")
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         raise ValueError("no such disk")
 
 

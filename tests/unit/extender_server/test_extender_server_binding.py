@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from served_plugins import AtMostTwo, Binder, OnlyFirst, Tiers, cluster_of, profiles_of
 
-from kubesched.framework import OK, Cycle, PodInfo, Status
+from kubesched.framework import OK, CycleState, PodInfo, Status
 from kubesched.framework.effects import BindPod, Done, Failed, PatchPodStatus
-from kubesched.framework.stages import Steps
+from kubesched.framework.extension_points import Steps
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey
@@ -113,15 +113,15 @@ class Told:
     name = "Told"
     seen: list[str]
 
-    def pre_bind_pre_flight(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+    def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         return OK
 
-    def pre_bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Steps:
+    def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Steps:
         self.seen.append(f"before {node_name}")
         yield PatchPodStatus(pod.key, pod.uid)
         return OK
 
-    def post_bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+    def post_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         self.seen.append(f"after {node_name}")
 
 

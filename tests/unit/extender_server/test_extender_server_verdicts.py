@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from served_plugins import AtMostTwo, Broken, OnlyFirst, Tiers, by_names, by_nodes, cluster_of, service_of
 
-from kubesched.framework import OK, Cycle, NodeInfo, NodeTable, PodInfo, PreFilterResult, Status
-from kubesched.framework.stages import Scope
+from kubesched.framework import OK, CycleState, NodeInfo, NodeTable, PodInfo, PreFilterResult, Status
+from kubesched.framework.extension_points import Scope
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
 from kubesched.plugin_tools.extender_server.answers import NodesVerdict
@@ -78,7 +78,7 @@ def test_a_pod_that_pre_filter_rejects_fits_nowhere(status: Status, expected: No
     class NotThisPod:
         name = "NotThisPod"
 
-        def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
             return PreFilterResult(status)
 
     assert service_of(cluster_of(make.node("a")), NotThisPod).filter(by_names("a")) == expected
@@ -93,7 +93,7 @@ def test_a_rejection_without_a_reason_names_the_plugin() -> None:
     class Mute:
         name = "Mute"
 
-        def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+        def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
             return Status.unschedulable()
 
     verdict = service_of(cluster_of(make.node("a")), Mute).filter(by_names("a"))
@@ -120,7 +120,7 @@ def test_without_a_cluster_only_the_nodes_of_the_request_exist() -> None:
     class Looks:
         name = "Looks"
 
-        def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
             seen.append(sorted(nodes.names))
             return PreFilterResult()
 
@@ -163,7 +163,7 @@ def test_scores_of_several_plugins_count_by_their_weights() -> None:
     class Half:
         name = "Half"
 
-        def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+        def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
             return 50
 
     # (3 × 100 + 1 × 50) / 4 and (3 × 0 + 1 × 50) / 4, of 100
@@ -178,11 +178,11 @@ def test_a_score_may_use_what_pre_filter_prepared() -> None:
     class Prepared:
         name = "Prepared"
 
-        def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
             cycle.put({"a": 100})
             return PreFilterResult()
 
-        def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+        def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
             return int(cycle.get(dict).get(node.name, 0))
 
     assert service_of(cluster_of(*TIERED), Prepared).prioritize(by_names("b", "a")) == [0, 10]
@@ -196,18 +196,18 @@ class AtMostTwoCounted:
 
     name = "AtMostTwoCounted"
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         cycle.put({nodes.at(i).name: len(nodes.at(i).pods) for i in range(len(nodes))})
         return PreFilterResult()
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return OK if cycle.get(dict)[node.name] < 2 else Status.unschedulable("node(s) with two pods")
 
-    def add_pod(self, cycle: Cycle, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
+    def add_pod(self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
         cycle.get(dict)[node.name] += 1
         return OK
 
-    def remove_pod(self, cycle: Cycle, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
+    def remove_pod(self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
         cycle.get(dict)[node.name] -= 1
         return OK
 
@@ -222,13 +222,13 @@ class AtMostTwoByRow(AtMostTwo):
 class BreaksWhenPodsGo(AtMostTwo):
     name = "BreaksWhenPodsGo"
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         return PreFilterResult()
 
-    def add_pod(self, cycle: Cycle, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
+    def add_pod(self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
         return OK
 
-    def remove_pod(self, cycle: Cycle, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
+    def remove_pod(self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
         raise ValueError("lost count")
 
 

@@ -9,7 +9,7 @@ import pytest
 from served_plugins import by_names, by_nodes
 
 from kubesched.framework import PodInfo
-from kubesched.framework.pod_info import PodShape
+from kubesched.framework.pod_info import PodSignature
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.plugin_tools.extender_server import answers, requests
@@ -24,7 +24,7 @@ from kubesched.testing import make
 def pod(name: str = "p", **fields: Any) -> PodInfo:
     found = manifests.from_dicts([make.pod(name, **fields)]).objects[0]
     assert isinstance(found, Pod)
-    return PodInfo(found, PodShape(found, 0, -1))
+    return PodInfo(found, PodSignature(found, 0, -1))
 
 
 def nodes(*names: str) -> list[Node]:

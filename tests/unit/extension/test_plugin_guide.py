@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from kubesched.cli.main import main
 from kubesched.framework import reference_page
-from kubesched.framework.stages import EXTENSION_POINTS
+from kubesched.framework.extension_points import EXTENSION_POINTS
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "write-a-plugin.md"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

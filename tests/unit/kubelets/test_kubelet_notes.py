@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kubesched.k8s.client.event_recorder import Speaker
+from kubesched.k8s.client.event_recorder import EventSource
 from kubesched.k8s.model.core import Node, NodeSpec
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.k8s.model.storage import ObjectReference
@@ -19,7 +19,7 @@ class _Heard:
         self.said: list[tuple[str, str, str, str]] = []
         self.notes = KubeletNotes(self._tell)
 
-    def _tell(self, who: Speaker, about: ObjectReference, reason: str, note: str, type_: str) -> None:
+    def _tell(self, who: EventSource, about: ObjectReference, reason: str, note: str, type_: str) -> None:
         assert who.component == "kubelet"
         assert type_ == ("Warning" if reason in ("BackOff", "Failed") else "Normal")
         self.said.append((who.host, about.field_path, reason, note))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.framework import OK, Cycle, Handle, PodInfo, RegisteredEvent, Registry, Status
+from kubesched.framework import OK, CycleState, Handle, PodInfo, RegisteredEvent, Registry, Status
 from kubesched.framework.effects import BindPod, Effect, Failed, Withheld
-from kubesched.framework.stages import PermitResult
+from kubesched.framework.extension_points import PermitResult
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.scheduler.config import default, load
@@ -144,7 +144,7 @@ class Doorkeeper:
     def __init__(self, args: object, handle: Handle) -> None:
         pass
 
-    def permit(self, cycle: Cycle, pod: PodInfo, node_name: str) -> PermitResult:
+    def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> PermitResult:
         return self.answer
 
     def events_to_register(self) -> tuple[RegisteredEvent, ...]:
@@ -208,13 +208,13 @@ class Clumsy:
     def __init__(self, args: object, handle: Handle) -> None:
         pass
 
-    def post_bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+    def post_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         raise ZeroDivisionError("oops")
 
-    def reserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         return OK
 
-    def unreserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         raise ZeroDivisionError("dropped it")
 
 

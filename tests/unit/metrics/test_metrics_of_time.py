@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from measured_world import TICK_S, MeasuredWorld, TickingClock
 
-from kubesched.framework import Cycle, Handle, PodInfo, RegisteredEvent, Status
-from kubesched.framework.stages import PermitResult
+from kubesched.framework import CycleState, Handle, PodInfo, RegisteredEvent, Status
+from kubesched.framework.extension_points import PermitResult
 from kubesched.scheduler.engine.metrics.timed_plugins import SAMPLE_EVERY
 from kubesched.scheduler.engine.observations import SlowDecision
 from kubesched.scheduler.plugins.registry import REGISTRY
@@ -110,7 +110,7 @@ class _Doorkeeper:
     def __init__(self, args: object, handle: Handle) -> None:
         pass
 
-    def permit(self, cycle: Cycle, pod: PodInfo, node_name: str) -> PermitResult:
+    def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> PermitResult:
         if pod.name == "broken":
             raise ValueError("no key")
         return PermitResult(Status.wait("wait"), timeout_s=10.0)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubesched.playground.kubeconfigs import KubeconfigMistake, merge_into, usual_path
-from kubesched.playground.manifests import ManifestMistake, read_documents, split_nodes
+from kubesched.playground.kubeconfigs import InvalidKubeconfigError, merge_into, usual_path
+from kubesched.playground.manifests import InvalidManifestError, read_documents, split_nodes
 
 TEXT = b"""
 apiVersion: v1
@@ -43,7 +43,7 @@ def test_lists_are_taken_apart_and_nothing_is_left_out() -> None:
     ],
 )
 def test_mistakes_name_the_file_and_the_object(text: bytes, problem: str) -> None:
-    with pytest.raises(ManifestMistake) as mistake:
+    with pytest.raises(InvalidManifestError) as mistake:
         read_documents(text, "f")
     assert str(mistake.value).startswith(problem)
     assert "\n" not in str(mistake.value)
@@ -80,7 +80,7 @@ def test_a_file_that_is_no_kubeconfig_is_left_alone(tmp_path: Path) -> None:
     mine, added = tmp_path / "config", tmp_path / "added"
     added.write_text(_config("kubesched", "https://new"))
     mine.write_text("just text")
-    with pytest.raises(KubeconfigMistake, match="not a kubeconfig"):
+    with pytest.raises(InvalidKubeconfigError, match="not a kubeconfig"):
         merge_into(mine, added)
     assert mine.read_text() == "just text"
 

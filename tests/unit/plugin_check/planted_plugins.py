@@ -15,7 +15,7 @@ from kubesched.framework import (
     OK,
     ActionType,
     ClusterEvent,
-    Cycle,
+    CycleState,
     EventResource,
     Handle,
     Hint,
@@ -27,8 +27,8 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
+from kubesched.framework.extension_points import PermitResult, Scope
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import PermitResult, Scope
 from kubesched.k8s.model.core import Node
 
 QUIET = "example.com/quiet"
@@ -54,16 +54,16 @@ class Quiet:
     def __init__(self, args: QuietArgs, handle: Handle) -> None:
         self.args = args
 
-    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         return Verdicts.reject(nodes.label(self.args.label).where(lambda value: value == "true"), REASON)
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return Status.unschedulable(REASON) if node.node.labels.get(self.args.label) == "true" else OK
 
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         return np.maximum(100 - nodes.pod_counts, 0)
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return max(100 - node.pod_count, 0)
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
@@ -73,73 +73,73 @@ class Quiet:
 class TableForgetsLabel(Quiet):
     """The table form looks at the wrong value."""
 
-    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         return Verdicts.reject(nodes.label(self.args.label).where(lambda value: value is not None), REASON)
 
 
 class ScoresDiffer(Quiet):
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return max(99 - node.pod_count, 0)
 
 
 class MixesPositionsAndRows(Quiet):
     """Right for the whole table only: indexes an answer by position with row numbers."""
 
-    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         whole = nodes.whole.label(self.args.label).where(lambda value: value == "true")
         return Verdicts.reject(whole[: len(nodes)], REASON)
 
 
 class WritesPod(Quiet):
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         pod.labels["example.com/seen"] = "true"
         return super().score_node(cycle, pod, node)
 
 
 class WritesNode(Quiet):
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         if node.node.metadata.annotations is not None:
             node.node.metadata.annotations["example.com/seen"] = "true"
         return super().filter_node(cycle, pod, node)
 
 
 class WritesTable(Quiet):
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         nodes.whole.requested("memory")[:] += 1
         return super().score(cycle, pod, nodes)
 
 
 class WritesArguments(Quiet):
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         self.args.seen.append(node.name)
         return super().filter_node(cycle, pod, node)
 
 
 class WritesCycle(Quiet):
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         cycle.skip_filter = frozenset()
         return super().score(cycle, pod, nodes)
 
 
 class WritesRawScores(Quiet):
-    def normalize_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
+    def normalize_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
         scores //= 2
         return scores
 
 
 class TooHigh(Quiet):
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         return np.full(len(nodes), 150)
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return 150
 
 
 class TooLow(Quiet):
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         return 2 - nodes.pod_counts
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return 2 - node.pod_count
 
 
@@ -153,20 +153,20 @@ class AtMostTwo:
 
     name: ClassVar[str] = "AtMostTwo"
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         each = [nodes.at(position) for position in range(len(nodes))]
         cycle.put(Counts({n.name: sum(p.namespace == pod.namespace for p in n.pods) for n in each}))
         return PreFilterResult()
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         full = cycle.get(Counts).by_node[node.name] >= 2
         return Status.unschedulable("too many pods of the namespace") if full else OK
 
-    def add_pod(self, cycle: Cycle, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
+    def add_pod(self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
         cycle.get(Counts).by_node[node.name] += added.namespace == pod.namespace
         return OK
 
-    def remove_pod(self, cycle: Cycle, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
+    def remove_pod(self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
         cycle.get(Counts).by_node[node.name] -= removed.namespace == pod.namespace
         return OK
 
@@ -177,7 +177,7 @@ class AtMostTwo:
 class RemovesTooFew(AtMostTwo):
     """`remove_pod` does not undo `add_pod`."""
 
-    def remove_pod(self, cycle: Cycle, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
+    def remove_pod(self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
         return OK
 
 
@@ -221,7 +221,7 @@ class PermitMissesEvent:
 
     name: ClassVar[str] = "PermitMissesEvent"
 
-    def permit(self, cycle: Cycle, pod: PodInfo, node_name: str) -> PermitResult:
+    def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> PermitResult:
         return PermitResult(Status.unschedulable("not loud") if pod.labels.get("loud") != "true" else OK)
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
@@ -236,18 +236,18 @@ class UnreserveBreaks:
     def __init__(self) -> None:
         self.taken: dict[str, str] = {}
 
-    def reserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         self.taken[pod.uid] = node_name
         return OK
 
-    def unreserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         del self.taken[pod.uid]
 
 
 class Dice:
     name: ClassVar[str] = "Dice"
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return random.randint(0, 100)
 
 
@@ -259,7 +259,7 @@ class Remembers:
     def __init__(self) -> None:
         self.last = ""
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         known, self.last = self.last, pod.name
         return 1 if known not in ("", pod.name) else 0
 
@@ -267,14 +267,14 @@ class Remembers:
 class Clock:
     name: ClassVar[str] = "Clock"
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return int(time.time() // 86_400) % 100
 
 
 class Calendar:
     name: ClassVar[str] = "Calendar"
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return OK if datetime.now().toordinal() % 2 else Status.unschedulable("not on even days")
 
 
@@ -283,7 +283,7 @@ class FirstRowWins:
 
     name: ClassVar[str] = "FirstRowWins"
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return 100 if node.row == 0 else 0
 
 
@@ -292,14 +292,14 @@ class NeedsLabels:
 
     name: ClassVar[str] = "NeedsLabels"
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return OK if pod.spec.containers[0].image else Status.unschedulable("no image")
 
 
 class SaysNothing:
     name: ClassVar[str] = "SaysNothing"
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return None if node.pod_count else OK  # type: ignore[return-value]
 
 
@@ -309,7 +309,7 @@ class NarrowScope:
     name: ClassVar[str] = "NarrowScope"
     score_scope: ClassVar[Scope] = Scope.NODE
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return min(node.pod_count, 100)
 
 
@@ -319,5 +319,5 @@ class NotByAmounts:
     name: ClassVar[str] = "NotByAmounts"
     filter_scope: ClassVar[Scope] = Scope.AMOUNTS
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return OK if node.node.labels.get("disk") != "1" else Status.unschedulable("disk 1")

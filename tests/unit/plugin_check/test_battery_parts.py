@@ -10,7 +10,7 @@ from dataclasses import replace
 import planted_plugins as planted
 import pytest
 
-from kubesched.framework import OK, Cycle, NodeInfo, PodInfo, Status
+from kubesched.framework import OK, CycleState, NodeInfo, PodInfo, Status
 from kubesched.k8s.model import manifests
 from kubesched.plugin_tools.check import check_plugin, subject_of
 from kubesched.plugin_tools.check.cases import Case
@@ -141,7 +141,7 @@ def test_a_filter_whose_rejections_nothing_undid_is_told() -> None:
     class NeverRejects:
         name = "NeverRejects"
 
-        def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+        def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
             return OK
 
     (result,) = check_plugin(subject_of(NeverRejects), n_cases=3, only=["events"]).results

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kubesched.framework import Cycle, NodeTable, PodInfo, PostFilterResult, PreFilterResult, Status, Verdicts
+from kubesched.framework import CycleState, NodeTable, PodInfo, PostFilterResult, PreFilterResult, Status, Verdicts
 from kubesched.framework.handle import Objects, PreemptionLimits
 from kubesched.framework.results import NodeStatuses
 from kubesched.framework.scores import Scores
@@ -82,7 +82,9 @@ class Crowd(QuietHandle):
     def is_preempting(self, uid: str) -> bool:
         return False
 
-    def preempt(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits) -> PostFilterResult:
+    def preempt(
+        self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits
+    ) -> PostFilterResult:
         raise AssertionError(f"nobody preempts here: {cycle}, {pod}, {statuses}, {limits}")
 
     def info(self, of_pod: Pod) -> PodInfo:
@@ -92,16 +94,16 @@ class Crowd(QuietHandle):
 class TablePlugin(Protocol):
     """What both plugins that look at other pods can do."""
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult: ...
-    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable, /) -> Verdicts: ...
-    def pre_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status: ...
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable, /) -> Scores: ...
-    def normalize_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable, scores: Scores, /) -> Scores: ...
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult: ...
+    def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, /) -> Verdicts: ...
+    def pre_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Status: ...
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, /) -> Scores: ...
+    def normalize_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, scores: Scores, /) -> Scores: ...
 
 
 def rejections(plugin: TablePlugin, crowd: Crowd, incoming: Pod) -> dict[str, str] | None:
     """The reason for every node that is rejected; None if the filter is left out."""
-    cycle, info = Cycle(), crowd.info(incoming)
+    cycle, info = CycleState(), crowd.info(incoming)
     found = plugin.pre_filter(cycle, info, crowd.nodes)
     if found.status.is_skip:
         return None
@@ -120,7 +122,7 @@ def scores(
     plugin: TablePlugin, crowd: Crowd, incoming: Pod, feasible: Iterable[int] | None = None
 ) -> dict[str, tuple[int, int]] | None:
     """Raw and normalized score of every feasible node (all, unless rows are given); None if the score is left out."""
-    cycle, info = Cycle(), crowd.info(incoming)
+    cycle, info = CycleState(), crowd.info(incoming)
     nodes = crowd.nodes
     if feasible is not None:
         rows = list(feasible)

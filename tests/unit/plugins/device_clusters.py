@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from kubesched.framework import Cycle, Handle, PodInfo, Status, Verdicts
+from kubesched.framework import CycleState, Handle, PodInfo, Status, Verdicts
 from kubesched.framework.verdicts import ACCEPT_ALL
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
@@ -59,7 +59,7 @@ class Attempt:
     def __init__(self, cluster: DeviceCluster, pod: PodInfo) -> None:
         self.cluster = cluster
         self.pod = pod
-        self.cycle = Cycle()
+        self.cycle = CycleState()
         self.prefilter = cluster.plugin.pre_filter(self.cycle, pod, cluster.nodes).status
         self.verdicts: Verdicts = ACCEPT_ALL
         if self.prefilter.is_success:

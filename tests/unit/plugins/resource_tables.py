@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from kubesched.framework import Cycle, Handle, PodInfo, Status, Verdicts
+from kubesched.framework import CycleState, Handle, PodInfo, Status, Verdicts
 from kubesched.framework.verdicts import ACCEPT_ALL
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Node, Pod
@@ -25,7 +25,7 @@ class ResourceTable:
         self.cluster = Cluster.from_objects(found[1:])
         assert isinstance(found[0], Pod)
         self.pod = self.info(found[0])
-        self.cycle = Cycle()
+        self.cycle = CycleState()
 
     @property
     def objects(self) -> object:

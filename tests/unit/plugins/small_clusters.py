@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from kubesched.framework import Handle, PodInfo, PodShape, Verdicts
+from kubesched.framework import Handle, PodInfo, PodSignature, Verdicts
 from kubesched.framework.verdicts import ACCEPT_ALL
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.scheduler.cluster.cluster import Cluster
@@ -30,7 +30,7 @@ def pod_info(name: str = "p", **fields: Any) -> PodInfo:
 
 
 def info_of(of_pod: Pod) -> PodInfo:
-    return PodInfo(of_pod, PodShape(of_pod, label_class=0, affinity_class=-1))
+    return PodInfo(of_pod, PodSignature(of_pod, label_class=0, affinity_class=-1))
 
 
 def node(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kubesched.framework import Cycle, NodeStatuses, Objects, PodInfo, PostFilterResult, Verdicts
+from kubesched.framework import CycleState, NodeStatuses, Objects, PodInfo, PostFilterResult, Verdicts
 from kubesched.framework.handle import PreemptionLimits
 from kubesched.framework.status import Code, Status
 from kubesched.k8s.model.core import (
@@ -78,7 +78,9 @@ class StorageCluster(QuietHandle):
     def is_preempting(self, uid: str) -> bool:
         return False
 
-    def preempt(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits) -> PostFilterResult:
+    def preempt(
+        self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits
+    ) -> PostFilterResult:
         raise NotImplementedError
 
     def put(self, *objects: KubeObject) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from small_clusters import NO_HANDLE, pod_info
 
-from kubesched.framework import OK, Cycle, Status
+from kubesched.framework import OK, CycleState, Status
 from kubesched.framework.effects import BindPod, Done, Failed
 from kubesched.k8s.model.meta import PodKey
 from kubesched.scheduler.plugins.default_binder import DefaultBinder
@@ -19,7 +19,7 @@ from kubesched.scheduler.plugins.default_binder import DefaultBinder
     ],
 )
 def test_the_pod_is_bound_by_one_write(outcome: object, expected: Status) -> None:
-    steps = DefaultBinder(None, NO_HANDLE).bind(Cycle(), pod_info(uid="u"), "n")
+    steps = DefaultBinder(None, NO_HANDLE).bind(CycleState(), pod_info(uid="u"), "n")
     assert next(steps) == BindPod(PodKey("default/p"), "u", "n")
     with pytest.raises(StopIteration) as ended:
         steps.send(outcome)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from kubesched.framework import OK, Cycle, Handle, Hint, NominatingMode, PostFilterResult, Status
+from kubesched.framework import OK, CycleState, Handle, Hint, NominatingMode, PostFilterResult, Status
+from kubesched.framework.extension_points import extension_points_of
 from kubesched.framework.handle import Objects, PreemptionLimits
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses
-from kubesched.framework.stages import extension_points_of
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.scheduler.cluster import Cluster
@@ -44,7 +44,9 @@ class Answering(QuietHandle):
     def is_preempting(self, uid: str) -> bool:
         return uid == "preempting"
 
-    def preempt(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits) -> PostFilterResult:
+    def preempt(
+        self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits
+    ) -> PostFilterResult:
         self.limits = limits
         return self.result
 
@@ -55,7 +57,7 @@ def _ask(result: PostFilterResult) -> tuple[PostFilterResult, Answering]:
     cluster = Cluster()
     pod = cluster.shapes.info(Pod())
     plugin = DefaultPreemption(DefaultPreemptionArgs(), typed)
-    return plugin.post_filter(Cycle(), pod, Diagnosis(cluster.nodes, PreFilterOutcome())), handle
+    return plugin.post_filter(CycleState(), pod, Diagnosis(cluster.nodes, PreFilterOutcome())), handle
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from device_clusters import (
     slice_on,
 )
 
-from kubesched.framework import Cycle, Status
+from kubesched.framework import CycleState, Status
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.status import Code
 from kubesched.scheduler.plugins.dynamic_resources.effects import DeallocateClaim, DeleteResourceClaim
@@ -54,10 +54,10 @@ def post_filter(attempt: Attempt, **others: Status) -> Status:
 
 def test_without_a_prefilter_there_is_nothing_to_find() -> None:
     world = DeviceCluster(node("n"), pod())
-    status = world.plugin.post_filter(Cycle(), world.pod(), Rejections({})).status
+    status = world.plugin.post_filter(CycleState(), world.pod(), Rejections({})).status
     assert (status.code, status.message) == (Code.ERROR, "not found")
     with pytest.raises(StateNotFoundError, match="not found"):
-        world.plugin.score(Cycle(), world.pod(), world.nodes)
+        world.plugin.score(CycleState(), world.pod(), world.nodes)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from small_clusters import NO_HANDLE, node, pod_info, table
 
-from kubesched.framework import Cycle
+from kubesched.framework import CycleState
 from kubesched.k8s.model.core import Node
 from kubesched.scheduler.plugins.image_locality import ImageLocality, normalized_image_name
 
@@ -29,7 +29,7 @@ def needs(*images: str, init: tuple[str, ...] = (), volumes: tuple[str, ...] = (
 
 
 def scores(spec: dict[str, Any], *nodes: Node) -> list[int]:
-    found: list[int] = PLUGIN.score(Cycle(), pod_info(**spec), table(*nodes)).tolist()
+    found: list[int] = PLUGIN.score(CycleState(), pod_info(**spec), table(*nodes)).tolist()
     return found
 
 
@@ -65,7 +65,7 @@ def test_an_image_counts_less_the_fewer_nodes_have_it() -> None:
 def test_the_share_of_nodes_is_that_of_all_nodes_not_of_the_feasible_ones() -> None:
     nodes = table(node_with("a", app_v1=1000), node_with("b"))
     only_first = nodes.take(nodes.named("a"))
-    assert PLUGIN.score(Cycle(), pod_info(**needs("app:v1")), only_first).tolist() == [100 * (500 - 23) // 977]
+    assert PLUGIN.score(CycleState(), pod_info(**needs("app:v1")), only_first).tolist() == [100 * (500 - 23) // 977]
 
 
 @pytest.mark.parametrize(

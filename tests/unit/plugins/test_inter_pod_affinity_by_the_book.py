@@ -10,7 +10,7 @@ from crowds import HOST, ZONE, Crowd, Json, namespace, node, pod, reasons, score
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kubesched.framework import AffinityTerm, Cycle
+from kubesched.framework import AffinityTerm, CycleState
 from kubesched.framework.pod_info import compile_pod_affinity
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.scheduler.config import InterPodAffinityArgs
@@ -165,7 +165,7 @@ def test_the_filter_goes_by_the_book(given_nodes: Any, given_pods: Any, incoming
     nodes = make_nodes(given_nodes)
     pods = make_pods(given_pods, len(nodes))
     crowd, book = make_crowd(nodes, pods), ByTheBook(incoming, nodes, pods)
-    plugin, cycle, info = InterPodAffinity(None, crowd), Cycle(), crowd.info(incoming)
+    plugin, cycle, info = InterPodAffinity(None, crowd), CycleState(), crowd.info(incoming)
     if plugin.pre_filter(cycle, info, crowd.nodes).status.is_skip:
         assert book.reasons() == {}
         return

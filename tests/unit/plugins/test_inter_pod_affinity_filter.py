@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from crowds import HOST, ZONE, Crowd, Json, bare_node, namespace, node, pod, reasons, rejections
 
-from kubesched.framework import Cycle
+from kubesched.framework import CycleState
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.scheduler.config import InterPodAffinityArgs
@@ -226,7 +226,9 @@ IS: Json = {"topologyKey": ZONE, "namespaceSelector": {"matchExpressions": [{"ke
 )
 def test_terms_that_cannot_be_understood_reject_the_pod(affinity: Json, expected: str) -> None:
     crowd = Crowd(*NODES)
-    found = InterPodAffinity(None, crowd).pre_filter(Cycle(), crowd.info(pod(affinity=affinity)), crowd.nodes).status
+    found = (
+        InterPodAffinity(None, crowd).pre_filter(CycleState(), crowd.info(pod(affinity=affinity)), crowd.nodes).status
+    )
     assert (found.code.value, found.message) == ("UnschedulableAndUnresolvable", f"parsing pod: {expected}")
 
 
@@ -234,8 +236,8 @@ def test_the_filter_without_its_preparation_is_an_error() -> None:
     crowd = Crowd(*NODES)
     plugin, info = InterPodAffinity(None, crowd), crowd.info(pod())
     message = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
-    assert set(plugin.filter(Cycle(), info, crowd.nodes).errors.values()) == {message}
-    assert plugin.add_pod(Cycle(), info, info, crowd.nodes.at(0)).message == message
+    assert set(plugin.filter(CycleState(), info, crowd.nodes).errors.values()) == {message}
+    assert plugin.add_pod(CycleState(), info, info, crowd.nodes.at(0)).message == message
 
 
 INCOMING = pod("incoming", labels=DB, affinity={**near(term()), **away(term({"app": "cache"}))})
@@ -257,7 +259,7 @@ INCOMING = pod("incoming", labels=DB, affinity={**near(term()), **away(term({"ap
 )
 def test_adding_and_removing_a_pod_undo_each_other(changed: Pod, expected: dict[str, str]) -> None:
     crowd = Crowd(node("a1", "a"), node("b1", "b", labels={"rack": "r"}), WEB_ON_A1)
-    plugin, cycle, info = InterPodAffinity(None, crowd), Cycle(), crowd.info(INCOMING)
+    plugin, cycle, info = InterPodAffinity(None, crowd), CycleState(), crowd.info(INCOMING)
     plugin.pre_filter(cycle, info, crowd.nodes)
     other, at = crowd.info(changed), crowd.nodes.at(1)
     assert plugin.add_pod(cycle, info, other, at).is_success
@@ -268,7 +270,11 @@ def test_adding_and_removing_a_pod_undo_each_other(changed: Pod, expected: dict[
 
 def test_removing_the_last_pod_of_a_series_makes_the_next_one_the_first() -> None:
     crowd = Crowd(node("a1", "a"), node("b1", "b"), WEB_ON_A1)
-    plugin, cycle, info = InterPodAffinity(None, crowd), Cycle(), crowd.info(pod(labels=WEB, affinity=near(term())))
+    plugin, cycle, info = (
+        InterPodAffinity(None, crowd),
+        CycleState(),
+        crowd.info(pod(labels=WEB, affinity=near(term()))),
+    )
     plugin.pre_filter(cycle, info, crowd.nodes)
     plugin.remove_pod(cycle, info, crowd.info(WEB_ON_A1), crowd.nodes.at(0))
     assert reasons(plugin.filter(cycle, info, crowd.nodes), crowd.nodes) == {}

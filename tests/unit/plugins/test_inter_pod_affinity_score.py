@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from crowds import HOST, ZONE, Crowd, Json, bare_node, namespace, node, pod, scores
 
-from kubesched.framework import Cycle
+from kubesched.framework import CycleState
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.scheduler.config import InterPodAffinityArgs
@@ -160,7 +160,7 @@ def test_terms_that_cannot_be_understood_are_an_error() -> None:
     crowd = Crowd(*NODES)
     broken = {"topologyKey": ZONE, "labelSelector": {"matchExpressions": [{"key": "k", "operator": "Like"}]}}
     info = crowd.info(pod(affinity=away((1, broken))))
-    found = InterPodAffinity(None, crowd).pre_score(Cycle(), info, crowd.nodes)
+    found = InterPodAffinity(None, crowd).pre_score(CycleState(), info, crowd.nodes)
     message = 'failed to parse pod: preferredAntiAffinityTerms: "Like" is not a valid label selector operator'
     assert (found.code.value, found.message) == ("Error", message)
 
@@ -168,4 +168,4 @@ def test_terms_that_cannot_be_understood_are_an_error() -> None:
 def test_the_score_without_its_preparation_is_an_error() -> None:
     crowd = Crowd(*NODES)
     with pytest.raises(LookupError, match=r'^failed to read "PreScoreInterPodAffinity" from cycleState: not found$'):
-        InterPodAffinity(None, crowd).score(Cycle(), crowd.info(pod()), crowd.nodes)
+        InterPodAffinity(None, crowd).score(CycleState(), crowd.info(pod()), crowd.nodes)

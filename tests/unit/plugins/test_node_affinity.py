@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from small_clusters import NO_HANDLE, node, pod_info, statuses, table
 
-from kubesched.framework import OK, Cycle, Hint, Status
+from kubesched.framework import OK, CycleState, Hint, Status
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Node
 from kubesched.scheduler.config.plugin_args import NodeAffinityArgs
@@ -55,11 +55,11 @@ def preferring(*weighted: tuple[int, Spec]) -> Spec:
 
 def fitting(spec: Spec, plugin: NodeAffinity = PLUGIN) -> str:
     """The names of the nodes that are left, when the narrowing by name is not used."""
-    nodes, cycle, incoming = table(*NODES), Cycle(), pod_info(**spec)
+    nodes, cycle, incoming = table(*NODES), CycleState(), pod_info(**spec)
     plugin.pre_filter(cycle, incoming, nodes)
     rejected = statuses(plugin.filter(cycle, incoming, nodes), nodes)
     assert set(rejected.values()) <= {UNMATCHED, ENFORCED}
-    assert rejected == statuses(plugin.filter(Cycle(), incoming, nodes), nodes), "pre_filter only saves work"
+    assert rejected == statuses(plugin.filter(CycleState(), incoming, nodes), nodes), "pre_filter only saves work"
     return "".join(name for name in nodes.names if name not in rejected)
 
 
@@ -149,14 +149,14 @@ def test_a_required_term_with_a_mistake_matches_nothing_and_spoils_nothing(mista
     ],
 )
 def test_affinity_by_name_narrows_the_search(spec: Spec, expected: tuple[Status, set[str] | None]) -> None:
-    result = PLUGIN.pre_filter(Cycle(), pod_info(**spec), table(*NODES))
+    result = PLUGIN.pre_filter(CycleState(), pod_info(**spec), table(*NODES))
     assert (result.status, result.node_names) == expected
 
 
 def test_what_the_profile_adds_is_checked_first_and_has_its_own_reason() -> None:
     required = {"nodeSelectorTerms": [term(expression("disk", "Exists"))]}
     plugin = adding(requiredDuringSchedulingIgnoredDuringExecution=required)
-    nodes, cycle, incoming = table(*NODES), Cycle(), pod_info(nodeSelector={"gen": "3"})
+    nodes, cycle, incoming = table(*NODES), CycleState(), pod_info(nodeSelector={"gen": "3"})
     assert plugin.pre_filter(cycle, incoming, nodes).status == OK
     assert statuses(plugin.filter(cycle, incoming, nodes), nodes) == {"b": UNMATCHED, "c": ENFORCED}
     assert fitting({}, plugin) == "ab"
@@ -164,10 +164,10 @@ def test_what_the_profile_adds_is_checked_first_and_has_its_own_reason() -> None
 
 def scores(spec: Spec, plugin: NodeAffinity = PLUGIN) -> tuple[list[int], list[int]]:
     """Raw and normalized."""
-    nodes, cycle, incoming = table(*NODES), Cycle(), pod_info(**spec)
+    nodes, cycle, incoming = table(*NODES), CycleState(), pod_info(**spec)
     assert plugin.pre_score(cycle, incoming, nodes) == OK
     raw = plugin.score(cycle, incoming, nodes)
-    assert raw.tolist() == plugin.score(Cycle(), incoming, nodes).tolist(), "pre_score only saves work"
+    assert raw.tolist() == plugin.score(CycleState(), incoming, nodes).tolist(), "pre_score only saves work"
     return raw.tolist(), plugin.normalize_score(cycle, incoming, nodes, raw).tolist()
 
 
@@ -199,9 +199,9 @@ def test_what_the_profile_prefers_adds_to_the_pods_own_wishes() -> None:
 
 
 def test_a_pod_without_wishes_is_skipped() -> None:
-    assert PLUGIN.pre_score(Cycle(), pod_info(), table(*NODES)) == SKIP
-    assert PLUGIN.pre_score(Cycle(), pod_info(**requiring(term(named("a")))), table(*NODES)) == SKIP
-    assert adding().pre_score(Cycle(), pod_info(), table(*NODES)) == SKIP
+    assert PLUGIN.pre_score(CycleState(), pod_info(), table(*NODES)) == SKIP
+    assert PLUGIN.pre_score(CycleState(), pod_info(**requiring(term(named("a")))), table(*NODES)) == SKIP
+    assert adding().pre_score(CycleState(), pod_info(), table(*NODES)) == SKIP
 
 
 LABEL_RULE = (
@@ -238,7 +238,7 @@ LABEL_RULE = (
 )
 def test_a_mistake_in_a_preferred_term_is_an_error(weighted: list[tuple[int, Spec]], expected: str) -> None:
     incoming = pod_info(**preferring(*weighted))
-    assert PLUGIN.pre_score(Cycle(), incoming, table(*NODES)) == Status.error(expected)
+    assert PLUGIN.pre_score(CycleState(), incoming, table(*NODES)) == Status.error(expected)
 
 
 SSD, HDD = node("n", labels={"disk": "ssd"}), node("n", labels={"disk": "hdd"})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from small_clusters import NO_HANDLE, node, pod, pod_info, statuses, table
 
-from kubesched.framework import OK, Cycle, Hint
+from kubesched.framework import OK, CycleState, Hint
 from kubesched.framework.events import HintFunction
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Node
@@ -54,7 +54,7 @@ def test_what_a_pod_needs_follows_from_its_spec(spec: dict[str, Any], expected: 
 @pytest.mark.parametrize(("spec", "needed"), NEEDS)
 def test_a_node_is_out_unless_it_declares_all_that_is_needed(spec: dict[str, Any], needed: set[str]) -> None:
     nodes = table(features("none"), features("one", "Other", RESTART), features("two", RESTART, USERNS))
-    cycle, incoming = Cycle(), pod_info(**spec)
+    cycle, incoming = CycleState(), pod_info(**spec)
     status = PLUGIN.pre_filter(cycle, incoming, nodes).status
     if not needed:
         assert status == SKIP
@@ -67,7 +67,7 @@ def test_a_node_is_out_unless_it_declares_all_that_is_needed(spec: dict[str, Any
 def test_filtering_without_pre_filter_fails_as_in_kube_scheduler() -> None:
     nodes = table(node("n"))
     expected = ("Error", 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found')
-    assert statuses(PLUGIN.filter(Cycle(), pod_info(), nodes), nodes) == {"n": expected}
+    assert statuses(PLUGIN.filter(CycleState(), pod_info(), nodes), nodes) == {"n": expected}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from small_clusters import NO_HANDLE, node, pod_info, statuses, table
 
-from kubesched.framework import Cycle
+from kubesched.framework import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, RegisteredEvent
 from kubesched.k8s.model import manifests
 from kubesched.scheduler.cluster import Cluster
@@ -29,7 +29,7 @@ OTHER = ("UnschedulableAndUnresolvable", "node(s) didn't match the requested nod
 )
 def test_a_pod_goes_only_to_the_node_it_names(wanted: str, expected: dict[str, tuple[str, ...]]) -> None:
     nodes = table(node("a"), node("b"))
-    assert statuses(PLUGIN.filter(Cycle(), pod_info(nodeName=wanted), nodes), nodes) == expected
+    assert statuses(PLUGIN.filter(CycleState(), pod_info(nodeName=wanted), nodes), nodes) == expected
 
 
 def test_every_new_node_is_worth_a_try() -> None:
@@ -42,9 +42,9 @@ def test_every_new_node_is_worth_a_try() -> None:
 def test_one_node_is_answered_as_it_is_among_all(wanted: str) -> None:
     nodes = table(node("a"), node("b"))
     info = pod_info(nodeName=wanted)
-    together = PLUGIN.filter(Cycle(), info, nodes)
+    together = PLUGIN.filter(CycleState(), info, nodes)
     for position in range(len(nodes)):
-        assert PLUGIN.filter_node(Cycle(), info, nodes.at(position)) == together.status(position)
+        assert PLUGIN.filter_node(CycleState(), info, nodes.at(position)) == together.status(position)
 
 
 def test_a_decision_about_a_pod_that_names_its_node() -> None:

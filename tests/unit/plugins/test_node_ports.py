@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from small_clusters import NO_HANDLE, info_of, node, pod, pod_info, statuses, table
 
-from kubesched.framework import OK, Cycle, Hint
+from kubesched.framework import OK, CycleState, Hint
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Pod
 from kubesched.scheduler.plugins.node_ports import NodePorts
@@ -44,7 +44,7 @@ def test_a_node_is_out_where_a_wanted_port_is_taken(
     wanted: tuple[str, str, int], used: tuple[str, str, int], is_taken: bool
 ) -> None:
     nodes = table(node("busy"), node("idle"), with_ports(used, name="user", nodeName="busy"))
-    cycle, incoming = Cycle(), info_of(with_ports(("", "TCP", 9), wanted))
+    cycle, incoming = CycleState(), info_of(with_ports(("", "TCP", 9), wanted))
     assert PLUGIN.pre_filter(cycle, incoming, nodes).status == OK
     assert statuses(PLUGIN.filter(cycle, incoming, nodes), nodes) == ({"busy": TAKEN} if is_taken else {})
 
@@ -64,14 +64,14 @@ def test_a_node_is_out_where_a_wanted_port_is_taken(
     ],
 )
 def test_a_pod_without_host_ports_is_skipped(fields: dict[str, Any], is_skipped: bool) -> None:
-    status = PLUGIN.pre_filter(Cycle(), pod_info(**fields), table(node("n"))).status
+    status = PLUGIN.pre_filter(CycleState(), pod_info(**fields), table(node("n"))).status
     assert status == (SKIP if is_skipped else OK)
 
 
 def test_filtering_without_pre_filter_fails_as_in_kube_scheduler() -> None:
     nodes = table(node("n"))
     expected = ("Error", 'reading "PreFilterNodePorts" from cycleState: not found')
-    assert statuses(PLUGIN.filter(Cycle(), pod_info(), nodes), nodes) == {"n": expected}
+    assert statuses(PLUGIN.filter(CycleState(), pod_info(), nodes), nodes) == {"n": expected}
 
 
 @pytest.mark.parametrize(("wanted", "used", "is_taken"), OVERLAPS)

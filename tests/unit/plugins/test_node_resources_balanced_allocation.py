@@ -145,7 +145,7 @@ def _balance(used: list[int], allocatable: list[int]) -> int:
 
 
 NAMES = ("cpu", "memory", STORAGE, GPU)
-Numbers = tuple[int, int, int, int]
+Evidence = tuple[int, int, int, int]
 
 
 @settings(deadline=None, max_examples=60)
@@ -155,7 +155,7 @@ Numbers = tuple[int, int, int, int]
     asked=st.tuples(*[st.integers(1, 5)] * 4),
 )
 def test_the_table_answers_as_the_rule_does_node_by_node(
-    n_resources: int, nodes: list[tuple[Numbers, Numbers]], asked: Numbers
+    n_resources: int, nodes: list[tuple[Evidence, Evidence]], asked: Evidence
 ) -> None:
     names = NAMES[:n_resources]
     objects, expected = [], {}

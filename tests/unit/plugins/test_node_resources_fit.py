@@ -7,7 +7,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from resource_tables import GPU, ResourceTable, device_class, filled
 
-from kubesched.framework import ACCEPT_ALL, OK, Code, Cycle, Status
+from kubesched.framework import ACCEPT_ALL, OK, Code, CycleState, Status
 from kubesched.scheduler.config.plugin_args import NodeResourcesFitArgs
 from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubesched.testing import make
@@ -139,7 +139,7 @@ def test_what_devices_stand_for_is_left_to_dynamic_resources_where_a_node_has_no
 
 def test_without_pre_filter_every_node_is_an_error() -> None:
     table = ResourceTable(make.pod("p"), make.node("a"))
-    verdicts = NodeResourcesFit(None, table.handle).filter(Cycle(), table.pod, table.nodes)
+    verdicts = NodeResourcesFit(None, table.handle).filter(CycleState(), table.pod, table.nodes)
     message = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
     assert verdicts.status(0) == Status(Code.ERROR, (message,))
 

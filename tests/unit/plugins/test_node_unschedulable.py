@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from small_clusters import NO_HANDLE, node, pod, pod_info, statuses, table
 
-from kubesched.framework import Cycle, Hint
+from kubesched.framework import CycleState, Hint
 from kubesched.framework.events import HintFunction
 from kubesched.scheduler.cluster.cluster import Cluster
 from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
@@ -33,7 +33,7 @@ def hints() -> list[HintFunction | None]:
 
 def test_a_pod_without_tolerations_stays_off_cordoned_nodes() -> None:
     nodes = table(node("open"), node("closed", unschedulable=True))
-    assert statuses(PLUGIN.filter(Cycle(), pod_info(), nodes), nodes) == REJECTED
+    assert statuses(PLUGIN.filter(CycleState(), pod_info(), nodes), nodes) == REJECTED
 
 
 @pytest.mark.parametrize(("toleration", "is_allowed"), TOLERATIONS)
@@ -41,13 +41,13 @@ def test_a_toleration_of_the_taint_that_cordoning_stands_for_opens_the_node(
     toleration: dict[str, Any], is_allowed: bool
 ) -> None:
     nodes = table(node("open"), node("closed", unschedulable=True))
-    found = statuses(PLUGIN.filter(Cycle(), pod_info(tolerations=[toleration]), nodes), nodes)
+    found = statuses(PLUGIN.filter(CycleState(), pod_info(tolerations=[toleration]), nodes), nodes)
     assert found == ({} if is_allowed else REJECTED)
 
 
 def test_what_was_found_does_not_change_when_the_node_is_uncordoned() -> None:
     cluster = Cluster.from_objects([node("closed", unschedulable=True)])
-    verdicts = PLUGIN.filter(Cycle(), pod_info(), cluster.nodes)
+    verdicts = PLUGIN.filter(CycleState(), pod_info(), cluster.nodes)
     cluster.put(node("closed"))
     assert statuses(verdicts, cluster.nodes) == REJECTED
 

@@ -16,7 +16,7 @@ from storage_clusters import (
     volume,
 )
 
-from kubesched.framework import OK, Cycle, Status
+from kubesched.framework import OK, CycleState, Status
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
@@ -56,7 +56,7 @@ def answer(incoming: Pod, *objects: KubeObject) -> Status:
 
 
 def ask(plugin: NodeVolumeLimits, cluster: StorageCluster, incoming: Pod) -> Status:
-    cycle, info = Cycle(), cluster.info(incoming)
+    cycle, info = CycleState(), cluster.info(incoming)
     result = plugin.pre_filter(cycle, info, cluster.nodes)
     assert result.status == OK
     return rejections(plugin.filter(cycle, info, cluster.nodes), cluster.nodes.names).get("n", OK)
@@ -216,13 +216,13 @@ def test_an_ephemeral_volume_counts_by_its_claim() -> None:
 )
 def test_pods_without_attachable_volumes_are_not_looked_at(incoming: Pod) -> None:
     cluster = StorageCluster(*BASE, LIMIT_2)
-    result = NodeVolumeLimits(None, cluster).pre_filter(Cycle(), cluster.info(incoming), cluster.nodes)
+    result = NodeVolumeLimits(None, cluster).pre_filter(CycleState(), cluster.info(incoming), cluster.nodes)
     assert result.status == SKIP
 
 
 def test_a_dry_run_without_a_pod_sees_its_volumes_gone() -> None:
     cluster = StorageCluster(*BASE, LIMIT_2, *USED_2, claim("new"))
-    plugin, cycle, incoming = NodeVolumeLimits(None, cluster), Cycle(), cluster.info(pod("p", "new"))
+    plugin, cycle, incoming = NodeVolumeLimits(None, cluster), CycleState(), cluster.info(pod("p", "new"))
     plugin.pre_filter(cycle, incoming, cluster.nodes)
     assert rejections(plugin.filter(cycle, incoming, cluster.nodes), cluster.nodes.names) == {"n": FULL}
     user = cluster.nodes.at(0).pods[0]

@@ -8,7 +8,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from storage_clusters import StorageCluster, attachment, claim, csi_node, node, pod, rejections, storage_class, volume
 
-from kubesched.framework import Cycle, Status
+from kubesched.framework import CycleState, Status
 from kubesched.scheduler.plugins.node_volume_limits import NodeVolumeLimits
 from kubesched.scheduler.plugins.node_volume_limits.ledger import VolumeLedger
 
@@ -70,7 +70,7 @@ changes = st.one_of(
 
 
 def answer(plugin: NodeVolumeLimits, cluster: StorageCluster) -> dict[str, Status]:
-    cycle, incoming = Cycle(), cluster.info(pod("new", "wanted", "a"))
+    cycle, incoming = CycleState(), cluster.info(pod("new", "wanted", "a"))
     plugin.pre_filter(cycle, incoming, cluster.nodes)
     return rejections(plugin.filter(cycle, incoming, cluster.nodes), cluster.nodes.names)
 

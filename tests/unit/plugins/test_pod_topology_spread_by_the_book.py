@@ -11,7 +11,7 @@ from crowds import HOST, ZONE, Crowd, Json, node, pod, reasons, scores
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kubesched.framework import Cycle
+from kubesched.framework import CycleState
 from kubesched.k8s.model.core import Node, Pod, TopologySpreadConstraint
 from kubesched.k8s.model.selectors import from_label_selector
 from kubesched.k8s.model.taints import find_untolerated
@@ -158,7 +158,7 @@ def test_the_filter_goes_by_the_book(
     pods = make_pods(given_pods, len(nodes))
     incoming = make_incoming(constraints, "DoNotSchedule", zone)
     crowd, rules = Crowd(*nodes, *pods), books(incoming, nodes, pods)
-    plugin, cycle, info = PodTopologySpread(None, crowd), Cycle(), crowd.info(incoming)
+    plugin, cycle, info = PodTopologySpread(None, crowd), CycleState(), crowd.info(incoming)
     plugin.pre_filter(cycle, info, crowd.nodes)
     before = reasons(plugin.filter(cycle, info, crowd.nodes), crowd.nodes)
     assert before == reasons_by_the_book(rules, nodes)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from crowds import HOST, ZONE, Crowd, Json, bare_node, node, pod, reasons, rejections
 
-from kubesched.framework import Cycle
+from kubesched.framework import CycleState
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.scheduler.config import PodTopologySpreadArgs
 from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
@@ -186,7 +186,7 @@ def test_the_filter_is_left_out_without_hard_constraints(constraints: list[Json]
 def test_a_selector_that_cannot_be_understood_is_an_error() -> None:
     crowd = Crowd(*ZONES)
     broken = incoming(hard(labelSelector={"matchExpressions": [{"key": "k", "operator": "Like"}]}))
-    found = PodTopologySpread(None, crowd).pre_filter(Cycle(), crowd.info(broken), crowd.nodes).status
+    found = PodTopologySpread(None, crowd).pre_filter(CycleState(), crowd.info(broken), crowd.nodes).status
     assert (found.code.value, found.message) == (
         "Error",
         "get constraints from pod: obtaining pod's hard topology spread constraints: "
@@ -196,7 +196,7 @@ def test_a_selector_that_cannot_be_understood_is_an_error() -> None:
 
 def test_the_filter_without_its_preparation_is_an_error() -> None:
     crowd = Crowd(*ZONES)
-    found = PodTopologySpread(None, crowd).filter(Cycle(), crowd.info(incoming(hard())), crowd.nodes)
+    found = PodTopologySpread(None, crowd).filter(CycleState(), crowd.info(incoming(hard())), crowd.nodes)
     assert set(found.errors.values()) == {'reading "PreFilterPodTopologySpread" from cycleState: not found'}
 
 
@@ -212,7 +212,7 @@ def test_the_filter_without_its_preparation_is_an_error() -> None:
 )
 def test_adding_and_removing_a_pod_undo_each_other(changed: Pod, row: str, expected: dict[str, str]) -> None:
     crowd = Crowd(*ZONES, bare_node("out", **{HOST: "out"}), *web(1, "a1"))
-    plugin, cycle, info = PodTopologySpread(None, crowd), Cycle(), crowd.info(incoming(hard()))
+    plugin, cycle, info = PodTopologySpread(None, crowd), CycleState(), crowd.info(incoming(hard()))
     plugin.pre_filter(cycle, info, crowd.nodes)
     before = reasons(plugin.filter(cycle, info, crowd.nodes), crowd.nodes)
     other, at = crowd.info(changed), crowd.nodes.at(list(crowd.nodes.names).index(row))

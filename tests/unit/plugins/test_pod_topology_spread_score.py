@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from crowds import HOST, ZONE, Crowd, Json, bare_node, node, pod, scores
 
-from kubesched.framework import Cycle
+from kubesched.framework import CycleState
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.scheduler.config import PodTopologySpreadArgs
 from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
@@ -135,7 +135,7 @@ def test_the_score_is_left_out_without_soft_constraints(constraints: list[Json])
 def test_a_selector_that_cannot_be_understood_is_an_error() -> None:
     crowd = Crowd(*ZONES)
     broken = incoming(soft(labelSelector={"matchExpressions": [{"key": "k", "operator": "Like"}]}))
-    found = PodTopologySpread(None, crowd).pre_score(Cycle(), crowd.info(broken), crowd.nodes)
+    found = PodTopologySpread(None, crowd).pre_score(CycleState(), crowd.info(broken), crowd.nodes)
     assert (found.code.value, found.message) == (
         "Error",
         "calculating preScoreState: obtaining pod's soft topology spread constraints: "
@@ -146,4 +146,4 @@ def test_a_selector_that_cannot_be_understood_is_an_error() -> None:
 def test_the_score_without_its_preparation_is_an_error() -> None:
     crowd = Crowd(*ZONES)
     with pytest.raises(LookupError, match=r'^error reading "PreScorePodTopologySpread" from cycleState: not found$'):
-        PodTopologySpread(None, crowd).score(Cycle(), crowd.info(incoming(soft())), crowd.nodes)
+        PodTopologySpread(None, crowd).score(CycleState(), crowd.info(incoming(soft())), crowd.nodes)

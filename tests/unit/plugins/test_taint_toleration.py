@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small_clusters import NO_HANDLE, node, pod, pod_info, statuses, table
 
-from kubesched.framework import OK, Cycle, Hint
+from kubesched.framework import OK, CycleState, Hint
 from kubesched.framework.events import HintFunction
 from kubesched.k8s.model.core import Node
 from kubesched.scheduler.plugins.taint_toleration import TaintToleration
@@ -57,19 +57,19 @@ def test_untolerated_taints_reject_a_node(
     taints: list[Taint] | None, tolerations: list[dict[str, Any]], is_rejected: bool
 ) -> None:
     nodes = table(node("clean"), node("tainted", taints=taints))
-    found = statuses(PLUGIN.filter(Cycle(), pod_info(tolerations=tolerations), nodes), nodes)
+    found = statuses(PLUGIN.filter(CycleState(), pod_info(tolerations=tolerations), nodes), nodes)
     assert found == ({"tainted": REJECTED} if is_rejected else {})
 
 
 def test_a_part_of_the_table_gets_the_answers_of_its_own_rows() -> None:
     nodes = table(node("a", taints=[taint("a", "NoSchedule")]), node("b"), node("c", taints=[taint("c", "NoExecute")]))
     part = nodes.take(np.array([2, 1]))
-    assert statuses(PLUGIN.filter(Cycle(), pod_info(), part), part) == {"c": REJECTED}
+    assert statuses(PLUGIN.filter(CycleState(), pod_info(), part), part) == {"c": REJECTED}
 
 
 def scores(tolerations: list[dict[str, Any]], *nodes_given: Node) -> tuple[list[int], list[int]]:
     """Raw and normalized."""
-    cycle, pod_at_hand, nodes = Cycle(), pod_info(tolerations=tolerations), table(*nodes_given)
+    cycle, pod_at_hand, nodes = CycleState(), pod_info(tolerations=tolerations), table(*nodes_given)
     assert PLUGIN.pre_score(cycle, pod_at_hand, nodes) == OK
     raw = PLUGIN.score(cycle, pod_at_hand, nodes)
     return raw.tolist(), PLUGIN.normalize_score(cycle, pod_at_hand, nodes, raw).tolist()
@@ -102,7 +102,7 @@ def test_every_untolerated_taint_to_avoid_costs_score(
 
 def test_scoring_without_pre_score_fails_as_in_kube_scheduler() -> None:
     with pytest.raises(LookupError, match='failed to read "PreScoreTaintToleration" from cycleState: not found'):
-        PLUGIN.score(Cycle(), pod_info(), table(node("n")))
+        PLUGIN.score(CycleState(), pod_info(), table(node("n")))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from storage_clusters import HOSTNAME, ZONE, StorageCluster, allowed, claim, node, on_label, pod, storage_class, volume
 
-from kubesched.framework import Cycle
+from kubesched.framework import CycleState
 from kubesched.k8s.model.core import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.k8s.model.quantity import parse
 from kubesched.k8s.model.selectors import from_node_selector
@@ -135,7 +135,7 @@ def _capacity(pv: PersistentVolume) -> int:
 
 
 def answer(cluster: StorageCluster, wanted: list[PersistentVolumeClaim]) -> dict[str, OnNode | None]:
-    plugin, cycle = VolumeBinding(None, cluster), Cycle()
+    plugin, cycle = VolumeBinding(None, cluster), CycleState()
     incoming = cluster.info(pod("p", *(item.name for item in wanted)))
     plugin.pre_filter(cycle, incoming, cluster.nodes)
     verdicts = plugin.filter(cycle, incoming, cluster.nodes)

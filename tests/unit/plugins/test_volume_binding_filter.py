@@ -19,7 +19,7 @@ from storage_clusters import (
     volume,
 )
 
-from kubesched.framework import OK, Cycle, Status
+from kubesched.framework import OK, CycleState, Status
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod
 from kubesched.k8s.model.meta import KubeObject, LabelSelector, LabelSelectorRequirement
@@ -39,7 +39,7 @@ STATIC = storage_class(provisioner="kubernetes.io/no-provisioner")
 
 def answer(incoming: Pod, *objects: KubeObject) -> dict[str, Status]:
     cluster = StorageCluster(*NODES, *objects)
-    plugin, cycle, info = VolumeBinding(None, cluster), Cycle(), cluster.info(incoming)
+    plugin, cycle, info = VolumeBinding(None, cluster), CycleState(), cluster.info(incoming)
     result = plugin.pre_filter(cycle, info, cluster.nodes)
     assert (result.status, result.node_names) == (OK, None)
     return rejections(plugin.filter(cycle, info, cluster.nodes), cluster.nodes.names)
@@ -113,7 +113,7 @@ def test_an_in_tree_volume_is_judged_by_its_drivers_label_where_the_node_has_mig
         claim("c", volume="pv"),
         old,
     )
-    plugin, cycle, incoming = VolumeBinding(None, cluster), Cycle(), cluster.info(pod("p", "c"))
+    plugin, cycle, incoming = VolumeBinding(None, cluster), CycleState(), cluster.info(pod("p", "c"))
     plugin.pre_filter(cycle, incoming, cluster.nodes)
     found = rejections(plugin.filter(cycle, incoming, cluster.nodes), cluster.nodes.names)
     assert found == out(NODE_CONFLICT, "migrated-unlabelled")
@@ -247,7 +247,7 @@ def test_bound_and_waiting_claims_give_their_reasons_together() -> None:
 
 def test_a_dry_run_on_one_node_gives_the_same_answer_as_the_whole_table() -> None:
     cluster = StorageCluster(*NODES, STATIC, claim("c"), volume("pv", affinity=on_label(HOSTNAME, "b1")))
-    plugin, cycle, incoming = VolumeBinding(None, cluster), Cycle(), cluster.info(pod("p", "c"))
+    plugin, cycle, incoming = VolumeBinding(None, cluster), CycleState(), cluster.info(pod("p", "c"))
     plugin.pre_filter(cycle, incoming, cluster.nodes)
     whole = plugin.filter(cycle, incoming, cluster.nodes)
     for position in range(len(cluster.nodes)):
@@ -259,6 +259,6 @@ def test_a_dry_run_on_one_node_gives_the_same_answer_as_the_whole_table() -> Non
 
 def test_score_has_nothing_to_say() -> None:
     cluster = StorageCluster(*NODES, storage_class(mode=WAIT))
-    plugin, cycle, incoming = VolumeBinding(None, cluster), Cycle(), cluster.info(pod("p"))
+    plugin, cycle, incoming = VolumeBinding(None, cluster), CycleState(), cluster.info(pod("p"))
     assert plugin.pre_score(cycle, incoming, cluster.nodes) == SKIP
     assert plugin.score(cycle, incoming, cluster.nodes).tolist() == [0, 0, 0]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 from storage_clusters import ZONE, StorageCluster, claim, node, on_label, pod, storage_class, volume
 
-from kubesched.framework import OK, Cycle, Status
+from kubesched.framework import OK, CycleState, Status
 from kubesched.framework.effects import Done, Failed
-from kubesched.framework.stages import Steps
+from kubesched.framework.extension_points import Steps
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import ObjectReference
 from kubesched.older.config import emulate, generation_of
@@ -47,7 +47,7 @@ class Binding:
             volume("pv", storage_class="static", version="7"),
         )
         self.plugin = VolumeBinding(VolumeBindingArgs(bind_timeout_seconds=30), self.cluster)
-        self.cycle, self.info = Cycle(), self.cluster.info(INCOMING)
+        self.cycle, self.info = CycleState(), self.cluster.info(INCOMING)
         self.plugin.pre_filter(self.cycle, self.info, self.cluster.nodes)
         self.plugin.filter(self.cycle, self.info, self.cluster.nodes)
         assert self.plugin.reserve(self.cycle, self.info, "n") == OK
@@ -221,7 +221,7 @@ def test_writes_without_versions_are_not_compared() -> None:
 def _is_free(binding: Binding, name: str) -> bool:
     """Whether another pod's claim can be given the volume."""
     binding.see(claim("rival", storage_class="static"))
-    cycle, rival = Cycle(), binding.cluster.info(pod("rival", "rival"))
+    cycle, rival = CycleState(), binding.cluster.info(pod("rival", "rival"))
     binding.plugin.pre_filter(cycle, rival, binding.cluster.nodes)
     verdicts = binding.plugin.filter(cycle, rival, binding.cluster.nodes)
     return name in binding.cluster.objects.persistent_volumes and not verdicts.reasons
@@ -244,7 +244,7 @@ def test_an_older_scheduler_waits_as_long_as_its_configuration_says(version: str
     plugin = build_plugin(wanted, binding.cluster, generation)
     assert isinstance(plugin, OlderVolumeBinding)
     binding.plugin.unreserve(binding.cycle, binding.info, "n")
-    cycle = Cycle()
+    cycle = CycleState()
     plugin.pre_filter(cycle, binding.info, binding.cluster.nodes)
     plugin.filter_node(cycle, binding.info, binding.cluster.nodes.at(0))
     plugin.reserve(cycle, binding.info, "n")

@@ -12,7 +12,7 @@ from storage_clusters import (
     storage_class,
 )
 
-from kubesched.framework import OK, Cycle, Status
+from kubesched.framework import OK, CycleState, Status
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
@@ -22,7 +22,7 @@ NODES = (node("a1", zone="a"), node("a2", zone="a"), node("b1", zone="b"))
 
 
 def pre_filter(cluster: StorageCluster, incoming: Pod) -> Status:
-    return VolumeBinding(None, cluster).pre_filter(Cycle(), cluster.info(incoming), cluster.nodes).status
+    return VolumeBinding(None, cluster).pre_filter(CycleState(), cluster.info(incoming), cluster.nodes).status
 
 
 OWNED = pod("p", ephemeral("tmp"))

@@ -16,7 +16,7 @@ from storage_clusters import (
     storage_class,
 )
 
-from kubesched.framework import OK, Cycle, Status
+from kubesched.framework import OK, CycleState, Status
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.k8s.model.storage import (
@@ -32,7 +32,7 @@ NODES = (node("a1", zone="a"), node("a2", zone="a"), node("b1", zone="b"))
 
 def answer(incoming: Pod, *objects: KubeObject) -> dict[str, Status]:
     cluster = StorageCluster(*NODES, *objects)
-    plugin, cycle, info = VolumeBinding(None, cluster), Cycle(), cluster.info(incoming)
+    plugin, cycle, info = VolumeBinding(None, cluster), CycleState(), cluster.info(incoming)
     result = plugin.pre_filter(cycle, info, cluster.nodes)
     assert (result.status, result.node_names) == (OK, None)
     return rejections(plugin.filter(cycle, info, cluster.nodes), cluster.nodes.names)

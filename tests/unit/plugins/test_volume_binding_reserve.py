@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from storage_clusters import HOSTNAME, StorageCluster, claim, node, on_label, pod, rejections, storage_class, volume
 
-from kubesched.framework import OK, Cycle, Status
+from kubesched.framework import OK, CycleState, Status
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
@@ -27,23 +27,23 @@ class Setting:
     def rejected(self, incoming: Pod) -> dict[str, Status]:
         return self.decide(incoming)[1]
 
-    def decide(self, incoming: Pod) -> tuple[Cycle, dict[str, Status]]:
-        cycle, info = Cycle(), self.cluster.info(incoming)
+    def decide(self, incoming: Pod) -> tuple[CycleState, dict[str, Status]]:
+        cycle, info = CycleState(), self.cluster.info(incoming)
         status = self.plugin.pre_filter(cycle, info, self.cluster.nodes).status
         if status != OK:
             return cycle, {}
         verdicts = self.plugin.filter(cycle, info, self.cluster.nodes)
         return cycle, rejections(verdicts, self.cluster.nodes.names)
 
-    def reserve(self, incoming: Pod, on: str) -> Cycle:
+    def reserve(self, incoming: Pod, on: str) -> CycleState:
         cycle, _ = self.decide(incoming)
         assert self.plugin.reserve(cycle, self.cluster.info(incoming), on) == OK
         return cycle
 
-    def unreserve(self, cycle: Cycle, incoming: Pod, on: str) -> None:
+    def unreserve(self, cycle: CycleState, incoming: Pod, on: str) -> None:
         self.plugin.unreserve(cycle, self.cluster.info(incoming), on)
 
-    def pre_flight(self, cycle: Cycle, incoming: Pod, on: str) -> Status:
+    def pre_flight(self, cycle: CycleState, incoming: Pod, on: str) -> Status:
         return self.plugin.pre_bind_pre_flight(cycle, self.cluster.info(incoming), on)
 
 
@@ -133,6 +133,6 @@ def test_pre_bind_on_a_node_that_was_not_reserved_is_an_error() -> None:
 
 def test_unreserve_works_where_reserve_never_ran() -> None:
     setting = Setting(CLAIM, VOLUME)
-    setting.unreserve(Cycle(), pod("p", "c"), "a")
+    setting.unreserve(CycleState(), pod("p", "c"), "a")
     cycle, _ = setting.decide(pod("p", "c"))
     setting.unreserve(cycle, pod("p", "c"), "a")

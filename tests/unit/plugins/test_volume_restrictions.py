@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from storage_clusters import StorageCluster, claim, node, pod, rejections
 
-from kubesched.framework import OK, Cycle, Hint, PreFilterResult, Status
+from kubesched.framework import OK, CycleState, Hint, PreFilterResult, Status
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.volumes import (
@@ -46,7 +46,7 @@ def rbd(*monitors: str, image: str = "image", pool: str = "rbd", read_only: bool
 
 
 def answer(cluster: StorageCluster, incoming: Pod) -> PreFilterResult | dict[str, Status]:
-    plugin, cycle, info = VolumeRestrictions(None, cluster), Cycle(), cluster.info(incoming)
+    plugin, cycle, info = VolumeRestrictions(None, cluster), CycleState(), cluster.info(incoming)
     result = plugin.pre_filter(cycle, info, cluster.nodes)
     if result.status != OK:
         return result
@@ -119,7 +119,7 @@ def test_a_taken_disk_is_given_as_the_reason_before_a_taken_claim() -> None:
 
 def test_removing_the_user_of_a_claim_frees_it_and_adding_it_takes_it_again() -> None:
     cluster = StorageCluster(node("a"), node("b"), claim("data", modes=ONCE), pod("user", "data", "data", on="a"))
-    plugin, cycle, incoming = VolumeRestrictions(None, cluster), Cycle(), cluster.info(pod("p", "data"))
+    plugin, cycle, incoming = VolumeRestrictions(None, cluster), CycleState(), cluster.info(pod("p", "data"))
     plugin.pre_filter(cycle, incoming, cluster.nodes)
     user, row = cluster.nodes.at(0).pods[0], cluster.nodes.at(0)
     assert plugin.remove_pod(cycle, incoming, user, row) == OK
@@ -132,7 +132,7 @@ def test_removing_the_user_of_a_claim_frees_it_and_adding_it_takes_it_again() ->
 def test_a_removed_pod_of_another_namespace_counts_by_the_name_of_its_claim() -> None:
     """kube-scheduler compares only names here, and so do we."""
     cluster = StorageCluster(node("a"), claim("data", modes=ONCE), pod("user", "data", on="a"))
-    plugin, cycle, incoming = VolumeRestrictions(None, cluster), Cycle(), cluster.info(pod("p", "data"))
+    plugin, cycle, incoming = VolumeRestrictions(None, cluster), CycleState(), cluster.info(pod("p", "data"))
     plugin.pre_filter(cycle, incoming, cluster.nodes)
     stranger = cluster.info(pod("stranger", "data", namespace="other"))
     plugin.remove_pod(cycle, incoming, stranger, cluster.nodes.at(0))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 from storage_clusters import StorageCluster, claim, labelled_node, pod, rejections, storage_class, volume
 
-from kubesched.framework import OK, Cycle, Hint, Status
+from kubesched.framework import OK, CycleState, Hint, Status
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Pod
 from kubesched.scheduler.plugins.volume_zone import (
@@ -24,7 +24,7 @@ ELSEWHERE = Status.unresolvable(ZONE_CONFLICT)
 
 
 def pre_filter(cluster: StorageCluster, incoming: Pod) -> Status:
-    return VolumeZone(None, cluster).pre_filter(Cycle(), cluster.info(incoming), cluster.nodes).status
+    return VolumeZone(None, cluster).pre_filter(CycleState(), cluster.info(incoming), cluster.nodes).status
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_node_is_out_unless_it_is_where_the_volume_is(
     cluster = StorageCluster(
         labelled_node("n", node_labels), claim("data", volume="pv"), volume("pv", claim="data", labels=volume_labels)
     )
-    plugin, cycle, incoming = VolumeZone(None, cluster), Cycle(), cluster.info(pod("p", "data"))
+    plugin, cycle, incoming = VolumeZone(None, cluster), CycleState(), cluster.info(pod("p", "data"))
     if plugin.pre_filter(cycle, incoming, cluster.nodes).status == SKIP:
         assert not is_out
         return

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.framework import OK, ActionType, ClusterEvent, EventResource, Hint, PodInfo, PodShape, Status
+from kubesched.framework import OK, ActionType, ClusterEvent, EventResource, Hint, PodInfo, PodSignature, Status
 from kubesched.framework.events import HintFunction, RegisteredEvent
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import PodKey
@@ -27,7 +27,7 @@ def pod(name: str, *, uid: str = "", labels: Mapping[str, str] | None = None, **
 
 
 def info_of(of_pod: Pod) -> PodInfo:
-    return PodInfo(of_pod, PodShape(of_pod, label_class=0, affinity_class=-1))
+    return PodInfo(of_pod, PodSignature(of_pod, label_class=0, affinity_class=-1))
 
 
 def node(name: str = "n") -> Node:

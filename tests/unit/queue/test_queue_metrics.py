@@ -5,7 +5,7 @@ from __future__ import annotations
 from queue_driver import NODE_ADD, Play, info_of, node, on, pod
 
 from kubesched.framework import OK, Handle, NodeTable, PodInfo, Status, Verdicts
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import EVERY_CHANGE, RegisteredEvent
 from kubesched.framework.verdicts import ACCEPT_ALL
 from kubesched.scheduler.plugins.priority_sort import PrioritySort
@@ -70,7 +70,7 @@ def test_a_gated_pod_that_is_asked_about_in_vain_comes_in_again() -> None:
 class _Silent:
     name = "Silent"
 
-    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         return ACCEPT_ALL
 
 

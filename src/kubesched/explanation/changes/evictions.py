@@ -15,7 +15,7 @@ from kubesched.explanation.changes.change import Change, ChangeKind, DeletePods,
 from kubesched.explanation.changes.patches import PatchOperation, patched, put
 from kubesched.explanation.changes.shortfalls import find_shortfalls
 from kubesched.explanation.changes.situation import Situation
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.requests import PODS
 from kubesched.scheduler.engine.plugin_call import PluginError
@@ -78,7 +78,7 @@ class PrioritySearch:
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
         self._budgets = Budgets(situation.cluster.objects.pod_disruption_budgets.values())
-        self._prepared: dict[int, tuple[PodInfo, Cycle] | None] = {}
+        self._prepared: dict[int, tuple[PodInfo, CycleState] | None] = {}
         self._n_trials = 0
 
     def run(self) -> Room | None:
@@ -144,11 +144,11 @@ class PrioritySearch:
             return None
         return found if isinstance(found, Candidate) and found.victims else None
 
-    def _prepare(self, priority: int) -> tuple[PodInfo, Cycle] | None:
+    def _prepare(self, priority: int) -> tuple[PodInfo, CycleState] | None:
         """The pod with this priority, and its cycle after PreFilter."""
         situation = self._situation
         pod = situation.cluster.shapes.info(patched(situation.pod.pod, _operations(situation, priority)))
-        cycle = Cycle()
+        cycle = CycleState()
         try:
             outcome = run_pre_filter(situation.scheduler.profile, cycle, pod, situation.cluster.nodes)
         except PluginError:

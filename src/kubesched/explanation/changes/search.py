@@ -23,7 +23,7 @@ from kubesched.explanation.changes.what_if import WhatIf
 from kubesched.explanation.failing import LEFT_OUT, Failures, rivals_by_row
 from kubesched.framework.pod_info import PodInfo
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.scheduler.plugins.node_affinity import NodeAffinity
 from kubesched.scheduler.plugins.node_ports import NodePorts
@@ -38,7 +38,7 @@ _RELAXED = (NodeAffinity.name, NodePorts.name, PodTopologySpread.name, InterPodA
 
 def smallest_changes(
     cluster: Cluster,
-    scheduler: Scheduler,
+    scheduler: ProfileScheduler,
     pod: PodInfo,
     decision: Decision,
     failures: Failures | None,

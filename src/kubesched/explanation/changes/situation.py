@@ -9,7 +9,7 @@ from kubesched.explanation.changes.what_if import WhatIf
 from kubesched.explanation.failing import Failures
 from kubesched.framework.pod_info import PodInfo
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
 
 
@@ -18,7 +18,7 @@ class Situation:
     """A pod that fits nowhere."""
 
     cluster: Cluster
-    scheduler: Scheduler
+    scheduler: ProfileScheduler
     pod: PodInfo
     decision: Decision
     failures: Failures

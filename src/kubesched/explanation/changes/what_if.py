@@ -28,7 +28,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.requests import node_units
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.cycle import Scheduler
+from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.select import ByName
 
 TRIES = 6
@@ -40,11 +40,11 @@ _ALL_NODES = 100
 class WhatIf:
     """Questions about one pod on one cluster."""
 
-    def __init__(self, cluster: Cluster, scheduler: Scheduler, pod: PodInfo) -> None:
+    def __init__(self, cluster: Cluster, scheduler: ProfileScheduler, pod: PodInfo) -> None:
         self.cluster = cluster
         self.pod = pod
         filters_only = replace(scheduler.profile, post_filter=[], pre_score=[], score=[])
-        self._trial = Scheduler(cluster, filters_only, ByName(), _ALL_NODES)
+        self._trial = ProfileScheduler(cluster, filters_only, ByName(), _ALL_NODES)
 
     def fits_on(self, actions: Iterable[Action]) -> tuple[str, ...]:
         """The nodes on which the pod would fit after these actions, by name; none if a plugin breaks."""

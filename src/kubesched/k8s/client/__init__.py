@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kubesched.k8s.client.errors import REQUEST_FAILURES, AnswerLost, ApiError, ClientConfigError, Unreachable
     from kubesched.k8s.client.kubeconfig import load_target
-    from kubesched.k8s.client.list_watch import EventHandlerFuncs, Informers, InformerSettings, Narrowing
+    from kubesched.k8s.client.list_watch import EventHandlerFuncs, Informers, InformerSettings, ListOptions
     from kubesched.k8s.client.patch_types import APPLY_PATCH, MERGE_PATCH, STRATEGIC_PATCH
     from kubesched.k8s.client.resources import Resource
     from kubesched.k8s.client.rest import RestClient
@@ -31,7 +31,7 @@ __all__ = [
     "EventHandlerFuncs",
     "InformerSettings",
     "Informers",
-    "Narrowing",
+    "ListOptions",
     "Resource",
     "RestClient",
     "ServerTarget",
@@ -51,7 +51,7 @@ _HOMES = {
     "EventHandlerFuncs": "list_watch",
     "InformerSettings": "list_watch",
     "Informers": "list_watch",
-    "Narrowing": "list_watch",
+    "ListOptions": "list_watch",
     "Resource": "resources",
     "RestClient": "rest",
     "ServerTarget": "target",

@@ -11,7 +11,7 @@ from kubesched.scheduler.engine.plugin_call import PluginError
 _TELL_EVERY_S = 60.0
 _MOST_PLACES = 256
 
-_Place = tuple[str, str, int, str]
+_Place = tuple[str, str, str, int]
 
 
 @dataclass(slots=True)
@@ -44,8 +44,9 @@ class PluginFailures:
 
 
 def _place(error: PluginError) -> _Place:
-    """Where it broke: the innermost frame of the cause."""
+    """What the plugin was asked for, and where it broke: the innermost frame of the cause."""
     cause = error.__cause__
     frames = traceback.extract_tb(cause.__traceback__) if cause is not None else []
     last = frames[-1] if frames else None
-    return error.plugin, last.filename if last else "", last.lineno or 0 if last else 0, type(cause).__name__
+    doing = error.message.partition(": ")[0]
+    return doing, type(cause).__name__, last.filename if last else "", last.lineno or 0 if last else 0

@@ -21,7 +21,7 @@ from kubesched.live.logs.plugin_failures import PluginFailures
 from kubesched.live.logs.traces import trace_text
 from kubesched.scheduler.cluster.node_order import zone_of
 from kubesched.scheduler.engine import observations as seen
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 
 STEPS_V = 2
 """From here on every step is listened to; below, only trouble."""
@@ -58,7 +58,7 @@ class SchedulingLog:
         self._cycle = 0
         """How many pods were taken from the queue."""
 
-    def listen_to(self, loop: SchedulingLoop) -> None:
+    def listen_to(self, loop: Scheduler) -> None:
         """Only to what will be written."""
         loop.listen(self.observe, steps=self._v >= STEPS_V, scores=self._v >= SCORES_V)
 

@@ -20,7 +20,7 @@ from kubesched.older.config import Emulation
 from kubesched.older.config.manifest_of_then import manifest_of_then
 from kubesched.older.config.running import running
 from kubesched.scheduler.config import KubeSchedulerConfiguration, to_manifest
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.metrics.collect import collect
 from kubesched.scheduler.plugin_loading import Assembly
 from kubesched.scheduler.plugins.registry import REGISTRY
@@ -48,7 +48,7 @@ class Surroundings:
     """The older scheduler that decides, if one does."""
 
 
-def live_sources(loop: SchedulingLoop, config: KubeSchedulerConfiguration, around: Surroundings) -> Sources:
+def live_sources(loop: Scheduler, config: KubeSchedulerConfiguration, around: Surroundings) -> Sources:
     emulation = around.emulation
     assembled = around.assembled or (lambda: Assembly(config, REGISTRY))
     return Sources(

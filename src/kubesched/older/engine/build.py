@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.extension_points import Plugin, PreBind, PreFilter, PreFilterExtensions, PreScore, Reserve
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
-from kubesched.framework.stages import Plugin, PreBind, PreFilter, PreFilterExtensions, PreScore, Reserve
 from kubesched.older.config import EmulatedPlugin, EmulatedProfile, Emulation, Generation
 from kubesched.older.engine.preempting_plugin import Attempt, PreemptionOfThen
 from kubesched.older.engine.preemption import OlderPreemption
@@ -51,7 +51,7 @@ def build_older_schedulers(
 
 
 def _attempt(cluster: Cluster, generation: Generation, tie_break: TieBreak, handle: EngineHandle) -> Attempt:
-    def attempt(cycle: Cycle, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+    def attempt(cycle: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         assert handle.profile is not None
         return OlderPreemption(cluster, handle.profile, tie_break, generation).attempt(cycle, pod, statuses)
 

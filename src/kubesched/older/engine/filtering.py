@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Code, Status
 from kubesched.older.config import Generation
@@ -37,10 +37,10 @@ class NodeByNode:
     generation: Generation
     checks_all: bool
 
-    def run(self, cycle: Cycle, pod: PodInfo, nodes: TableView) -> FilterOutcome:
+    def run(self, cycle: CycleState, pod: PodInfo, nodes: TableView) -> FilterOutcome:
         return _ask_everywhere(self.profile, self, cycle, pod, nodes)
 
-    def on_row(self, cycle: Cycle, pod: PodInfo, row: int) -> tuple[Status, ...]:
+    def on_row(self, cycle: CycleState, pod: PodInfo, row: int) -> tuple[Status, ...]:
         """What speaks against the node: first beside the pods that are promised it, then as it is."""
         rivals = rivals_on(self.cluster, pod, self.cluster.table.names[row])
         if rivals:
@@ -53,7 +53,7 @@ class NodeByNode:
                 return found
         return self._ask(cycle, pod, row)
 
-    def _ask(self, cycle: Cycle, pod: PodInfo, row: int) -> tuple[Status, ...]:
+    def _ask(self, cycle: CycleState, pod: PodInfo, row: int) -> tuple[Status, ...]:
         node = NodeRow(self.cluster.table, row)
         found: list[Status] = []
         for step in self.profile.filter:
@@ -72,7 +72,7 @@ class NodeByNode:
 
 @timed_stage("Filter")
 def _ask_everywhere(
-    _profile: Profile, asking: NodeByNode, cycle: Cycle, pod: PodInfo, nodes: TableView
+    _profile: Profile, asking: NodeByNode, cycle: CycleState, pod: PodInfo, nodes: TableView
 ) -> FilterOutcome:
     n = len(nodes)
     outcome = FilterOutcome(nodes, np.ones(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import RegisteredEvent
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
@@ -17,7 +17,7 @@ from kubesched.scheduler.config import DefaultPreemptionArgs
 from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.plugins.default_preemption import DefaultPreemption
 
-Attempt = Callable[[Cycle, PodInfo, NodeStatuses], PostFilterResult]
+Attempt = Callable[[CycleState, PodInfo, NodeStatuses], PostFilterResult]
 
 
 class PreemptionOfThen:
@@ -30,7 +30,7 @@ class PreemptionOfThen:
     def pre_enqueue(self, pod: PodInfo) -> Status:
         return self._today.pre_enqueue(pod)
 
-    def post_filter(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+    def post_filter(self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         return self._attempt(cycle, pod, statuses)
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, NominatingMode, PostFilterResult
 from kubesched.framework.status import OK, Code, Status
@@ -33,7 +33,7 @@ class OlderPreemption:
     tie_break: TieBreak
     generation: Generation
 
-    def attempt(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+    def attempt(self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         """Decides who would be evicted where. Where a node was found, the cycle keeps the `Preemption`."""
         if not self._may_preempt(pod, statuses):
             return NOT_ELIGIBLE
@@ -53,14 +53,14 @@ class OlderPreemption:
             return PostFilterResult(OK)  # what the review leaves of them is taken later
         return self._take(cycle, candidates)
 
-    def _take(self, cycle: Cycle, candidates: tuple[Candidate, ...]) -> PostFilterResult:
+    def _take(self, cycle: CycleState, candidates: tuple[Candidate, ...]) -> PostFilterResult:
         best = least_harmful_of_old(candidates, by_start_time=self.generation.victims_by_start_time)
         name = self.tie_break.choose([candidate.node_name for candidate in best])
         chosen = next(candidate for candidate in best if candidate.node_name == name)
         cycle.put(Preemption(name, chosen.victims, candidates, best))
         return PostFilterResult(OK, NominatingMode.OVERRIDE, name)
 
-    def _take_reviewed(self, cycle: Cycle, answer: tuple[Candidate, ...] | Status) -> PostFilterResult:
+    def _take_reviewed(self, cycle: CycleState, answer: tuple[Candidate, ...] | Status) -> PostFilterResult:
         if isinstance(answer, Status):
             return PostFilterResult(answer)
         return self._take(cycle, answer) if answer else NO_CANDIDATES
@@ -78,7 +78,7 @@ class OlderPreemption:
             return True
         return not any(o.pod.is_terminating and o.priority < pod.priority for o in self.cluster.table.pods.on(row))
 
-    def _try(self, cycle: Cycle, pod: PodInfo, row: int, budgets: OlderBudgets) -> Candidate | None:
+    def _try(self, cycle: CycleState, pod: PodInfo, row: int, budgets: OlderBudgets) -> Candidate | None:
         """The node with its victims, if evicting them helps. Table and state are as before afterwards."""
         table = self.cluster.table
         order = list(table.pods.on(row))

@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Code
 from kubesched.k8s.model.volume_claims import claim_not_found
@@ -18,7 +18,7 @@ from kubesched.older.engine.diagnosis import OlderDiagnosis
 from kubesched.older.engine.filtering import NodeByNode
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import TableView
-from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.filter import FilterOutcome
 from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.engine.observations import PluginBroke
@@ -30,7 +30,7 @@ from kubesched.scheduler.engine.score import run_scores
 from kubesched.scheduler.engine.select import TieBreak
 
 
-class OlderScheduler(Scheduler):
+class OlderScheduler(ProfileScheduler):
     """Decides as the scheduler of a version did. Keeps nothing for pods alike."""
 
     def __init__(
@@ -49,7 +49,7 @@ class OlderScheduler(Scheduler):
         self._emulated = emulated
 
     def decide(self, pod: PodInfo, *, complete: bool = False) -> Decision:
-        decision = Decision(pod, Cycle(), self.cluster.table.names)
+        decision = Decision(pod, CycleState(), self.cluster.table.names)
         try:
             self._decide_node_by_node(decision, complete)
         except PluginError as bug:
@@ -82,7 +82,7 @@ class OlderScheduler(Scheduler):
             scored = decision.scored = run_scores(self.profile, decision.cycle, decision.pod, view)
             self.choose_among(decision, feasible[scored.total == scored.total.max()])
 
-    def filter_nodes(self, cycle: Cycle, pod: PodInfo, nodes: TableView) -> FilterOutcome:
+    def filter_nodes(self, cycle: CycleState, pod: PodInfo, nodes: TableView) -> FilterOutcome:
         """For a cycle in which extenders take part: what would end any other search ends this one."""
         error = self._broken_claim(pod)
         if not error:
@@ -92,7 +92,7 @@ class OlderScheduler(Scheduler):
             raise SearchError(error)
         return filtered
 
-    def _ask(self, cycle: Cycle, pod: PodInfo, nodes: TableView) -> FilterOutcome:
+    def _ask(self, cycle: CycleState, pod: PodInfo, nodes: TableView) -> FilterOutcome:
         return NodeByNode(self.cluster, self.profile, self.generation, self._emulated.checks_all).run(cycle, pod, nodes)
 
     def _broken_claim(self, pod: PodInfo) -> str:

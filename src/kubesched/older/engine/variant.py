@@ -12,7 +12,7 @@ from kubesched.older.engine.queue import QueueOfThen
 from kubesched.older.engine.scheduler import OlderScheduler
 from kubesched.older.engine.words import speak_as_of_then
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.scheduler.engine.metrics.stage_watch import Clock, StageWatch
 from kubesched.scheduler.engine.observations import Observers
@@ -46,7 +46,7 @@ class OlderVariant:
     ) -> SchedulingQueue:
         return QueueOfThen(settings, profiles, measured_hint)
 
-    def complete(self, loop: SchedulingLoop) -> None:
+    def complete(self, loop: Scheduler) -> None:
         speak_as_of_then(loop, self.emulation.generation)
 
 

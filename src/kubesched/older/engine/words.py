@@ -16,7 +16,7 @@ from kubesched.scheduler.engine.cycle import Decision
 from kubesched.scheduler.engine.extender import EXTENDER
 from kubesched.scheduler.engine.extender.diagnosis import ExtendedDiagnosis
 from kubesched.scheduler.engine.failure import SCHEDULER_ERROR, UNSCHEDULABLE, FailureWords, Told
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.preemption.execution import VictimNote
 
 VOLUME_BINDING_FAILED = "VolumeBindingFailed"
@@ -26,7 +26,7 @@ _TODAY = re.compile(r'running (?P<stage>Reserve|PreBind|Bind) plugin "[^"]*": (?
 """How today's stages word the failure of a plugin."""
 
 
-def speak_as_of_then(loop: SchedulingLoop, generation: Generation) -> None:
+def speak_as_of_then(loop: Scheduler, generation: Generation) -> None:
     """Puts the words of a version in the place of today's."""
     loop.failures.words = WordsOfThen(generation)
     loop.preemptions.note = _victim_note(generation)

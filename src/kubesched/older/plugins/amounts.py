@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubesched.framework.nodes import NodeInfo
-from kubesched.framework.pod_info import PodInfo, PodShape
+from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.k8s.model.core import Container, Pod
 from kubesched.k8s.model.quantity import Quantity
 from kubesched.k8s.model.requests import (
@@ -47,7 +47,7 @@ class Accounts:
 
     def __init__(self, generation: Generation) -> None:
         self._generation = generation
-        self._known: dict[int, tuple[PodShape, PodAmounts]] = {}
+        self._known: dict[int, tuple[PodSignature, PodAmounts]] = {}
 
     def of(self, pod: PodInfo) -> PodAmounts:
         shape = pod.shape

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.pod_info import PodInfo
@@ -77,7 +77,7 @@ class DiskLimits(OlderPlugin):
         super().__init__(name, args, handle, generation)
         self._kind = kind
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         new = set(self._disks(pod.pod))
         if not new:
             return OK
@@ -122,7 +122,7 @@ class DiskLimits(OlderPlugin):
 class CSILimits(OlderPlugin):
     """Volumes of CSI drivers, by the limit of each driver."""
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         limits = self._limits(node)
         new = dict(self._volumes(pod.pod))
         if not new or not limits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.pod_info import PodInfo
@@ -23,5 +23,5 @@ class GeneralPredicates(ReasonedFilter):
         super().__init__(name, args, handle, generation)
         self._parts: list[ReasonedFilter] = [part(name, args, handle, generation) for part in _PARTS]
 
-    def reasons(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
+    def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
         return [reason for part in self._parts for reason in part.reasons(cycle, pod, node)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.pod_info import PodInfo
 from kubesched.older.plugins.rejection import OlderPlugin
@@ -13,7 +13,7 @@ _MOST_BYTES = 1000 * _MIB
 
 
 class OlderImageLocality(OlderPlugin):
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         nodes = self.handle.nodes
         present = 0
         for container in pod.spec.containers:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import AffinityTerm, PodInfo
@@ -44,7 +44,7 @@ class OlderInterPodAffinity(ReasonedFilter):
 
     # -- filter --------------------------------------------------------------------------------------------------------
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         state = AffinityState.empty(counts=not self.generation.affinity_by_pod)
         has_rules = bool(pod.affinity)
         for position in range(len(nodes)):
@@ -55,19 +55,19 @@ class OlderInterPodAffinity(ReasonedFilter):
         cycle.put(state)
         return PreFilterResult()
 
-    def add_pod(self, cycle: Cycle, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
+    def add_pod(self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
         state = cycle.get(AffinityState).copy()
         state.follow_added(pod, added, node.node.labels, defaults_to_ours=self.generation.affinity_mixes_namespaces)
         cycle.put(state)
         return OK
 
-    def remove_pod(self, cycle: Cycle, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
+    def remove_pod(self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
         state = cycle.get(AffinityState).copy()
         state.follow_removed(pod, removed, node.node.labels, defaults_to_ours=self.generation.affinity_mixes_namespaces)
         cycle.put(state)
         return OK
 
-    def reasons(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
+    def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
         state = cycle.get(AffinityState)
         labels = node.node.labels
         is_first = self.generation.affinity_before_others
@@ -95,7 +95,7 @@ class OlderInterPodAffinity(ReasonedFilter):
 
     # -- score ---------------------------------------------------------------------------------------------------------
 
-    def pre_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Status:
         points: dict[tuple[str, str], int] = {}
         has_rules = bool(pod.affinity)
         whole = nodes.whole
@@ -123,14 +123,14 @@ class OlderInterPodAffinity(ReasonedFilter):
                 pair = term.topology_key, value
                 points[pair] = points.get(pair, 0) + weight
 
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         raw = np.array([self._points_of(cycle, nodes.at(at)) for at in range(len(nodes))], dtype=np.int64)
         return self._stretched(raw) if self.generation.has_predicates else raw
 
-    def normalize_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
+    def normalize_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
         return scores if self.generation.has_predicates else self._stretched(scores)
 
-    def _points_of(self, cycle: Cycle, node: NodeInfo) -> int:
+    def _points_of(self, cycle: CycleState, node: NodeInfo) -> int:
         points = cycle.get(AffinityScores).points
         return sum(points.get(pair, 0) for pair in node.node.labels.items())
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from kubesched.framework.extension_points import Plugin
 from kubesched.framework.handle import Handle
-from kubesched.framework.stages import Plugin
 from kubesched.older.config import EmulatedPlugin, Generation
 from kubesched.older.plugins.attached_volumes import DISK_KINDS, CSILimits, DiskLimits
 from kubesched.older.plugins.general_predicates import GeneralPredicates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import Scores, default_normalize_score
@@ -16,10 +16,10 @@ from kubesched.older.plugins.rejection import Reason, ReasonedFilter
 
 
 class OlderNodeAffinity(ReasonedFilter):
-    def reasons(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
+    def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
         return () if fits_selector_and_affinity(pod.spec, node.node) else (WRONG_LABELS,)
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
         preferred = None if affinity is None else affinity.preferred_during_scheduling_ignored_during_execution
         total = 0
@@ -35,12 +35,12 @@ class OlderNodeAffinity(ReasonedFilter):
                 total += term.weight
         return total
 
-    def normalize_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
+    def normalize_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
         return default_normalize_score(scores, reverse=False, highest=self.generation.highest_score)
 
 
 class OlderTaintToleration(TaintFilter):
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         """Taints that the pod would rather avoid."""
         tolerations = [known for known in pod.tolerations if _is_about_preference(known)]
         return sum(
@@ -48,7 +48,7 @@ class OlderTaintToleration(TaintFilter):
             for taint in node.node.spec.taints or ()
         )
 
-    def normalize_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
+    def normalize_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
         return default_normalize_score(scores, reverse=True, highest=self.generation.highest_score)
 
 

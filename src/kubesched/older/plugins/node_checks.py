@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model import selectors, taints
@@ -24,20 +24,20 @@ NO_NETWORK = unresolvable("node(s) had unavailable network")
 
 
 class OlderNodeUnschedulable(ReasonedFilter):
-    def reasons(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
+    def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
         if not node.node.spec.unschedulable or taints.is_tolerated(taints.UNSCHEDULABLE_TAINT, pod.tolerations):
             return ()
         return (UNSCHEDULABLE,)
 
 
 class OlderNodeName(ReasonedFilter):
-    def reasons(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
+    def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
         wanted = pod.spec.node_name
         return (WRONG_HOST,) if wanted and wanted != node.name else ()
 
 
 class OlderNodePorts(ReasonedFilter):
-    def reasons(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
+    def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
         ports = pod.host_ports
         return (NO_FREE_PORTS,) if ports and node.has_conflicting_ports(ports) else ()
 
@@ -52,7 +52,7 @@ def fits_selector_and_affinity(spec: PodSpec, node: Node) -> bool:
 
 
 class TaintFilter(ReasonedFilter):
-    def reasons(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
+    def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
         taint = taints.find_untolerated(node.node.spec.taints or (), pod.tolerations)
         if taint is None:
             return ()
@@ -64,7 +64,7 @@ class TaintFilter(ReasonedFilter):
 class CheckNodeCondition(ReasonedFilter):
     """Before taints said it: is the node ready, connected, and open for pods?"""
 
-    def reasons(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
+    def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
         found = []
         for condition in node.node.status.conditions or ():
             if condition.type == "Ready" and condition.status != "True":
@@ -88,7 +88,7 @@ _PRESSURES = {
 class CheckNodePressure(ReasonedFilter):
     """One of the three; memory pressure keeps only pods away that ask for nothing."""
 
-    def reasons(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
+    def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
         condition, text = _PRESSURES[self.name]
         if condition == "MemoryPressure" and not is_best_effort(pod.spec):
             return ()

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.pod_info import PodInfo
@@ -28,7 +28,7 @@ class OlderNodeResourcesFit(ReasonedFilter):
         self._ignored = frozenset(args.get("ignoredResources") or ())
         self._ignored_groups = frozenset(args.get("ignoredResourceGroups") or ())
 
-    def reasons(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
+    def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
         found = []
         if node.pod_count + 1 > node.allowed_pods:
             found.append(Reason(self.generation.too_many_pods))
@@ -63,7 +63,7 @@ class ResourceScore(OlderPlugin, ABC):
             return {CPU: 1, MEMORY: 1}
         return {entry["name"]: entry.get("weight") or 1 for entry in resources}
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         scored = self._accounts.of(pod).scored
         on_node = self._accounts.requested_for_score(node)
         return self.score_of({name: self._amounts(name, scored, on_node, node) for name in self._weights})
@@ -163,7 +163,7 @@ class RequestedToCapacityRatio(ResourceScore):
 class NodeResourceLimits(OlderPlugin):
     """1 for a node that has room for the pod's limit of cpu or of memory."""
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         limits = limits_of(pod.pod)
         return int(any(0 < limits.get(name, 0) <= node.allocatable(name) for name in (CPU, MEMORY)))
 
@@ -171,7 +171,7 @@ class NodeResourceLimits(OlderPlugin):
 class EqualPriority(OlderPlugin):
     """All nodes are alike."""
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         return 1
 
 

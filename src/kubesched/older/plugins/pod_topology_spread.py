@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
@@ -55,7 +55,7 @@ class SoftSpread:
 class OlderPodTopologySpread(ReasonedFilter):
     # -- filter --------------------------------------------------------------------------------------------------------
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         rules = self._rules(pod, "DoNotSchedule")
         counts: dict[Pair, int] = {}
         if rules:
@@ -71,15 +71,15 @@ class OlderPodTopologySpread(ReasonedFilter):
         cycle.put(HardSpread(rules, counts))
         return PreFilterResult()
 
-    def add_pod(self, cycle: Cycle, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
+    def add_pod(self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
         self._follow(cycle, pod, added, node, 1)
         return OK
 
-    def remove_pod(self, cycle: Cycle, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
+    def remove_pod(self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
         self._follow(cycle, pod, removed, node, -1)
         return OK
 
-    def reasons(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
+    def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
         state = cycle.get(HardSpread)
         if not state.counts and self.generation.spread_needs_counted_nodes:
             return ()
@@ -92,7 +92,7 @@ class OlderPodTopologySpread(ReasonedFilter):
                 return (NOT_MET,)
         return ()
 
-    def _follow(self, cycle: Cycle, pod: PodInfo, other: PodInfo, node: NodeInfo, by: int) -> None:
+    def _follow(self, cycle: CycleState, pod: PodInfo, other: PodInfo, node: NodeInfo, by: int) -> None:
         state = cycle.get(HardSpread)
         if other.namespace != pod.namespace or not _has_labels(node, state.rules):
             return
@@ -105,7 +105,7 @@ class OlderPodTopologySpread(ReasonedFilter):
 
     # -- score ---------------------------------------------------------------------------------------------------------
 
-    def pre_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Status:
         rules = self._rules(pod, "ScheduleAnyway")
         feasible = [nodes.at(position) for position in range(len(nodes))]
         ignored = frozenset(node.name for node in feasible if rules and not _has_labels(node, rules))
@@ -127,7 +127,7 @@ class OlderPodTopologySpread(ReasonedFilter):
         n_domains = n_nodes if rule.key == HOSTNAME else sum(key == rule.key for key, _ in counts)
         return math.log(n_domains + 2)
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         state = cycle.get(SoftSpread)
         if node.name in state.ignored:
             return 0
@@ -140,7 +140,7 @@ class OlderPodTopologySpread(ReasonedFilter):
             total += float(count) * weight + float(rule.max_skew - 1)
         return int(total)
 
-    def normalize_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
+    def normalize_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
         state = cycle.get(SoftSpread)
         counted = np.array([name not in state.ignored for name in nodes.names], dtype=np.bool_)
         by_version = self._flipped_by_most if self.generation.spread_by_domain_size else self._flipped_by_total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.meta import controller_of
@@ -15,7 +15,7 @@ _AVOIDED_KINDS = ("ReplicationController", "ReplicaSet")
 
 
 class NodePreferAvoidPods(OlderPlugin):
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         owner = controller_of(pod.pod.metadata)
         if owner is None or owner.kind not in _AVOIDED_KINDS:
             return self.generation.highest_score

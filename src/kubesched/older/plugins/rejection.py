@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.pod_info import PodInfo
@@ -52,8 +52,8 @@ class ReasonedFilter(OlderPlugin, ABC):
     """A filter that collects reasons, and leaves it to the version what is told of them."""
 
     @abstractmethod
-    def reasons(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
+    def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
         """What speaks against the node; nothing if it does."""
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return rejection(self.generation, self.reasons(cycle, pod, node))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import Scores
@@ -32,7 +32,7 @@ class SpreadSelectors:
 
 
 class SelectorSpread(OlderPlugin):
-    def pre_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Status:
         cycle.put(SpreadSelectors(self._selectors(pod)))
         return OK
 
@@ -45,7 +45,7 @@ class SelectorSpread(OlderPlugin):
             is_selected = is_selected or bool(services_of(pod.pod, self.handle.objects))
         return (selector,) if is_selected else ()
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         """How many pods like this one the node has."""
         selectors = cycle.get(SpreadSelectors).selectors
         if not selectors or self._leaves_alone(pod):
@@ -57,7 +57,7 @@ class SelectorSpread(OlderPlugin):
             for other in node.pods
         )
 
-    def normalize_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
+    def normalize_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
         if self._leaves_alone(pod):
             return scores
         counts = scores.tolist()

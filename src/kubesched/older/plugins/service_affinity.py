@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
@@ -29,7 +29,7 @@ class ServiceMates:
 
 
 class ServiceAffinity(ReasonedFilter):
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         mates: dict[str, str] = {}
         for position in range(len(nodes)):
             node = nodes.at(position)
@@ -37,19 +37,19 @@ class ServiceAffinity(ReasonedFilter):
         cycle.put(ServiceMates(bool(services_of(pod.pod, self.handle.objects)), mates))
         return PreFilterResult()
 
-    def add_pod(self, cycle: Cycle, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
+    def add_pod(self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
         mates = cycle.get(ServiceMates)
         if _is_mate(pod, added):
             cycle.put(replace(mates, nodes_of_pods={**mates.nodes_of_pods, added.uid: node.name}))
         return OK
 
-    def remove_pod(self, cycle: Cycle, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
+    def remove_pod(self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
         mates = cycle.get(ServiceMates)
         left = {uid: name for uid, name in mates.nodes_of_pods.items() if uid != removed.uid}
         cycle.put(replace(mates, nodes_of_pods=left))
         return OK
 
-    def reasons(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
+    def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
         labels: Sequence[str] = self.args.get("affinityLabels") or ()
         selected = pod.spec.node_selector or {}
         wanted = {label: selected[label] for label in labels if label in selected}
@@ -69,7 +69,7 @@ class ServiceAffinity(ReasonedFilter):
                 return {} if row is None else self.handle.nodes.whole.at(row).node.labels
         return {}
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         """How many pods of the pod's first service the node has."""
         services = services_of(pod.pod, self.handle.objects)
         selector = from_labels(services[0].spec.selector) if services else None
@@ -80,7 +80,7 @@ class ServiceAffinity(ReasonedFilter):
             for other in node.pods
         )
 
-    def normalize_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
+    def normalize_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
         labels: Sequence[str] = self.args.get("antiAffinityLabelsPreference") or ()
         found = [0.0] * len(nodes)
         for label in labels:

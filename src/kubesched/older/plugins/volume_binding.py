@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.extension_points import Steps
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
-from kubesched.framework.stages import Steps
 from kubesched.framework.status import OK, Status
 from kubesched.k8s.model import volume_claims
 from kubesched.older.config.generations import Generation, VolumeTrouble
@@ -48,7 +48,7 @@ class OlderVolumeBinding(OlderPlugin):
         seconds = args.get("bindTimeoutSeconds")
         self._today = VolumeBinding(VolumeBindingArgs() if seconds is None else VolumeBindingArgs(int(seconds)), handle)
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         if not any(True for _ in volume_claims.claims_of(pod.pod)):
             cycle.put(VolumesOfPod())
             return PreFilterResult()
@@ -75,7 +75,7 @@ class OlderVolumeBinding(OlderPlugin):
             return Status.error(f'could not find v1.PersistentVolume "{missing}"')
         return None
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         broken = cycle.find(BrokenClaims)
         if broken is not None:
             return broken.status
@@ -87,14 +87,14 @@ class OlderVolumeBinding(OlderPlugin):
             return status
         return rejection(self.generation, [_REASONS.get(reason, Reason(reason)) for reason in status.reasons])
 
-    def reserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         return self._today.reserve(cycle, pod, node_name)
 
-    def unreserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         self._today.unreserve(cycle, pod, node_name)
 
-    def pre_bind_pre_flight(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+    def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         return self._today.pre_bind_pre_flight(cycle, pod, node_name)
 
-    def pre_bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Steps:
+    def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Steps:
         return self._today.pre_bind(cycle, pod, node_name)

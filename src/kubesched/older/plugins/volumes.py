@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
@@ -23,7 +23,7 @@ _ZONE_DELIMITER = "__"
 
 
 class OlderVolumeRestrictions(ReasonedFilter):
-    def reasons(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
+    def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:
         volumes = pod.spec.volumes or ()
         taken = any(conflicts(volume, other.pod) for volume in volumes for other in node.pods)
         return (DISK_TAKEN,) if taken else ()
@@ -32,7 +32,7 @@ class OlderVolumeRestrictions(ReasonedFilter):
 class OlderVolumeZone(OlderPlugin):
     """A node with zone labels must be in the zones of the pod's volumes."""
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         keys = _BETA_LABELS + (_STABLE_LABELS if self.generation.stable_volume_zones else ())
         here = {key: node.node.labels[key] for key in keys if key in node.node.labels}
         if not here:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kubesched.k8s.client.event_recorder import NORMAL, Speaker, Tell
+from kubesched.k8s.client.event_recorder import NORMAL, EventSource, Tell
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import ObjectReference
 from kubesched.k8s.workloads.names import SAFE_LETTERS
@@ -30,7 +30,7 @@ class RandomNames:
         return secrets.token_hex(16)
 
 
-def say_nothing(_who: Speaker, _about: ObjectReference, _reason: str, _note: str, _type: str) -> None:
+def say_nothing(_who: EventSource, _about: ObjectReference, _reason: str, _note: str, _type: str) -> None:
     """For controllers that nobody listens to."""
 
 
@@ -47,7 +47,7 @@ class ControllerContext:
 
     def event(self, component: str, item: KubeObject, reason: str, note: str, type_: str = NORMAL) -> None:
         """For `kubectl describe` of this object."""
-        self.tell(Speaker(component), reference_to(item), reason, note, type_)
+        self.tell(EventSource(component), reference_to(item), reason, note, type_)
 
 
 def reference_to(item: KubeObject) -> ObjectReference:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from kubesched.k8s.client.lease import LeaseSpec
-from kubesched.k8s.client.list_watch.requests import Narrowing
+from kubesched.k8s.client.list_watch.requests import ListOptions
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.model import core, policy, resource, storage
 from kubesched.k8s.model.meta import KubeObject, KubeStruct, LabelSelector
@@ -121,7 +121,7 @@ _TYPED = (
 
 WATCHED: tuple[Resource, ...] = (*_DOCUMENTS, *_TYPED)
 
-NARROWINGS: dict[type[KubeObject], Narrowing] = {NodeLease: Narrowing(namespace=LEASE_NAMESPACE)}
+NARROWINGS: dict[type[KubeObject], ListOptions] = {NodeLease: ListOptions(namespace=LEASE_NAMESPACE)}
 """Of leases only those of nodes; pods in whatever state."""
 
 _BY_TYPE: dict[type[KubeObject], Resource] = {known.type: known for known in WATCHED} | {

@@ -18,7 +18,7 @@ from contextlib import suppress
 
 from kubesched.k8s.client.ending_tasks import end_all
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.k8s.client.event_recorder import EventTeller
+from kubesched.k8s.client.event_recorder import EventBroadcaster
 from kubesched.k8s.client.list_watch import Informers, InformerSettings, Pace
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.client.rest import RestClient
@@ -52,7 +52,7 @@ _log = logging.getLogger("kubesched.controllers")
 class ControllerRunner:
     def __init__(self, client: RestClient, make: MakeControllers, pace: Pace | None = None) -> None:
         self.view = ClusterView()
-        self._events = EventTeller(client, n_writers=EVENT_WRITERS)
+        self._events = EventBroadcaster(client, n_writers=EVENT_WRITERS)
         self.context = ControllerContext(self.view, PlanWriter(client, self.view), tell=self._events.tell)
         self._informers = Informers(client, WATCHED, InformerSettings(narrowings=NARROWINGS, name=NAME), pace)
         self._client = client

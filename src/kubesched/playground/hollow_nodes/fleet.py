@@ -23,9 +23,9 @@ import msgspec
 
 from kubesched.k8s.client.ending_tasks import end_all
 from kubesched.k8s.client.errors import ApiError
-from kubesched.k8s.client.event_recorder import EventTeller
+from kubesched.k8s.client.event_recorder import EventBroadcaster
 from kubesched.k8s.client.list_watch import Informers, InformerSettings, Pace
-from kubesched.k8s.client.list_watch.requests import Narrowing
+from kubesched.k8s.client.list_watch.requests import ListOptions
 from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.client.rest import RestClient
@@ -48,7 +48,7 @@ STOPPED = "stopped"
 NAME = "kubelets"
 
 _RESOURCES = (Resource(HollowPod, "", "v1", "pods", True, kind_name="Pod"), Resource(Node, "", "v1", "nodes", False))
-_BOUND_PODS = Narrowing(field_selector="spec.nodeName!=")
+_BOUND_PODS = ListOptions(field_selector="spec.nodeName!=")
 _REGISTERED_AT_ONCE = 32
 _IMAGES_TOLD_AFTER_S = 10.0
 
@@ -94,7 +94,7 @@ class KubeletFleet:
         self._untold: set[str] = set()
         """Nodes that will tell of new images in a while."""
         self._tasks: list[asyncio.Task[None]] = []
-        self._events = EventTeller(client, now_s, most_queued=MOST_EVENTS_WAITING, n_writers=1)
+        self._events = EventBroadcaster(client, now_s, most_queued=MOST_EVENTS_WAITING, n_writers=1)
         self._notes = KubeletNotes(self._events.tell)
         self._plays = PodPlays(
             client, self._settings.delays, self._wheel, self._sender, self._notes, now_s, self._is_played, self._pulled

@@ -5,7 +5,7 @@ Next: `fleet`, which knows when.
 
 from __future__ import annotations
 
-from kubesched.k8s.client.event_recorder import NORMAL, WARNING, Speaker, Tell, pod_reference
+from kubesched.k8s.client.event_recorder import NORMAL, WARNING, EventSource, Tell, pod_reference
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.storage import ObjectReference
 from kubesched.playground.hollow_nodes.container_states import CRASH_LOOP
@@ -61,12 +61,12 @@ class KubeletNotes:
     def _of_pod(self, pod: Pod, field_path: str, reason: str, note: str, type_: str = NORMAL) -> None:
         known = pod_reference(pod.namespace, pod.name, pod.metadata.uid)
         about = ObjectReference(known.kind, known.namespace, known.name, known.uid, "v1", field_path=field_path)
-        self._tell(Speaker("kubelet", pod.spec.node_name), about, reason, note, type_)
+        self._tell(EventSource("kubelet", pod.spec.node_name), about, reason, note, type_)
 
     def _of_node(self, node: Node, reason: str, note: str) -> None:
         """A kubelet knows its node by name only: that is its uid in events."""
         about = ObjectReference(kind="Node", name=node.name, uid=node.name)
-        self._tell(Speaker("kubelet", node.name), about, reason, note, NORMAL)
+        self._tell(EventSource("kubelet", node.name), about, reason, note, NORMAL)
 
 
 def _field_path(pod: HollowPod, container: HollowContainer) -> str:

@@ -11,10 +11,18 @@ from typing import Any, TypeGuard, TypeVar, cast
 
 import numpy as np
 
-from kubesched.framework import ACCEPT_ALL, OK, Cycle, NodeInfo, NodeTable, PodInfo, PreFilterResult, Status, Verdicts
-from kubesched.framework.plugin_fault import InvalidScore, PluginFault
-from kubesched.framework.scores import Scores
-from kubesched.framework.stages import (
+from kubesched.framework import (
+    ACCEPT_ALL,
+    OK,
+    CycleState,
+    NodeInfo,
+    NodeTable,
+    PodInfo,
+    PreFilterResult,
+    Status,
+    Verdicts,
+)
+from kubesched.framework.extension_points import (
     Filter,
     FilterNode,
     NormalizeScore,
@@ -26,6 +34,8 @@ from kubesched.framework.stages import (
     Score,
     ScoreNode,
 )
+from kubesched.framework.plugin_fault import InvalidScore, PluginFault
+from kubesched.framework.scores import Scores
 
 Answer = TypeVar("Answer")
 
@@ -48,7 +58,7 @@ class ScoreOutOfBoundsError(BrokenPluginError):
         self.score = score
 
 
-def pre_filter(plugin: Plugin, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+def pre_filter(plugin: Plugin, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
     if not hasattr(plugin, "pre_filter"):
         return PreFilterResult()
     asked = cast(PreFilter, plugin)
@@ -93,14 +103,14 @@ def follows_trials(plugin: Plugin) -> TypeGuard[PreFilterExtensions]:
     return hasattr(plugin, "add_pod") and hasattr(plugin, "remove_pod")
 
 
-def filter_nodes(plugin: Plugin, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> list[Status]:
+def filter_nodes(plugin: Plugin, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> list[Status]:
     """As the scheduler asks: the whole table at once where the plugin can."""
     if filters_tables(plugin):
         return filter_table(plugin, cycle, pod, nodes)
     return [filter_one(plugin, cycle, pod, nodes.at(position)) for position in range(len(nodes))]
 
 
-def filter_table(plugin: Filter, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> list[Status]:
+def filter_table(plugin: Filter, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> list[Status]:
     verdicts = _asked("filter", lambda: plugin.filter(cycle, pod, nodes))
     _expect("filter", verdicts, Verdicts)
     if verdicts is ACCEPT_ALL:
@@ -112,14 +122,14 @@ def filter_table(plugin: Filter, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -
     return [verdicts.status(position) for position in range(len(nodes))]
 
 
-def filter_one(plugin: Plugin, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+def filter_one(plugin: Plugin, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
     assert filters_nodes(plugin)
     status = _asked("filter_node", lambda: plugin.filter_node(cycle, pod, node), node.name)
     _expect("filter_node", status, Status, node.name)
     return status
 
 
-def pre_score(plugin: Plugin, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+def pre_score(plugin: Plugin, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Status:
     if not hasattr(plugin, "pre_score"):
         return OK
     asked = cast(PreScore, plugin)
@@ -128,14 +138,14 @@ def pre_score(plugin: Plugin, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> S
     return status
 
 
-def raw_scores(plugin: Plugin, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+def raw_scores(plugin: Plugin, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
     if scores_tables(plugin):
         return _scores("score", _asked("score", lambda: plugin.score(cycle, pod, nodes)), len(nodes))
     each = [score_one(plugin, cycle, pod, nodes.at(position)) for position in range(len(nodes))]
     return np.array(each, dtype=np.int64)
 
 
-def score_one(plugin: Plugin, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+def score_one(plugin: Plugin, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
     assert scores_nodes(plugin)
     score: object = _asked("score_node", lambda: plugin.score_node(cycle, pod, node), node.name)
     if not isinstance(score, int | np.integer) or isinstance(score, bool):
@@ -143,7 +153,7 @@ def score_one(plugin: Plugin, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int
     return int(score)
 
 
-def normalized(plugin: Plugin, cycle: Cycle, pod: PodInfo, nodes: NodeTable, raw: Scores) -> Scores:
+def normalized(plugin: Plugin, cycle: CycleState, pod: PodInfo, nodes: NodeTable, raw: Scores) -> Scores:
     if not normalizes(plugin):
         return raw
     found = _asked("normalize_score", lambda: plugin.normalize_score(cycle, pod, nodes, raw))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from kubesched.framework.stages import extension_points_of
+from kubesched.framework.extension_points import extension_points_of
 from kubesched.k8s.model.collector import collector_paused
 from kubesched.plugin_tools.check.cases import Case
 from kubesched.plugin_tools.check.changes import drawn_cases, drawn_changes

@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from kubesched.framework import Cycle
-from kubesched.framework.stages import Scope
+from kubesched.framework import CycleState
+from kubesched.framework.extension_points import Scope
 from kubesched.plugin_tools.check import asking
 from kubesched.plugin_tools.check.asking import BrokenPluginError
 from kubesched.plugin_tools.check.cases import Case, Manifest
@@ -58,13 +58,13 @@ def _measured(trial: PluginTrial) -> list[CostLine]:
 
 def _filter(trial: PluginTrial) -> None:
     """As the engine asks, from preFilter on."""
-    cycle = Cycle()
+    cycle = CycleState()
     if asking.pre_filter(trial.plugin, cycle, trial.pod, trial.nodes).status.is_success:
         filter_step(trial.plugin).filter(cycle, trial.pod, trial.nodes)
 
 
 def _score(trial: PluginTrial) -> None:
-    cycle, step = Cycle(), score_step(trial.plugin, 1)
+    cycle, step = CycleState(), score_step(trial.plugin, 1)
     if asking.pre_score(trial.plugin, cycle, trial.pod, trial.nodes).is_success:
         scores = step.score(cycle, trial.pod, trial.nodes)
         if step.normalize is not None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kubesched.framework import Handle, PluginFactory
-from kubesched.framework.stages import Plugin
+from kubesched.framework.extension_points import Plugin
 from kubesched.plugin_tools.check.words import Words, words_of
 from kubesched.scheduler.plugin_loading.checked_plugin import OutsidePlugin
 from kubesched.scheduler.plugin_loading.construction import construct, decoded_args

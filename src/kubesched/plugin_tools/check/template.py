@@ -61,7 +61,7 @@ from kubesched.framework import (
     OK,
     ActionType,
     ClusterEvent,
-    Cycle,
+    CycleState,
     EventResource,
     Handle,
     NodeInfo,
@@ -93,13 +93,13 @@ class $name:
     def __init__(self, args: ${name}Args, handle: Handle) -> None:
         self.args = args
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         """May the pod go to this node? unresolvable: evicting other pods would not help."""
         if node.node.labels.get(self.args.label) == "closed":
             return Status.unresolvable("node(s) were closed")
         return OK
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         """How good is this node? 0 to 100."""
         places = max(node.allowed_pods - self.args.spare_pods, 1)
         free = max(places - node.pod_count, 0)

@@ -12,8 +12,8 @@ from typing import cast
 
 import numpy as np
 
-from kubesched.framework import OK, Code, Cycle, PodInfo, Status
-from kubesched.framework.stages import Permit, PreEnqueue, Reserve
+from kubesched.framework import OK, Code, CycleState, PodInfo, Status
+from kubesched.framework.extension_points import Permit, PreEnqueue, Reserve
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
@@ -71,9 +71,9 @@ class PluginTrial:
         assert isinstance(pod, Pod)
         return self.cluster.shapes.info(pod)
 
-    def answers(self, cycle: Cycle | None = None) -> TrialAnswers:
+    def answers(self, cycle: CycleState | None = None) -> TrialAnswers:
         """All that it says, from the first stage on."""
-        cycle = Cycle() if cycle is None else cycle
+        cycle = CycleState() if cycle is None else cycle
         gate, statuses = self.gate(), self.statuses(cycle)
         accepted = [position for position, name in enumerate(self.nodes.names) if statuses[name].is_success]
         feasible = self.nodes.take(np.array(accepted, dtype=np.intp))
@@ -85,7 +85,7 @@ class PluginTrial:
     def _admits(self) -> bool:
         return hasattr(self.plugin, "reserve") or hasattr(self.plugin, "permit")
 
-    def _admission(self, cycle: Cycle, node_name: str) -> Status:
+    def _admission(self, cycle: CycleState, node_name: str) -> Status:
         """Reserves, asks for permission, and gives back."""
         plugin, status = self.plugin, OK
         if isinstance(plugin, Reserve):
@@ -103,7 +103,7 @@ class PluginTrial:
         status = asking.one_status("pre_enqueue", lambda: plugin.pre_enqueue(self.pod))
         return OK if status.is_success else Status(status.code, status.reasons)
 
-    def statuses(self, cycle: Cycle) -> dict[str, Status]:
+    def statuses(self, cycle: CycleState) -> dict[str, Status]:
         """What preFilter and filter come to, by node."""
         names, nodes = self.nodes.names, self.nodes
         result = asking.pre_filter(self.plugin, cycle, self.pod, nodes)
@@ -116,13 +116,13 @@ class PluginTrial:
             found |= dict.fromkeys(set(names) - result.node_names, _ELSEWHERE)
         return {name: found[name] for name in names}
 
-    def filtered(self, cycle: Cycle) -> list[Status]:
+    def filtered(self, cycle: CycleState) -> list[Status]:
         """What filter says about every node, once `pre_filter` prepared the cycle."""
         if not asking.has_filter(self.plugin):
             return [OK] * len(self.nodes)
         return asking.filter_nodes(self.plugin, cycle, self.pod, self.nodes)
 
-    def scored(self, cycle: Cycle, feasible: TableView) -> tuple[dict[str, int], dict[str, int]]:
+    def scored(self, cycle: CycleState, feasible: TableView) -> tuple[dict[str, int], dict[str, int]]:
         """Raw and normalised scores of these nodes."""
         plugin, pod = self.plugin, self.pod
         if not asking.has_score(plugin) or not len(feasible):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
 from kubesched.k8s.model.core import Pod
@@ -84,7 +84,7 @@ class PluginBinder:
         return self._cluster.assume(pod, node_name)
 
     async def _run(self, profile: Profile, pod: PodInfo, node_name: str) -> Status:
-        cycle = Cycle()
+        cycle = CycleState()
         preparing = plugins_that_prepare(profile, cycle, pod, node_name)
         steps = steps_to_bind(profile, cycle, pod, node_name, None, preparing)
         answer: object = None

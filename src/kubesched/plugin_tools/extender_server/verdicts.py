@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import MAX_NODE_SCORE
@@ -60,7 +60,7 @@ class PluginVerdictService:
         self._check_nodes_are_known(request)
         with self._served.nodes_of(request) as scope:
             verdict = NodesVerdict(failed=dict.fromkeys(scope.unknown, NOT_KNOWN))
-            cycle = Cycle()
+            cycle = CycleState()
             prepared = run_pre_filter(profile, cycle, pod, self._cluster.nodes)
             if not prepared.status.is_success:
                 _reject_all(verdict, scope.nodes, prepared.status)
@@ -75,7 +75,7 @@ class PluginVerdictService:
         row = self._cluster.table.rows.get(node_name)
         if row is None:
             return ""
-        cycle, verdict = Cycle(), NodesVerdict()
+        cycle, verdict = CycleState(), NodesVerdict()
         prepared = run_pre_filter(profile, cycle, pod, self._cluster.nodes)
         node = self._cluster.nodes.take(np.array([row], dtype=np.intp))
         if prepared.status.is_success:
@@ -93,7 +93,7 @@ class PluginVerdictService:
         if not profile.score:
             return [0] * len(request.node_names)
         with self._served.nodes_of(request) as scope:
-            cycle = Cycle()
+            cycle = CycleState()
             if profile.pre_filter:
                 run_pre_filter(profile, cycle, pod, self._cluster.nodes)
             total = run_scores(profile, cycle, pod, scope.nodes).total
@@ -109,7 +109,7 @@ class PluginVerdictService:
         profile, pod = self.profile_of(request.pod), self._info(request.pod)
         if not self._served.is_followed:
             raise CallError("preempt needs the pods of the cluster: start kubesched extender without --no-cluster")
-        cycle = Cycle()
+        cycle = CycleState()
         prepared = run_pre_filter(profile, cycle, pod, self._cluster.nodes)
         if prepared.status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return {}
@@ -120,7 +120,7 @@ class PluginVerdictService:
             if (allowed is None or name in allowed) and self._fits_without(profile, cycle, pod, name, victims)
         }
 
-    def _fits_without(self, profile: Profile, cycle: Cycle, pod: PodInfo, name: str, victims: MetaVictims) -> bool:
+    def _fits_without(self, profile: Profile, cycle: CycleState, pod: PodInfo, name: str, victims: MetaVictims) -> bool:
         row = self._cluster.table.rows.get(name)
         if row is None:
             return False

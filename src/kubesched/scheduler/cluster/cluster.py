@@ -26,7 +26,7 @@ from kubesched.scheduler.cluster.label_classes import LabelClasses
 from kubesched.scheduler.cluster.node_order import NodeOrder
 from kubesched.scheduler.cluster.nominations import Nominations
 from kubesched.scheduler.cluster.objects import ObjectStore
-from kubesched.scheduler.cluster.shapes import Shapes
+from kubesched.scheduler.cluster.signatures import PodSignatures
 from kubesched.scheduler.cluster.table import Table
 from kubesched.scheduler.cluster.view import TableView
 
@@ -47,7 +47,7 @@ class Cluster:
     def __init__(self) -> None:
         label_classes = LabelClasses()
         self.table = Table(label_classes)
-        self.shapes = Shapes(label_classes)
+        self.shapes = PodSignatures(label_classes)
         self.objects = ObjectStore()
         self.nominations = Nominations()
         self.pending: dict[PodKey, PodInfo] = {}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubesched.framework.nodes import IntArray, RowArray
-from kubesched.framework.pod_info import PodAffinityTerms, PodInfo, PodShape
+from kubesched.framework.pod_info import PodAffinityTerms, PodInfo, PodSignature
 from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.model.selectors import Selector
 from kubesched.scheduler.cluster.columns import NumberColumn
@@ -22,7 +22,7 @@ class PodsWithTerms:
 
     __slots__ = ("_row", "_shape", "_slots", "_uids")
 
-    def __init__(self, shape: PodShape) -> None:
+    def __init__(self, shape: PodSignature) -> None:
         self._shape = shape
         self._row = NumberColumn(np.intp)
         self._slots: dict[str, int] = {}
@@ -179,7 +179,7 @@ class PodColumns:
             pods[place] = last
             self._place_on_row[last.uid] = place
 
-    def _group_of(self, shape: PodShape) -> PodsWithTerms:
+    def _group_of(self, shape: PodSignature) -> PodsWithTerms:
         """The group that pods of this shape belong to, made for the first of them."""
         number = shape.affinity_class
         group = self._affinity_groups.get(number)

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.effects import Failed, PatchPodStatus
+from kubesched.framework.extension_points import PreBind
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import PreBind
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.scheduler.engine.extender.binding import bind_by_extender
 from kubesched.scheduler.engine.extender.http_extender import HTTPExtender
@@ -54,7 +54,7 @@ CALLED_OFF = Failed("context canceled")
 
 def steps_to_bind(
     profile: Profile,
-    cycle: Cycle,
+    cycle: CycleState,
     pod: PodInfo,
     node_name: str,
     waiting: WaitingPod | None,
@@ -69,7 +69,7 @@ def steps_to_bind(
 
 def _prepare_and_bind(
     profile: Profile,
-    cycle: Cycle,
+    cycle: CycleState,
     pod: PodInfo,
     node_name: str,
     waiting: WaitingPod | None,
@@ -92,7 +92,7 @@ def _prepare_and_bind(
 
 
 def _bind_pod(
-    profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str, extenders: Sequence[HTTPExtender]
+    profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str, extenders: Sequence[HTTPExtender]
 ) -> BindingSteps:
     if extenders:
         status = yield from bind_by_extender(extenders, pod, node_name)
@@ -102,7 +102,7 @@ def _bind_pod(
 
 
 @timed_stage("PostBind")
-def run_post_bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+def run_post_bind(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
     """Tells every plugin that the pod is bound, also if another one breaks over it."""
     for plugin in profile.post_bind:
         try:
@@ -115,7 +115,7 @@ def run_post_bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) 
 
 
 @timed_stage("PreBindPreFlight")
-def plugins_that_prepare(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> list[PreBind]:
+def plugins_that_prepare(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> list[PreBind]:
     """The PreBind plugins that have something to do for this pod."""
     found = []
     for plugin in profile.pre_bind:
@@ -129,7 +129,7 @@ def plugins_that_prepare(profile: Profile, cycle: Cycle, pod: PodInfo, node_name
 
 
 def _pre_bind(
-    profile: Profile, preparing: Sequence[PreBind], cycle: Cycle, pod: PodInfo, node_name: str
+    profile: Profile, preparing: Sequence[PreBind], cycle: CycleState, pod: PodInfo, node_name: str
 ) -> BindingSteps:
     for plugin in preparing:
         turn_began(profile, "PreBind", plugin.name, pod, node_name)
@@ -141,7 +141,7 @@ def _pre_bind(
     return OK
 
 
-def _bind(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> BindingSteps:
+def _bind(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> BindingSteps:
     for plugin in profile.bind:
         turn_began(profile, "Bind", plugin.name, pod, node_name)
         try:

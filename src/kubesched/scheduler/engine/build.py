@@ -10,11 +10,11 @@ from kubesched.framework.events import EVERY_CHANGE
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration, resolve_profiles
-from kubesched.scheduler.engine.cycle import Scheduler
+from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_gate, checked_pre_enqueue
 from kubesched.scheduler.engine.extender import EXTENDER, build_extenders
 from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.scheduler.engine.metrics.stage_watch import Clock, StageWatch
 from kubesched.scheduler.engine.observations import Observers
@@ -37,7 +37,7 @@ class Variant(Protocol):
         percentage: int | None,
         watch: StageWatch | None,
         observers: Observers,
-    ) -> Mapping[str, Scheduler]:
+    ) -> Mapping[str, ProfileScheduler]:
         """By scheduler name."""
         ...
 
@@ -47,7 +47,7 @@ class Variant(Protocol):
         self, settings: QueueSettings, profiles: Mapping[str, QueueProfile], measured_hint: MeasuredHint | None
     ) -> SchedulingQueue: ...
 
-    def complete(self, loop: SchedulingLoop) -> None:
+    def complete(self, loop: Scheduler) -> None:
         """Puts its words in the place of today's."""
         ...
 
@@ -64,7 +64,7 @@ def build_schedulers(
     observers: Observers | None = None,
     source: str = "",
     variant: Variant | None = None,
-) -> dict[str, Scheduler]:
+) -> dict[str, ProfileScheduler]:
     """Schedulers by scheduler name. `percentage` stands in where the configuration leaves the share of nodes open;
     `keeps_classes` makes pods alike cheap, and pays when many pods are decided. A `variant` builds them in its own
     way, from profiles of its own."""
@@ -85,7 +85,7 @@ def build_schedulers(
             share = config.percentage_of_nodes_to_score
         if not share and percentage is not None:
             share = percentage
-        schedulers[profile.scheduler_name] = Scheduler(
+        schedulers[profile.scheduler_name] = ProfileScheduler(
             cluster, profile, tie_break, share or 0, handle, keeps_classes=keeps_classes
         )
     return schedulers
@@ -103,7 +103,7 @@ def build_loop(
     source: str = "",
     variant: Variant | None = None,
     answer_limit: AnswerLimit | None = None,
-) -> SchedulingLoop:
+) -> Scheduler:
     """A loop over a cluster of which nothing is known yet. With a clock (seconds that only ever grow), it measures how
     long things take; decisions do not depend on it. With an `answer_limit`, it looks for effects without an answer."""
     metrics = LoopMetrics(clock) if variant is None else variant.make_metrics(clock)
@@ -131,7 +131,7 @@ def build_loop(
     measured_hint = None if clock is None else metrics.measured_hint
     make_queue = SchedulingQueue if variant is None else variant.make_queue
     queue = make_queue(settings, profiles, measured_hint)
-    loop = SchedulingLoop(cluster, schedulers, queue, extenders, metrics, answer_limit, observers)
+    loop = Scheduler(cluster, schedulers, queue, extenders, metrics, answer_limit, observers)
     for scheduler in schedulers.values():
         scheduler.compares_nodes |= any(extender.compares_nodes for extender in extenders)
         assert scheduler.handle is not None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.plugin_fault import PluginFault
 from kubesched.framework.pod_info import PodInfo
@@ -53,7 +53,7 @@ class Decision:
     """What was decided for a pod, with everything it was decided on."""
 
     pod: PodInfo
-    cycle: Cycle
+    cycle: CycleState
     node_names: Sequence[str]
     """Of all nodes, by row."""
     node_name: str = ""
@@ -72,7 +72,7 @@ class Decision:
     n_evaluated: int = 0
     """How many nodes were looked at."""
     n_feasible: int = 0
-    has_stakes: bool = True
+    needs_reserve: bool = True
     """Plugins may have something to reserve, or to do before the pod is bound."""
 
     @property
@@ -100,7 +100,7 @@ class Decision:
         return self.cycle.find(Preemption)
 
 
-class Scheduler:
+class ProfileScheduler:
     """Decides for pods of one profile, on one cluster. Remembers only where the last search ended."""
 
     def __init__(
@@ -141,7 +141,7 @@ class Scheduler:
     def decide(self, pod: PodInfo, *, complete: bool = False) -> Decision:
         """Where the pod goes, or why nowhere. `complete` looks at every node and scores even a single one, so that
         the answer can be explained; what is chosen is the same."""
-        decision = Decision(pod, Cycle(), self.cluster.table.names)
+        decision = Decision(pod, CycleState(), self.cluster.table.names)
         start = self.next_start
         observers = self.profile.observers
         classes = None if complete or observers.wants_scores else self._classes
@@ -176,9 +176,9 @@ class Scheduler:
         assert self._classes is not None
         self._classes.forget(pod)
         self.next_start = start
-        return Decision(pod, Cycle(), self.cluster.table.names)
+        return Decision(pod, CycleState(), self.cluster.table.names)
 
-    def filter_nodes(self, cycle: Cycle, pod: PodInfo, nodes: TableView) -> FilterOutcome:
+    def filter_nodes(self, cycle: CycleState, pod: PodInfo, nodes: TableView) -> FilterOutcome:
         """Which of these nodes let the pod in, after PreFilter. Errors are raised."""
         return run_filters_with_nominated(self.cluster, self.profile, cycle, pod, nodes)
 
@@ -296,7 +296,7 @@ class Scheduler:
         self.n_decided_by_class += 1
         decision.cycle = known.cycle.fork() if asked is known else asked.cycle
         decision.n_evaluated, decision.n_feasible = n_looked_at, n_found
-        decision.has_stakes = known.has_stakes
+        decision.needs_reserve = known.needs_reserve
         if n_found > 1:
             totals = asked.totals(rows)
             rows = rows.compress(totals == totals.item(totals.argmax()))
@@ -328,7 +328,7 @@ class Scheduler:
         self.n_decided_by_class += 1
         decision.cycle = known.cycle.fork()
         decision.n_evaluated = decision.n_feasible = 1
-        decision.has_stakes = known.has_stakes
+        decision.needs_reserve = known.needs_reserve
         decision.node_name = decision.pod.pin
         decision.best_rows = np.array([row])
         return True

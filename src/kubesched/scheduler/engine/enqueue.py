@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kubesched.framework.extension_points import PreEnqueue
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import PreEnqueue
 from kubesched.framework.status import OK, Status
 from kubesched.scheduler.engine.metrics.stage_watch import timed_stage
 from kubesched.scheduler.engine.plugin_call import PluginError, blamed

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
@@ -100,7 +100,7 @@ class FilterOutcome:
 
 
 @timed_stage("Filter")
-def run_filters(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> FilterOutcome:
+def run_filters(profile: Profile, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterOutcome:
     """Every filter of the profile, in order, on these nodes as the table has them."""
     n = len(nodes)
     alive = np.ones(n, dtype=np.bool_)
@@ -119,7 +119,7 @@ def run_filters(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) 
     return outcome
 
 
-def ask(plugin: FilterStep, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+def ask(plugin: FilterStep, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
     """One plugin's verdicts on these nodes."""
     try:
         return plugin.filter(cycle, pod, nodes)
@@ -128,7 +128,7 @@ def ask(plugin: FilterStep, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Ver
 
 
 def change_state(
-    profile: Profile, cycle: Cycle, pod: PodInfo, other: PodInfo, cluster: Cluster, row: int, *, adding: bool
+    profile: Profile, cycle: CycleState, pod: PodInfo, other: PodInfo, cluster: Cluster, row: int, *, adding: bool
 ) -> None:
     """Tells every plugin that prepared state that a pod is now on, or off, the row."""
     node = cluster.nodes.at(row)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import HeldPod, Objects, PreemptionLimits
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
@@ -43,7 +43,9 @@ class EngineHandle:
     def is_preempting(self, uid: str) -> bool:
         return self.preempting(uid)
 
-    def preempt(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits) -> PostFilterResult:
+    def preempt(
+        self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits
+    ) -> PostFilterResult:
         assert self.profile is not None
         return preempt(self._cluster, self.profile, self._tie_break, cycle, pod, statuses, limits)
 

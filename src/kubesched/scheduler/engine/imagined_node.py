@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.extension_points import Scope
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import Scope
 from kubesched.k8s.model.core import ContainerPort, Node
 from kubesched.scheduler.cluster.view import NodeRow, do_ports_conflict
 from kubesched.scheduler.engine.profile import Profile
@@ -114,12 +114,12 @@ class NodeSteps:
     """Those whose answer may change with the pods on the node."""
 
 
-def steps_within_node(profile: Profile, cycle: Cycle, pod: PodInfo) -> Sequence[FilterStep] | None:
+def steps_within_node(profile: Profile, cycle: CycleState, pod: PodInfo) -> Sequence[FilterStep] | None:
     """The filters to ask about an imagined node; None if one of them has to see the table."""
     return node_steps(profile, cycle, pod).steps
 
 
-def node_steps(profile: Profile, cycle: Cycle, pod: PodInfo) -> NodeSteps:
+def node_steps(profile: Profile, cycle: CycleState, pod: PodInfo) -> NodeSteps:
     known = cycle.find(NodeSteps)
     if known is None or known.profile is not profile or known.skipped is not cycle.skip_filter:
         steps = tuple(step for step in profile.filter if step.name not in cycle.skip_filter)

@@ -27,10 +27,10 @@ from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine import observations as seen
 from kubesched.scheduler.engine.bind import CALLED_OFF, PermitPassed, PreBindOver, WaitForPermit, run_post_bind
-from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
+from kubesched.scheduler.engine.event_handlers import EventHandlers
 from kubesched.scheduler.engine.extender import HTTPExtender, PausedCycles
 from kubesched.scheduler.engine.failure import FailureHandler
-from kubesched.scheduler.engine.intake import Intake
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.scheduler.engine.observations import Observe, Observers, tell_of_queue
 from kubesched.scheduler.engine.outbox import Outbox
@@ -52,11 +52,11 @@ _WAITED_FOR = (WaitForBinding, AwaitClaims)
 _KEPT_OR_NOT_ANSWERED = (WaitForPermit, *_WAITED_FOR, PatchPodStatus, RecordEvent)
 
 
-class SchedulingLoop:
+class Scheduler:
     def __init__(
         self,
         cluster: Cluster,
-        schedulers: Mapping[str, Scheduler],
+        schedulers: Mapping[str, ProfileScheduler],
         queue: SchedulingQueue,
         extenders: Sequence[HTTPExtender] = (),
         metrics: LoopMetrics | None = None,
@@ -82,7 +82,7 @@ class SchedulingLoop:
         self.extenders = extenders
         self.requests = PluginRequests(self.waiting_pods, queue)
         self.waits = Waits(self._wait_ended)
-        self._intake = Intake(cluster, queue, schedulers.keys(), self, self.observers)
+        self._intake = EventHandlers(cluster, queue, schedulers.keys(), self, self.observers)
         self.failures = FailureHandler(cluster, queue, self.outbox, self._intake.promise_over, self.observers)
 
     def listen(self, observe: Observe, *, steps: bool = True, scores: bool = False) -> None:
@@ -166,14 +166,14 @@ class SchedulingLoop:
         else:
             self.failures.attempt_broke(queued, status, now_s)
 
-    def _attempt(self, queued: QueuedPodInfo, scheduler: Scheduler, now_s: float) -> None:
+    def _attempt(self, queued: QueuedPodInfo, scheduler: ProfileScheduler, now_s: float) -> None:
         """Step 2."""
         started_s = self.metrics.cycle_started()
         if self.paused is None or not self.paused.takes(queued, scheduler, started_s, now_s):
             self.decided(queued, scheduler, scheduler.decide(queued.info), started_s, now_s)
 
     def decided(
-        self, queued: QueuedPodInfo, scheduler: Scheduler, decision: Decision, started_s: float, now_s: float
+        self, queued: QueuedPodInfo, scheduler: ProfileScheduler, decision: Decision, started_s: float, now_s: float
     ) -> None:
         """Steps 3 to 5, for a decision that was made just now."""
         trace = self.metrics.decided(scheduler.profile, decision, started_s)
@@ -219,14 +219,14 @@ class SchedulingLoop:
             for binding in [b for b in self.bindings.values() if b.is_preempted]:
                 self._call_off(binding, now_s)
 
-    def _send_requests(self, scheduler: Scheduler) -> None:
+    def _send_requests(self, scheduler: ProfileScheduler) -> None:
         """What plugins ask for outside of a binding cycle, without waiting for it."""
         for plugin in scheduler.profile.emitters:
             for action in plugin.take_effects():
                 self.outbox.send(action)
 
     def _assume(
-        self, queued: QueuedPodInfo, scheduler: Scheduler, decision: Decision, started_s: float, now_s: float
+        self, queued: QueuedPodInfo, scheduler: ProfileScheduler, decision: Decision, started_s: float, now_s: float
     ) -> None:
         """Steps 4 and 5."""
         node_name = decision.node_name

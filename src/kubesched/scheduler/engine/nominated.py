@@ -6,7 +6,7 @@ them and without them.
 
 from __future__ import annotations
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Code
@@ -17,7 +17,7 @@ from kubesched.scheduler.engine.row_check import check_row_beside, rivals_on
 
 
 def run_filters_with_nominated(
-    cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable
+    cluster: Cluster, profile: Profile, cycle: CycleState, pod: PodInfo, nodes: NodeTable
 ) -> FilterOutcome:
     """As `run_filters`, and nodes must hold the pod beside those nominated to them, too. A rejection because of these
     comes before any other."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
 from kubesched.scheduler.engine.metrics.stage_watch import timed_stage
@@ -66,7 +66,7 @@ class WaitingPod:
 
 
 @timed_stage("Permit")
-def run_permit(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str, now_s: float) -> Status | WaitingPod:
+def run_permit(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str, now_s: float) -> Status | WaitingPod:
     """OK, a rejection, or the pod as one that waits."""
     deadlines: dict[str, float] = {}
     for plugin in profile.permit:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kubesched.framework.extension_points import PreBind
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import PreBind
 from kubesched.framework.status import OK, Status
 from kubesched.scheduler.engine.bind import BindingSteps, plugins_that_prepare, steps_to_bind
-from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.extender import HTTPExtender
 from kubesched.scheduler.engine.permit import WaitingPod, run_permit
 from kubesched.scheduler.engine.plugin_call import PluginError
@@ -23,7 +23,7 @@ class PodBinding:
     """A pod on its way from assumed to bound."""
 
     queued: QueuedPodInfo
-    scheduler: Scheduler
+    scheduler: ProfileScheduler
     decision: Decision
     assumed: PodInfo
     steps: BindingSteps
@@ -45,7 +45,7 @@ class PodBinding:
 
 def begin_binding(
     queued: QueuedPodInfo,
-    scheduler: Scheduler,
+    scheduler: ProfileScheduler,
     decision: Decision,
     assumed: PodInfo,
     extenders: Sequence[HTTPExtender],
@@ -57,14 +57,14 @@ def begin_binding(
     waiting: WaitingPod | None = None
     preparing: Sequence[PreBind] = ()
     try:
-        status = run_reserve(profile, cycle, assumed, node_name) if decision.has_stakes else OK
+        status = run_reserve(profile, cycle, assumed, node_name) if decision.needs_reserve else OK
         if status is OK and profile.permit:
             permit = run_permit(profile, cycle, assumed, node_name, now_s)
             if isinstance(permit, WaitingPod):
                 waiting = permit
             else:
                 status = permit
-        if status is OK and decision.has_stakes:
+        if status is OK and decision.needs_reserve:
             preparing = plugins_that_prepare(profile, cycle, assumed, node_name)
     except PluginError as bug:
         status = broken_turn(profile, bug, assumed)

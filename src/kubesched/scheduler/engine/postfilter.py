@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode, PostFilterResult
 from kubesched.framework.status import Code, Status
@@ -16,7 +16,7 @@ from kubesched.scheduler.engine.profile import Profile
 
 
 @timed_stage("PostFilter")
-def run_post_filter(profile: Profile, cycle: Cycle, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult:
+def run_post_filter(profile: Profile, cycle: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult:
     """Plugins in turn until one succeeds or knows that nothing helps; else the reasons of all of them."""
     reasons: list[str] = []
     last: PostFilterResult | None = None

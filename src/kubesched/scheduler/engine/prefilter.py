@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Code, Status
@@ -27,7 +27,7 @@ class PreFilterOutcome:
 
 
 @timed_stage("PreFilter")
-def run_pre_filter(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterOutcome:
+def run_pre_filter(profile: Profile, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterOutcome:
     skipped: set[str] = set()
     try:
         return _run(profile, cycle, pod, nodes, skipped)
@@ -35,7 +35,7 @@ def run_pre_filter(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTabl
         cycle.skip_filter = frozenset(skipped)
 
 
-def _run(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable, skipped: set[str]) -> PreFilterOutcome:
+def _run(profile: Profile, cycle: CycleState, pod: PodInfo, nodes: NodeTable, skipped: set[str]) -> PreFilterOutcome:
     names: frozenset[str] | None = None
     narrowed_by: list[str] = []
     rejection = OK

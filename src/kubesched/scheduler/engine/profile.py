@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kubesched.framework.handle import Handle
-from kubesched.framework.registry import Registry
-from kubesched.framework.stages import (
+from kubesched.framework.extension_points import (
     Bind,
     EmitsEffects,
     FollowsNodes,
@@ -26,6 +24,8 @@ from kubesched.framework.stages import (
     QueueSort,
     Reserve,
 )
+from kubesched.framework.handle import Handle
+from kubesched.framework.registry import Registry
 from kubesched.scheduler.config import ResolvedProfile
 from kubesched.scheduler.engine.observations import Observers
 from kubesched.scheduler.engine.steps import FilterStep, ScoreStep, filter_step, score_step

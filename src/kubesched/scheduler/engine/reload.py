@@ -11,18 +11,18 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from kubesched.framework.extension_points import Plugin
 from kubesched.framework.handle import Handle
 from kubesched.framework.registry import Registry
-from kubesched.framework.stages import Plugin
 from kubesched.scheduler.config import KubeSchedulerConfiguration, resolve_profiles
 from kubesched.scheduler.engine.build import queue_profile
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.profile import Profile, build_profile
 from kubesched.scheduler.plugins import registry as in_tree
 
 
 def reload_plugins(
-    loop: SchedulingLoop, config: KubeSchedulerConfiguration, registry: Registry, now_s: float, source: str = ""
+    loop: Scheduler, config: KubeSchedulerConfiguration, registry: Registry, now_s: float, source: str = ""
 ) -> None:
     """`config` is the one that the loop was built from, `registry` has the new plugins. Raises `ConfigError`, and then
     all is as before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
 from kubesched.scheduler.engine.metrics.stage_watch import timed_stage
@@ -13,7 +13,7 @@ from kubesched.scheduler.engine.profile import Profile
 
 
 @timed_stage("Reserve")
-def run_reserve(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+def run_reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
     """In turn, until a plugin refuses; then whoever called has all of them give back what they kept."""
     for plugin in profile.reserve:
         turn_began(profile, "Reserve", plugin.name, pod, node_name)
@@ -28,7 +28,7 @@ def run_reserve(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) ->
 
 
 @timed_stage("Unreserve")
-def run_unreserve(profile: Profile, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+def run_unreserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
     """Every plugin gives back what it kept, also if another one breaks over it."""
     for plugin in reversed(profile.reserve):
         try:

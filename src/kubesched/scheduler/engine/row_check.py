@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Code, Status
@@ -24,7 +24,7 @@ from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.steps import FilterStep
 
 
-def check_row(cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, row: int) -> Status:
+def check_row(cluster: Cluster, profile: Profile, cycle: CycleState, pod: PodInfo, row: int) -> Status:
     """The first rejection, with its plugin; or OK."""
     node = NodeRow(cluster.table, row)
     steps = steps_within_node(profile, cycle, pod)
@@ -46,7 +46,7 @@ def check_row(cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, ro
     return OK
 
 
-def check_row_with_nominated(cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, row: int) -> Status:
+def check_row_with_nominated(cluster: Cluster, profile: Profile, cycle: CycleState, pod: PodInfo, row: int) -> Status:
     """The pod must fit beside its rivals (asked first, as their rejection counts) and without them."""
     rivals = rivals_on(cluster, pod, cluster.table.names[row])
     if rivals:
@@ -62,7 +62,7 @@ def rivals_on(cluster: Cluster, pod: PodInfo, node_name: str) -> list[PodInfo]:
 
 
 def check_row_beside(
-    cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, row: int, others: Sequence[PodInfo]
+    cluster: Cluster, profile: Profile, cycle: CycleState, pod: PodInfo, row: int, others: Sequence[PodInfo]
 ) -> Status:
     """Whether the pod fits on the row if the others ran there too."""
     steps = steps_within_node(profile, cycle, pod)
@@ -80,7 +80,7 @@ def check_row_beside(
     return status
 
 
-def _check_node(steps: Sequence[FilterStep], cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+def _check_node(steps: Sequence[FilterStep], cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
     for step in steps:
         assert step.filter_node is not None
         try:

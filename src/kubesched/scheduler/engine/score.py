@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
@@ -35,7 +35,7 @@ class ScoreOutcome:
     total: Scores
 
 
-def run_scores(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> ScoreOutcome:
+def run_scores(profile: Profile, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> ScoreOutcome:
     if not profile.score:
         return ScoreOutcome(nodes, [], np.ones(len(nodes), dtype=np.int64))
     run_pre_score(profile, cycle, pod, nodes)
@@ -43,7 +43,7 @@ def run_scores(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -
 
 
 @timed_stage("PreScore")
-def run_pre_score(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> None:
+def run_pre_score(profile: Profile, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> None:
     skipped = set()
     for plugin in profile.pre_score:
         with guarded(plugin.name, 'running PreScore plugin "{}"'):
@@ -56,7 +56,7 @@ def run_pre_score(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable
 
 
 @timed_stage("Score")
-def _run_score_plugins(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> ScoreOutcome:
+def _run_score_plugins(profile: Profile, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> ScoreOutcome:
     total = np.zeros(len(nodes), dtype=np.int64)
     found = []
     for plugin in profile.score:
@@ -68,7 +68,7 @@ def _run_score_plugins(profile: Profile, cycle: Cycle, pod: PodInfo, nodes: Node
     return ScoreOutcome(nodes, found, total)
 
 
-def score_nodes(plugin: ScoreStep, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PluginScores:
+def score_nodes(plugin: ScoreStep, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PluginScores:
     """One plugin's scores of these nodes."""
     with guarded(plugin.name, 'running Score plugins: plugin "{}" failed with'):
         scores = raw = plugin.score(cycle, pod, nodes)

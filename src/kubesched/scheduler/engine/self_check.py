@@ -30,7 +30,7 @@ from kubesched.scheduler.engine.outbox import Outbox
 from kubesched.scheduler.engine.pod_binding import PodBinding
 
 if TYPE_CHECKING:
-    from kubesched.scheduler.engine.loop import SchedulingLoop
+    from kubesched.scheduler.engine.loop import Scheduler
 
 LOOK_EVERY_S = 5.0
 _BROKE_OFF = Status.error("the attempt broke off")
@@ -91,7 +91,7 @@ class SelfCheck:
 
     # -- looking -------------------------------------------------------------------------------------------------------
 
-    def look(self, loop: SchedulingLoop, now_s: float) -> None:
+    def look(self, loop: Scheduler, now_s: float) -> None:
         """At every tick; most of the time it is too early."""
         looked_at_s = self._looked_at_s
         if looked_at_s <= now_s < looked_at_s + LOOK_EVERY_S:
@@ -109,7 +109,7 @@ class SelfCheck:
                     loop.failures.attempt_broke(queued, _BROKE_OFF, now_s)
                     self._found("pod in flight", queued.key, 0.0)
 
-    def next_deadline_s(self, loop: SchedulingLoop) -> float | None:
+    def next_deadline_s(self, loop: Scheduler) -> float | None:
         """None if the loop waits for nothing."""
         waits = self._outbox.n_unanswered or loop.bindings or loop.queue.n_in_flight
         return self._looked_at_s + LOOK_EVERY_S if waits else None
@@ -135,11 +135,11 @@ class SelfCheck:
             until_s = max(until_s, marks[-1].until_s)
         marks.append(_Mark(outbox.first_to_send, awake_s, until_s))
 
-    def _waits_for_nothing(self, loop: SchedulingLoop, binding: PodBinding) -> bool:
+    def _waits_for_nothing(self, loop: Scheduler, binding: PodBinding) -> bool:
         """Neither for an answer, nor for a permit, nor for facts."""
         return binding.effect not in self._outbox and binding.waiting is None and binding.assumed.uid not in loop.waits
 
-    def _ask_about(self, loop: SchedulingLoop, binding: PodBinding) -> None:
+    def _ask_about(self, loop: Scheduler, binding: PodBinding) -> None:
         pod = binding.assumed
         action = BindPod(pod.key, pod.pod.metadata.uid, binding.decision.node_name)
         binding.effect = self._outbox.send(FindOut(binding.effect, action), partial(loop.found_out, binding))

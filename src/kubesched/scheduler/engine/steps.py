@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.extension_points import Filter, FilterNode, NormalizeScore, Plugin, Scope, Score, ScoreNode
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import Filter, FilterNode, NormalizeScore, Plugin, Scope, Score, ScoreNode
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import Verdicts
 
@@ -21,9 +21,9 @@ class FilterStep:
     """`node_by_node` says that every node asked about costs a call: only live ones should be."""
 
     name: str
-    filter: Callable[[Cycle, PodInfo, NodeTable], Verdicts]
+    filter: Callable[[CycleState, PodInfo, NodeTable], Verdicts]
     node_by_node: bool
-    filter_node: Callable[[Cycle, PodInfo, NodeInfo], Status] | None
+    filter_node: Callable[[CycleState, PodInfo, NodeInfo], Status] | None
     scope_for: Callable[[PodInfo], Scope | None]
     """What the answer depends on, for this pod; None if the plugin does not say."""
 
@@ -32,9 +32,9 @@ class FilterStep:
 class ScoreStep:
     name: str
     weight: int
-    score: Callable[[Cycle, PodInfo, NodeTable], Scores]
-    normalize: Callable[[Cycle, PodInfo, NodeTable, Scores], Scores] | None
-    score_node: Callable[[Cycle, PodInfo, NodeInfo], int] | None
+    score: Callable[[CycleState, PodInfo, NodeTable], Scores]
+    normalize: Callable[[CycleState, PodInfo, NodeTable, Scores], Scores] | None
+    score_node: Callable[[CycleState, PodInfo, NodeInfo], int] | None
     scope_for: Callable[[PodInfo], Scope | None]
 
 
@@ -45,7 +45,7 @@ def filter_step(plugin: Plugin) -> FilterStep:
         return FilterStep(plugin.name, plugin.filter, False, ask, scope_for)
     assert ask is not None
 
-    def filter_each(cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter_each(cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         return Verdicts.from_statuses([ask(cycle, pod, node) for node in nodes.each()])
 
     return FilterStep(plugin.name, filter_each, True, ask, scope_for)
@@ -59,7 +59,7 @@ def score_step(plugin: Plugin, weight: int) -> ScoreStep:
         return ScoreStep(plugin.name, weight, plugin.score, normalize, ask, scope_for)
     assert ask is not None
 
-    def score_each(cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score_each(cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         return np.array([ask(cycle, pod, node) for node in nodes.each()], np.int64)
 
     return ScoreStep(plugin.name, weight, score_each, normalize, ask, scope_for)

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from kubesched.framework.effects import BindPod, EvictPod, PatchPodStatus, RecordEvent
+from kubesched.framework.extension_points import PermitResult
 from kubesched.framework.plugin_fault import InvalidScore, PluginFault
 from kubesched.framework.results import NominatingMode, PostFilterResult, PreFilterResult
 from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
-from kubesched.framework.stages import PermitResult
 from kubesched.framework.status import OK, Code, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ClusterEvent, Hint, HintFunction, RegisteredEvent
+from kubesched.framework.extension_points import Plugin, QueuedPod, Scope
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin_fault import PluginFault
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import Plugin, QueuedPod, Scope
 from kubesched.framework.status import OK, Status
 from kubesched.scheduler.plugin_loading import answers, guards
 from kubesched.scheduler.plugin_loading.construction import construct, decoded_args
@@ -100,7 +100,7 @@ class OutsidePlugin:
         )
 
     def _normalize(self, own: Method) -> Method:
-        def on_a_copy(cycle: Cycle, pod: PodInfo, nodes: Any, scores: Any) -> Any:
+        def on_a_copy(cycle: CycleState, pod: PodInfo, nodes: Any, scores: Any) -> Any:
             return own(cycle, pod, nodes, scores.copy())
 
         return guards.asked(
@@ -195,9 +195,9 @@ def _hint(own: HintFunction) -> HintFunction:
     return hint
 
 
-def _nothing_to_do(_cycle: Cycle, _pod: PodInfo, _node_name: str) -> None:
+def _nothing_to_do(_cycle: CycleState, _pod: PodInfo, _node_name: str) -> None:
     pass
 
 
-def _always_to_do(_cycle: Cycle, _pod: PodInfo, _node_name: str) -> Status:
+def _always_to_do(_cycle: CycleState, _pod: PodInfo, _node_name: str) -> Status:
     return OK

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from kubesched.framework.stages import Scope, extension_points_of
+from kubesched.framework.extension_points import Scope, extension_points_of
 from kubesched.scheduler.plugin_loading.mistakes import mistakes
 from kubesched.scheduler.plugin_loading.plugin_methods import METHODS, NEEDED_BY, STAGE_METHODS
 

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 
-from kubesched.framework.stages import extension_points_of
+from kubesched.framework.extension_points import extension_points_of
 from kubesched.scheduler.plugin_loading.class_rules import missing_of_a_plugin
 from kubesched.scheduler.plugin_loading.mistakes import line_of, mistake, told
 from kubesched.scheduler.plugin_loading.outside_plugins import OutsidePlugins, plugins_from_classes

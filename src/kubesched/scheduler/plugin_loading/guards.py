@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.plugin_fault import PluginFault
 from kubesched.framework.pod_info import PodInfo
@@ -40,7 +40,7 @@ def asked_of_node(own: Method) -> Method:
     check = answers.status_check("filter_node")
     known = OK
 
-    def ask(cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def ask(cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         nonlocal known
         try:
             answer = own(cycle, pod, node)
@@ -58,7 +58,7 @@ def asked_of_node(own: Method) -> Method:
 
 
 def scored_node(own: Method, *, is_final: bool) -> Method:
-    def ask(cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def ask(cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         try:
             answer = own(cycle, pod, node)
         except (Exception, SystemExit) as bug:

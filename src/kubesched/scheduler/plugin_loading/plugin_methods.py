@@ -1,4 +1,4 @@
-"""The methods that a plugin may have, with the parameters they are called with: read off `framework.stages`.
+"""The methods that a plugin may have, with the parameters they are called with: read off `framework.extension_points`.
 
 Next: `class_rules`, which holds a plugin's own methods against them.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 import inspect
 from types import FunctionType
 
-from kubesched.framework import stages
+from kubesched.framework import extension_points
 
 
 def _found() -> dict[str, inspect.Signature]:
     found: dict[str, inspect.Signature] = {}
-    for _, protocol in inspect.getmembers(stages, inspect.isclass):
-        if protocol.__module__ == stages.__name__ and getattr(protocol, "_is_protocol", False):
+    for _, protocol in inspect.getmembers(extension_points, inspect.isclass):
+        if protocol.__module__ == extension_points.__name__ and getattr(protocol, "_is_protocol", False):
             for name, member in vars(protocol).items():
                 if isinstance(member, FunctionType) and not name.startswith("_"):
                     found[name] = inspect.signature(member)
@@ -33,7 +33,9 @@ METHODS: dict[str, tuple[str, ...]] = {
 YES_OR_NO = frozenset(name for name, signature in _SIGNATURES.items() if signature.return_annotation == "bool")
 """Methods that answer with a truth value."""
 
-STAGE_METHODS: tuple[str, ...] = tuple(method for methods in stages.EXTENSION_POINTS.values() for method in methods)
+STAGE_METHODS: tuple[str, ...] = tuple(
+    method for methods in extension_points.EXTENSION_POINTS.values() for method in methods
+)
 """Having one of these makes a class a plugin."""
 
 NEEDED_BY = {"add_pod": "remove_pod", "remove_pod": "add_pod", "normalize_score": "score"}

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from kubesched.framework import OK, Cycle, Handle, PodInfo, Status
+from kubesched.framework import OK, CycleState, Handle, PodInfo, Status
 from kubesched.framework.effects import BindPod, Failed
-from kubesched.framework.stages import Steps
+from kubesched.framework.extension_points import Steps
 
 
 class DefaultBinder:
@@ -18,6 +18,6 @@ class DefaultBinder:
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but the pod."""
 
-    def bind(self, _cycle: Cycle, pod: PodInfo, node_name: str) -> Steps:
+    def bind(self, _cycle: CycleState, pod: PodInfo, node_name: str) -> Steps:
         outcome = yield BindPod(pod.key, pod.pod.metadata.uid, node_name)
         return Status.error(outcome.message) if isinstance(outcome, Failed) else OK

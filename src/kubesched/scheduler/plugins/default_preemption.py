@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.handle import Handle
 from kubesched.framework.holds import Hold
@@ -37,7 +37,7 @@ class DefaultPreemption:
         lasts = partial(is_preempting, uid)
         return Hold(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (_STILL_PREEMPTING,), lasts=lasts, ends_by_call=True)
 
-    def post_filter(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+    def post_filter(self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         result = self._handle.preempt(cycle, pod, statuses, self._args)
         if not result.status.message:
             return result

@@ -14,9 +14,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from kubesched.framework import MAX_NODE_SCORE, Cycle, Handle, NodeInfo, NodeTable, PodInfo
+from kubesched.framework import MAX_NODE_SCORE, CycleState, Handle, NodeInfo, NodeTable, PodInfo
+from kubesched.framework.extension_points import Scope
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import Scope
 from kubesched.k8s.model.core import PodSpec
 
 MIB = 1024 * 1024
@@ -33,7 +33,7 @@ class ImageLocality:
         """Has no arguments, and looks at nothing but pod and nodes."""
         self._handle = handle
 
-    def score(self, _cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, _cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         n_all = len(nodes.whole)
         present_bytes = np.zeros(len(nodes), dtype=np.int64)
         is_present = False
@@ -48,7 +48,7 @@ class ImageLocality:
         scores: Scores = MAX_NODE_SCORE * (counted - MIN_THRESHOLD_BYTES) // (most - MIN_THRESHOLD_BYTES)
         return scores
 
-    def score_node(self, _cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, _cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         whole = self._handle.nodes
         present_bytes = 0
         for image in _images(pod.spec):

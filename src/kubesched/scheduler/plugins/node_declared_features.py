@@ -13,7 +13,7 @@ from kubesched.framework import (
     OK,
     ActionType,
     ClusterEvent,
-    Cycle,
+    CycleState,
     EventResource,
     Handle,
     Hint,
@@ -25,7 +25,7 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
-from kubesched.framework.stages import Scope
+from kubesched.framework.extension_points import Scope
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.declared_features import required_features
@@ -50,20 +50,20 @@ class NodeDeclaredFeatures:
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, _nodes: NodeTable) -> PreFilterResult:
         names = required_features(pod.spec)
         if not names:
             return PreFilterResult(SKIP)
         cycle.put(RequiredFeatures(names))
         return PreFilterResult()
 
-    def filter(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, _pod: PodInfo, nodes: NodeTable) -> Verdicts:
         required = cycle.find(RequiredFeatures)
         if required is None:
             return Verdicts.from_statuses([Status.error(NO_STATE)] * len(nodes))
         return Verdicts.reject(nodes.declared_features.where(required.are_lacking), REASON, unresolvable=True)
 
-    def filter_node(self, cycle: Cycle, _pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, _pod: PodInfo, node: NodeInfo) -> Status:
         required = cycle.find(RequiredFeatures)
         if required is None:
             return Status.error(NO_STATE)

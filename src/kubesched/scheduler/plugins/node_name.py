@@ -10,7 +10,7 @@ from kubesched.framework import (
     OK,
     ActionType,
     ClusterEvent,
-    Cycle,
+    CycleState,
     EventResource,
     Handle,
     NodeInfo,
@@ -20,7 +20,7 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
-from kubesched.framework.stages import Scope
+from kubesched.framework.extension_points import Scope
 
 REASON = "node(s) didn't match the requested node name"
 
@@ -33,13 +33,13 @@ class NodeName:
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""
 
-    def filter(self, _cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, _cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         wanted = pod.spec.node_name
         if not wanted:
             return ACCEPT_ALL
         return Verdicts.reject(~nodes.named(wanted), REASON, unresolvable=True)
 
-    def filter_node(self, _cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, _cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         wanted = pod.spec.node_name
         return OK if not wanted or wanted == node.name else Status.unresolvable(REASON)
 

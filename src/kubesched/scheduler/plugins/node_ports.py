@@ -16,20 +16,20 @@ from kubesched.framework import (
     OK,
     ActionType,
     ClusterEvent,
-    Cycle,
+    CycleState,
     EventResource,
     Handle,
     Hint,
     NodeInfo,
     NodeTable,
     PodInfo,
-    PodShape,
+    PodSignature,
     PreFilterResult,
     RegisteredEvent,
     Status,
     Verdicts,
 )
-from kubesched.framework.stages import Scope
+from kubesched.framework.extension_points import Scope
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import ContainerPort, Pod
 
@@ -52,19 +52,19 @@ class NodePorts:
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, _nodes: NodeTable) -> PreFilterResult:
         if not pod.host_ports:
             return PreFilterResult(SKIP)
         cycle.put(WantedPorts(pod.host_ports))
         return PreFilterResult()
 
-    def filter(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, _pod: PodInfo, nodes: NodeTable) -> Verdicts:
         wanted = cycle.find(WantedPorts)
         if wanted is None:
             return Verdicts.from_statuses([Status.error(NO_STATE)] * len(nodes))
         return Verdicts.reject(nodes.conflicting_ports(wanted.ports), REASON)
 
-    def filter_node(self, cycle: Cycle, _pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, _pod: PodInfo, node: NodeInfo) -> Status:
         wanted = cycle.find(WantedPorts)
         if wanted is None:
             return Status.error(NO_STATE)
@@ -82,7 +82,7 @@ def _hint_after_pod_deleted(pod: PodInfo, old: object | None, _new: object | Non
         return Hint.QUEUE
     if not old.spec.node_name and not old.status.nominated_node_name:
         return Hint.SKIP
-    freed = PodShape(old, label_class=-1, affinity_class=-1).host_ports
+    freed = PodSignature(old, label_class=-1, affinity_class=-1).host_ports
     return Hint.QUEUE if _overlap(pod.host_ports, freed) else Hint.SKIP
 
 

@@ -17,10 +17,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework import MAX_NODE_SCORE, OK, Cycle, Handle, NodeInfo, NodeTable, PodInfo, Status
+from kubesched.framework import MAX_NODE_SCORE, OK, CycleState, Handle, NodeInfo, NodeTable, PodInfo, Status
+from kubesched.framework.extension_points import Scope
 from kubesched.framework.nodes import IntArray
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import Scope
 from kubesched.framework.status import SKIP
 from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.model.meta import KubeObject
@@ -58,13 +58,13 @@ class NodeResourcesBalancedAllocation:
         self._handle = handle
         self._uses = ResourceUses(handle, nonzero=False)
 
-    def pre_score(self, cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodInfo, _nodes: NodeTable) -> Status:
         """A pod that asks for none of the resources changes no balance; scored, all such pods would go to one node."""
         found = self._resources_for(pod)
         cycle.put(found)
         return SKIP if found.resources is None else OK
 
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         found = cycle.find(BalancedResources) or self._resources_for(pod)
         if found.resources is None:
             return np.zeros(len(nodes), dtype=np.int64)
@@ -77,7 +77,7 @@ class NodeResourcesBalancedAllocation:
         without_pod = balance([use.allocated for use in uses], allocatable, len(nodes))
         return _gained(with_pod, without_pod)
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         found = cycle.find(BalancedResources) or self._resources_for(pod)
         if found.resources is None:
             return 0
@@ -98,7 +98,7 @@ class NodeResourcesBalancedAllocation:
         """Devices are counted node by node."""
         return Scope.ROW if asks_for_devices(pod, self._handle.objects.device_classes) else self.score_scope
 
-    def objects_changed(self, _cycle: Cycle, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
+    def objects_changed(self, _cycle: CycleState, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
         return devices_do_not_matter(pod, changed)
 
     def _resources_for(self, pod: PodInfo) -> BalancedResources:

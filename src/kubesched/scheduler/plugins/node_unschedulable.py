@@ -13,7 +13,7 @@ from kubesched.framework import (
     OK,
     ActionType,
     ClusterEvent,
-    Cycle,
+    CycleState,
     EventResource,
     Handle,
     Hint,
@@ -24,7 +24,7 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
-from kubesched.framework.stages import Scope
+from kubesched.framework.extension_points import Scope
 from kubesched.k8s.model import taints
 from kubesched.k8s.model.core import Node, Pod
 
@@ -39,14 +39,14 @@ class NodeUnschedulable:
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""
 
-    def filter(self, _cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, _cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         cordoned = nodes.unschedulable
         if not cordoned.any() or taints.is_tolerated(taints.UNSCHEDULABLE_TAINT, pod.tolerations):
             return ACCEPT_ALL
         # The column itself is live; what was found must not change with it.
         return Verdicts.reject(cordoned.copy(), REASON, unresolvable=True)
 
-    def filter_node(self, _cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, _cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         if not node.node.spec.unschedulable or taints.is_tolerated(taints.UNSCHEDULABLE_TAINT, pod.tolerations):
             return OK
         return Status.unresolvable(REASON)

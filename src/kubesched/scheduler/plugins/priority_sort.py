@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kubesched.framework import Handle
-from kubesched.framework.stages import QueuedPod
+from kubesched.framework.extension_points import QueuedPod
 
 
 class PrioritySort:

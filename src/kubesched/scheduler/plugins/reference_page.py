@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from kubesched.framework.stages import EXTENSION_POINTS
+from kubesched.framework.extension_points import EXTENSION_POINTS
 from kubesched.scheduler import config
 from kubesched.scheduler.plugins.registry import REGISTRY, capabilities
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from kubesched.framework.extension_points import extension_points_of
 from kubesched.framework.registry import Registry
-from kubesched.framework.stages import extension_points_of
 from kubesched.scheduler.plugins.default_binder import DefaultBinder
 from kubesched.scheduler.plugins.default_preemption import DefaultPreemption
 from kubesched.scheduler.plugins.dynamic_resources import DynamicResources

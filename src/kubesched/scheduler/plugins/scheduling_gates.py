@@ -1,6 +1,6 @@
 """SchedulingGates: a pod with scheduling gates stays out of the queue until the last of them is gone.
 
-Next: `kubesched.framework.stages`, where preEnqueue stands in a pod's path.
+Next: `kubesched.framework.extension_points`, where preEnqueue stands in a pod's path.
 """
 
 from __future__ import annotations

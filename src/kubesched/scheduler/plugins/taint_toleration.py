@@ -15,7 +15,7 @@ from kubesched.framework import (
     OK,
     ActionType,
     ClusterEvent,
-    Cycle,
+    CycleState,
     EventResource,
     Handle,
     Hint,
@@ -27,8 +27,8 @@ from kubesched.framework import (
     Verdicts,
     default_normalize_score,
 )
+from kubesched.framework.extension_points import Scope
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import Scope
 from kubesched.k8s.model import taints
 from kubesched.k8s.model.core import Node, Pod, Taint, Toleration
 
@@ -58,33 +58,33 @@ class TaintToleration:
     def __init__(self, _args: object, _handle: Handle) -> None:
         """Has no arguments, and looks at nothing but pod and nodes."""
 
-    def filter(self, _cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, _cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         tolerations = pod.tolerations
         rejected = nodes.taints.where(lambda of_node: _is_untolerated(of_node, tolerations))
         return Verdicts.reject(rejected, REASON, unresolvable=True)
 
-    def filter_node(self, _cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, _cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         return Status.unresolvable(REASON) if _is_untolerated(node.node.spec.taints, pod.tolerations) else OK
 
-    def pre_score(self, cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodInfo, _nodes: NodeTable) -> Status:
         relevant = ("", taints.PREFER_NO_SCHEDULE)
         cycle.put(PreferredTolerations(tuple(t for t in pod.tolerations if t.effect in relevant)))
         return OK
 
-    def score(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, _pod: PodInfo, nodes: NodeTable) -> Scores:
         """How many taints the pod would rather avoid; fewer is better, which `normalize_score` turns round."""
         state = cycle.find(PreferredTolerations)
         if state is None:
             raise LookupError(NO_STATE)
         return nodes.taints.measure(state.n_untolerated)
 
-    def score_node(self, cycle: Cycle, _pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, _pod: PodInfo, node: NodeInfo) -> int:
         state = cycle.find(PreferredTolerations)
         if state is None:
             raise LookupError(NO_STATE)
         return state.n_untolerated(node.node.spec.taints)
 
-    def normalize_score(self, _cycle: Cycle, _pod: PodInfo, _nodes: NodeTable, scores: Scores) -> Scores:
+    def normalize_score(self, _cycle: CycleState, _pod: PodInfo, _nodes: NodeTable, scores: Scores) -> Scores:
         return default_normalize_score(scores, reverse=True)
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:

@@ -15,13 +15,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
+from kubesched.framework.extension_points import Scope
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
-from kubesched.framework.stages import Scope
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import BoolArray, Verdicts
 from kubesched.k8s.model.core import Pod
@@ -59,11 +59,11 @@ class VolumeRestrictions:
         """A pod without such volumes is never refused."""
         return self.filter_scope if _restricted_volumes(pod.pod) or _named_claims(pod.pod) else Scope.NODE
 
-    def objects_changed(self, _cycle: Cycle, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
+    def objects_changed(self, _cycle: CycleState, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
         """Objects matter to pods with volumes of that kind alone."""
         return self.filter_scope_for(pod) is Scope.NODE
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         claims = self.handle.objects.persistent_volume_claims
         exclusive: set[str] = set()
         for claim_name in _named_claims(pod.pod):
@@ -78,17 +78,17 @@ class VolumeRestrictions:
         cycle.put(ClaimsOfOnePod(frozenset(exclusive), users))
         return PreFilterResult()
 
-    def add_pod(self, cycle: Cycle, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
+    def add_pod(self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
         state = cycle.get(ClaimsOfOnePod)
         state.users += state.uses_by(added)
         return OK
 
-    def remove_pod(self, cycle: Cycle, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
+    def remove_pod(self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
         state = cycle.get(ClaimsOfOnePod)
         state.users -= state.uses_by(removed)
         return OK
 
-    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         disk_taken = _rows_with_conflict(pod.pod, nodes)
         claim_taken = np.full(len(nodes), cycle.get(ClaimsOfOnePod).users > 0, dtype=np.bool_)
         return Verdicts.combine(

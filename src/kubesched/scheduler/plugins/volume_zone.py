@@ -14,13 +14,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
+from kubesched.framework.extension_points import Scope
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import MISSING, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
-from kubesched.framework.stages import Scope
 from kubesched.framework.status import SKIP, Status
 from kubesched.framework.verdicts import BoolArray, Verdicts
 from kubesched.k8s.model import volume_claims
@@ -60,11 +60,11 @@ class VolumeZone:
         """A pod without claims is never refused."""
         return self.filter_scope if pod.shape.claim_names else Scope.NODE
 
-    def objects_changed(self, _cycle: Cycle, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
+    def objects_changed(self, _cycle: CycleState, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
         """Objects matter to pods with volumes of that kind alone."""
         return self.filter_scope_for(pod) is Scope.NODE
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         found = self._topologies_of(pod)
         if isinstance(found, Status):
             return PreFilterResult(found)
@@ -73,7 +73,7 @@ class VolumeZone:
         cycle.put(ZonesOfVolumes(tuple(found)))
         return PreFilterResult()
 
-    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         elsewhere = np.zeros(len(nodes), dtype=np.bool_)
         for topology in cycle.get(ZonesOfVolumes).topologies:
             elsewhere |= ~_in_topology(nodes, topology)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kubesched.framework.events import EVERY_CHANGE, RegisteredEvent
+from kubesched.framework.extension_points import EnqueueExtensions, Plugin, QueuedPod, extension_points_of
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import EnqueueExtensions, Plugin, QueuedPod, extension_points_of
 from kubesched.framework.status import Status
 
 _STAGES_THAT_REJECT = frozenset({"preEnqueue", "preFilter", "filter", "reserve", "permit"})

@@ -19,7 +19,7 @@ from kubesched.framework.effects import BindPod, Done, Effect, EvictPod, Failed,
 from kubesched.k8s.model.core import Pod, PodCondition
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.storage import PersistentVolume
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.plugins.dynamic_resources.effects import PatchPodExtendedResourceClaimStatus, RecordPodEvent
 from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
 from kubesched.simulator.bench.claim_controller import ClaimAction, ClaimController
@@ -33,7 +33,7 @@ _DELETED_AT = "2026-01-01T00:00:00Z"
 class BenchWorld:
     """`unbound` and `unattempted` hold pods that somebody waits for; they leave when they are bound, tried or gone."""
 
-    def __init__(self, loop: SchedulingLoop, factory: ObjectFactory, *, eviction_delay_s: float = 0.0) -> None:
+    def __init__(self, loop: Scheduler, factory: ObjectFactory, *, eviction_delay_s: float = 0.0) -> None:
         self.loop = loop
         self.factory = factory
         self.now_s = 0.0

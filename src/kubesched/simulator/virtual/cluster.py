@@ -15,7 +15,7 @@ from kubesched.k8s.model.manifests import KINDS
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.workloads.bursts import Bursts
 from kubesched.k8s.workloads.names import NameSource
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.simulator.ledger import PodLedger
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.utilisation import UtilisationMeter
@@ -25,7 +25,7 @@ from kubesched.simulator.virtual.deletion import Deletions
 from kubesched.simulator.virtual.device_claims import DeviceClaims
 from kubesched.simulator.virtual.drains import Drains
 from kubesched.simulator.virtual.effects import EffectHandler
-from kubesched.simulator.virtual.intake import ObjectIntake, TooManyPodsError
+from kubesched.simulator.virtual.intake import ObjectEventHandlers, TooManyPodsError
 from kubesched.simulator.virtual.kubelets import Kubelets
 from kubesched.simulator.virtual.node_faults import NodeFaults
 from kubesched.simulator.virtual.store import ClusterStore
@@ -41,14 +41,14 @@ Progress = Callable[["VirtualCluster"], None]
 
 
 class VirtualCluster:
-    def __init__(self, loop: SchedulingLoop, names: NameSource, options: SimulationOptions, bursts: Bursts) -> None:
+    def __init__(self, loop: Scheduler, names: NameSource, options: SimulationOptions, bursts: Bursts) -> None:
         """`bursts` says how many pods of a workload controllers make, and how many of them may wait."""
         self.loop = loop
         self.clock = clock = VirtualClock(options.start_s)
         self.store = store = ClusterStore(clock, names)
         self.ledger = PodLedger(clock, store)
         self.meter = UtilisationMeter(clock, store)
-        self.intake = ObjectIntake(store)
+        self.intake = ObjectEventHandlers(store)
         store.listen(self._tell_loop)
         self.deletions = Deletions(clock, store, self.ledger.asked_to_go)
         self.kubelets = Kubelets(clock, store, self.deletions, options.start_latency_s)

@@ -13,7 +13,7 @@ from kubesched.k8s.workloads.actions import Action, CreateObject, UpdateObject
 from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions
-from kubesched.simulator.virtual.intake import AlreadyExistsError, ObjectIntake, plural
+from kubesched.simulator.virtual.intake import AlreadyExistsError, ObjectEventHandlers, plural
 from kubesched.simulator.virtual.routing import concerned
 from kubesched.simulator.virtual.store import ClusterStore
 from kubesched.simulator.virtual.syncing import ControllerRules
@@ -28,7 +28,7 @@ class ControllerSet:
         self,
         clock: VirtualClock,
         store: ClusterStore,
-        intake: ObjectIntake,
+        intake: ObjectEventHandlers,
         deletions: Deletions,
         rules: ControllerRules,
         refused: Callable[[KubeObject, str], None],

@@ -13,7 +13,7 @@ from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.k8s.model.volume_claims import BOUND_BY_CONTROLLER_ANNOTATION, SELECTED_NODE_ANNOTATION
 from kubesched.k8s.workloads.pod_states import with_condition
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.plugins.dynamic_resources.effects import RecordPodEvent
 from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
 from kubesched.simulator.ledger import PodLedger
@@ -42,7 +42,7 @@ class EffectHandler:
         self._ledger = ledger
         self._bind_latency_s = bind_latency_s
 
-    def settle(self, loop: SchedulingLoop) -> bool:
+    def settle(self, loop: Scheduler) -> bool:
         """Carries out all effects that are there; False if there were none."""
         effects = loop.take_effects()
         for effect in effects:
@@ -54,7 +54,7 @@ class EffectHandler:
                 loop.answer(effect.id, answer, self._clock.now_s)
         return bool(effects)
 
-    def _bind_later(self, loop: SchedulingLoop, effect_id: int, action: BindPod) -> None:
+    def _bind_later(self, loop: Scheduler, effect_id: int, action: BindPod) -> None:
         self._clock.after(self._bind_latency_s, lambda: loop.answer(effect_id, self._bind(action), self._clock.now_s))
 
     def _carry_out(self, action: object) -> object:

@@ -30,7 +30,7 @@ class TooManyPodsError(Exception):
     """The run has had as many pods as it keeps."""
 
 
-class ObjectIntake:
+class ObjectEventHandlers:
     def __init__(self, store: ClusterStore) -> None:
         self._store = store
         self._n_pods = 0

@@ -15,7 +15,7 @@ from harness.chaos.checks.violation import Violation
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import PODS, node_units, pod_resources
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 
 INVARIANT = "no node holds more than it can"
 
@@ -38,7 +38,7 @@ class CapacityLedger:
 
     # -- by what the loop was told -------------------------------------------------------------------------------------
 
-    def check_told(self, loop: SchedulingLoop, told: list[KubeObject], done: set[str]) -> None:
+    def check_told(self, loop: Scheduler, told: list[KubeObject], done: set[str]) -> None:
         """`done` are the uids of pods whose binding was answered with success."""
         pods = {item.metadata.uid: item for item in told if isinstance(item, Pod) and not item.is_terminal}
         self._release(loop, pods, done)
@@ -48,7 +48,7 @@ class CapacityLedger:
                 self._check_node(binding.queued.info.pod, node_name, told, pods.values())
                 self._held[uid] = (binding.queued.info.pod, node_name)
 
-    def _release(self, loop: SchedulingLoop, pods: dict[str, Pod], done: set[str]) -> None:
+    def _release(self, loop: Scheduler, pods: dict[str, Pod], done: set[str]) -> None:
         for uid in list(self._held):
             pod = pods.get(uid)
             is_over = pod is None or pod.is_terminating or bool(pod.spec.node_name)

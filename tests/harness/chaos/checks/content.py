@@ -11,7 +11,7 @@ from kubesched.k8s.model.core import Pod
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.build import build_schedulers
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.select import ByName
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 
@@ -70,7 +70,7 @@ def check_rest(sim: Simulation) -> None:
             raise Violation(LEFT, f"{what}: {found}")
 
 
-def _promises(loop: SchedulingLoop) -> list[str]:
+def _promises(loop: Scheduler) -> list[str]:
     """What was promised to pods must be written and seen by now, or taken back."""
     objects = loop.cluster.objects
     found: list[str] = []

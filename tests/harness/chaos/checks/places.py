@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from harness.chaos.checks.violation import Violation
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.loop import Scheduler
 
 INVARIANT = "no pod is lost"
 
 
-def check_places(loop: SchedulingLoop, told: Iterable[KubeObject]) -> None:
+def check_places(loop: Scheduler, told: Iterable[KubeObject]) -> None:
     pending = {pod.metadata.uid: pod for pod in told if isinstance(pod, Pod) and _waits(pod)}
     places = _places(loop)
     for uid, pod in pending.items():
@@ -44,7 +44,7 @@ def _waits(pod: Pod) -> bool:
     return not pod.spec.node_name and not pod.is_terminal
 
 
-def _places(loop: SchedulingLoop) -> dict[str, list[str]]:
+def _places(loop: Scheduler) -> dict[str, list[str]]:
     """By uid, where the pod is."""
     contents, bindings = loop.queue.contents, loop.bindings
     places: dict[str, list[str]] = defaultdict(list)

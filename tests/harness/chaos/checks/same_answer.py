@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness.chaos.checks.violation import Violation
-from kubesched.scheduler.engine.cycle import Decision, Scheduler
-from kubesched.scheduler.engine.loop import SchedulingLoop
+from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.select import ByName
 from kubesched.scheduler.queue import QueuedPodInfo
 
@@ -18,17 +18,17 @@ class SameAnswer:
         self._expected: Decision | None = None
         self._known: set[str] = set()
 
-    def before_cycle(self, loop: SchedulingLoop) -> None:
+    def before_cycle(self, loop: Scheduler) -> None:
         self._expected = None
         self._known = set(loop.bindings)
         queued = _next_pod(loop)
         if queued is None or queued.info.pod.is_terminating or loop.cluster.is_assumed(queued.key):
             return
         own = loop.schedulers[queued.info.spec.scheduler_name]
-        plain = Scheduler(loop.cluster, own.profile, ByName(), 100, own.handle)
+        plain = ProfileScheduler(loop.cluster, own.profile, ByName(), 100, own.handle)
         self._expected = plain.decide(queued.info)
 
-    def after_cycle(self, loop: SchedulingLoop) -> None:
+    def after_cycle(self, loop: Scheduler) -> None:
         expected, self._expected = self._expected, None
         if expected is None:
             return
@@ -39,7 +39,7 @@ class SameAnswer:
             )
 
 
-def _next_pod(loop: SchedulingLoop) -> QueuedPodInfo | None:
+def _next_pod(loop: Scheduler) -> QueuedPodInfo | None:
     contents = loop.queue.contents
     waiting = contents.active or [queued for queued in contents.backoff if queued.is_rejected]
     return waiting[0] if waiting else None

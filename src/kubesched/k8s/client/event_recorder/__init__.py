@@ -1,26 +1,26 @@
 """Events for `kubectl describe`: taken at once, told apart from repetitions, written in the background.
 
 `EventRecorder.record` takes an `EventToRecord`; `choose_form` asks the server which kind of Event it serves.
-`EventTeller` is for controllers and kubelets, which write events in the older way.
+`EventBroadcaster` is for controllers and kubelets, which write events in the older way.
 
 Next: `recorder`, then `series` and `forms`.
 """
 
+from kubesched.k8s.client.event_recorder.broadcaster import EventBroadcaster, EventSource, Tell
 from kubesched.k8s.client.event_recorder.forms import CoreV1Form, EventForm, EventsV1Form, choose_form
 from kubesched.k8s.client.event_recorder.record import NORMAL, WARNING, EventToRecord, pod_reference
 from kubesched.k8s.client.event_recorder.recorder import EventRecorder
-from kubesched.k8s.client.event_recorder.teller import EventTeller, Speaker, Tell
 
 __all__ = [
     "NORMAL",
     "WARNING",
     "CoreV1Form",
+    "EventBroadcaster",
     "EventForm",
     "EventRecorder",
-    "EventTeller",
+    "EventSource",
     "EventToRecord",
     "EventsV1Form",
-    "Speaker",
     "Tell",
     "choose_form",
     "pod_reference",

@@ -13,7 +13,7 @@ from kubesched.k8s.client.list_watch.informer import SharedInformer
 from kubesched.k8s.client.list_watch.informers import Informers, InformerSettings
 from kubesched.k8s.client.list_watch.lister import IndexedLister, IndexFunction
 from kubesched.k8s.client.list_watch.pace import Pace
-from kubesched.k8s.client.list_watch.requests import Narrowing
+from kubesched.k8s.client.list_watch.requests import ListOptions
 from kubesched.k8s.client.list_watch.scheduler_informers import scheduler_informers
 from kubesched.k8s.client.list_watch.sync import wait_for_cache_sync, wait_for_named_cache_sync
 from kubesched.k8s.client.list_watch.trouble import WatchError, WatchErrorHandler, default_watch_error_handler
@@ -25,7 +25,7 @@ __all__ = [
     "InformerHandler",
     "InformerSettings",
     "Informers",
-    "Narrowing",
+    "ListOptions",
     "Pace",
     "ResourceEventHandler",
     "SharedInformer",

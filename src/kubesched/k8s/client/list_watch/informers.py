@@ -29,7 +29,7 @@ from kubesched.k8s.client.list_watch.handlers import InformerHandler
 from kubesched.k8s.client.list_watch.informer import SharedInformer
 from kubesched.k8s.client.list_watch.pace import Pace
 from kubesched.k8s.client.list_watch.reflector import Reflector, ServerAbilities
-from kubesched.k8s.client.list_watch.requests import ListWatchApi, Narrowing
+from kubesched.k8s.client.list_watch.requests import ListOptions, ListWatchApi
 from kubesched.k8s.client.list_watch.set_aside import SetAside
 from kubesched.k8s.client.list_watch.trouble import WatchErrorHandler
 from kubesched.k8s.client.resources import Resource, resource_of
@@ -46,7 +46,7 @@ class InformerSettings:
     takes longer than `initial_events_within_s`, and any watch that does not begin in `answers_within_s`. `name` is what
     the log calls these informers."""
 
-    narrowings: Mapping[type[KubeObject], Narrowing] = field(default_factory=dict)
+    narrowings: Mapping[type[KubeObject], ListOptions] = field(default_factory=dict)
     transforms: Mapping[type[KubeObject], Callable[[Any], Any]] = field(default_factory=dict)
     resync_s: float = 0.0
     resyncs_s: Mapping[type[KubeObject], float] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class Informers:
             self._api,
             informer,
             KindDecoder(kind),
-            narrowing=self._settings.narrowings.get(kind, Narrowing()),
+            narrowing=self._settings.narrowings.get(kind, ListOptions()),
             abilities=self._abilities,
             pace=self._pace,
             page_size=self._settings.page_size,

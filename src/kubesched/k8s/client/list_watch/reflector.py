@@ -24,7 +24,7 @@ from kubesched.k8s.client.list_watch import log_lines, requests
 from kubesched.k8s.client.list_watch.decoding import K, KindDecoder, Listing, Unread
 from kubesched.k8s.client.list_watch.informer import SharedInformer
 from kubesched.k8s.client.list_watch.pace import AnswerSignal, Pace, RetryBackoff
-from kubesched.k8s.client.list_watch.requests import ListWatchApi, Narrowing
+from kubesched.k8s.client.list_watch.requests import ListOptions, ListWatchApi
 from kubesched.k8s.client.list_watch.trouble import TroubleLog, VeryShortWatchError, WatchError
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -56,7 +56,7 @@ class Reflector(Generic[K]):
         informer: SharedInformer[K],
         decoder: KindDecoder[K],
         *,
-        narrowing: Narrowing,
+        narrowing: ListOptions,
         abilities: ServerAbilities,
         pace: Pace,
         page_size: int = requests.PAGE_SIZE,

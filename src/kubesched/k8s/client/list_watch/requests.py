@@ -29,7 +29,7 @@ class ListWatchApi(Requester, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Narrowing:
+class ListOptions:
     """Which objects of a kind are of interest. `namespace` limits to one."""
 
     field_selector: str = ""
@@ -41,7 +41,7 @@ class Narrowing:
         return {name: value for name, value in asked.items() if value}
 
 
-def list_params(narrowing: Narrowing, version: str, page_size: int, continue_token: str = "") -> dict[str, str]:
+def list_params(narrowing: ListOptions, version: str, page_size: int, continue_token: str = "") -> dict[str, str]:
     """A page, or from a known version on (which the server has in its cache) the whole."""
     params = narrowing.params()
     if continue_token:
@@ -53,7 +53,7 @@ def list_params(narrowing: Narrowing, version: str, page_size: int, continue_tok
     return params
 
 
-def watch_params(narrowing: Narrowing, version: str, dice: Random) -> dict[str, str]:
+def watch_params(narrowing: ListOptions, version: str, dice: Random) -> dict[str, str]:
     return {
         **narrowing.params(),
         "watch": "true",
@@ -63,7 +63,7 @@ def watch_params(narrowing: Narrowing, version: str, dice: Random) -> dict[str, 
     }
 
 
-def streamed_list_params(narrowing: Narrowing, version: str, dice: Random) -> dict[str, str]:
+def streamed_list_params(narrowing: ListOptions, version: str, dice: Random) -> dict[str, str]:
     """A watch that first tells everything there is."""
     asked = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
     params = {**watch_params(narrowing, version, dice), **asked}

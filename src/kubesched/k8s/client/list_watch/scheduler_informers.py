@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 from kubesched.k8s.client.list_watch.informers import Informers, InformerSettings
 from kubesched.k8s.client.list_watch.pace import Pace
-from kubesched.k8s.client.list_watch.requests import ListWatchApi, Narrowing
+from kubesched.k8s.client.list_watch.requests import ListOptions, ListWatchApi
 from kubesched.k8s.client.resources import RESOURCES, Resource
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.stand_ins import stand_in_for
 
-UNFINISHED_PODS = Narrowing(field_selector="status.phase!=Succeeded,status.phase!=Failed")
+UNFINISHED_PODS = ListOptions(field_selector="status.phase!=Succeeded,status.phase!=Failed")
 """A pod that finishes looks deleted from here."""
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from kubesched.framework import Cycle
+from kubesched.framework import CycleState
 from kubesched.framework.events import RegisteredEvent
-from kubesched.framework.stages import EnqueueExtensions, Reserve
+from kubesched.framework.extension_points import EnqueueExtensions, Reserve
 from kubesched.plugin_tools.check import asking
 from kubesched.plugin_tools.check.asking import BrokenPluginError, ScoreOutOfBoundsError
 from kubesched.plugin_tools.check.cases import Case
@@ -35,7 +35,7 @@ def ask_everything(trial: PluginTrial) -> None:
 
 
 def _ask_other_forms(trial: PluginTrial) -> None:
-    plugin, pod, nodes, cycle = trial.plugin, trial.pod, trial.nodes, Cycle()
+    plugin, pod, nodes, cycle = trial.plugin, trial.pod, trial.nodes, CycleState()
     each = [nodes.at(position) for position in range(len(nodes))]
     prepared = asking.pre_filter(plugin, cycle, pod, nodes).status.is_success
     if prepared and asking.filters_tables(plugin) and asking.filters_nodes(plugin):
@@ -53,7 +53,7 @@ def _ask_unreserve(trial: PluginTrial) -> None:
     plugin = trial.plugin
     if isinstance(plugin, Reserve):
         for name in trial.nodes.names[:1]:
-            asking.done("unreserve", partial(plugin.unreserve, Cycle(), trial.pod, name), name)
+            asking.done("unreserve", partial(plugin.unreserve, CycleState(), trial.pod, name), name)
 
 
 def _ask_events(trial: PluginTrial) -> None:

@@ -4,7 +4,7 @@ another order, at another time. `hash_seeds` asks in another Python, where sets 
 
 from __future__ import annotations
 
-from kubesched.framework import Cycle
+from kubesched.framework import CycleState
 from kubesched.plugin_tools.check.cases import Case
 from kubesched.plugin_tools.check.checks.forms import shown
 from kubesched.plugin_tools.check.moved_clock import moved_clock
@@ -16,7 +16,7 @@ _A_DAY_AND_A_BIT_S = 100_003.0
 
 
 def answers_repeat(subject: Subject, case: Case) -> RuleViolation | bool:
-    trial, cycle = PluginTrial(subject, case), Cycle()
+    trial, cycle = PluginTrial(subject, case), CycleState()
     first = trial.answers(cycle)
     asked_pod = trial.pod
     violation = differing(first, trial.answers(), "when it is asked again")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.framework import Cycle, Status
+from kubesched.framework import CycleState, Status
 from kubesched.plugin_tools.check import asking
 from kubesched.plugin_tools.check.cases import Case
 from kubesched.plugin_tools.check.report import RuleViolation
@@ -17,7 +17,7 @@ from kubesched.plugin_tools.check.trial import PluginTrial
 
 def forms_agree(subject: Subject, case: Case) -> RuleViolation | bool:
     trial = PluginTrial(subject, case)
-    cycle = Cycle()
+    cycle = CycleState()
     result = asking.pre_filter(trial.plugin, cycle, trial.pod, trial.nodes)
     found: RuleViolation | bool = False
     if result.status.is_success and asking.filters_tables(trial.plugin):
@@ -32,7 +32,7 @@ def forms_agree(subject: Subject, case: Case) -> RuleViolation | bool:
     return found
 
 
-def _filter_agrees(trial: PluginTrial, cycle: Cycle) -> RuleViolation | bool:
+def _filter_agrees(trial: PluginTrial, cycle: CycleState) -> RuleViolation | bool:
     plugin, pod, nodes = trial.plugin, trial.pod, trial.nodes
     assert asking.filters_tables(plugin)
     has_both = asking.filters_nodes(trial.plugin)
@@ -55,7 +55,7 @@ def _filter_agrees(trial: PluginTrial, cycle: Cycle) -> RuleViolation | bool:
     return True
 
 
-def _score_agrees(trial: PluginTrial, cycle: Cycle, *, filters: bool) -> RuleViolation | bool:
+def _score_agrees(trial: PluginTrial, cycle: CycleState, *, filters: bool) -> RuleViolation | bool:
     plugin, pod, nodes = trial.plugin, trial.pod, trial.nodes
     accepted = [at for at, status in enumerate(trial.filtered(cycle)) if status.is_success] if filters else []
     feasible = nodes.take(np.array(accepted if filters else range(len(nodes)), dtype=np.intp))

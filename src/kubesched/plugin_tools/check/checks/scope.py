@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from kubesched.framework import Cycle, PodInfo
-from kubesched.framework.stages import FollowsPods, Plugin, Scope
+from kubesched.framework import CycleState, PodInfo
+from kubesched.framework.extension_points import FollowsPods, Plugin, Scope
 from kubesched.plugin_tools.check import asking
 from kubesched.plugin_tools.check.cases import Case, DrawnChange, Manifest
 from kubesched.plugin_tools.check.checks.forms import shown
@@ -29,7 +29,7 @@ def scopes_hold(subject: Subject, case: Case) -> RuleViolation | bool:
     follows = isinstance(trial.plugin, FollowsPods)
     if not follows and all(scope in (None, Scope.CLUSTER) for scope in scopes):
         return False
-    cycle = Cycle()
+    cycle = CycleState()
     before = trial.answers(cycle)
     violation = _alike(trial, before, scopes)
     if violation is None and Scope.AMOUNTS in scopes:
@@ -139,10 +139,10 @@ def _amounts(trial: PluginTrial, name: str) -> tuple[object, ...]:
 
 
 def _followed(
-    trial: PluginTrial, cycle: Cycle, applied: AppliedChange, place: int
-) -> tuple[RuleViolation | None, Cycle]:
+    trial: PluginTrial, cycle: CycleState, applied: AppliedChange, place: int
+) -> tuple[RuleViolation | None, CycleState]:
     """How state that was told of the change differs from state prepared anew, if so; and the state to go on with."""
-    plugin, fresh = trial.plugin, Cycle()
+    plugin, fresh = trial.plugin, CycleState()
     is_prepared = asking.pre_filter(plugin, fresh, trial.pod, trial.nodes).status.is_success
     changes = trial.cluster.table.journal.pods.since(place)
     if applied.change.kind != "Pod" or changes is None or not isinstance(plugin, FollowsPods):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.framework import Cycle, PodInfo, Status
-from kubesched.framework.stages import Scope
+from kubesched.framework import CycleState, PodInfo, Status
+from kubesched.framework.extension_points import Scope
 from kubesched.plugin_tools.check import asking
 from kubesched.plugin_tools.check.cases import Case
 from kubesched.plugin_tools.check.checks.forms import shown
@@ -27,7 +27,7 @@ def pods_are_symmetric(subject: Subject, case: Case) -> RuleViolation | bool:
     trial = PluginTrial(subject, case)
     if not asking.has_filter(trial.plugin):
         return False
-    cycle = Cycle()
+    cycle = CycleState()
     if not asking.pre_filter(trial.plugin, cycle, trial.pod, trial.nodes).status.is_success:
         return False
     found = False
@@ -39,7 +39,7 @@ def pods_are_symmetric(subject: Subject, case: Case) -> RuleViolation | bool:
     return found
 
 
-def move(trial: PluginTrial, cycle: Cycle, info: PodInfo, row: int, *, adding: bool) -> None:
+def move(trial: PluginTrial, cycle: CycleState, info: PodInfo, row: int, *, adding: bool) -> None:
     """The pod comes to the row or leaves it, and the plugin is told: as preemption tries things out."""
     plugin, table = trial.plugin, trial.cluster.table
     with table.journal.paused():
@@ -61,7 +61,7 @@ def _pods_to_move(trial: PluginTrial, case: Case) -> Iterator[tuple[int, PodInfo
 
 
 def _moved_there_and_back(
-    trial: PluginTrial, cycle: Cycle, row: int, info: PodInfo, *, adding: bool
+    trial: PluginTrial, cycle: CycleState, row: int, info: PodInfo, *, adding: bool
 ) -> RuleViolation | None:
     verb = "added" if adding else "removed"
     before = trial.filtered(cycle)
@@ -82,7 +82,7 @@ def _moved_there_and_back(
 
 def _prepared_anew(trial: PluginTrial) -> list[Status] | None:
     """None where `pre_filter` rejects the pod as a whole now: then there is nothing to compare with."""
-    cycle = Cycle()
+    cycle = CycleState()
     result = asking.pre_filter(trial.plugin, cycle, trial.pod, trial.nodes)
     if result.status.is_skip:
         return [Status(result.status.code)] * len(trial.nodes)
@@ -98,7 +98,7 @@ def _compared(
     return None
 
 
-def _on_imagined_node(trial: PluginTrial, cycle: Cycle, row: int, info: PodInfo, *, adding: bool) -> Status | None:
+def _on_imagined_node(trial: PluginTrial, cycle: CycleState, row: int, info: PodInfo, *, adding: bool) -> Status | None:
     """What the form for one node says about a node that is worked out, not in the table."""
     plugin = trial.plugin
     if not asking.filters_nodes(plugin) or filter_scope_of(plugin, trial.pod) not in _WITHIN_NODE:

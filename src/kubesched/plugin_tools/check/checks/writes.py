@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from kubesched.framework import Cycle, PodInfo
+from kubesched.framework import CycleState, PodInfo
 from kubesched.plugin_tools.check import asking
 from kubesched.plugin_tools.check.cases import Case
 from kubesched.plugin_tools.check.checks.answers import ask_everything
@@ -63,8 +63,8 @@ def _written(info: PodInfo) -> bytes:
     return msgspec.json.encode([info.pod, info.key, info.uid, info.pin, info.resources.requests])
 
 
-def _asked_in_others_cycle(trial: PluginTrial) -> Cycle:
-    cycle = Cycle()
+def _asked_in_others_cycle(trial: PluginTrial) -> CycleState:
+    cycle = CycleState()
     cycle.put(_KEPT)
     cycle.skip_filter = cycle.skip_score = _SKIPPED
     trial.answers(cycle)
@@ -77,7 +77,7 @@ def _asked_in_others_cycle(trial: PluginTrial) -> Cycle:
 
 
 def _writes_scores(trial: PluginTrial) -> RuleViolation | None:
-    plugin, cycle = getattr(trial.plugin, "plugin", trial.plugin), Cycle()  # the checks in front give it a copy
+    plugin, cycle = getattr(trial.plugin, "plugin", trial.plugin), CycleState()  # the checks in front give it a copy
     if not asking.normalizes(plugin):
         return None
     statuses = trial.statuses(cycle)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from weakref import WeakSet
 
-from kubesched.framework.cycle import Cycle
-from kubesched.framework.pod_info import PodInfo, PodShape
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.class_cache.failed_class import FailedClass, failed_class
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
@@ -24,9 +24,9 @@ class ClassCache:
     def __init__(self, cluster: Cluster, profile: Profile) -> None:
         self._cluster = cluster
         self._profile = profile
-        self._classes: dict[PodShape, PodClass] = {}
-        self._failed: dict[PodShape, FailedClass] = {}
-        self._seen: WeakSet[PodShape] = WeakSet()
+        self._classes: dict[PodSignature, PodClass] = {}
+        self._failed: dict[PodSignature, FailedClass] = {}
+        self._seen: WeakSet[PodSignature] = WeakSet()
 
     def find_failed(self, pod: PodInfo) -> FailedClass | None:
         """The pod's class as one that fits nowhere, up to date; None if it may fit, or that is not known."""
@@ -42,7 +42,7 @@ class ClassCache:
         del self._failed[pod.shape]
         return None
 
-    def keep_failed(self, pod: PodInfo, cycle: Cycle, prefilter: PreFilterOutcome, outcome: FilterOutcome) -> None:
+    def keep_failed(self, pod: PodInfo, cycle: CycleState, prefilter: PreFilterOutcome, outcome: FilterOutcome) -> None:
         """A search found no node: what it found may serve the next pod of the class."""
         if pod.pin or _has_storage_or_devices(pod) or pod.shape not in self._seen or self._cluster.nominations.has(pod):
             return

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import IntArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray
@@ -56,7 +56,9 @@ class ClassSteps:
     fresh_scores: list[ScoreStep] = field(default_factory=list)
 
 
-def objects_do_not_matter(profile: Profile, cycle: Cycle, pod: PodInfo, changed: Sequence[KubeObject] | None) -> bool:
+def objects_do_not_matter(
+    profile: Profile, cycle: CycleState, pod: PodInfo, changed: Sequence[KubeObject] | None
+) -> bool:
     """Whether what was prepared is as it was before these objects changed; not known without them."""
     followers = profile.object_followers
     if changed is None or followers is None:
@@ -64,7 +66,9 @@ def objects_do_not_matter(profile: Profile, cycle: Cycle, pod: PodInfo, changed:
     return all(follower.objects_changed(cycle, pod, changed) for follower in followers)
 
 
-def passing(filters: Sequence[FilterStep], cycle: Cycle, pod: PodInfo, nodes: TableView, among: BoolArray) -> BoolArray:
+def passing(
+    filters: Sequence[FilterStep], cycle: CycleState, pod: PodInfo, nodes: TableView, among: BoolArray
+) -> BoolArray:
     """(n_nodes,) which of these pass the filters."""
     for step in filters:
         verdicts = ask(step, cycle, pod, nodes)
@@ -73,7 +77,7 @@ def passing(filters: Sequence[FilterStep], cycle: Cycle, pod: PodInfo, nodes: Ta
     return among
 
 
-def weighted_sum(scores: Sequence[ScoreStep], cycle: Cycle, pod: PodInfo, nodes: TableView) -> IntArray:
+def weighted_sum(scores: Sequence[ScoreStep], cycle: CycleState, pod: PodInfo, nodes: TableView) -> IntArray:
     """(n_nodes,) of scores that need no normalising."""
     total: IntArray | None = None
     for step in scores:

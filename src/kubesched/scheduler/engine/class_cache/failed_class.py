@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.extension_points import PodChange, Scope
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import PodChange, Scope
 from kubesched.framework.status import Code, Status
 from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.model.policy import PodDisruptionBudget
@@ -81,7 +81,7 @@ class FailedClass:
     profile: Profile
     pod: PodInfo
     """Stands for any pod of the class: it has no uid, so every nominated pod is a rival."""
-    cycle: Cycle
+    cycle: CycleState
     prefilter: PreFilterOutcome
     rejections: KeptRejections
     plans: PreemptionPlans
@@ -129,7 +129,12 @@ class FailedClass:
 
 
 def failed_class(
-    cluster: Cluster, profile: Profile, pod: PodInfo, cycle: Cycle, prefilter: PreFilterOutcome, outcome: FilterOutcome
+    cluster: Cluster,
+    profile: Profile,
+    pod: PodInfo,
+    cycle: CycleState,
+    prefilter: PreFilterOutcome,
+    outcome: FilterOutcome,
 ) -> FailedClass | None:
     """From a search over all nodes that found none; None if its findings cannot be kept."""
     if len(outcome.nodes) != len(cluster.nodes) or outcome.fits.any():

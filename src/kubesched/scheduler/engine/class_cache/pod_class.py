@@ -1,6 +1,6 @@
 """What is known of a class of pods about every node, kept up to date as pods, nodes and other objects come and go.
 
-Arrays are by row, with room for rows to come. Answers are kept apart by what they depend on (`framework.stages.Scope`):
+Arrays are by row, with room for rows to come. Answers are kept apart by what they depend on (`Scope`):
 
 - on the node alone: asked again for nodes that changed;
 - on all nodes: asked again when any of them changed;
@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.extension_points import FollowsPods, PodChange
 from kubesched.framework.nodes import IntArray, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import FollowsPods, PodChange
 from kubesched.framework.verdicts import BoolArray
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.journal import Journal, Places
@@ -53,11 +53,11 @@ class PodClass:
     profile: Profile
     pod: PodInfo
     """The pod it was prepared for; all pods of the class are like it."""
-    cycle: Cycle
+    cycle: CycleState
     steps: ClassSteps
     """Of the scores, those that need no normalising, but for the ones that look at the whole cluster."""
     level_scores: Sequence[LevelScore]
-    has_stakes: bool
+    needs_reserve: bool
     """Whether plugins have something to reserve, or to do before the pod is bound."""
     followers: Sequence[FollowsPods]
     """The plugins that mind pods that come and go."""

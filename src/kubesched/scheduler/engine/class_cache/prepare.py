@@ -7,9 +7,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.extension_points import FollowsPods, HasStakeInSomePods, MindsSomePods, Scope
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import FollowsPods, HasStakeInSomePods, MindsSomePods, Scope
 from kubesched.framework.verdicts import BoolArray
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import TableView
@@ -31,7 +31,7 @@ def prepare_class(cluster: Cluster, profile: Profile, pod: PodInfo) -> PodClass 
     if not _can_be_asked_alone(profile, pod):
         return None
     nodes = cluster.nodes
-    cycle = Cycle()
+    cycle = CycleState()
     prefilter = run_pre_filter(profile, cycle, pod, nodes)
     if not prefilter.status.is_success or prefilter.node_names is not None:
         return None
@@ -51,7 +51,7 @@ def prepare_class(cluster: Cluster, profile: Profile, pod: PodInfo) -> PodClass 
 def _assemble(
     cluster: Cluster,
     profile: Profile,
-    cycle: Cycle,
+    cycle: CycleState,
     pod: PodInfo,
     steps: ClassSteps,
     fits_by_node: BoolArray,
@@ -77,7 +77,7 @@ def _assemble(
         cycle=cycle,
         steps=steps,
         level_scores=level,
-        has_stakes=_has_stakes(profile, pod),
+        needs_reserve=_has_stakes(profile, pod),
         followers=[plugin for plugin in profile.followers.values() if _minds_pods(plugin, cycle, pod)],
         places=cluster.table.journal.places,
         fits_by_node=_column(fits_by_node, capacity),
@@ -107,11 +107,11 @@ def _has_stakes(profile: Profile, pod: PodInfo) -> bool:
     )
 
 
-def _minds_pods(plugin: FollowsPods, cycle: Cycle, pod: PodInfo) -> bool:
+def _minds_pods(plugin: FollowsPods, cycle: CycleState, pod: PodInfo) -> bool:
     return not isinstance(plugin, MindsSomePods) or plugin.minds_pods(cycle, pod)
 
 
-def _sort_filters(profile: Profile, cycle: Cycle, pod: PodInfo, steps: ClassSteps) -> bool:
+def _sort_filters(profile: Profile, cycle: CycleState, pod: PodInfo, steps: ClassSteps) -> bool:
     """False if it is not known when the answer of one of the plugins goes stale: also of one that has nothing to say
     about this pod, because of the pods there are now perhaps."""
     kinds = {
@@ -135,7 +135,7 @@ def _sort_filters(profile: Profile, cycle: Cycle, pod: PodInfo, steps: ClassStep
     return True
 
 
-def _sort_scores(profile: Profile, cycle: Cycle, pod: PodInfo, steps: ClassSteps) -> bool:
+def _sort_scores(profile: Profile, cycle: CycleState, pod: PodInfo, steps: ClassSteps) -> bool:
     kinds = {
         Scope.NODE: steps.node_scores,
         Scope.NODES: steps.nodes_scores,
@@ -177,7 +177,7 @@ def _plain(scores: list[ScoreStep]) -> list[ScoreStep]:
 
 
 def _normalized_scores(
-    scores: list[ScoreStep], cycle: Cycle, pod: PodInfo, nodes: TableView, capacity: int
+    scores: list[ScoreStep], cycle: CycleState, pod: PodInfo, nodes: TableView, capacity: int
 ) -> tuple[list[LevelScore], list[KeptScores]]:
     """Of the scores that are normalised, those whose raw scores are the same everywhere: they normalise to the same on
     any set of nodes; and the raw scores of the others."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
 from kubesched.scheduler.cluster.view import TableView
-from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.extender.filtering import ask_to_filter
 from kubesched.scheduler.engine.extender.http_extender import Consultation, ExtenderError, HTTPExtender
 from kubesched.scheduler.engine.extender.look import Look, look_at, look_at_all
@@ -32,20 +32,20 @@ from kubesched.scheduler.engine.score import run_scores
 class ExtendedCycle:
     """The cycle of one pod and the extenders that it interests. `pod` is set anew when it changed during a pause."""
 
-    def __init__(self, scheduler: Scheduler, extenders: Sequence[HTTPExtender], pod: PodInfo) -> None:
+    def __init__(self, scheduler: ProfileScheduler, extenders: Sequence[HTTPExtender], pod: PodInfo) -> None:
         self.pod = pod
         self._scheduler = scheduler
         self._cluster = scheduler.cluster
         self._extenders = extenders
 
     def decide(self) -> Consultation[Decision]:
-        """As `Scheduler.decide`, with pauses."""
+        """As `ProfileScheduler.decide`, with pauses."""
         decision: Decision | None = None
         while decision is None:
             try:
                 decision = yield from self._attempt()
             except (PluginError, SearchError, ExtenderError) as failure:
-                decision = Decision(self.pod, Cycle(), self._cluster.table.names)
+                decision = Decision(self.pod, CycleState(), self._cluster.table.names)
                 decision.error = failure.message
                 tell = self._scheduler.profile.observers.trouble
                 if tell is not None and isinstance(failure, PluginError):

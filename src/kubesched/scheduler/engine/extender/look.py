@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
 from kubesched.scheduler.cluster.view import TableView
-from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.extender.diagnosis import ExtendedDiagnosis
 from kubesched.scheduler.engine.prefilter import run_pre_filter
 
@@ -51,7 +51,7 @@ class Look:
         )
 
 
-def look_at_all(scheduler: Scheduler, pod: PodInfo) -> Look:
+def look_at_all(scheduler: ProfileScheduler, pod: PodInfo) -> Look:
     """A search as any pod's: in a large cluster it ends when enough nodes are found."""
     look = look_at(scheduler, pod, None)
     filtered = look.decision.filtered
@@ -68,11 +68,11 @@ def look_at_all(scheduler: Scheduler, pod: PodInfo) -> Look:
     return look
 
 
-def look_at(scheduler: Scheduler, pod: PodInfo, names: Collection[str] | None) -> Look:
+def look_at(scheduler: ProfileScheduler, pod: PodInfo, names: Collection[str] | None) -> Look:
     """All nodes, or these as far as they are there: which of them let the pod in?"""
     cluster = scheduler.cluster
     nodes = cluster.nodes
-    decision = Decision(pod, Cycle(), cluster.table.names)
+    decision = Decision(pod, CycleState(), cluster.table.names)
     look = Look(decision, nodes)
     if len(nodes) == 0:
         return look

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 from typing import Protocol
 
 from kubesched.framework.effects import CallExtender
-from kubesched.scheduler.engine.cycle import Decision, Scheduler
+from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.extender.cycle import ExtendedCycle
 from kubesched.scheduler.engine.extender.http_extender import Consultation, HTTPExtender
 from kubesched.scheduler.engine.outbox import Outbox
@@ -30,7 +30,7 @@ class DecisionTaker(Protocol):
         ...
 
     def decided(
-        self, queued: QueuedPodInfo, scheduler: Scheduler, decision: Decision, started_s: float, now_s: float
+        self, queued: QueuedPodInfo, scheduler: ProfileScheduler, decision: Decision, started_s: float, now_s: float
     ) -> None: ...
 
 
@@ -41,7 +41,7 @@ class _Pause:
     order: tuple[float, ...]
     arrival: int
     queued: QueuedPodInfo = field(compare=False)
-    scheduler: Scheduler = field(compare=False)
+    scheduler: ProfileScheduler = field(compare=False)
     cycle: ExtendedCycle = field(compare=False)
     steps: Consultation[Decision] = field(compare=False)
     started_s: float = field(compare=False)
@@ -78,7 +78,7 @@ class PausedCycles:
     def uids(self) -> set[str]:
         return {*self._under_way, *(pause.queued.uid for pause in self._line)}
 
-    def takes(self, queued: QueuedPodInfo, scheduler: Scheduler, started_s: float, now_s: float) -> bool:
+    def takes(self, queued: QueuedPodInfo, scheduler: ProfileScheduler, started_s: float, now_s: float) -> bool:
         """Whether the pod interests an extender; then its cycle is here, and its decision is told when it is made."""
         interested = [extender for extender in self._extenders if extender.is_interested(queued.info)]
         if not interested:

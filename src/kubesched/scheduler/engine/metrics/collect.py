@@ -12,16 +12,16 @@ from kubesched.scheduler.engine.metrics import definitions
 from kubesched.scheduler.engine.metrics.series import HistogramSeries, LabelValues, MetricFamily, distribution_of
 
 if TYPE_CHECKING:
-    from kubesched.scheduler.engine.loop import SchedulingLoop
+    from kubesched.scheduler.engine.loop import Scheduler
 
 
-def collect(loop: SchedulingLoop) -> list[MetricFamily]:
+def collect(loop: Scheduler) -> list[MetricFamily]:
     """In the order of the definitions."""
     found = {family.definition.name: family for family in (*_counted(loop), *_measured(loop), *_states(loop))}
     return loop.metrics.shown(found)
 
 
-def _counted(loop: SchedulingLoop) -> list[MetricFamily]:
+def _counted(loop: Scheduler) -> list[MetricFamily]:
     metrics = loop.metrics
     profiles = {name: scheduler.profile for name, scheduler in loop.schedulers.items()}
     attempts = distribution_of(metrics.pod_attempts, definitions.POD_SCHEDULING_ATTEMPTS.buckets)
@@ -36,7 +36,7 @@ def _counted(loop: SchedulingLoop) -> list[MetricFamily]:
     ]
 
 
-def _measured(loop: SchedulingLoop) -> list[MetricFamily]:
+def _measured(loop: Scheduler) -> list[MetricFamily]:
     metrics, watch = loop.metrics, loop.metrics.watch
     series = [
         metrics.attempt_duration,
@@ -56,7 +56,7 @@ def _measured(loop: SchedulingLoop) -> list[MetricFamily]:
     return [one.family() for one in series]
 
 
-def _states(loop: SchedulingLoop) -> list[MetricFamily]:
+def _states(loop: Scheduler) -> list[MetricFamily]:
     contents, cluster = loop.queue.contents, loop.cluster
     sizes = {"nodes": cluster.table.n, "pods": cluster.n_pods, "assumed_pods": cluster.n_assumed}
     work = {"binding": len(loop.bindings)}

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kubesched.framework.stages import Plugin
+from kubesched.framework.extension_points import Plugin
 from kubesched.framework.status import Code
 from kubesched.scheduler.engine.cycle import Decision
 from kubesched.scheduler.engine.diagnosis import Diagnosis

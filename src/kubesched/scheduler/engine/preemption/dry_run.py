@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
 from kubesched.scheduler.cluster import Cluster
@@ -24,7 +24,7 @@ from kubesched.scheduler.engine.steps import FilterStep
 class DryRun:
     cluster: Cluster
     profile: Profile
-    cycle: Cycle
+    cycle: CycleState
     pod: PodInfo
     budgets: Budgets
     steps: Sequence[FilterStep] | None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import PreemptionLimits
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
@@ -34,7 +34,7 @@ def preempt(
     cluster: Cluster,
     profile: Profile,
     tie_break: TieBreak,
-    cycle: Cycle,
+    cycle: CycleState,
     pod: PodInfo,
     statuses: NodeStatuses,
     limits: PreemptionLimits,
@@ -66,7 +66,7 @@ def preempt(
 def _find(
     cluster: Cluster,
     tie_break: TieBreak,
-    cycle: Cycle,
+    cycle: CycleState,
     dry_run: DryRun,
     review: CandidateReview | None,
     rows: RowArray,
@@ -91,13 +91,13 @@ def _find(
     return _take(tie_break, cycle, candidates)
 
 
-def _take_reviewed(tie_break: TieBreak, cycle: Cycle, answer: tuple[Candidate, ...] | Status) -> PostFilterResult:
+def _take_reviewed(tie_break: TieBreak, cycle: CycleState, answer: tuple[Candidate, ...] | Status) -> PostFilterResult:
     if isinstance(answer, Status):
         return PostFilterResult(answer)
     return _take(tie_break, cycle, answer) if answer else PostFilterResult(_NO_CANDIDATE)
 
 
-def _take(tie_break: TieBreak, cycle: Cycle, candidates: Sequence[Candidate]) -> PostFilterResult:
+def _take(tie_break: TieBreak, cycle: CycleState, candidates: Sequence[Candidate]) -> PostFilterResult:
     best = least_harmful(candidates)
     name = tie_break.choose([candidate.node_name for candidate in best])
     chosen = next(candidate for candidate in best if candidate.node_name == name)
@@ -105,7 +105,7 @@ def _take(tie_break: TieBreak, cycle: Cycle, candidates: Sequence[Candidate]) ->
     return PostFilterResult(OK, NominatingMode.OVERRIDE, name)
 
 
-def _take_planned(chosen: Candidate, cycle: Cycle) -> PostFilterResult:
+def _take_planned(chosen: Candidate, cycle: CycleState) -> PostFilterResult:
     """Of the candidates that were planned before, only the chosen one is told."""
     cycle.put(Preemption(chosen.node_name, chosen.victims, (chosen,), (chosen,)))
     return PostFilterResult(OK, NominatingMode.OVERRIDE, chosen.node_name)

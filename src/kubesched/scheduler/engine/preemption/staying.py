@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubesched.framework.pod_info import PodInfo, PodShape
+from kubesched.framework.pod_info import PodInfo, PodSignature
 
-Staying = tuple[tuple[str, PodShape, bool], ...]
+Staying = tuple[tuple[str, PodSignature, bool], ...]
 """By uid: the pod's shape, and whether it is on its way out. All of a pod that a filter of one node may look at."""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
 from kubesched.scheduler.cluster import Cluster
@@ -51,7 +51,7 @@ class TableTrial:
 
     cluster: Cluster
     profile: Profile
-    cycle: Cycle
+    cycle: CycleState
     pod: PodInfo
     row: int
 
@@ -80,7 +80,7 @@ class ImaginedTrial:
     """Worked out on the side, for filters that look at one node at a time (`steps_to_imagine`)."""
 
     pod: PodInfo
-    cycle: Cycle
+    cycle: CycleState
     node: ImaginedNode
     steps: Sequence[FilterStep]
     steps_about_pods: Sequence[FilterStep]
@@ -129,13 +129,13 @@ class ImaginedTrial:
         return OK
 
 
-def steps_to_imagine(profile: Profile, cycle: Cycle, pod: PodInfo) -> Sequence[FilterStep] | None:
+def steps_to_imagine(profile: Profile, cycle: CycleState, pod: PodInfo) -> Sequence[FilterStep] | None:
     """The filters to ask about an imagined node; None if one of them has to see the table."""
     return steps_within_node(profile, cycle, pod)
 
 
 def trial_on(
-    cluster: Cluster, profile: Profile, cycle: Cycle, pod: PodInfo, row: int, steps: Sequence[FilterStep] | None
+    cluster: Cluster, profile: Profile, cycle: CycleState, pod: PodInfo, row: int, steps: Sequence[FilterStep] | None
 ) -> Trial:
     if steps is None:
         return TableTrial(cluster, profile, cycle, pod, row)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from kubesched.framework.effects import Failed
+from kubesched.framework.extension_points import Steps
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.stages import Steps
 from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.resource import FINALIZER, ResourceClaim, ResourceClaimConsumerReference
 from kubesched.scheduler.plugins.dynamic_resources import binding_conditions

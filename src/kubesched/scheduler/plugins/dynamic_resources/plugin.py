@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import RegisteredEvent
+from kubesched.framework.extension_points import Scope, Steps
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult, PreFilterResult
 from kubesched.framework.scores import Scores, default_normalize_score
-from kubesched.framework.stages import Scope, Steps
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
 from kubesched.k8s.model.meta import KubeObject
@@ -60,7 +60,7 @@ class DynamicResources:
 
     score_scope_for = filter_scope_for
 
-    def objects_changed(self, _cycle: Cycle, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
+    def objects_changed(self, _cycle: CycleState, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
         return not pod.spec.resource_claims and devices_do_not_matter(pod, changed)
 
     def take_effects(self) -> list[ClaimRequest]:
@@ -79,7 +79,7 @@ class DynamicResources:
             return Status.unresolvable(str(problem))
         return OK
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         cycle.put(NO_CLAIMS)
         objects = self._handle.objects
         if not preparing.may_need_devices(pod, objects.device_classes):
@@ -94,13 +94,13 @@ class DynamicResources:
         cycle.put(prepared)
         return PreFilterResult()
 
-    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         state = state_of(cycle)
         if not state.claims:
             return ACCEPT_ALL
         return filtering.filter_nodes(state, nodes, self._shared.book)
 
-    def post_filter(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+    def post_filter(self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         state = cycle.find(DynamicResourcesState)
         if state is None:
             return PostFilterResult(Status.error("not found"))
@@ -110,27 +110,27 @@ class DynamicResources:
         self._requests.extend(requests)
         return PostFilterResult(status)
 
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         return scoring.score_nodes(state_of(cycle), nodes)
 
-    def normalize_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
+    def normalize_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
         return default_normalize_score(scores, reverse=False)
 
-    def reserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         state = state_of(cycle)
         if not state.claims:
             return OK
         return reserving.reserve(state, self._handle.nodes, node_name, self._shared.book)
 
-    def unreserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         state = cycle.find(DynamicResourcesState)
         if state is not None and state.claims:
             self._requests.extend(reserving.unreserve(state, pod, self._shared.book))
 
-    def pre_bind_pre_flight(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+    def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         return OK if state_of(cycle).claims else SKIP
 
-    def pre_bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Steps:
+    def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Steps:
         timeout_s = self._args.binding_timeout.nanoseconds / 10**9
         state = state_of(cycle)
         return Binding(state, pod, node_name, self._shared.book, self._refresh_claims, timeout_s).steps()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import IntArray, RowArray
 from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.model.core import ContainerExtendedResourceRequest
@@ -123,7 +123,7 @@ class StateNotFoundError(LookupError):
         super().__init__("not found")
 
 
-def state_of(cycle: Cycle) -> DynamicResourcesState:
+def state_of(cycle: CycleState) -> DynamicResourcesState:
     """What PreFilter prepared. Raises StateNotFoundError."""
     state = cycle.find(DynamicResourcesState)
     if state is None:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from kubesched.framework.extension_points import PodChange
 from kubesched.framework.nodes import MISSING, NodeTable
 from kubesched.framework.pod_info import PodAffinityTerms, PodInfo
-from kubesched.framework.stages import PodChange
 from kubesched.framework.verdicts import BoolArray, Verdicts
 from kubesched.k8s.model.core import Namespace
 from kubesched.k8s.model.selectors import Labels

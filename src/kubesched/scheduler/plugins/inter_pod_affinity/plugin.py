@@ -15,7 +15,7 @@ from kubesched.framework import (
     OK,
     ActionType,
     ClusterEvent,
-    Cycle,
+    CycleState,
     EventResource,
     Handle,
     NodeTable,
@@ -25,9 +25,9 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
+from kubesched.framework.extension_points import PodChange, Scope
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import PodChange, Scope
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Namespace, Pod
 from kubesched.k8s.model.meta import KubeObject
@@ -69,7 +69,7 @@ class InterPodAffinity:
 
     # -- required terms ------------------------------------------------------------------------------------------------
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         if (mistakes := mistakes_in(pod)) is not None:
             return PreFilterResult(Status.unresolvable(f"parsing pod: {mistakes}"))
         handle = self._handle
@@ -78,13 +78,13 @@ class InterPodAffinity:
         cycle.put(state)  # an idle one, too: it sees pods come that change that
         return PreFilterResult(SKIP) if state.is_idle else PreFilterResult()
 
-    def add_pod(self, cycle: Cycle, _pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
+    def add_pod(self, cycle: CycleState, _pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
         return _change(cycle, added, node.row, +1)
 
-    def remove_pod(self, cycle: Cycle, _pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
+    def remove_pod(self, cycle: CycleState, _pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
         return _change(cycle, removed, node.row, -1)
 
-    def filter(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, _pod: PodInfo, nodes: NodeTable) -> Verdicts:
         state = cycle.find(AffinityFilterState)
         if state is None:
             return Verdicts.from_statuses([Status.error(NO_FILTER_STATE)] * len(nodes))
@@ -92,7 +92,7 @@ class InterPodAffinity:
 
     # -- preferred terms -----------------------------------------------------------------------------------------------
 
-    def pre_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Status:
         if self._args.ignore_preferred_terms_of_existing_pods and not _has_preferred_terms(pod.pod):
             return SKIP
         if (mistakes := mistakes_in(pod)) is not None:
@@ -103,18 +103,18 @@ class InterPodAffinity:
         cycle.put(state)
         return SKIP if state.is_idle else OK
 
-    def score(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, _pod: PodInfo, nodes: NodeTable) -> Scores:
         state = cycle.find(AffinityScoreState)
         if state is None:
             raise LookupError(NO_SCORE_STATE)
         return state.scores(nodes)
 
-    def normalize_score(self, _cycle: Cycle, _pod: PodInfo, _nodes: NodeTable, scores: Scores) -> Scores:
+    def normalize_score(self, _cycle: CycleState, _pod: PodInfo, _nodes: NodeTable, scores: Scores) -> Scores:
         return normalize(scores) if len(scores) else np.zeros_like(scores)
 
     # -- pods that come and go -----------------------------------------------------------------------------------------
 
-    def nodes_changed(self, cycle: Cycle, _pod: PodInfo) -> bool:
+    def nodes_changed(self, cycle: CycleState, _pod: PodInfo) -> bool:
         """Idle state is only good for seeing pods come that change that; without it, all pods with terms do."""
         filtering, scoring = cycle.find(AffinityFilterState), cycle.find(AffinityScoreState)
         if (filtering is not None and not filtering.is_idle) or (scoring is not None and not scoring.is_idle):
@@ -124,11 +124,11 @@ class InterPodAffinity:
         cycle.put(IdleOnAnyNodes())
         return True
 
-    def objects_changed(self, _cycle: Cycle, _pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
+    def objects_changed(self, _cycle: CycleState, _pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
         """Terms select namespaces by their labels."""
         return not any(isinstance(item, Namespace) for item in changed)
 
-    def pods_changed(self, cycle: Cycle, pod: PodInfo, changes: Sequence[PodChange]) -> bool:
+    def pods_changed(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> bool:
         """Cannot follow where a stage that was left out has something to say from now on."""
         if not pod.affinity:
             changes = [change for change in changes if change[1].shape.affinity_class >= 0]
@@ -142,7 +142,7 @@ class InterPodAffinity:
         return filter_followed and score_followed
 
 
-def _change(cycle: Cycle, changed: PodInfo, row: int, by: int) -> Status:
+def _change(cycle: CycleState, changed: PodInfo, row: int, by: int) -> Status:
     state = cycle.find(AffinityFilterState)
     if state is None:
         return Status.error(NO_FILTER_STATE)

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
+from kubesched.framework.extension_points import PodChange
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodAffinityTerms, PodInfo
 from kubesched.framework.scores import MAX_NODE_SCORE, Scores
-from kubesched.framework.stages import PodChange
 from kubesched.k8s.model.core import Namespace
 from kubesched.k8s.model.selectors import Labels
 from kubesched.scheduler.plugins.inter_pod_affinity.concerns import ByClass

@@ -13,7 +13,7 @@ from kubesched.framework import (
     OK,
     ActionType,
     ClusterEvent,
-    Cycle,
+    CycleState,
     EventResource,
     Handle,
     Hint,
@@ -26,8 +26,8 @@ from kubesched.framework import (
     Verdicts,
     default_normalize_score,
 )
+from kubesched.framework.extension_points import Scope
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import Scope
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model import core, selectors
 from kubesched.k8s.model.selectors import CompiledNodeSelector, SelectorError
@@ -59,7 +59,7 @@ class NodeAffinity:
     def __init__(self, args: object, _handle: Handle) -> None:
         self._args = args if isinstance(args, NodeAffinityArgs) else NodeAffinityArgs()
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, _nodes: NodeTable) -> PreFilterResult:
         selector = node_selector_of(pod.spec)
         if selector is None and self._added_required is None and pod.spec.node_selector is None:
             return PreFilterResult(SKIP)
@@ -69,7 +69,7 @@ class NodeAffinity:
             return PreFilterResult(Status.unresolvable(REASON_CONFLICT))
         return PreFilterResult(node_names=names)
 
-    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         required = cycle.find(RequiredNodeAffinity) or required_node_affinity(pod.spec)
         matched = required.on_table(nodes)
         if self._added_required is None:
@@ -77,13 +77,13 @@ class NodeAffinity:
         allowed = selected_nodes(self._added_required, nodes)
         return Verdicts.combine([(REASON_ENFORCED, ~allowed, True), (REASON_POD, allowed & ~matched, True)])
 
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
         if self._added_required is not None and not self._added_required.matches(node.node):
             return Status.unresolvable(REASON_ENFORCED)
         required = cycle.find(RequiredNodeAffinity) or required_node_affinity(pod.spec)
         return OK if required.on_node(node.node) else Status.unresolvable(REASON_POD)
 
-    def pre_score(self, cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodInfo, _nodes: NodeTable) -> Status:
         if preferred_terms_of(pod.spec) is None and self._added_preferred is None:
             return SKIP
         try:
@@ -92,17 +92,17 @@ class NodeAffinity:
             return Status.error(str(mistake))
         return OK
 
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         preferred = cycle.find(PreferredNodeAffinity) or preferred_node_affinity(pod.spec)
         scores = preferred.on_table(nodes)
         return scores if self._added_preferred is None else scores + self._added_preferred.on_table(nodes)
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         preferred = cycle.find(PreferredNodeAffinity) or preferred_node_affinity(pod.spec)
         score = preferred.on_node(node.node)
         return score if self._added_preferred is None else score + self._added_preferred.on_node(node.node)
 
-    def normalize_score(self, _cycle: Cycle, _pod: PodInfo, _nodes: NodeTable, scores: Scores) -> Scores:
+    def normalize_score(self, _cycle: CycleState, _pod: PodInfo, _nodes: NodeTable, scores: Scores) -> Scores:
         return default_normalize_score(scores, reverse=False)
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:

@@ -13,7 +13,7 @@ from kubesched.framework import (
     OK,
     ActionType,
     ClusterEvent,
-    Cycle,
+    CycleState,
     EventResource,
     Handle,
     NodeInfo,
@@ -24,8 +24,8 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
+from kubesched.framework.extension_points import Scope
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import Scope
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.scheduler.config.plugin_args import NodeResourcesFitArgs
 from kubesched.scheduler.plugins.node_resources_fit.filtering import IgnoredResources, PodDemands, demands_of
@@ -75,30 +75,30 @@ class NodeResourcesFit:
             RegisteredEvent(ClusterEvent(EventResource.DEVICE_CLASS, classes), hints.after_device_class_change),
         )
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, _nodes: NodeTable) -> PreFilterResult:
         cycle.put(demands_of(pod.resources.wanted, self._handle.objects.device_classes, self._ignored))
         return PreFilterResult()
 
-    def filter(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, _pod: PodInfo, nodes: NodeTable) -> Verdicts:
         demands = cycle.find(PodDemands)
         if demands is None:
             return Verdicts.from_statuses([Status.error(NO_FILTER_STATE)] * len(nodes))
         return demands.verdicts(nodes)
 
-    def filter_node(self, cycle: Cycle, _pod: PodInfo, node: NodeInfo) -> Status:
+    def filter_node(self, cycle: CycleState, _pod: PodInfo, node: NodeInfo) -> Status:
         demands = cycle.find(PodDemands)
         return Status.error(NO_FILTER_STATE) if demands is None else demands.status(node)
 
-    def pre_score(self, cycle: Cycle, pod: PodInfo, _nodes: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodInfo, _nodes: NodeTable) -> Status:
         """Always scores, also a pod that asks for nothing: with the defaults it asks for something."""
         cycle.put(self._resources_for(pod))
         return OK
 
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         found = cycle.find(FitResources) or self._resources_for(pod)
         return strategy_scores(self._args.scoring_strategy, self._uses.of(found.resources, nodes), len(nodes))
 
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int:
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
         found = cycle.find(FitResources) or self._resources_for(pod)
         uses = self._uses.on_node(found.resources, node)
         if uses is None:
@@ -109,7 +109,7 @@ class NodeResourcesFit:
         """Devices are counted node by node."""
         return Scope.ROW if asks_for_devices(pod, self._handle.objects.device_classes) else self.score_scope
 
-    def objects_changed(self, _cycle: Cycle, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
+    def objects_changed(self, _cycle: CycleState, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
         return devices_do_not_matter(pod, changed)
 
     def _resources_for(self, pod: PodInfo) -> FitResources:

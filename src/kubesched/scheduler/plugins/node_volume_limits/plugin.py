@@ -15,13 +15,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, RegisteredEvent
+from kubesched.framework.extension_points import Scope
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
-from kubesched.framework.stages import Scope
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
 from kubesched.k8s.model.meta import KubeObject
@@ -60,11 +60,11 @@ class NodeVolumeLimits:
         """A pod without volumes to attach is never refused."""
         return self.filter_scope if has_attachable_volumes(pod.pod) else Scope.NODE
 
-    def objects_changed(self, _cycle: Cycle, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
+    def objects_changed(self, _cycle: CycleState, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
         """Objects matter to pods with volumes of that kind alone."""
         return self.filter_scope_for(pod) is Scope.NODE
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         if not has_attachable_volumes(pod.pod):
             return PreFilterResult(SKIP)
         objects = self._handle.objects
@@ -76,7 +76,7 @@ class NodeVolumeLimits:
         cycle.put(wanted)
         return PreFilterResult()
 
-    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         wanted = cycle.get(WantedVolumes)
         if isinstance(wanted.with_csi_node, Status) or isinstance(wanted.without_csi_node, Status):
             return self._cannot_be_said(wanted, nodes)

@@ -12,7 +12,7 @@ from kubesched.framework import (
     OK,
     ActionType,
     ClusterEvent,
-    Cycle,
+    CycleState,
     EventResource,
     Handle,
     NodeTable,
@@ -22,9 +22,9 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
+from kubesched.framework.extension_points import PodChange, Scope
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import PodChange, Scope
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.scheduler.config.plugin_args import PodTopologySpreadArgs
@@ -67,7 +67,7 @@ class PodTopologySpread:
 
     # -- hard constraints ----------------------------------------------------------------------------------------------
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         try:
             constraints = self._source.of(pod.pod, DO_NOT_SCHEDULE)
         except ConstraintError as mistake:
@@ -79,13 +79,13 @@ class PodTopologySpread:
         cycle.put(SpreadFilterState(pod, constraints, nodes, row_counts))
         return PreFilterResult()
 
-    def add_pod(self, cycle: Cycle, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
+    def add_pod(self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status:
         return _change(cycle, pod, added, node.row, +1)
 
-    def remove_pod(self, cycle: Cycle, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
+    def remove_pod(self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status:
         return _change(cycle, pod, removed, node.row, -1)
 
-    def filter(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, _pod: PodInfo, nodes: NodeTable) -> Verdicts:
         state = cycle.find(SpreadFilterState)
         if state is None:
             return Verdicts.from_statuses([Status.error(NO_FILTER_STATE)] * len(nodes))
@@ -93,7 +93,7 @@ class PodTopologySpread:
 
     # -- soft constraints ----------------------------------------------------------------------------------------------
 
-    def pre_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Status:
         try:
             constraints = self._source.of(pod.pod, SCHEDULE_ANYWAY)
         except ConstraintError as mistake:
@@ -105,21 +105,21 @@ class PodTopologySpread:
         cycle.put(SpreadScoreState(pod, constraints, nodes, row_counts, requires_all))
         return OK
 
-    def score(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, _pod: PodInfo, nodes: NodeTable) -> Scores:
         state = cycle.find(SpreadScoreState)
         if state is None:
             raise LookupError(NO_SCORE_STATE)
         return state.scores(nodes)
 
-    def normalize_score(self, cycle: Cycle, _pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
+    def normalize_score(self, cycle: CycleState, _pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
         return cycle.get(SpreadScoreState).normalize(nodes, scores)
 
     # -- pods that come and go -----------------------------------------------------------------------------------------
 
-    def nodes_changed(self, cycle: Cycle, _pod: PodInfo) -> bool:
+    def nodes_changed(self, cycle: CycleState, _pod: PodInfo) -> bool:
         return cycle.find(SpreadFilterState) is None and cycle.find(SpreadScoreState) is None
 
-    def objects_changed(self, cycle: Cycle, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
+    def objects_changed(self, cycle: CycleState, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
         """Services and controllers say among whom a pod without constraints is spread."""
         if not any(isinstance(item, SELECTING_KINDS) and item.metadata.namespace == pod.namespace for item in changed):
             return True
@@ -132,11 +132,11 @@ class PodTopologySpread:
             () if scoring is None else scoring.constraints
         )
 
-    def minds_pods(self, cycle: Cycle, _pod: PodInfo) -> bool:
+    def minds_pods(self, cycle: CycleState, _pod: PodInfo) -> bool:
         """A pod without constraints has none whatever pods there are."""
         return cycle.find(SpreadFilterState) is not None or cycle.find(SpreadScoreState) is not None
 
-    def pods_changed(self, cycle: Cycle, _pod: PodInfo, changes: Sequence[PodChange]) -> bool:
+    def pods_changed(self, cycle: CycleState, _pod: PodInfo, changes: Sequence[PodChange]) -> bool:
         """Unlike `add_pod`, counts as PreFilter does."""
         cycle.drop(RowCounts)
         filtering, scoring = cycle.find(SpreadFilterState), cycle.find(SpreadScoreState)
@@ -150,7 +150,7 @@ class PodTopologySpread:
         return True
 
 
-def _change(cycle: Cycle, pod: PodInfo, changed: PodInfo, row: int, by: int) -> Status:
+def _change(cycle: CycleState, pod: PodInfo, changed: PodInfo, row: int, by: int) -> Status:
     state = cycle.find(SpreadFilterState)
     if state is None:
         return Status.error(NO_FILTER_STATE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 
 from kubesched.framework.effects import Failed
-from kubesched.framework.stages import Steps
+from kubesched.framework.extension_points import Steps
 from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.volume_claims import BOUND_BY_CONTROLLER_ANNOTATION
 from kubesched.scheduler.plugins.volume_binding.effects import (

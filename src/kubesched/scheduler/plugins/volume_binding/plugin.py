@@ -13,14 +13,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import RegisteredEvent
+from kubesched.framework.extension_points import Scope, Steps
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
 from kubesched.framework.scores import Scores
-from kubesched.framework.stages import Scope, Steps
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import Verdicts
 from kubesched.k8s.model import volume_claims
@@ -63,13 +63,13 @@ class VolumeBinding:
         """A pod without claims is never refused, and all nodes are alike to it."""
         return self.filter_scope if any(True for _ in volume_claims.claims_of(pod.pod)) else Scope.NODE
 
-    def objects_changed(self, _cycle: Cycle, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
+    def objects_changed(self, _cycle: CycleState, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
         """Objects matter to pods with volumes of that kind alone."""
         return self.filter_scope_for(pod) is Scope.NODE
 
     score_scope_for = filter_scope_for
 
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         obstacle = find_obstacle(self._handle.objects, pod.pod)
         if obstacle is not None:
             return PreFilterResult(obstacle)
@@ -84,22 +84,22 @@ class VolumeBinding:
         cycle.put(VolumesOfPod(claims))
         return PreFilterResult()
 
-    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+    def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         state = cycle.get(VolumesOfPod)
         if state.findings is None:
             state.findings = self._finder.find(nodes.whole, self._handle.objects, state.claims or PodClaims())
         return state.findings.verdicts(nodes.rows)
 
-    def pre_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Status:
         return SKIP
 
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         return np.zeros(len(nodes), dtype=np.int64)
 
     def has_stake_in(self, pod: PodInfo) -> bool:
         return any(volume.persistent_volume_claim or volume.ephemeral for volume in pod.spec.volumes or ())
 
-    def reserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         state = cycle.get(VolumesOfPod)
         row = None if state.findings is None else self._handle.nodes.row_of(node_name)
         if state.findings is None or row is None or not state.findings.fits(row) or self._are_all_bound(pod):
@@ -111,13 +111,13 @@ class VolumeBinding:
         state.reservation, state.reserved_node = made, node_name
         return OK
 
-    def unreserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         state = cycle.find(VolumesOfPod)
         if state is not None and state.reservation is not None and state.reserved_node == node_name:
             self._promises.take_back(state.reservation)
             state.reservation = None
 
-    def pre_bind_pre_flight(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+    def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         state = cycle.get(VolumesOfPod)
         if state.is_all_bound:
             return SKIP
@@ -125,7 +125,7 @@ class VolumeBinding:
             return _nothing_reserved(node_name)
         return OK
 
-    def pre_bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Steps:
+    def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Steps:
         state = cycle.get(VolumesOfPod)
         if state.is_all_bound:
             return OK

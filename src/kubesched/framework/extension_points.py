@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, runtime_checkable
 
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import RegisteredEvent
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
@@ -76,64 +76,64 @@ class QueueSort(Plugin, Protocol):
 
 @runtime_checkable
 class PreFilter(Plugin, Protocol):
-    def pre_filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> PreFilterResult: ...
+    def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult: ...
 
 
 @runtime_checkable
 class PreFilterExtensions(Plugin, Protocol):
     """How prepared state changes when a pod were added to, or removed from, a row. The two undo each other."""
 
-    def add_pod(self, cycle: Cycle, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status: ...
+    def add_pod(self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status: ...
 
-    def remove_pod(self, cycle: Cycle, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status: ...
+    def remove_pod(self, cycle: CycleState, pod: PodInfo, removed: PodInfo, node: NodeInfo) -> Status: ...
 
 
 @runtime_checkable
 class Filter(Plugin, Protocol):
-    def filter(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Verdicts: ...
+    def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts: ...
 
 
 @runtime_checkable
 class FilterNode(Plugin, Protocol):
-    def filter_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> Status: ...
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status: ...
 
 
 @runtime_checkable
 class PostFilter(Plugin, Protocol):
-    def post_filter(self, cycle: Cycle, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult: ...
+    def post_filter(self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult: ...
 
 
 @runtime_checkable
 class PreScore(Plugin, Protocol):
-    def pre_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Status:
+    def pre_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Status:
         """`nodes` are the feasible ones. SKIP leaves this plugin's score out."""
         ...
 
 
 @runtime_checkable
 class Score(Plugin, Protocol):
-    def score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable) -> Scores:
+    def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
         """(n_nodes,) raw scores."""
         ...
 
 
 @runtime_checkable
 class ScoreNode(Plugin, Protocol):
-    def score_node(self, cycle: Cycle, pod: PodInfo, node: NodeInfo) -> int: ...
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int: ...
 
 
 @runtime_checkable
 class NormalizeScore(Plugin, Protocol):
-    def normalize_score(self, cycle: Cycle, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
+    def normalize_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
         """Raw scores brought into 0 to 100."""
         ...
 
 
 @runtime_checkable
 class Reserve(Plugin, Protocol):
-    def reserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status: ...
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status: ...
 
-    def unreserve(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None:
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         """Undoes `reserve`; must also work when it never ran, or failed half-way."""
         ...
 
@@ -148,7 +148,7 @@ class PermitResult:
 
 @runtime_checkable
 class Permit(Plugin, Protocol):
-    def permit(self, cycle: Cycle, pod: PodInfo, node_name: str) -> PermitResult: ...
+    def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> PermitResult: ...
 
 
 Steps = Generator[object, object, Status]
@@ -157,23 +157,23 @@ Steps = Generator[object, object, Status]
 
 @runtime_checkable
 class PreBind(Plugin, Protocol):
-    def pre_bind_pre_flight(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Status:
+    def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """SKIP when `pre_bind` would have nothing to do."""
         ...
 
-    def pre_bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Steps: ...
+    def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Steps: ...
 
 
 @runtime_checkable
 class Bind(Plugin, Protocol):
-    def bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> Steps:
+    def bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Steps:
         """Ends in SKIP to leave the pod to the next bind plugin."""
         ...
 
 
 @runtime_checkable
 class PostBind(Plugin, Protocol):
-    def post_bind(self, cycle: Cycle, pod: PodInfo, node_name: str) -> None: ...
+    def post_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None: ...
 
 
 @runtime_checkable
@@ -230,7 +230,7 @@ class FollowsPods(Plugin, Protocol):
     being told.
     """
 
-    def pods_changed(self, cycle: Cycle, pod: PodInfo, changes: Sequence[PodChange]) -> bool:
+    def pods_changed(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> bool:
         """Pods came to nodes, or left them, in this order. True: the state answers as if `pre_filter` and `pre_score`
         had prepared it just now, whichever of the two prepared it. False: it does not, and must be prepared anew."""
         ...
@@ -240,7 +240,7 @@ class FollowsPods(Plugin, Protocol):
 class MindsSomePods(FollowsPods, Protocol):
     """One that knows for which pods it has nothing to follow. About the others it is told of every change."""
 
-    def minds_pods(self, cycle: Cycle, pod: PodInfo) -> bool:
+    def minds_pods(self, cycle: CycleState, pod: PodInfo) -> bool:
         """Asked once, after `pre_filter` and `pre_score`. False: whatever pods come and go, it has nothing to say."""
         ...
 
@@ -250,7 +250,7 @@ class FollowsNodes(FollowsPods, Protocol):
     """One that can also tell whether its state minds nodes that come, change and leave. For a pod about which it has
     something to say, in filter or score, it is not asked: state is prepared anew."""
 
-    def nodes_changed(self, cycle: Cycle, pod: PodInfo) -> bool:
+    def nodes_changed(self, cycle: CycleState, pod: PodInfo) -> bool:
         """True: it still has nothing to say, whatever nodes there are; `pods_changed` goes on telling it of pods, on
         rows that have other numbers now. False: it must be prepared anew."""
         ...
@@ -264,7 +264,7 @@ class FollowsObjects(Plugin, Protocol):
     looks at: state is prepared anew after every change.
     """
 
-    def objects_changed(self, cycle: Cycle, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
+    def objects_changed(self, cycle: CycleState, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
         """These came, changed or left. True: what was prepared is as it would be prepared now."""
         ...
 

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.framework.pod_info import PodInfo, PodShape
+from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.k8s.model.core import NodeSelector, Pod, PodSpec
 from kubesched.k8s.model.meta import PodKey, controller_of
 from kubesched.k8s.model.selectors import NODE_NAME_FIELD
@@ -23,12 +23,12 @@ from kubesched.scheduler.cluster.label_classes import LabelClasses
 _encode = msgspec.json.Encoder().encode
 
 
-class Shapes:
+class PodSignatures:
     """Shapes by what makes pods alike, and the numbers of their affinity classes."""
 
     def __init__(self, label_classes: LabelClasses) -> None:
         self._label_classes = label_classes
-        self._shapes: WeakValueDictionary[bytes, PodShape] = WeakValueDictionary()
+        self._shapes: WeakValueDictionary[bytes, PodSignature] = WeakValueDictionary()
         self._affinity_classes: dict[bytes, int] = {}
 
     def info_like(self, pod: Pod, known: PodInfo | None, key: PodKey) -> PodInfo:
@@ -42,7 +42,7 @@ class Shapes:
         shape_key = _shape_key(pod, spec)
         shape = self._shapes.get(shape_key)
         if shape is None:
-            shape = PodShape(
+            shape = PodSignature(
                 replace(pod, spec=spec) if pin else pod,
                 self._label_classes.intern(pod.metadata.namespace, pod.metadata.labels),
                 self._affinity_class(pod),

@@ -1,6 +1,6 @@
 """The numbers behind every rejection: requested, used and free; the taint, the label, the port, the pod in the way.
 
-`Numbers` asks, for each plugin that rejects a node, the module of `findings` that knows that plugin. Plugins that are
+`Evidence` asks, for each plugin that rejects a node, the module of `findings` that knows that plugin. Plugins that are
 not known there have said all they have to say in their reasons.
 
 Next: `findings`.
@@ -38,7 +38,7 @@ from kubesched.scheduler.plugins.pod_topology_spread.constraints import (
 from kubesched.scheduler.plugins.taint_toleration import TaintToleration
 
 
-class Numbers:
+class Evidence:
     """What stands behind the rejections of one pod, by row. Looks at the cluster as it is when asked."""
 
     def __init__(

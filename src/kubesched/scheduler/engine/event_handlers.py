@@ -35,7 +35,7 @@ class Waiters(Protocol):
     def object_changed(self, item: KubeObject, now_s: float) -> None: ...
 
 
-class Intake:
+class EventHandlers:
     """Remembers every object as the informer last showed it."""
 
     def __init__(

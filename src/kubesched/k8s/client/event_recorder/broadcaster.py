@@ -31,18 +31,18 @@ _MOST_GROUPS = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class EventSource:
     """Who says it: a component, and for kubelets the node."""
 
     component: str
     host: str = ""
 
 
-Tell = Callable[[Speaker, ObjectReference, str, str, str], None]
+Tell = Callable[[EventSource, ObjectReference, str, str, str], None]
 """Who says it, about what, the reason, the note, and whether it is normal: becomes an event."""
 
 
-class EventTeller:
+class EventBroadcaster:
     """`run` it beside everything else."""
 
     def __init__(
@@ -58,7 +58,9 @@ class EventTeller:
         )
         self._combining = AlikeEvents(now_s)
 
-    def tell(self, speaker: Speaker, regarding: ObjectReference, reason: str, note: str, type_: str = NORMAL) -> None:
+    def tell(
+        self, speaker: EventSource, regarding: ObjectReference, reason: str, note: str, type_: str = NORMAL
+    ) -> None:
         record = EventToRecord(regarding, type_, reason, "", note, speaker.component, reporting_host=speaker.host)
         self._recorder.record(self._combining.combined(record))
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 State = TypeVar("State")
 
 
-class Cycle:
+class CycleState:
     """State of one scheduling cycle. A plugin puts an object of its own class and asks for it by that class."""
 
     __slots__ = ("_states", "skip_filter", "skip_score")
@@ -33,9 +33,9 @@ class Cycle:
         assert found is None or isinstance(found, kind)
         return found
 
-    def fork(self) -> Cycle:
+    def fork(self) -> CycleState:
         """A cycle that begins with what this one remembers, and goes on by itself."""
-        forked = Cycle.__new__(Cycle)
+        forked = CycleState.__new__(CycleState)
         forked._states = self._states.copy()
         forked.skip_filter = self.skip_filter
         forked.skip_score = self.skip_score
