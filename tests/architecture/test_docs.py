@@ -29,3 +29,11 @@ def test_the_map_of_the_source_has_every_package() -> None:
         for path in source.glob(f"{room}/*/__init__.py")
     }
     assert set(re.findall(r"^\| `([\w/]+)` \|", page, re.MULTILINE)) == rooms | chambers
+
+
+def test_a_pods_path_takes_at_most_thirty_files() -> None:
+    page = (ROOT / "docs" / "concepts" / "pod-path.md").read_text()
+    files = re.findall(r"^\| \d+ \| \[([\w/.]+)\]\(\.\./\.\./src/kubesched/([\w/.]+)\)", page, re.MULTILINE)
+    assert 20 <= len(files) <= 30
+    for shown, linked in files:
+        assert shown == linked and (ROOT / "src" / "kubesched" / linked).is_file(), linked
