@@ -45,7 +45,7 @@ NAMES_OF_OTHERS = {
     "arrow_schema",
 }
 
-_QUOTED = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_QUOTED = re.compile(r"(?<!`)(?:`|``)([^`\n]+)(?:`|``)(?!`)")
 _FENCED = re.compile(r"^( *)(```|~~~).*?^\1\2", re.MULTILINE | re.DOTALL)
 _NEXT = re.compile(r"^Next: `([\w.]+)`|[Rr]ead `([\w.]+)` next", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -156,7 +156,8 @@ def _module(name: str, place: Path) -> Path | None:
 
 
 def _has_file(path: str, place: Path) -> bool:
-    return any((folder / path).exists() for folder in (place.parent, ROOT, ROOT / "src", PACKAGE))
+    around = [parent for parent in place.parents if ROOT in (parent, *parent.parents)]
+    return any((folder / path).exists() for folder in (*around, ROOT / "src", PACKAGE))
 
 
 def is_there(name: str, place: Path, is_prose: bool, shown: str = "") -> bool:

@@ -1,7 +1,7 @@
 """Refusals of the API server as exceptions: each carries the Kubernetes Status that the client receives.
 
 Promises the real server's code, reason, message and details for each kind of refusal. Raised by verbs, kinds and
-patching; turned into an answer by ``http/errors.py``.
+patching; turned into an answer by ``http/app.py``.
 """
 
 from __future__ import annotations

@@ -16,7 +16,12 @@ _HEAD = """# In-tree plugins
 This page is generated (`make docs`). Plugins stand in the order in which they run by default; the number behind a name
 is the default weight of its score.
 
-| plugin | weight | stages | what it does |
+"""
+_OFF_BY_DEFAULT = """
+Off by default: a profile switches them on by name, under `plugins`.
+
+"""
+_COLUMNS = """| plugin | weight | stages | what it does |
 |---|---|---|---|
 """
 
@@ -25,7 +30,9 @@ def page() -> str:
     profile = config.resolve_profiles(config.default(), capabilities())[0]
     weights = {plugin.name: plugin.weight for plugin in profile.points["score"]}
     enabled = [ref.name for ref in config.default().profiles[0].plugins.multi_point.enabled]
-    return _HEAD + "".join(_row(name, weights.get(name)) for name in enabled)
+    rows = [_row(name, weights.get(name)) for name in enabled]
+    others = [_row(name, None) for name in REGISTRY if name not in enabled]
+    return "".join([_HEAD, _COLUMNS, *rows, *([_OFF_BY_DEFAULT, _COLUMNS, *others] if others else [])])
 
 
 def _row(name: str, weight: int | None) -> str:

@@ -1,7 +1,8 @@
 """Who asks: bearer tokens, client certificates, service accounts' tokens; and who the headers ask to be instead.
 
 Promises the real server's answers: a token that is not known is 401, none at all is ``system:anonymous`` (which may
-read health and version only). ``authorization.py`` decides what the user may do, ``impersonation.py`` whom it may be.
+read health and version only). ``verbs/authorization.py`` decides what the user may do,
+``verbs/impersonation.py`` whom it may be.
 """
 
 from __future__ import annotations

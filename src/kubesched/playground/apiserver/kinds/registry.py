@@ -1,7 +1,7 @@
-"""Every built-in kind that is served, by its names; its rules are in the module of its area (``pods.py`` …).
+"""Every built-in kind that is served, by its names; its rules are in the module of its area.
 
 ``ALL_KINDS`` has the order of the real server's discovery. Kinds without an entry in ``RULES`` are stored as their
-schema says, with nothing but metadata checked. Custom resources come from ``custom_resources.py``.
+schema says, with nothing but metadata checked. Custom resources come from ``custom.py``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tokens of service accounts: signed JSON web tokens, made on request and checked without any list of them.
 
 Signed with the server's own key (ES256). A token ends with its account and with the pod, secret or node that it is
-bound to: their uids are compared with the stored ones at every use. ``authentication.py`` asks,
+bound to: their uids are compared with the stored ones at every use. ``http/authentication.py`` asks,
 ``token_requests.py`` makes.
 """
 
