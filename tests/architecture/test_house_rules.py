@@ -17,7 +17,7 @@ SOURCE = ROOT / "src" / "kubesched"
 MODULES = sorted(SOURCE.rglob("*.py"))
 BANNED_NAMES = {"utils", "helpers", "common", "misc", "base", "types", "manager", "core"}
 ALLOWED_NAMES = {SOURCE / "k8s" / "model" / "core.py"}  # the API group is called so
-MOST_LINES = 400
+MOST_LINES = 600  # a chapter with one role; most have 80 to 400
 SAME_NAME_ON_PURPOSE = {"NodeAffinity"}  # the API's struct and the plugin: both names are Kubernetes' own
 STAGES_TO_COME = {"placementGenerate", "placementScore"}  # pod groups: off by default in v1.36
 

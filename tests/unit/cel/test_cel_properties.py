@@ -13,8 +13,8 @@ from kubesched.k8s import cel
 from kubesched.k8s.cel.compiling.compiler import Compiler
 from kubesched.k8s.cel.compiling.metering import CostMeter
 from kubesched.k8s.cel.compiling.steps import FIRST_LOCAL_SLOT, UNSET
+from kubesched.k8s.cel.errors import SourceText
 from kubesched.k8s.cel.program import check
-from kubesched.k8s.cel.syntax.source import SourceText
 
 DEVICE = cel.DeviceView.of("d", {"a": 1})
 LIMIT = 2**63

@@ -17,11 +17,10 @@ from kubesched.k8s.cel.checking.validators import validate
 from kubesched.k8s.cel.compiling.compiler import Compiler
 from kubesched.k8s.cel.compiling.metering import CostMeter
 from kubesched.k8s.cel.compiling.steps import FIRST_LOCAL_SLOT, METER_SLOT, UNSET, Evaluate, Frame
-from kubesched.k8s.cel.errors import CelAbort, CelCompileError, CelEvaluationError
+from kubesched.k8s.cel.errors import CelAbort, CelCompileError, CelEvaluationError, SourceText
 from kubesched.k8s.cel.library import environment
 from kubesched.k8s.cel.program import TOO_DEEP
 from kubesched.k8s.cel.syntax.parser import parse
-from kubesched.k8s.cel.syntax.source import SourceText
 
 
 class StructFields:

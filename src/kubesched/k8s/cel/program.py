@@ -17,12 +17,11 @@ from kubesched.k8s.cel.compiling.compiler import Compiler
 from kubesched.k8s.cel.compiling.metering import CostMeter, needs_metering
 from kubesched.k8s.cel.compiling.steps import FIRST_LOCAL_SLOT, METER_SLOT, UNSET, Evaluate, Frame
 from kubesched.k8s.cel.device import DeviceView
-from kubesched.k8s.cel.errors import CelAbort, CelCompileError, CelEvaluationError
+from kubesched.k8s.cel.errors import CelAbort, CelCompileError, CelEvaluationError, SourceText
 from kubesched.k8s.cel.library import environment
 from kubesched.k8s.cel.syntax.nodes import Expr
 from kubesched.k8s.cel.syntax.parser import parse
-from kubesched.k8s.cel.syntax.source import SourceText
-from kubesched.k8s.cel.values.naming import type_name
+from kubesched.k8s.cel.values.scalars import type_name
 
 _CACHE_SIZE = 4096
 _CHARACTERS_PER_UNIT = 5

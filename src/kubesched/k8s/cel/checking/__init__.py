@@ -1,1 +1,1 @@
-"""Static rules: `kinds` are types, `unification` compares them, `declarations` has functions, `checker` applies all."""
+"""Static rules: `kinds` are types and compare them, `declarations` has functions, `checker` applies all."""

@@ -25,11 +25,13 @@ from kubesched.k8s.cel.checking.kinds import (
     STRING,
     UINT,
     CelType,
+    Substitution,
     TypeKind,
+    more_general,
     written,
     written_call,
 )
-from kubesched.k8s.cel.checking.unification import Substitution, more_general
+from kubesched.k8s.cel.errors import SourceText
 from kubesched.k8s.cel.syntax.nodes import (
     CallExpr,
     ErrorExpr,
@@ -45,7 +47,6 @@ from kubesched.k8s.cel.syntax.nodes import (
     StructExpr,
     children,
 )
-from kubesched.k8s.cel.syntax.source import SourceText
 from kubesched.k8s.cel.values.scalars import Uint
 
 _LITERAL_TYPES: dict[type, CelType] = {

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.k8s.cel.checking.kinds import DYN, CelType, TypeKind, unwrap_optional, written
-from kubesched.k8s.cel.errors import CelEvaluationError
-from kubesched.k8s.cel.library import conversions
-from kubesched.k8s.cel.library.string_format import COMPLAINTS, FormatError, expand
+from kubesched.k8s.cel.errors import CelEvaluationError, SourceText
+from kubesched.k8s.cel.library import standard
+from kubesched.k8s.cel.library.strings import COMPLAINTS, FormatError, expand
 from kubesched.k8s.cel.syntax.nodes import CallExpr, Expr, ListExpr, LiteralExpr, MapExpr, walk
-from kubesched.k8s.cel.syntax.source import SourceText
 from kubesched.k8s.patterns import PatternError, compile_pattern
 
 _NUMBERS = frozenset({TypeKind.INT, TypeKind.UINT})
@@ -63,7 +62,7 @@ def _validate_literal_argument(node: CallExpr, source: SourceText) -> None:
 
 def _is_duration(value: object) -> bool:
     try:
-        return type(value) is str and conversions.duration_from_string(value) is not None
+        return type(value) is str and standard.duration_from_string(value) is not None
     except CelEvaluationError:
         return False
 
@@ -71,8 +70,8 @@ def _is_duration(value: object) -> bool:
 def _is_timestamp(value: object) -> bool:
     try:
         if type(value) is int:
-            return conversions.timestamp_from_int(value) is not None
-        return type(value) is str and conversions.timestamp_from_string(value) is not None
+            return standard.timestamp_from_int(value) is not None
+        return type(value) is str and standard.timestamp_from_string(value) is not None
     except CelEvaluationError:
         return False
 

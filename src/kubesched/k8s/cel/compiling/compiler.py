@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from kubesched.k8s.cel.compiling import access, calls, comprehensions, logic, metering, operators
-from kubesched.k8s.cel.compiling.access import Qualifier
-from kubesched.k8s.cel.compiling.aggregates import build_list, build_map, build_struct
-from kubesched.k8s.cel.compiling.comprehensions import Iteration
-from kubesched.k8s.cel.compiling.optionals import first_present, optional_map, present_or
+from kubesched.k8s.cel.compiling import calls, containers, control_flow, metering
+from kubesched.k8s.cel.compiling.containers import Qualifier, build_list, build_map, build_struct
+from kubesched.k8s.cel.compiling.control_flow import Iteration, first_present, optional_map, present_or
 from kubesched.k8s.cel.compiling.steps import (
     FIRST_LOCAL_SLOT,
     METER_SLOT,
@@ -27,8 +25,8 @@ from kubesched.k8s.cel.compiling.steps import (
     constant,
 )
 from kubesched.k8s.cel.errors import CelCompileError, CelError, CelEvaluationError
-from kubesched.k8s.cel.library.conversions import CONVERSIONS
 from kubesched.k8s.cel.library.environment import DEVICE_VARIABLE
+from kubesched.k8s.cel.library.standard import CONVERSIONS
 from kubesched.k8s.cel.syntax.nodes import (
     CallExpr,
     Expr,
@@ -114,11 +112,11 @@ class Compiler:
         cost = (1 if presence is not None else base_cost) + len(qualifiers)
         root_step = self._root(root)
         if root_step is None:
-            found = access.device_chain(qualifiers)
-            run = access.presence(found, presence) if presence is not None else found
+            found = containers.device_chain(qualifiers)
+            run = containers.presence(found, presence) if presence is not None else found
             return CelStep(self._charged(run, cost), node.type)
-        run = access.chain(root_step.run, qualifiers)
-        run = access.presence(run, presence) if presence is not None else run
+        run = containers.chain(root_step.run, qualifiers)
+        run = containers.presence(run, presence) if presence is not None else run
         keys = [qualifier.key for qualifier in qualifiers]
         return self._finish(self._charged(run, cost), node, [root_step, *keys])
 
@@ -214,18 +212,18 @@ class Compiler:
 
     def _logical(self, node: CallExpr) -> CelStep:
         terms = [self.compile(term) for term in node.args]
-        run = logic.junction([term.run for term in terms], deciding=node.function == "_||_")
+        run = control_flow.junction([term.run for term in terms], deciding=node.function == "_||_")
         return self._finish(run, node, terms)
 
     def _conditional(self, node: CallExpr) -> CelStep:
         condition = self.compile(node.args[0])
         branches = [self._key(branch) for branch in node.args[1:]]
-        run = logic.conditional(condition.run, branches[0].run, branches[1].run)
+        run = control_flow.conditional(condition.run, branches[0].run, branches[1].run)
         return self._finish(run, node, [condition, *branches])
 
     def _equality(self, node: CallExpr) -> CelStep:
         left, right = (self.compile(operand) for operand in node.args)
-        run = operators.equality(left, right, is_negated=node.function == "_!=_")
+        run = calls.equality(left, right, is_negated=node.function == "_!=_")
         if self._is_metered:
             assert node.resolved is not None and node.resolved.shared is not None
             run = self._metered_call(node, node.resolved.shared, [left, right]) or run
@@ -236,7 +234,7 @@ class Compiler:
         left, right = (self.compile(operand) for operand in node.args)
         assert node.resolved is not None and node.resolved.shared is not None
         run = self._metered_call(node, node.resolved.shared, [left, right])
-        run = run or operators.applied(node.function, left, right, node.resolved.shared)
+        run = run or calls.applied(node.function, left, right, node.resolved.shared)
         return self._finish(run, node, [left, right])
 
     def _membership(self, node: CallExpr) -> CelStep:
@@ -246,7 +244,7 @@ class Compiler:
         if is_in_list and container.is_literal:
             if not container.value:
                 return constant(False, node.type)
-            is_member = operators.membership_in(container.value)
+            is_member = calls.membership_in(container.value)
             if is_member is not None:
                 return self._finish(calls.invoke(is_member, [element]), node, [element])
         assert node.resolved is not None and node.resolved.shared is not None
@@ -361,12 +359,12 @@ def _variable(slot: int) -> CelStep:
 
 def _loop_closure(kind: MacroKind, loop: Iteration, predicate: Evaluate | None, body: Evaluate) -> Evaluate:
     if kind is MacroKind.EXISTS_ONE:
-        return comprehensions.exists_one(loop, body)
+        return control_flow.exists_one(loop, body)
     if kind in (MacroKind.ALL, MacroKind.EXISTS):
-        return comprehensions.quantifier(loop, body, deciding=kind is MacroKind.EXISTS)
+        return control_flow.quantifier(loop, body, deciding=kind is MacroKind.EXISTS)
     collectors = {
-        MacroKind.COLLECT_LIST: comprehensions.collect_list,
-        MacroKind.COLLECT_MAP: comprehensions.collect_map,
-        MacroKind.COLLECT_ENTRIES: comprehensions.collect_entries,
+        MacroKind.COLLECT_LIST: control_flow.collect_list,
+        MacroKind.COLLECT_MAP: control_flow.collect_map,
+        MacroKind.COLLECT_ENTRIES: control_flow.collect_entries,
     }
     return collectors[kind](loop, predicate, body)

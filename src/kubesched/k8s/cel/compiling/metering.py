@@ -20,8 +20,7 @@ from kubesched.k8s.cel.library.addresses import CidrValue, IpValue
 from kubesched.k8s.cel.library.named_formats import NamedFormat
 from kubesched.k8s.cel.syntax.nodes import CallExpr, Expr, LiteralExpr, MacroExpr, MacroKind, walk
 from kubesched.k8s.cel.values.containers import entries
-from kubesched.k8s.cel.values.opaque import OpaqueValue
-from kubesched.k8s.cel.values.scalars import CelOptional
+from kubesched.k8s.cel.values.scalars import CelOptional, OpaqueValue
 from kubesched.k8s.patterns import Pattern, PatternError, compile_pattern
 
 LIST_COST = 10

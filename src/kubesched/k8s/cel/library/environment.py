@@ -1,7 +1,8 @@
 """All that an expression may refer to: the variable `device`, its fields, the names of types, and every function.
 
 This is the environment in which kube-scheduler runs stored selectors: it has all libraries, whatever feature gates say.
-Only the type of attributes depends on a gate: with list attributes they are dyn and may be iterated.
+Only the type of attributes depends on a gate: with list attributes they are dyn and may be iterated; includes(), which
+only device selectors have, treats a single attribute as a list of one.
 
 Next: `program` compiles expressions in it.
 """
@@ -11,24 +12,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubesched.k8s.cel.checking import kinds
-from kubesched.k8s.cel.checking.declarations import CelFunction, merge
+from kubesched.k8s.cel.checking.declarations import CelFunction, function, merge, overload
 from kubesched.k8s.cel.checking.kinds import CelType
+from kubesched.k8s.cel.errors import CelEvaluationError
 from kubesched.k8s.cel.library import (
     addresses,
-    conversions,
-    devices,
     lists,
     named_formats,
-    operators,
-    optionals,
     quantities,
-    regexes,
     semvers,
-    sets,
+    standard,
     strings,
     times,
     urls,
 )
+from kubesched.k8s.cel.values.operators import is_same
+
+_MAX_VALUES_PER_DEVICE = 48
+
+
+def includes(attribute: object, sought: object) -> bool:
+    """Whether an attribute is the value sought, or a list that has it."""
+    if type(attribute) is not list:
+        return is_same(attribute, sought)
+    for index, element in enumerate(attribute):
+        if index >= _MAX_VALUES_PER_DEVICE:
+            message = f"'includes' function cannot be applied to lists longer than {_MAX_VALUES_PER_DEVICE} values"
+            raise CelEvaluationError(message)
+        if is_same(element, sought):
+            return True
+    return False
+
+
+DEVICE_FUNCTIONS: tuple[CelFunction, ...] = (
+    function("includes", overload("dra_includes_dyn_dyn", "dyn.(dyn) -> bool", includes)),
+)
+
 
 DEVICE_VARIABLE = "device"
 
@@ -45,21 +64,21 @@ TYPE_NAMES: Mapping[str, CelType] = {
 
 FUNCTIONS: Mapping[str, CelFunction] = merge(
     (
-        operators.FUNCTIONS,
-        conversions.FUNCTIONS,
+        standard.OPERATOR_FUNCTIONS,
+        standard.CONVERSION_FUNCTIONS,
         times.FUNCTIONS,
         urls.FUNCTIONS,
-        regexes.FUNCTIONS,
+        strings.REGEX_FUNCTIONS,
         lists.KUBERNETES_FUNCTIONS,
-        optionals.FUNCTIONS,
+        standard.OPTIONAL_FUNCTIONS,
         quantities.FUNCTIONS,
         strings.FUNCTIONS,
-        sets.FUNCTIONS,
+        lists.SET_FUNCTIONS,
         addresses.FUNCTIONS,
         named_formats.FUNCTIONS,
         semvers.FUNCTIONS,
         lists.FUNCTIONS,
-        devices.FUNCTIONS,
+        DEVICE_FUNCTIONS,
     )
 )
 

@@ -1,4 +1,6 @@
-"""Functions on lists: those of Kubernetes (sum, min, max, isSorted, indexOf), and cel-go's lists extension, version 3.
+"""Functions on lists: Kubernetes' sum, min, max, isSorted and indexOf, cel-go's lists extension (version 3), and sets.
+
+sets.contains(), sets.equivalent() and sets.intersects() take lists as sets.
 
 Next: `quantities`.
 """
@@ -12,15 +14,35 @@ from typing import Any
 
 from kubesched.k8s.cel.checking.declarations import CelFunction, CelOverload, function, overload
 from kubesched.k8s.cel.errors import COST_EXCEEDED, MAX_COST, CelAbort, CelEvaluationError, no_such_overload
-from kubesched.k8s.cel.values import arithmetic, containers
-from kubesched.k8s.cel.values.equality import is_same
+from kubesched.k8s.cel.values import containers, operators
+from kubesched.k8s.cel.values.containers import contains
 from kubesched.k8s.cel.values.go_text import plain
-from kubesched.k8s.cel.values.ordering import compare, is_ordered
+from kubesched.k8s.cel.values.operators import compare, is_ordered, is_same
 from kubesched.k8s.cel.values.scalars import CelDuration, Uint
+
+
+def has_all(whole: list[object], part: list[object]) -> bool:
+    return all(contains(element, whole) for element in part)
+
+
+def equivalent(left: list[object], right: list[object]) -> bool:
+    return has_all(left, right) and has_all(right, left)
+
+
+def intersects(left: list[object], right: list[object]) -> bool:
+    return any(contains(element, right) for element in left)
+
+
+SET_FUNCTIONS: tuple[CelFunction, ...] = (
+    function("sets.contains", overload("list_sets_contains_list", "(list(T), list(T)) -> bool", has_all)),
+    function("sets.equivalent", overload("list_sets_equivalent_list", "(list(T), list(T)) -> bool", equivalent)),
+    function("sets.intersects", overload("list_sets_intersects_list", "(list(T), list(T)) -> bool", intersects)),
+)
+
 
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 _ZEROS: dict[str, object] = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": CelDuration(0)}
-_add = arithmetic.operator("_+_", arithmetic.ADD)
+_add = operators.operator("_+_", operators.ADD)
 
 
 def is_sorted(elements: list[object]) -> bool:

@@ -2,7 +2,7 @@
 
 validate() gives an optional list of complaints, none for a text that is fine.
 
-Next: `devices` has what only selectors have.
+Next: `environment` puts all libraries together.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from typing import ClassVar
 
 from kubesched.k8s.cel.checking.declarations import CelFunction, function, overload
 from kubesched.k8s.cel.errors import no_such_overload
-from kubesched.k8s.cel.library import url_text
-from kubesched.k8s.cel.library.time_text import parse_timestamp
-from kubesched.k8s.cel.library.url_text import UrlError
-from kubesched.k8s.cel.values.opaque import OpaqueValue
-from kubesched.k8s.cel.values.scalars import NONE, CelOptional
+from kubesched.k8s.cel.library import urls
+from kubesched.k8s.cel.library.times import parse_timestamp
+from kubesched.k8s.cel.library.urls import UrlError
+from kubesched.k8s.cel.values.scalars import NONE, CelOptional, OpaqueValue
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -139,7 +138,7 @@ def _as_prefix(validator: Validator) -> Validator:
 
 def _uri(text: str) -> list[str]:
     try:
-        url_text.parse_request_uri(text)
+        urls.parse_request_uri(text)
     except UrlError as error:
         return [str(error)]
     return []

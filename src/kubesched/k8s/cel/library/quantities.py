@@ -14,8 +14,7 @@ from typing import ClassVar
 
 from kubesched.k8s.cel.checking.declarations import CelFunction, function, overload
 from kubesched.k8s.cel.errors import CelEvaluationError, no_such_overload
-from kubesched.k8s.cel.values.opaque import OpaqueValue
-from kubesched.k8s.cel.values.scalars import MAX_INT, MIN_INT
+from kubesched.k8s.cel.values.scalars import MAX_INT, MIN_INT, OpaqueValue
 from kubesched.k8s.model import quantity as quantities
 from kubesched.k8s.model.quantity import NANO, Notation, Quantity, QuantityError
 

@@ -3,7 +3,7 @@
 Order is that of the specification: a pre-release comes before its release, build metadata counts for nothing. With
 normalisation, a leading v, missing parts and leading zeros are forgiven.
 
-Next: `regexes`.
+Next: `strings`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import ClassVar
 from kubesched.k8s.cel.checking.declarations import CelFunction, function, overload
 from kubesched.k8s.cel.errors import CelEvaluationError, no_such_overload
 from kubesched.k8s.cel.values.go_text import quote
-from kubesched.k8s.cel.values.opaque import OpaqueValue
-from kubesched.k8s.cel.values.scalars import MAX_INT, MAX_UINT
+from kubesched.k8s.cel.values.scalars import MAX_INT, MAX_UINT, OpaqueValue
 
 _DIGITS = re.compile(r"[0-9]*")
 _ALPHANUMERIC = re.compile(r"[0-9A-Za-z-]*")

@@ -1,1 +1,1 @@
-"""From text to tree: `lexer` cuts tokens, `parser` builds `nodes`, `macros` rewrites has(), all() and the like."""
+"""From text to tree: `lexer` makes tokens, `parser` builds `nodes`, `macros` rewrites has(), all() and the like."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesched.k8s.cel.errors import CelCompileError
-from kubesched.k8s.cel.syntax import lexer, literals, macros
-from kubesched.k8s.cel.syntax.building import MacroError
+from kubesched.k8s.cel.errors import NOWHERE, CelCompileError, SourceText
+from kubesched.k8s.cel.syntax import lexer, macros
 from kubesched.k8s.cel.syntax.lexer import END, CelToken
+from kubesched.k8s.cel.syntax.macros import MacroError
 from kubesched.k8s.cel.syntax.nodes import (
     CallExpr,
     ErrorExpr,
@@ -26,7 +26,6 @@ from kubesched.k8s.cel.syntax.nodes import (
     SelectExpr,
     StructExpr,
 )
-from kubesched.k8s.cel.syntax.source import NOWHERE, SourceText
 
 _MAX_DEPTH = 250
 _MAX_CODE_POINTS = 100_000
@@ -259,7 +258,7 @@ class _Parser:
             text += token.text
         try:
             return LiteralExpr(offset, _LITERALS[token.kind](text))
-        except literals.LiteralError as error:
+        except lexer.LiteralError as error:
             self._source.report(offset, str(error))
             return ErrorExpr(offset)
 
@@ -329,11 +328,11 @@ class _Parser:
 
 
 _LITERALS: dict[str, Callable[[str], object]] = {
-    lexer.NUM_INT: literals.integer,
-    lexer.NUM_UINT: literals.unsigned,
-    lexer.NUM_FLOAT: literals.double,
-    lexer.STRING: literals.string,
-    lexer.BYTES: literals.octets,
+    lexer.NUM_INT: lexer.integer_literal,
+    lexer.NUM_UINT: lexer.unsigned_literal,
+    lexer.NUM_FLOAT: lexer.double_literal,
+    lexer.STRING: lexer.string_literal,
+    lexer.BYTES: lexer.bytes_literal,
     "true": lambda _: True,
     "false": lambda _: False,
     "null": lambda _: None,

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 
 from kubesched.k8s.cel.errors import CelEvaluationError, no_such_overload
-from kubesched.k8s.cel.values.equality import is_same
 from kubesched.k8s.cel.values.go_text import plain
-from kubesched.k8s.cel.values.naming import go_type_name, type_name
-from kubesched.k8s.cel.values.scalars import MAX_INT, MIN_INT, Uint
+from kubesched.k8s.cel.values.operators import is_same
+from kubesched.k8s.cel.values.scalars import MAX_INT, MIN_INT, Uint, go_type_name, type_name
 
 _KEY_TYPES = frozenset({str, int, Uint, bool, float})
 """What may be between brackets."""

@@ -1,6 +1,6 @@
 """Writes values as Go would: numbers, quoted strings, and whole values in messages.
 
-Next: `library.conversions` and `library.string_format` use these.
+Next: `library.standard` and `library.strings` use these.
 """
 
 from __future__ import annotations

@@ -1,11 +1,17 @@
-"""Values that Python has no type of its own for: uint, duration, timestamp, type, optional.
+"""Values that Python has no type of its own for, and what the type of any value is called.
 
-Next: `opaque` for the types of the Kubernetes libraries.
+uint, duration, timestamp, type and optional are CEL's own. OpaqueValue is the base of values that only their library
+looks into: quantities, versions, addresses, URLs, formats. A type has a name in CEL, and one in the Go code whose
+messages users know.
+
+Next: `containers` for maps and lists, `go_text` for how values are written.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 MIN_INT = -(2**63)
 MAX_INT = 2**63 - 1
@@ -70,3 +76,58 @@ class CelOptional:
 
 NONE = CelOptional(None, has_value=False)
 """The optional without a value."""
+
+
+class OpaqueValue(ABC):
+    """A value with a type name of its own."""
+
+    __slots__ = ()
+
+    type_name: ClassVar[str]
+    """The name that type() gives."""
+
+    go_name: ClassVar[str]
+    """The name of the type in Kubernetes' own code, which some messages show."""
+
+    is_hashable: ClassVar[bool] = True
+    """Whether Kubernetes' type may be looked up in a set; if not, `in` a constant list fails for it."""
+
+    @abstractmethod
+    def same_as(self, other: object) -> bool:
+        """Whether `other` is the same value; raises CelEvaluationError if it is not of this type."""
+
+
+_NAMES: dict[type, tuple[str, str]] = {
+    bool: ("bool", "types.Bool"),
+    bytes: ("bytes", "types.Bytes"),
+    float: ("double", "types.Double"),
+    int: ("int", "types.Int"),
+    list: ("list", "*types.baseList"),
+    str: ("string", "types.String"),
+    type(None): ("null_type", "types.Null"),
+    CelDuration: ("google.protobuf.Duration", "types.Duration"),
+    CelOptional: ("optional_type", "*types.Optional"),
+    CelTimestamp: ("google.protobuf.Timestamp", "types.Timestamp"),
+    TypeValue: ("type", "*types.Type"),
+    Uint: ("uint", "types.Uint"),
+}
+
+
+PYTHON_TYPES: dict[str, type] = {names[0]: python_type for python_type, names in _NAMES.items()}
+"""The Python type of the values of a CEL type, where there is just one."""
+
+
+def type_name(value: object) -> str:
+    """The name of a value's type in CEL."""
+    names = _NAMES.get(type(value))
+    if names is not None:
+        return names[0]
+    return value.type_name if isinstance(value, OpaqueValue) else "map"
+
+
+def go_type_name(value: object) -> str:
+    """The name of a value's type in cel-go or Kubernetes."""
+    names = _NAMES.get(type(value))
+    if names is not None:
+        return names[1]
+    return value.go_name if isinstance(value, OpaqueValue) else "*types.baseMap"

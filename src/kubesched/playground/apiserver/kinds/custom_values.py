@@ -15,7 +15,7 @@ from datetime import date
 from typing import Any
 from urllib.parse import urlsplit
 
-from kubesched.k8s.cel.library.time_text import parse_duration, parse_timestamp
+from kubesched.k8s.cel.library.times import parse_duration, parse_timestamp
 from kubesched.k8s.patterns import PatternError, PatternWorkError, compile_pattern
 from kubesched.playground.apiserver.go_text import quoted
 from kubesched.playground.apiserver.kinds import field_errors as errors

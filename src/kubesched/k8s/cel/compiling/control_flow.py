@@ -1,7 +1,9 @@
-"""Closures for the macros that loop: all, exists, exists_one, map, filter and the transformations.
+"""Closures that decide what is evaluated: &&, || and ?:, or() and its kin on optionals, and the macros that loop.
 
-Quantifiers absorb errors as && and || do. Those that count or filter go on after an error of the predicate, and the
-last such error is the result; that is what folding with CEL's conditional operator gives.
+&& and || do not care for the order of their terms: a term that decides the result absorbs the errors of the others, and
+otherwise the first error is the result. The quantifiers all() and exists() work the same way. Loops that count or
+filter go on after an error of the predicate, and the last such error is the result; that is what folding with CEL's
+conditional operator gives. or(), orValue(), optMap() and optFlatMap() evaluate their second part only if they need it.
 
 Next: `compiler` compiles their parts.
 """
@@ -15,7 +17,112 @@ from kubesched.k8s.cel.compiling.steps import METER_SLOT, Evaluate, Frame
 from kubesched.k8s.cel.errors import CelEvaluationError, no_such_overload
 from kubesched.k8s.cel.library.lists import insert_entry
 from kubesched.k8s.cel.values import containers
-from kubesched.k8s.cel.values.naming import go_type_name
+from kubesched.k8s.cel.values.scalars import NONE, CelOptional, go_type_name, type_name
+
+
+def junction(terms: list[Evaluate], deciding: bool) -> Evaluate:
+    """All of the terms (deciding is False) or any of them (deciding is True)."""
+    if len(terms) == 2:
+        return _junction_of_two(terms[0], terms[1], deciding)
+
+    def run(frame: Frame) -> bool:
+        error: CelEvaluationError | None = None
+        for term in terms:
+            try:
+                value: object = term(frame)
+            except CelEvaluationError as raised:
+                error = error or raised
+                continue
+            if value is deciding:
+                return deciding
+            if value is not (not deciding):
+                error = error or no_such_overload()
+        if error is not None:
+            raise error
+        return not deciding
+
+    return run
+
+
+def _junction_of_two(first: Evaluate, second: Evaluate, deciding: bool) -> Evaluate:
+    other = not deciding
+
+    def run(frame: Frame) -> bool:
+        try:
+            value: object = first(frame)
+        except CelEvaluationError as error:
+            return _decided_by(second, frame, deciding, error)
+        if value is deciding:
+            return deciding
+        if value is not other:
+            return _decided_by(second, frame, deciding, no_such_overload())
+        value = second(frame)
+        if value is deciding or value is other:
+            return bool(value)
+        raise no_such_overload()
+
+    return run
+
+
+def _decided_by(term: Evaluate, frame: Frame, deciding: bool, error: CelEvaluationError) -> bool:
+    """The deciding value if the last term has it, the error of the term before otherwise."""
+    try:
+        value: object = term(frame)
+    except CelEvaluationError:
+        raise error from None
+    if value is deciding:
+        return deciding
+    raise error
+
+
+def conditional(condition: Evaluate, when_true: Evaluate, when_false: Evaluate) -> Evaluate:
+    def run(frame: Frame) -> object:
+        value = condition(frame)
+        if value is True:
+            return when_true(frame)
+        if value is False:
+            return when_false(frame)
+        raise no_such_overload()
+
+    return run
+
+
+def first_present(left: Evaluate, right: Evaluate) -> Evaluate:
+    """left.or(right)."""
+
+    def run(frame: Frame) -> object:
+        value = left(frame)
+        return value if type(value) is not CelOptional or value.has_value else right(frame)
+
+    return run
+
+
+def present_or(left: Evaluate, right: Evaluate) -> Evaluate:
+    """left.orValue(right)."""
+
+    def run(frame: Frame) -> object:
+        value = left(frame)
+        if type(value) is not CelOptional:
+            return value
+        return value.value if value.has_value else right(frame)
+
+    return run
+
+
+def optional_map(subject: Evaluate, slot: int, body: Evaluate, is_flat: bool) -> Evaluate:
+    """The body for the value of an optional, which is in `slot` meanwhile; none for none."""
+
+    def run(frame: Frame) -> object:
+        optional = subject(frame)
+        if type(optional) is not CelOptional:
+            raise CelEvaluationError(f"no such overload: hasValue({type_name(optional)})")
+        if not optional.has_value:
+            return NONE
+        frame[slot] = optional.value
+        result = body(frame)
+        return result if is_flat else CelOptional(result)
+
+    return run
 
 
 @dataclass(frozen=True, slots=True)

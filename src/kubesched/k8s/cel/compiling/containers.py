@@ -1,4 +1,4 @@
-"""Closures for chains of selections and indexes: a.b, a["b"], a.?b, a[?b] and has(a.b).
+"""Closures that read and build containers: a.b, a["b"], a.?b, a[?b], has(a.b), and the literals of lists and maps.
 
 After the first question mark, or from an optional on, every part of a chain is optional: the result is an optional, and
 none as soon as something is missing. Chains that start at the device with constant keys are what selectors mostly do,
@@ -13,7 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kubesched.k8s.cel.compiling.steps import DEVICE_SLOT, CelStep, Evaluate, Frame
-from kubesched.k8s.cel.values.containers import ABSENT, find, get, missing_key
+from kubesched.k8s.cel.errors import CelEvaluationError
+from kubesched.k8s.cel.values.containers import ABSENT, StructValue, encode_key, find, get, map_of, missing_key
+from kubesched.k8s.cel.values.go_text import plain
 from kubesched.k8s.cel.values.scalars import NONE, CelOptional
 
 _DEVICE_FIELDS: dict[str, Evaluate] = {
@@ -136,3 +138,70 @@ _BY_DOMAIN_AND_NAME: dict[str, Callable[[str, str], Evaluate]] = {
     "attributes": _attribute_reader,
     "capacity": _capacity_reader,
 }
+
+
+def build_list(elements: list[CelStep], optional: frozenset[int]) -> Evaluate:
+    runs = [element.run for element in elements]
+    if not optional:
+        return lambda frame: [run(frame) for run in runs]
+
+    def build(frame: Frame) -> list[object]:
+        built: list[object] = []
+        for index, run in enumerate(runs):
+            value = run(frame)
+            if index in optional:
+                if type(value) is not CelOptional:
+                    reason = f"cannot initialize optional list element from non-optional value {plain(value)}"
+                    raise CelEvaluationError(reason)
+                if not value.has_value:
+                    continue
+                value = value.value
+            built.append(value)
+        return built
+
+    return build
+
+
+def build_map(entries: list[tuple[CelStep, CelStep, bool]]) -> Evaluate:
+    """A map from the steps of keys and values, and whether each entry is optional."""
+    runs = [(key.run, value.run, is_optional) for key, value, is_optional in entries]
+    if not any(is_optional for _, _, is_optional in runs):
+        return lambda frame: map_of((key(frame), value(frame)) for key, value, _ in runs)
+
+    def build(frame: Frame) -> dict[object, object]:
+        built: dict[object, object] = {}
+        for key_run, value_run, is_optional in runs:
+            key, value = key_run(frame), value_run(frame)
+            if is_optional:
+                if type(value) is not CelOptional:
+                    reason = f"cannot initialize optional entry '{plain(key)}' from non-optional value {plain(value)}"
+                    raise CelEvaluationError(reason)
+                if not value.has_value:
+                    built.pop(encode_key(key), None)
+                    continue
+                value = value.value
+            built.update(map_of([(key, value)]))
+        return built
+
+    return build
+
+
+def build_struct(type_name: str, fields: list[tuple[str, CelStep, bool]]) -> Evaluate:
+    """A struct from the names and steps of its fields, and whether each is optional."""
+    runs = [(name, step.run, is_optional) for name, step, is_optional in fields]
+
+    def build(frame: Frame) -> StructValue:
+        built = StructValue(type_name)
+        for name, run, is_optional in runs:
+            value = run(frame)
+            if is_optional:
+                if type(value) is not CelOptional:
+                    reason = f"cannot initialize optional entry '{name}' from non-optional value {plain(value)}"
+                    raise CelEvaluationError(reason)
+                if not value.has_value:
+                    continue
+                value = value.value
+            built[name] = value
+        return built
+
+    return build

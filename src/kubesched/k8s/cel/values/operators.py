@@ -1,9 +1,13 @@
-"""+, -, *, / and % for every pair of types that has them, and the negations.
+"""The operators on values: == and !=, < and its kin, +, -, *, / and %, and the negations.
+
+Values of different types are different, except that numbers compare by value across int, uint and double. A value of a
+Kubernetes type on the left refuses a stranger on the right: == then has no value, and != is true. `compare` gives -1, 0
+or 1, by way of double where one side is a double.
 
 Integers have 64 bits and do not wrap: an overflow is an error. Division and remainder round towards zero. Each operator
 is a table from a pair of types to a function, so that the compiler can pick the function when it knows the types.
 
-Next: `compiling.operators` picks.
+Next: `compiling.calls` picks.
 """
 
 from __future__ import annotations
@@ -19,9 +23,122 @@ from kubesched.k8s.cel.values.scalars import (
     MIN_INT,
     NANOS_PER_SECOND,
     CelDuration,
+    CelOptional,
     CelTimestamp,
+    OpaqueValue,
     Uint,
 )
+
+_PLAIN = frozenset({str, int, bool, bytes, float, Uint, CelTimestamp})
+"""Types for which Python's == on two values of the type is CEL's."""
+
+
+def equal(left: object, right: object) -> bool:
+    """left == right; raises CelEvaluationError where that has no value."""
+    left_type, right_type = type(left), type(right)
+    if left_type is right_type and left_type in _PLAIN:
+        return left == right
+    if left is None or right is None:
+        return left is right
+    if isinstance(left, OpaqueValue):
+        return left.same_as(right)
+    if left_type is list:
+        return right_type is list and _equal_lists(left, right)  # type: ignore[arg-type]
+    if isinstance(left, dict):
+        return isinstance(right, dict) and _equal_maps(left, right)
+    if left_type is CelOptional:
+        return right_type is CelOptional and _equal_optionals(left, right)  # type: ignore[arg-type]
+    if left_type is bool or right_type is bool:
+        return False
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return _equal_numbers(left, right)
+    return left_type is right_type and left == right
+
+
+def not_equal(left: object, right: object) -> bool:
+    """left != right, which also holds where == has no value."""
+    return not is_same(left, right)
+
+
+def is_same(left: object, right: object) -> bool:
+    """Whether left == right has the value true."""
+    try:
+        return equal(left, right)
+    except CelEvaluationError:
+        return False
+
+
+def is_not_different(left: object, right: object) -> bool:
+    """Whether left == right has any value but false: what lists and maps ask of their elements."""
+    try:
+        return equal(left, right)
+    except CelEvaluationError:
+        return True
+
+
+def _equal_numbers(left: float, right: float) -> bool:
+    if type(left) is float or type(right) is float:
+        return float(left) == float(right)
+    return left == right
+
+
+def _equal_lists(left: list[object], right: list[object]) -> bool:
+    return len(left) == len(right) and all(map(is_not_different, left, right))
+
+
+def _equal_maps(left: dict[object, object], right: dict[object, object]) -> bool:
+    if len(left) != len(right):
+        return False
+    return all(key in right and is_not_different(value, right[key]) for key, value in left.items())
+
+
+def _equal_optionals(left: CelOptional, right: CelOptional) -> bool:
+    if not (left.has_value and right.has_value):
+        return left.has_value == right.has_value
+    return equal(left.value, right.value)
+
+
+_NOT_A_NUMBER = "NaN values cannot be ordered"
+_SELF_ORDERED = frozenset({str, int, bool, bytes, Uint, CelDuration, CelTimestamp})
+_NUMBERS = frozenset({int, Uint, float})
+
+
+def is_ordered(value: object) -> bool:
+    return type(value) in _SELF_ORDERED or type(value) is float
+
+
+def compare(left: Any, right: Any) -> int:
+    """-1, 0 or 1 as left is less than, equal to or greater than right."""
+    left_type, right_type = type(left), type(right)
+    if left_type is right_type and left_type in _SELF_ORDERED:
+        return -1 if left < right else int(right < left)
+    if left_type is float and math.isnan(left):
+        raise CelEvaluationError(_NOT_A_NUMBER)
+    if left_type not in _NUMBERS or right_type not in _NUMBERS:
+        raise no_such_overload()
+    if math.isnan(right):
+        raise CelEvaluationError(_NOT_A_NUMBER)
+    if left_type is float or right_type is float:
+        left, right = float(left), float(right)
+    return -1 if left < right else int(right < left)
+
+
+def ordering(operator: str, accepted: frozenset[int]) -> Callable[[object, object], bool]:
+    """The operator that holds where `compare` gives one of `accepted`."""
+
+    def holds(left: object, right: object) -> bool:
+        if not is_ordered(left):
+            raise CelEvaluationError(f"no such overload: {operator}")
+        return compare(left, right) in accepted
+
+    return holds
+
+
+less = ordering("_<_", frozenset({-1}))
+less_equal = ordering("_<=_", frozenset({-1, 0}))
+greater = ordering("_>_", frozenset({1}))
+greater_equal = ordering("_>=_", frozenset({0, 1}))
+
 
 Operation = Callable[[Any, Any], object]
 OperationTable = Mapping[tuple[type, type], Operation]
