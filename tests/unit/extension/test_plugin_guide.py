@@ -53,7 +53,7 @@ def test_every_command_of_the_guide_answers_as_it_says(command: str, answer: str
     program, *arguments = shlex.split(command)
     assert program == "kubesched"
     result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == (2 if "mistaken" in command else 0), result.output
+    assert result.exit_code == (2 if "invalid" in command else 0), result.output
     if answer is not None:
         assert result.output.rstrip() == answer.rstrip()
 

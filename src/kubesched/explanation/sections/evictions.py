@@ -49,7 +49,10 @@ def _why_none(explanation: Explanation) -> str:
         return "It may not evict other pods: its preemptionPolicy is Never"
     if explanation.pod.pod.status.nominated_node_name:
         return f"No eviction is due now; it is nominated to {explanation.pod.pod.status.nominated_node_name}"
-    return f"No evictions of pods of a lower priority than its own ({explanation.pod.priority}) would make it fit"
+    return (
+        f"Preemption would not help: no lower-priority pods (below {explanation.pod.priority}) "
+        "whose eviction would free enough"
+    )
 
 
 def _order(candidate: Candidate, preemption: Preemption) -> tuple[bool, bool, str]:

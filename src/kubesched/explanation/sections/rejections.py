@@ -112,7 +112,8 @@ def _shortage_table(explanation: Explanation, resources: Sequence[str], rows: li
     header = ["NODE", "RESOURCE", "REQUESTED", "FREE", "USED", "ALLOCATABLE", "MISSING"]
     lines = table(header, shown, indent=4, n_left=2)
     n_more = len(rows) - NODES_SHOWN
-    return [*lines, f"    and {counted(n_more, 'more node')} where no less is missing"] if n_more > 0 else lines
+    verb = "lacks" if n_more == 1 else "lack"
+    return [*lines, f"    and {counted(n_more, 'more node')} that {verb} at least as much"] if n_more > 0 else lines
 
 
 def _cells(node: str, shortage: Shortage) -> list[str]:
