@@ -20,9 +20,9 @@ import numpy as np
 from kubesched.explanation.explain import build_cluster
 from kubesched.framework import OK, NodeInfo, NodeTable, PodInfo, Scope, Status, Verdicts
 from kubesched.k8s.model import manifests
+from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import default
-from kubesched.scheduler.engine.build import build_schedulers
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.select import ByName
 from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes

@@ -12,8 +12,8 @@ from kubesched.framework import OK, CycleState, Handle, NodeInfo, NodeTable, Pod
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default, load
-from kubesched.scheduler.engine.build import build_loop
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
 from kubesched.scheduler.engine.select import Seeded
 from kubesched.scheduler.plugins.registry import REGISTRY

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import kubesched
 from kubesched.framework.status import Status
 from kubesched.k8s.model import manifests
+from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import default
-from kubesched.scheduler.engine.build import build_schedulers
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.preemption import evaluation, victims
 from kubesched.scheduler.engine.select import ByName

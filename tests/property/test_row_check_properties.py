@@ -9,10 +9,10 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
 from kubesched.k8s.model import manifests
+from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import default
 from kubesched.scheduler.engine import row_check
-from kubesched.scheduler.engine.build import build_schedulers
 from kubesched.scheduler.engine.prefilter import run_pre_filter
 from kubesched.scheduler.engine.select import ByName
 from kubesched.testing import strategies

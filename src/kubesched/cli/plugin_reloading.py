@@ -2,7 +2,7 @@
 
 A file that cannot be used is told about; the plugins that run stay then, and so does the cluster in any case.
 
-Next: `kubesched.scheduler.engine.reload`, which replaces them.
+Next: `kubesched.scheduler.reload`, which replaces them.
 """
 
 from __future__ import annotations

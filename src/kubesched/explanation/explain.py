@@ -22,8 +22,8 @@ from kubesched.older.config.generations import Generation, generation_of
 from kubesched.older.config.given import GivenConfiguration
 from kubesched.older.config.refusal import RefusedConfigurationError
 from kubesched.scheduler import config as configuration
+from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.build import build_schedulers
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
 from kubesched.scheduler.engine.select import ByName

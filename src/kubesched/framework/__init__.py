@@ -6,7 +6,7 @@ Read in this order: `stages` (where a plugin can take part), `status` and `verdi
 """
 
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, PatchPodStatus, RecordEvent
+from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, PatchPodStatus, RecordEvent, WaitUntil
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.extension_points import PermitResult, PodChange, QueuedPod, Scope, Steps
 from kubesched.framework.handle import Handle, HeldPod, Objects
@@ -61,5 +61,6 @@ __all__ = [
     "Status",
     "Steps",
     "Verdicts",
+    "WaitUntil",
     "default_normalize_score",
 ]

@@ -3,14 +3,19 @@
 An `Effect` carries an action and a number. Whoever carries it out answers under that number: `Done`, `Failed`,
 `Withheld`, or what the action's own description says; exactly once, whatever happens to it. Actions that say so are not
 answered.
+
+The engine itself asks for bindings, evictions, patches of a pod's status, events and calls of extenders. Plugins may
+ask for the first four too, and wait for others to act (`WaitUntil`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from kubesched.k8s.model.core import PodCondition
-from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.meta import KubeObject, PodKey
 
 
 class Effect(Struct, frozen=True):
@@ -86,6 +91,22 @@ class RecordEvent(Struct, frozen=True):
     note: str
     scheduler_name: str
     related: PodKey | None = None
+
+
+class WaitUntil(Struct, frozen=True):
+    """Wait, in `pre_bind` or `bind`, for what somebody else does: a controller, a device driver.
+
+    Nobody outside carries this out. The loop asks `is_settled` at once, whenever an object of one of the `watched`
+    kinds changes, every second, and when the time is over. Answered `Done` once it is settled; `Failed` when
+    `timeout_s` have passed before, or when the pod was deleted (then with `is_gone`).
+    """
+
+    is_settled: Callable[[], bool]
+    """Looks at what the handle shows, and changes nothing."""
+    timeout_s: float
+    watched: tuple[type[KubeObject], ...] = ()
+    looks_at_once: bool = True
+    """Without, `is_settled` is not asked before something changed or a second has passed."""
 
 
 class CallExtender(Struct, frozen=True):

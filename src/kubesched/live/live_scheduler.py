@@ -58,12 +58,12 @@ from kubesched.live.writes.pod_writes import PodWrites
 from kubesched.live.writes.volume_writes import VolumeWrites
 from kubesched.live.writes.writer import EffectWriter
 from kubesched.older.engine.variant import variant_of
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import LeaderElectionConfiguration
-from kubesched.scheduler.engine.build import build_loop
-from kubesched.scheduler.engine.reload import reload_plugins
 from kubesched.scheduler.engine.select import Seeded
 from kubesched.scheduler.engine.self_check import AnswerLimit
 from kubesched.scheduler.plugin_loading import Assembly
+from kubesched.scheduler.reload import reload_plugins
 
 _log = logging.getLogger("kubesched.run")
 

@@ -15,8 +15,8 @@ from kubesched.k8s.workloads.bursts import Bursts
 from kubesched.k8s.workloads.names import SeededNames
 from kubesched.older.config import Emulation
 from kubesched.older.engine.variant import variant_of
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import KubeSchedulerConfiguration
-from kubesched.scheduler.engine.build import build_loop
 from kubesched.scheduler.engine.select import ByName, Seeded, TieBreak
 from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.options import SimulationOptions

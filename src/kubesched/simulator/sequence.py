@@ -20,9 +20,9 @@ from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.times import parse_instant, print_instant
 from kubesched.older.config import Emulation
 from kubesched.older.engine.variant import variant_of
+from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration
-from kubesched.scheduler.engine.build import build_schedulers
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.diagnosis import for_event
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue

@@ -28,8 +28,8 @@ from harness.chaos.turnstile import Turnstile
 from harness.chaos.wire import Wire
 from kubesched.framework.effects import Effect
 from kubesched.framework.registry import Registry
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import KubeSchedulerConfiguration, load
-from kubesched.scheduler.engine.build import build_loop
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.select import ByName, Seeded
 from kubesched.scheduler.plugins.registry import REGISTRY

@@ -9,8 +9,8 @@ from kubesched.framework.effects import BindPod, Done, Effect
 from kubesched.k8s.client.list_watch.set_aside import SetAside
 from kubesched.k8s.model import manifests
 from kubesched.live.shell import LiveShell
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default
-from kubesched.scheduler.engine.build import build_loop
 from kubesched.scheduler.engine.select import ByName
 from kubesched.testing.make import Manifest
 

@@ -16,8 +16,8 @@ from kubesched.k8s.client.list_watch import log_lines as list_watch_lines
 from kubesched.k8s.model import manifests
 from kubesched.live.logs import configure_logs, reference_page, scheduling_lines, start_lines
 from kubesched.live.logs.scheduling import SchedulingLog
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import load
-from kubesched.scheduler.engine.build import build_loop
 from kubesched.scheduler.engine.select import ByName
 from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make

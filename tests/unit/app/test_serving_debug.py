@@ -17,8 +17,8 @@ from kubesched.live.serving.live_sources import Surroundings, live_sources
 from kubesched.live.serving.pages.cache_report import cache_report, cache_text
 from kubesched.live.serving.pages.queue_report import queue_report, queue_text
 from kubesched.scheduler import config
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.cluster.self_check import self_check
-from kubesched.scheduler.engine.build import build_loop
 from kubesched.scheduler.engine.select import ByName
 from kubesched.testing import make
 from kubesched.testing.world import World

@@ -18,8 +18,8 @@ from kubesched.live.serving.build_info import BuildInfo
 from kubesched.live.serving.pages.pod_resources import effective_limits, pod_resource_families
 from kubesched.older.config import EMULATED_VERSIONS, emulate, generation_of
 from kubesched.older.engine.variant import variant_of
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default
-from kubesched.scheduler.engine.build import build_loop
 from kubesched.scheduler.engine.metrics.collect import collect
 from kubesched.scheduler.engine.metrics.exposition import render
 from kubesched.scheduler.engine.metrics.series import MetricFamily

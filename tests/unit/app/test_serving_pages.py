@@ -19,7 +19,7 @@ from kubesched.live.serving.pages.media_types import accepted, prefers_text
 from kubesched.older.config import PolicyFile, emulate, generation_of
 from kubesched.older.engine.variant import variant_of
 from kubesched.scheduler import config
-from kubesched.scheduler.engine.build import build_loop
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.engine.select import Seeded
 
 WARNING = (

@@ -13,9 +13,9 @@ from kubesched.framework.nodes import RowArray
 from kubesched.framework.scores import Scores
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.meta import PodKey
+from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import default, load
-from kubesched.scheduler.engine.build import build_schedulers
 from kubesched.scheduler.engine.select import ByName
 from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make

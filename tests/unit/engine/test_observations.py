@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kubesched.k8s.model import manifests
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default
 from kubesched.scheduler.engine import observations as seen
-from kubesched.scheduler.engine.build import build_loop
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.select import ByName
 from kubesched.testing import make

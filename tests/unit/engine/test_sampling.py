@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from kubesched.k8s.model import manifests
+from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import load
-from kubesched.scheduler.engine.build import build_schedulers
 from kubesched.scheduler.engine.sampling import cut_search, feasible_nodes_to_find
 from kubesched.scheduler.engine.select import ByName, Seeded
 from kubesched.testing import make

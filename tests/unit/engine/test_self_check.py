@@ -8,8 +8,8 @@ import pytest
 
 from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, FindOut
 from kubesched.k8s.model import manifests
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default
-from kubesched.scheduler.engine.build import build_loop
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.metrics.collect import collect
 from kubesched.scheduler.engine.metrics.exposition import render

@@ -10,8 +10,8 @@ from typing import Any
 from kubesched.framework.effects import CallExtender, Effect
 from kubesched.framework.registry import Registry
 from kubesched.k8s.model import manifests
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import load
-from kubesched.scheduler.engine.build import build_loop
 from kubesched.scheduler.engine.extender import refused
 from kubesched.scheduler.engine.select import ByName
 from kubesched.testing.make import Manifest

@@ -15,9 +15,9 @@ from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
 from kubesched.plugin_tools.extender_server.requests import NodeReader
 from kubesched.plugin_tools.extender_server.snippet import Endpoint, configuration_yaml, extender_configuration
 from kubesched.plugin_tools.extender_server.verdicts import PluginVerdictService
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import load
-from kubesched.scheduler.engine.build import build_loop
 from kubesched.scheduler.engine.select import ByName
 from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.testing import make

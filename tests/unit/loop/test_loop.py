@@ -9,8 +9,8 @@ from kubesched.framework.effects import BindPod, Effect, Failed, Withheld
 from kubesched.framework.extension_points import PermitResult
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.meta import KubeObject
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default, load
-from kubesched.scheduler.engine.build import build_loop
 from kubesched.scheduler.engine.observations import PluginBroke
 from kubesched.scheduler.engine.select import ByName
 from kubesched.scheduler.plugins.registry import REGISTRY

@@ -6,8 +6,8 @@ from typing import Any
 
 from kubesched.framework.registry import Registry
 from kubesched.k8s.model import manifests
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import load
-from kubesched.scheduler.engine.build import build_loop
 from kubesched.scheduler.engine.metrics.collect import collect
 from kubesched.scheduler.engine.metrics.series import Distribution, LabelValues
 from kubesched.scheduler.engine.select import ByName

@@ -7,17 +7,15 @@ from collections.abc import Callable
 import msgspec
 from device_clusters import Attempt
 
-from kubesched.framework.effects import Done, Failed
+from kubesched.framework.effects import Done, Failed, RecordEvent, WaitUntil
 from kubesched.framework.status import Status
 from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.scheduler.plugins.dynamic_resources.effects import (
     AddClaimFinalizer,
-    AwaitClaims,
     ClaimConflict,
     CreateResourceClaim,
     PatchPodExtendedResourceClaimStatus,
     ReadResourceClaim,
-    RecordPodEvent,
     UpdateClaimStatus,
 )
 
@@ -63,11 +61,13 @@ class ClaimServer:
                 return self.claims[effect.key]
             case AddClaimFinalizer() | UpdateClaimStatus():
                 return self._write(effect)
-            case AwaitClaims():
+            case WaitUntil():
                 self.deliver()
                 return Done() if effect.is_settled() else Failed("timed out")
-            case PatchPodExtendedResourceClaimStatus() | RecordPodEvent():
+            case PatchPodExtendedResourceClaimStatus():
                 return Done()
+            case RecordEvent():
+                return None
         raise AssertionError(effect)
 
     def store(self, claim: ResourceClaim) -> ResourceClaim:

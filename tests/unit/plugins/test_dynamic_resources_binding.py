@@ -7,17 +7,15 @@ import pytest
 from claim_server import NOW, ClaimServer
 from device_clusters import Attempt, DeviceCluster, claim, device, device_class, held, node, pod, request, slice_on
 
-from kubesched.framework.effects import Failed
+from kubesched.framework.effects import Failed, RecordEvent, WaitUntil
 from kubesched.framework.status import Code
-from kubesched.k8s.model.resource import FINALIZER
+from kubesched.k8s.model.resource import FINALIZER, ResourceClaim
 from kubesched.scheduler.plugins.dynamic_resources.effects import (
     AddClaimFinalizer,
-    AwaitClaims,
     ClaimConflict,
     CreateResourceClaim,
     DeleteResourceClaim,
     PatchPodExtendedResourceClaimStatus,
-    RecordPodEvent,
     RemoveReservation,
     UpdateClaimStatus,
 )
@@ -213,7 +211,7 @@ def test_the_special_claim_is_created_and_told_to_the_pod(delivers: bool) -> Non
     world = extended_world()
     server = ClaimServer(reserved(world), delivers=delivers)
     assert server.run("n").is_success
-    waiting = [] if delivers else ["AwaitClaims"]
+    waiting = [] if delivers else ["WaitUntil"]
     assert server.kinds() == [
         "CreateResourceClaim",
         "AddClaimFinalizer",
@@ -277,19 +275,21 @@ def test_binding_waits_for_devices_to_get_ready() -> None:
     attempt = reserved(world)
 
     def get_ready(asked: object) -> None:
-        if isinstance(asked, AwaitClaims):
+        if isinstance(asked, WaitUntil):
             assert not asked.is_settled()
             _with_condition(server, "ready")
 
     server = ClaimServer(attempt, hook=get_ready)
     assert server.run("n").is_success
-    (event,) = [effect for effect in server.seen if isinstance(effect, RecordPodEvent)]
-    assert (event.reason, event.note) == (
+    (event,) = [effect for effect in server.seen if isinstance(effect, RecordEvent)]
+    assert (event.type, event.reason, event.note, event.scheduler_name) == (
+        "Normal",
         "BindingConditionsPending",
         "waiting for binding conditions for device on node n",
+        "default-scheduler",
     )
-    (wait,) = [effect for effect in server.seen if isinstance(effect, AwaitClaims)]
-    assert (wait.keys, wait.timeout_s) == (("default/mine",), 600.0)
+    (wait,) = [effect for effect in server.seen if isinstance(effect, WaitUntil)]
+    assert (wait.watched, wait.timeout_s) == ((ResourceClaim,), 600.0)
 
 
 def test_a_device_that_fails_to_get_ready_is_given_up_and_freed_for_another_try() -> None:
@@ -297,7 +297,7 @@ def test_a_device_that_fails_to_get_ready_is_given_up_and_freed_for_another_try(
     attempt = reserved(world)
 
     def fail(asked: object) -> None:
-        if isinstance(asked, AwaitClaims):
+        if isinstance(asked, WaitUntil):
             _with_condition(server, "broken", "Smoke")
 
     server = ClaimServer(attempt, hook=fail)
@@ -306,6 +306,13 @@ def test_a_device_that_fails_to_get_ready_is_given_up_and_freed_for_another_try(
     assert status.message == 'device binding failed: claim=mine, reason=Smoke, message="as it is"'
     again = world.attempt()
     assert again.rejections() == {"n": "resourceclaim not available on the node"}
+
+
+def test_a_pod_that_is_deleted_while_it_waits_says_so_and_the_devices_are_not_blamed() -> None:
+    world = world_of(slice_on("n", READY))
+    gone = Failed('pod does not exist any more: pod "p" not found', is_gone=True)
+    server = ClaimServer(reserved(world), hook=lambda asked: gone if isinstance(asked, WaitUntil) else None)
+    assert server.run("n").message == gone.message
 
 
 def test_a_device_that_never_gets_ready_is_given_up() -> None:

@@ -8,9 +8,9 @@ from small_clusters import NO_HANDLE, node, pod_info, statuses, table
 from kubesched.framework import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, RegisteredEvent
 from kubesched.k8s.model import manifests
+from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import default
-from kubesched.scheduler.engine.build import build_schedulers
 from kubesched.scheduler.engine.select import ByName
 from kubesched.scheduler.plugins.node_name import NodeName
 from kubesched.testing import make

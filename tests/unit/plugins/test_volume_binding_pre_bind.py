@@ -8,30 +8,22 @@ import pytest
 from storage_clusters import ZONE, StorageCluster, claim, node, on_label, pod, storage_class, volume
 
 from kubesched.framework import OK, CycleState, Status
-from kubesched.framework.effects import Done, Failed
+from kubesched.framework.effects import Done, Failed, WaitUntil
 from kubesched.framework.extension_points import Steps
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.storage import ObjectReference
+from kubesched.k8s.model.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.older.config import emulate, generation_of
 from kubesched.older.plugins.kinds import build_plugin
 from kubesched.older.plugins.volume_binding import OlderVolumeBinding
 from kubesched.scheduler.config.plugin_args import VolumeBindingArgs
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
-from kubesched.scheduler.plugins.volume_binding.effects import (
-    DEADLINE_EXCEEDED,
-    BindVolumeToClaim,
-    SelectNodeForClaim,
-    WaitForBinding,
-    Written,
-    pod_is_gone,
-)
+from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
 
 INCOMING = pod("p", "static", "made")
 SELECTED = "volume.kubernetes.io/selected-node"
 REFERENCE = ObjectReference("PersistentVolumeClaim", "default", "static", "uid-static", "v1", "3")
 WRITE_VOLUME = BindVolumeToClaim("pv", "7", REFERENCE, is_ours=True)
 WRITE_CLAIM = SelectNodeForClaim("default", "made", "4", "n")
-WAITING = WaitForBinding(("pv",), ("default/static", "default/made"), 30.0)
 
 
 class Binding:
@@ -52,11 +44,16 @@ class Binding:
         self.plugin.filter(self.cycle, self.info, self.cluster.nodes)
         assert self.plugin.reserve(self.cycle, self.info, "n") == OK
         self.steps: Steps = self.plugin.pre_bind(self.cycle, self.info, "n")
+        self.wait = WaitUntil(lambda: False, 0.0)
 
     def write_all(self) -> None:
         assert next(self.steps) == WRITE_VOLUME
         assert self.steps.send(Written("8")) == WRITE_CLAIM
-        assert self.steps.send(Written("9")) == WAITING
+        wait = self.steps.send(Written("9"))
+        assert isinstance(wait, WaitUntil)
+        assert (wait.timeout_s, wait.watched) == (30.0, (PersistentVolume, PersistentVolumeClaim))
+        assert not wait.looks_at_once, "the first look is when something changed, or after a second"
+        self.wait = wait
 
     def outcome(self, answer: object) -> Status:
         """The status that the steps end in when they are sent this."""
@@ -78,9 +75,9 @@ MADE_CLAIM = claim("made", storage_class="made", volume="new", annotations={SELE
 def test_volumes_are_written_first_then_claims_then_it_waits_until_all_are_bound() -> None:
     binding = Binding()
     binding.write_all()
-    assert binding.steps.send(Done()) == WAITING
+    assert not binding.wait.is_settled()
     binding.see(BOUND_VOLUME, BOUND_CLAIM)
-    assert binding.steps.send(Done()) == WAITING
+    assert not binding.wait.is_settled()
     binding.see(NEW_VOLUME, MADE_CLAIM)
     assert binding.outcome(Done()) == OK
 
@@ -147,6 +144,7 @@ def test_waiting_ends_in_an_error_when_the_binding_was_undone(
     binding = Binding()
     binding.write_all()
     arrive(binding)
+    assert binding.wait.is_settled()
     assert binding.outcome(Done()) == Status.error(f"binding volumes: {message}")
 
 
@@ -172,15 +170,17 @@ def test_it_waits_on_while_something_is_missing(objects: tuple[KubeObject, ...])
     binding = Binding()
     binding.write_all()
     binding.see(*objects)
-    assert binding.steps.send(Done()) == WAITING
+    assert not binding.wait.is_settled()
 
 
 @pytest.mark.parametrize(
     ("end", "message"),
     [
-        pytest.param(DEADLINE_EXCEEDED, "binding volumes: context deadline exceeded", id="time is up"),
         pytest.param(
-            pod_is_gone("p"),
+            Failed("context deadline exceeded"), "binding volumes: context deadline exceeded", id="time is up"
+        ),
+        pytest.param(
+            Failed('pod does not exist any more: pod "p" not found', is_gone=True),
             'binding volumes: pod does not exist any more: pod "p" not found',
             id="the pod was deleted",
         ),
@@ -252,5 +252,5 @@ def test_an_older_scheduler_waits_as_long_as_its_configuration_says(version: str
     next(steps)
     steps.send(Written("8"))
     waiting = steps.send(Written("9"))
-    assert isinstance(waiting, WaitForBinding)
+    assert isinstance(waiting, WaitUntil)
     assert waiting.timeout_s == 7.0

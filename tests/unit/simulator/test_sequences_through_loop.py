@@ -13,8 +13,8 @@ from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.times import parse_instant, print_instant
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default, load
-from kubesched.scheduler.engine.build import build_loop
 from kubesched.scheduler.engine.select import ByName
 from kubesched.testing.vectors import Case, read_cases
 from kubesched.testing.world import World

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from kubesched.explanation.explain import COMPLETE_SEARCH, Explanation, build_cluster, explain_pending
 from kubesched.framework.registry import Registry
 from kubesched.k8s.model.manifests import Manifests
+from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.config import KubeSchedulerConfiguration
-from kubesched.scheduler.engine.build import build_schedulers
 from kubesched.scheduler.engine.diagnosis import for_event
 from kubesched.scheduler.engine.select import ByName
 

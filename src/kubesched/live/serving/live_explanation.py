@@ -22,9 +22,9 @@ from kubesched.framework.registry import Registry
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.older.config import Emulation
+from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration
-from kubesched.scheduler.engine.build import build_schedulers
 from kubesched.scheduler.engine.select import ByName
 from kubesched.scheduler.plugin_loading import Assembly
 

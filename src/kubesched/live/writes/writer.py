@@ -38,7 +38,6 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
     CreateResourceClaim,
     PatchPodExtendedResourceClaimStatus,
     ReadResourceClaim,
-    RecordPodEvent,
     UpdateClaimStatus,
 )
 from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
@@ -127,9 +126,6 @@ class EffectWriter:
             action = effect.action
             if isinstance(action, RecordEvent):
                 self._record(self._event(action))
-            elif isinstance(action, RecordPodEvent):
-                self._record(self._pod_event(action))
-                answer(effect.id, Done())
             elif not (isinstance(action, PatchPodStatus) and self._joins_waiting_patch(action)):
                 self._start(effect, answer)
 
@@ -223,17 +219,6 @@ class EffectWriter:
             action=action.action,
             note=action.note,
             reporting_controller=action.scheduler_name,
-        )
-
-    def _pod_event(self, action: RecordPodEvent) -> EventToRecord:
-        known = self._find_pod(action.pod)
-        return EventToRecord(
-            regarding=self._reference(action.pod, action.uid),
-            type=action.type,
-            reason=action.reason,
-            action=action.action,
-            note=action.note,
-            reporting_controller="default-scheduler" if known is None else known.spec.scheduler_name,
         )
 
     def _reference(self, key: PodKey, uid: str) -> ObjectReference:

@@ -32,8 +32,6 @@ class Waiters(Protocol):
 
     def pod_leaves(self, key: PodKey, now_s: float) -> None: ...
 
-    def object_changed(self, item: KubeObject, now_s: float) -> None: ...
-
 
 class EventHandlers:
     """Remembers every object as the informer last showed it."""
@@ -69,7 +67,6 @@ class EventHandlers:
             old = self._cluster.objects.find(item)
         self._cluster.put(item)
         self.handled = _labels(self._move(old, item, now_s))
-        self._waiters.object_changed(item, now_s)
 
     def remove(self, item: KubeObject, now_s: float) -> None:
         if isinstance(item, Pod):

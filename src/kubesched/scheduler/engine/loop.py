@@ -18,12 +18,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from kubesched.framework.effects import BindPod, Effect, Failed, PatchPodStatus, RecordEvent, Withheld
+from kubesched.framework.effects import BindPod, Effect, Failed, PatchPodStatus, RecordEvent, WaitUntil, Withheld
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.meta import KubeObject, PodKey
-from kubesched.k8s.model.resource import ResourceClaim
-from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine import observations as seen
 from kubesched.scheduler.engine.bind import CALLED_OFF, PermitPassed, PreBindOver, WaitForPermit, run_post_bind
@@ -42,14 +40,10 @@ from kubesched.scheduler.engine.pod_binding import PodBinding, begin_binding
 from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor
 from kubesched.scheduler.engine.reserve import run_unreserve
 from kubesched.scheduler.engine.self_check import AnswerLimit, SelfCheck
-from kubesched.scheduler.engine.waits import Waits
-from kubesched.scheduler.plugins.dynamic_resources.effects import AwaitClaims
-from kubesched.scheduler.plugins.volume_binding.effects import WaitForBinding
+from kubesched.scheduler.engine.waits import WaitBroke, Waits
 from kubesched.scheduler.queue import QueuedPodInfo, SchedulingQueue
 
-_WAITED_FOR = (WaitForBinding, AwaitClaims)
-"""Actions that nobody outside carries out: the loop sees by the facts when they are done."""
-_KEPT_OR_NOT_ANSWERED = (WaitForPermit, *_WAITED_FOR, PatchPodStatus, RecordEvent)
+_KEPT_OR_NOT_ANSWERED = (WaitForPermit, WaitUntil, PatchPodStatus, RecordEvent)
 
 
 class Scheduler:
@@ -97,16 +91,18 @@ class Scheduler:
         """An informer saw the object added, or changed."""
         if self.metrics.clock is None:
             self._intake.put(item, now_s)
-            return
-        started_s = self.metrics.clock()
-        self._intake.put(item, now_s)
-        self.metrics.event_handled(self._intake.handled, started_s)
+        else:
+            started_s = self.metrics.clock()
+            self._intake.put(item, now_s)
+            self.metrics.event_handled(self._intake.handled, started_s)
+        self.waits.object_changed(item, now_s)
 
     def remove(self, item: KubeObject, now_s: float) -> None:
         """An informer saw the object deleted."""
         started_s = self.metrics.now_s()
         self._intake.remove(item, now_s)
         self.metrics.event_handled(self._intake.handled, started_s)
+        self.waits.object_changed(item, now_s)
 
     def answer(self, effect_id: int, answer: object, now_s: float) -> None:
         self.outbox.answer(effect_id, answer, now_s)
@@ -248,7 +244,10 @@ class Scheduler:
         """Step 6: the binding cycle up to the next action whose outcome it needs."""
         try:
             while True:
-                action = binding.steps.send(answer)
+                if isinstance(answer, WaitBroke):
+                    action = binding.steps.throw(answer.bug)
+                else:
+                    action = binding.steps.send(answer)
                 answer = None
                 if isinstance(action, PermitPassed):
                     binding.waiting = None
@@ -264,7 +263,7 @@ class Scheduler:
                 elif isinstance(action, WaitForPermit):
                     self._check_permit(binding, now_s)
                     return
-                elif isinstance(action, _WAITED_FOR):
+                elif isinstance(action, WaitUntil):
                     self.waits.add(binding.assumed.uid, binding.assumed.name, action, now_s)
                     return
                 else:
@@ -375,10 +374,6 @@ class Scheduler:
 
     def pod_leaves(self, key: PodKey, now_s: float) -> None:
         self.preemptions.pod_leaves(key, now_s)
-
-    def object_changed(self, item: KubeObject, now_s: float) -> None:
-        if isinstance(item, PersistentVolume | PersistentVolumeClaim | ResourceClaim):
-            self.waits.look(now_s, at_all=True)
 
     def _wait_ended(self, uid: str, answer: object, now_s: float) -> None:
         if (binding := self.bindings.get(uid)) is not None:

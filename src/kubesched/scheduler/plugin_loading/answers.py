@@ -15,16 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.framework.effects import BindPod, EvictPod, PatchPodStatus, RecordEvent
+from kubesched.framework.effects import BindPod, EvictPod, PatchPodStatus, RecordEvent, WaitUntil
 from kubesched.framework.extension_points import PermitResult
 from kubesched.framework.plugin_fault import InvalidScore, PluginFault
 from kubesched.framework.results import NominatingMode, PostFilterResult, PreFilterResult
 from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
 from kubesched.framework.status import OK, Code, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
+from kubesched.k8s.model.meta import KubeObject
 
 EFFECTS = (BindPod, PatchPodStatus, EvictPod, RecordEvent)
-"""What a plugin may ask the world outside for."""
+"""What a plugin may ask the world outside for, wherever it may ask."""
 
 _LONGEST_SHOWN = 60
 _ALWAYS = frozenset({Code.SUCCESS, Code.ERROR, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING})
@@ -144,6 +145,25 @@ def sort_key(answer: Any) -> tuple[float, ...]:
     if not key or not all(isinstance(part, int | float) and part == part for part in key):
         raise wrong("sort_key", answer, "a tuple of numbers")
     return key
+
+
+def effect(action: object) -> object:
+    """For what the steps of `pre_bind` and `bind` yield: they may wait, too."""
+    if isinstance(action, WaitUntil):
+        return _wait(action)
+    if not isinstance(action, EFFECTS):
+        raise PluginFault(f"yielded {shown(action)}, which is not an effect")
+    return action
+
+
+def _wait(action: WaitUntil) -> WaitUntil:
+    timeout_s: Any = action.timeout_s
+    watched: Any = action.watched
+    if not isinstance(timeout_s, int | float) or not isfinite(timeout_s):
+        raise PluginFault(f"yielded a WaitUntil with timeout_s {shown(timeout_s)}, it must be a number of seconds")
+    if not isinstance(watched, tuple) or not all(isinstance(k, type) and issubclass(k, KubeObject) for k in watched):
+        raise PluginFault(f"yielded a WaitUntil with watched {shown(watched)}, it must be a tuple of kinds")
+    return action
 
 
 def wrong(method: str, answer: object, wanted: str) -> PluginFault:

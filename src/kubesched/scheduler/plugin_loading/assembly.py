@@ -5,7 +5,7 @@ The configuration decides over every plugin that it mentions by name. Plugins th
 mentioned run in every profile, at all stages that they have, after the in-tree ones; but one that binds goes before the
 default binder, which leaves nothing to those after it, and one that sorts the queue takes the place of the default.
 
-Next: `kubesched.scheduler.engine.build`.
+Next: `kubesched.scheduler.build`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,10 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.effects import WaitUntil
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.plugin_fault import PluginFault
 from kubesched.framework.pod_info import PodInfo
@@ -84,8 +87,9 @@ def steps_of(own: Method, check: Callable[[Any], Status]) -> Method:
                     return check(end.value)
                 except (Exception, SystemExit) as bug:
                     raise fault_of(bug) from bug
-                if not isinstance(action, answers.EFFECTS):
-                    raise PluginFault(f"yielded {answers.shown(action)}, which is not an effect")
+                action = answers.effect(action)
+                if isinstance(action, WaitUntil):
+                    action = replace(action, is_settled=asked(action.is_settled, lambda answer, _: bool(answer)))
                 answer = yield action
         finally:
             made.close()

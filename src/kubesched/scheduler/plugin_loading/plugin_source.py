@@ -1,6 +1,6 @@
 """Where a scheduler's plugins come from, kept so that they can be read again when their files change.
 
-Next: `assembly` for what is read; `kubesched.scheduler.engine.reload` for what becomes of it.
+Next: `assembly` for what is read; `kubesched.scheduler.reload` for what becomes of it.
 """
 
 from __future__ import annotations

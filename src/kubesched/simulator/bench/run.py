@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from kubesched.k8s.model.core import Namespace, Pod
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta, PodKey
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import ConfigError, default, load
-from kubesched.scheduler.engine.build import build_loop
 from kubesched.scheduler.engine.select import Seeded
 from kubesched.scheduler.plugin_loading import Assembly, assemble
 from kubesched.simulator.bench.driver import Driver, Progress

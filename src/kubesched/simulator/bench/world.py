@@ -20,7 +20,7 @@ from kubesched.k8s.model.core import Pod, PodCondition
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.storage import PersistentVolume
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.scheduler.plugins.dynamic_resources.effects import PatchPodExtendedResourceClaimStatus, RecordPodEvent
+from kubesched.scheduler.plugins.dynamic_resources.effects import PatchPodExtendedResourceClaimStatus
 from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
 from kubesched.simulator.bench.claim_controller import ClaimAction, ClaimController
 from kubesched.simulator.bench.object_factory import ObjectFactory
@@ -55,7 +55,6 @@ class BenchWorld:
             BindPod: self._bind,
             PatchPodStatus: self._patch,
             RecordEvent: lambda action: None,
-            RecordPodEvent: lambda action: _DONE,
             BindVolumeToClaim: lambda action: self._write(self._volumes.bind(action)),
             SelectNodeForClaim: lambda action: self._write(self._volumes.provision(action)),
             PatchPodExtendedResourceClaimStatus: self._patch_claim_status,

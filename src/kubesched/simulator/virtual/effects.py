@@ -14,7 +14,6 @@ from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.k8s.model.volume_claims import BOUND_BY_CONTROLLER_ANNOTATION, SELECTED_NODE_ANNOTATION
 from kubesched.k8s.workloads.pod_states import with_condition
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.scheduler.plugins.dynamic_resources.effects import RecordPodEvent
 from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
 from kubesched.simulator.ledger import PodLedger
 from kubesched.simulator.virtual.clock import VirtualClock
@@ -74,9 +73,6 @@ class EffectHandler:
                 return self._bind_volume(action)
             case SelectNodeForClaim():
                 return self._select_node(action)
-            case RecordPodEvent():
-                self._ledger.event(action.type, action.reason, f"Pod {action.pod}", action.note)
-                return Done()
             case _:
                 assert isinstance(action, DeviceAction), action
                 return self._devices.carry_out(action)

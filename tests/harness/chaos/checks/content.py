@@ -8,8 +8,8 @@ from harness.chaos.checks.poor_hints import has_poor_hints, minds_others
 from harness.chaos.checks.violation import Violation
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
+from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.build import build_schedulers
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.select import ByName

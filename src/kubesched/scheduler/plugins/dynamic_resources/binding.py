@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from kubesched.framework.effects import Failed
+from kubesched.framework.effects import Failed, RecordEvent, WaitUntil
 from kubesched.framework.extension_points import Steps
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
@@ -22,12 +22,10 @@ from kubesched.scheduler.plugins.dynamic_resources.binding_conditions import Dev
 from kubesched.scheduler.plugins.dynamic_resources.claim_book import ClaimBook
 from kubesched.scheduler.plugins.dynamic_resources.effects import (
     AddClaimFinalizer,
-    AwaitClaims,
     ClaimConflict,
     CreateResourceClaim,
     PatchPodExtendedResourceClaimStatus,
     ReadResourceClaim,
-    RecordPodEvent,
     UpdateClaimStatus,
 )
 from kubesched.scheduler.plugins.dynamic_resources.extended import SPECIAL_CLAIM_NAME, generate_name
@@ -156,7 +154,7 @@ class Binding:
             return self.book.get(claim.key) is not None
 
         if not is_visible():
-            yield AwaitClaims((claim.key,), is_visible, _VISIBLE_TIMEOUT_S)
+            yield WaitUntil(is_visible, _VISIBLE_TIMEOUT_S, watched=(ResourceClaim,))
             self.refresh()
 
     def _release(self, entry: PodClaim) -> None:
@@ -168,13 +166,15 @@ class Binding:
     def _await_conditions(self) -> Steps:
         pod = self.pod
         note = f"waiting for binding conditions for device on node {self.node_name}"
-        yield RecordPodEvent(pod.key, pod.uid, "BindingConditionsPending", "Scheduling", note)
-        keys = tuple(entry.claim.key for entry in self._real_claims())
-        answer = yield AwaitClaims(keys, lambda: self._look() is not None, self.timeout_s)
+        scheduler_name = pod.spec.scheduler_name
+        yield RecordEvent(pod.key, pod.uid, "Normal", "BindingConditionsPending", "Scheduling", note, scheduler_name)
+        answer = yield WaitUntil(lambda: self._look() is not None, self.timeout_s, watched=(ResourceClaim,))
         status = self._look()
         if status is not None:
             return status
         assert isinstance(answer, Failed), "the wait ended before it was settled"
+        if answer.is_gone:
+            return Status.error(answer.message)
         for entry in self._real_claims():
             self.book.note_timeout(entry.claim)
         return Status.error("device binding timeout: context deadline exceeded")

@@ -9,7 +9,6 @@ Next: `binding` for the order in which they come.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -90,30 +89,6 @@ class PatchPodExtendedResourceClaimStatus:
     uid: str
     resource_claim_name: str
     request_mappings: tuple[ContainerExtendedResourceRequest, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AwaitClaims:
-    """Wait until `is_settled` says so: ask it at once, and whenever one of these claims changed.
-
-    Sent back: `Done`, or `Failed` when the time is over.
-    """
-
-    keys: tuple[str, ...]
-    is_settled: Callable[[], bool]
-    timeout_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class RecordPodEvent:
-    """Record an event about the pod. Sent back: `Done`."""
-
-    pod: PodKey
-    uid: str
-    reason: str
-    action: str
-    note: str
-    type: str = "Normal"
 
 
 # -- not waited for --------------------------------------------------------------------------------------------------

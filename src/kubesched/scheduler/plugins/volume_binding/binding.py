@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 
-from kubesched.framework.effects import Failed
+from kubesched.framework.effects import Failed, WaitUntil
 from kubesched.framework.extension_points import Steps
 from kubesched.framework.status import OK, Status
+from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.k8s.model.volume_claims import BOUND_BY_CONTROLLER_ANNOTATION
-from kubesched.scheduler.plugins.volume_binding.effects import (
-    BindVolumeToClaim,
-    SelectNodeForClaim,
-    WaitForBinding,
-    Written,
-)
+from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
 from kubesched.scheduler.plugins.volume_binding.promises import (
     PromisedBinding,
     PromisedProvision,
@@ -37,23 +33,16 @@ def bind_volumes(
     if failure is not None:
         promises.take_back(reservation, keep_written_claims=True)
         return Status.error(failure.message)
-    waiting = WaitForBinding(
-        volume_names=tuple(binding.volume.name for binding in reservation.bindings),
-        claim_keys=(
-            *(binding.claim.key for binding in reservation.bindings),
-            *(provision.claim.key for provision in reservation.provisions),
-        ),
-        timeout_s=timeout_s,
+    answer = yield WaitUntil(
+        lambda: progress() is not False,
+        timeout_s,
+        watched=(PersistentVolume, PersistentVolumeClaim),
+        looks_at_once=False,
     )
-    while True:
-        answer = yield waiting
-        if isinstance(answer, Failed):
-            return Status.error(f"binding volumes: {answer.message}")
-        state = progress()
-        if isinstance(state, str):
-            return Status.error(f"binding volumes: {state}")
-        if state:
-            return OK
+    if isinstance(answer, Failed):
+        return Status.error(f"binding volumes: {answer.message}")
+    state = progress()
+    return Status.error(f"binding volumes: {state}") if isinstance(state, str) else OK
 
 
 def _write(reservation: Reservation, node_name: str) -> Generator[object, object, Failed | None]:

@@ -1,8 +1,6 @@
 """What VolumeBinding asks of the world outside before a pod is bound, and what it is answered.
 
-The two writes are answered by `Written`, or by `Failed` with the API server's message. `WaitForBinding` is answered by
-`Done` when it is time to look again (the volume controller or a provisioner may have finished), or by `Failed` when
-waiting has come to an end: `DEADLINE_EXCEEDED`, or `pod_is_gone`.
+Both writes are answered by `Written`, or by `Failed` with the API server's message.
 
 Next: `binding`, which yields these.
 """
@@ -11,16 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubesched.framework.effects import Failed
 from kubesched.k8s.model.storage import ObjectReference
-
-DEADLINE_EXCEEDED = Failed("context deadline exceeded")
-"""The answer to `WaitForBinding` once `timeout_s` have passed since it was first yielded."""
-
-
-def pod_is_gone(pod_name: str) -> Failed:
-    """The answer to `WaitForBinding` once the pod was deleted."""
-    return Failed(f'pod does not exist any more: pod "{pod_name}" not found')
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +40,3 @@ class SelectNodeForClaim:
     claim_name: str
     resource_version: str
     node_name: str
-
-
-@dataclass(frozen=True, slots=True)
-class WaitForBinding:
-    """Wait for a change of one of these volumes or claims, or just for a second."""
-
-    volume_names: tuple[str, ...]
-    claim_keys: tuple[str, ...]
-    timeout_s: float
-    poll_interval_s: float = 1.0

@@ -14,8 +14,8 @@ from typing import Any
 from kubesched.framework.extension_points import Plugin
 from kubesched.framework.handle import Handle
 from kubesched.framework.registry import Registry
+from kubesched.scheduler.build import queue_profile
 from kubesched.scheduler.config import KubeSchedulerConfiguration, resolve_profiles
-from kubesched.scheduler.engine.build import queue_profile
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.profile import Profile, build_profile
 from kubesched.scheduler.plugins import registry as in_tree
