@@ -1,14 +1,16 @@
 """The contract: all that a plugin author imports; nothing else of kubesched is needed.
 
-Read in this order: `stages` (where a plugin can take part), `status` and `verdicts` (what it answers), `nodes` and
-`pod_info` (what it is asked about), `cycle` (what it may remember), `handle` (what else it may look at),
-`events` (when its rejected pods deserve another try), `effects` (what it may ask the world outside for).
+Read in this order: `extension_points` (where a plugin can take part), `status` and `verdicts` (what it answers),
+`nodes` and `pod_info` (what it is asked about), `cycle_state` (what it may remember), `handle` (what else it may look
+at), `events` (when its rejected pods deserve another try), `effects` (what it may ask the world outside for), `caching`
+(how long its answers stay true).
 """
 
+from kubesched.framework.caching import PodChange, Scope
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, PatchPodStatus, RecordEvent, WaitUntil
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
-from kubesched.framework.extension_points import PermitResult, PodChange, QueuedPod, Scope, Steps
+from kubesched.framework.extension_points import PermitResult, QueuedPod, Steps
 from kubesched.framework.handle import Handle, HeldPod, Objects
 from kubesched.framework.nodes import Column, NodeInfo, NodeTable, PodTable
 from kubesched.framework.pod_info import AffinityTerm, PodInfo, PodSignature

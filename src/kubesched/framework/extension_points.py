@@ -2,7 +2,7 @@
 it inherits nothing.
 
 Two stages have a form for the whole table and one for a single node; a plugin gives whichever is clearer, and the
-runtime adapts the second to the first.
+runtime adapts the second to the first. How long an answer stays true is said apart, in `caching`.
 
 | stage (as configured) | method(s) | the answer |
 |---|---|---|
@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Protocol, runtime_checkable
 
 from kubesched.framework.cycle_state import CycleState
@@ -35,7 +34,6 @@ from kubesched.framework.results import NodeStatuses, PostFilterResult, PreFilte
 from kubesched.framework.scores import Scores
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import Verdicts
-from kubesched.k8s.model.meta import KubeObject
 
 
 @runtime_checkable
@@ -177,95 +175,11 @@ class PostBind(Plugin, Protocol):
 
 
 @runtime_checkable
-class HasStakeInSomePods(Plugin, Protocol):
-    """A plugin of reserve or preBind that knows which pods it has nothing to do for."""
-
-    def has_stake_in(self, pod: PodInfo) -> bool:
-        """Asked of one pod for all alike, and again when an object that it follows changed. False: `reserve` would keep
-        nothing, and `pre_bind` has nothing to do."""
-        ...
-
-
-@runtime_checkable
 class EmitsEffects(Plugin, Protocol):
     """A plugin that asks for something outside of a binding cycle: after PostFilter, or when it gives back."""
 
     def take_effects(self) -> Sequence[object]:
         """What was asked for since the last call (see `effects`). Nobody waits for it to be done."""
-        ...
-
-
-class Scope(Enum):
-    """What a plugin's answer for one node depends on, beside the pod. It says how long an answer stays true.
-
-    A plugin states it as the class attributes `filter_scope` and `score_scope`, or pod by pod as methods
-    `filter_scope_for` and `score_scope_for`; without them it is asked anew for every pod. `CLUSTER` plugins that also
-    have `pods_changed` keep their state up to date and are asked with it. The narrower the scope, the less often a
-    plugin is asked; one that is too narrow gives answers that are out of date. `AMOUNTS` and `ROW` need the form for a
-    single node (`filter_node`, `score_node`); scores of scope `NODES` and `AMOUNTS` must not need normalising.
-    """
-
-    NODE = "node"
-    """The node's own object: the answer stays true until the node changes."""
-    NODES = "nodes"
-    """All nodes' objects: the answer for any node stays true until one of them changes."""
-    AMOUNTS = "amounts"
-    """What the node has of each resource, what is requested there and how many pods it has: the answer is the same for
-    all nodes on which these are the same."""
-    ROW = "row"
-    """The node's object and the pods on it: the answer stays true until one of these changes."""
-    CLUSTER = "cluster"
-    """Anything else in the cluster."""
-
-
-PodChange = tuple[int, PodInfo, bool]
-"""(row, pod, whether it came or left)"""
-
-
-@runtime_checkable
-class FollowsPods(Plugin, Protocol):
-    """A plugin whose prepared state (of filter, score, or both) can follow the pods that come and go.
-
-    What the table says of pods at the time of the call must not be looked at: it may be ahead of what the plugin is
-    being told.
-    """
-
-    def pods_changed(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> bool:
-        """Pods came to nodes, or left them, in this order. True: the state answers as if `pre_filter` and `pre_score`
-        had prepared it just now, whichever of the two prepared it. False: it does not, and must be prepared anew."""
-        ...
-
-
-@runtime_checkable
-class MindsSomePods(FollowsPods, Protocol):
-    """One that knows for which pods it has nothing to follow. About the others it is told of every change."""
-
-    def minds_pods(self, cycle: CycleState, pod: PodInfo) -> bool:
-        """Asked once, after `pre_filter` and `pre_score`. False: whatever pods come and go, it has nothing to say."""
-        ...
-
-
-@runtime_checkable
-class FollowsNodes(FollowsPods, Protocol):
-    """One that can also tell whether its state minds nodes that come, change and leave. For a pod about which it has
-    something to say, in filter or score, it is not asked: state is prepared anew."""
-
-    def nodes_changed(self, cycle: CycleState, pod: PodInfo) -> bool:
-        """True: it still has nothing to say, whatever nodes there are; `pods_changed` goes on telling it of pods, on
-        rows that have other numbers now. False: it must be prepared anew."""
-        ...
-
-
-@runtime_checkable
-class FollowsObjects(Plugin, Protocol):
-    """A plugin that looks at objects other than nodes and pods, and knows which of them matter for what.
-
-    One that looks at no such object says so by `reads_objects = False`. Of any other plugin it is not known what it
-    looks at: state is prepared anew after every change.
-    """
-
-    def objects_changed(self, cycle: CycleState, pod: PodInfo, changed: Sequence[KubeObject]) -> bool:
-        """These came, changed or left. True: what was prepared is as it would be prepared now."""
         ...
 
 

@@ -2,7 +2,7 @@
 
     python -m kubesched.framework.reference_page > docs/reference/plugin-api.md
 
-Next: `extension_points`, which holds the facts.
+Next: `extension_points` and `caching`, which hold the facts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from types import ModuleType
 
-from kubesched.framework import extension_points, handle, nodes, pod_info, results, status, verdicts
+from kubesched.framework import caching, extension_points, handle, nodes, pod_info, results, status, verdicts
 
 _INTRODUCTION = """\
 # Plugin API
@@ -26,6 +26,7 @@ This page is generated from the code (`kubesched.framework.reference_page`).
 
 _SECTIONS: tuple[tuple[str, ModuleType, tuple[str, ...]], ...] = (
     ("Extension points", extension_points, ()),
+    ("How long an answer stays true", caching, ()),
     ("Answers", status, ("Code", "Status")),
     ("", verdicts, ("Verdicts",)),
     ("", results, ("PreFilterResult", "PostFilterResult", "NominatingMode", "NodeStatuses")),
@@ -43,7 +44,7 @@ def page() -> str:
         if heading:
             parts.append(f"## {heading}\n")
         tree = ast.parse(inspect.getsource(module))
-        if module is extension_points:
+        if not names:
             table = (module.__doc__ or "").partition("\n\n")[2].partition("\n\n")[2]
             parts.append(table.strip() + "\n")
         classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]

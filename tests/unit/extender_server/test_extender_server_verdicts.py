@@ -6,7 +6,7 @@ import pytest
 from served_plugins import AtMostTwo, Broken, OnlyFirst, Tiers, by_names, by_nodes, cluster_of, service_of
 
 from kubesched.framework import OK, CycleState, NodeInfo, NodeTable, PodInfo, PreFilterResult, Status
-from kubesched.framework.extension_points import Scope
+from kubesched.framework.caching import Scope
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
 from kubesched.plugin_tools.extender_server.answers import NodesVerdict

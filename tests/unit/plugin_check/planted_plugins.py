@@ -27,7 +27,8 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
-from kubesched.framework.extension_points import PermitResult, Scope
+from kubesched.framework.caching import Scope
+from kubesched.framework.extension_points import PermitResult
 from kubesched.framework.scores import Scores
 from kubesched.k8s.model.core import Node
 

@@ -8,7 +8,7 @@ import pytest
 from small_clusters import pod_info
 
 from kubesched.framework import Handle
-from kubesched.framework.extension_points import FollowsPods, Scope
+from kubesched.framework.caching import FollowsPods, Scope
 from kubesched.k8s.model import manifests
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.plugins.dynamic_resources import DynamicResources

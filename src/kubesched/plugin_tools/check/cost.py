@@ -10,11 +10,10 @@ import time
 from collections.abc import Callable
 
 from kubesched.framework import CycleState
-from kubesched.framework.extension_points import Scope
+from kubesched.framework.caching import Scope, filter_scope_for, score_scope_for
 from kubesched.plugin_tools.check import asking
 from kubesched.plugin_tools.check.asking import BrokenPluginError
 from kubesched.plugin_tools.check.cases import Case, Manifest
-from kubesched.plugin_tools.check.checks.scope import filter_scope_of, score_scope_of
 from kubesched.plugin_tools.check.drawing import CaseDraws
 from kubesched.plugin_tools.check.report import CostLine
 from kubesched.plugin_tools.check.subject import Subject
@@ -73,7 +72,7 @@ def _score(trial: PluginTrial) -> None:
 
 def _line(stage: str, is_table: bool, seconds: float, trial: PluginTrial) -> CostLine:
     form = "table" if is_table else "node by node"
-    scope = (filter_scope_of if stage == "filter" else score_scope_of)(trial.plugin, trial.pod)
+    scope = (filter_scope_for if stage == "filter" else score_scope_for)(trial.plugin)(trial.pod)
     ms = seconds * 1_000 * 1_000 / max(len(trial.nodes), 1)
     return CostLine(stage, form, ms, "none" if scope is None else scope.name, _KEPT[scope])
 

@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 from msgspec import Struct
 
-from kubesched.framework.extension_points import PodChange
+from kubesched.framework.caching import PodChange
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.meta import KubeObject

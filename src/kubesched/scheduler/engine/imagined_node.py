@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kubesched.framework.caching import WITHIN_NODE, Scope
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.extension_points import Scope
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import ContainerPort, Node
 from kubesched.scheduler.cluster.view import NodeRow, do_ports_conflict
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.steps import FilterStep
-
-_WITHIN_NODE = frozenset({Scope.NODE, Scope.AMOUNTS, Scope.ROW})
 
 
 class ImaginedNode:
@@ -123,7 +121,7 @@ def node_steps(profile: Profile, cycle: CycleState, pod: PodInfo) -> NodeSteps:
     known = cycle.find(NodeSteps)
     if known is None or known.profile is not profile or known.skipped is not cycle.skip_filter:
         steps = tuple(step for step in profile.filter if step.name not in cycle.skip_filter)
-        within = all(step.filter_node is not None and step.scope_for(pod) in _WITHIN_NODE for step in steps)
+        within = all(step.filter_node is not None and step.scope_for(pod) in WITHIN_NODE for step in steps)
         about_pods = tuple(step for step in steps if step.scope_for(pod) is not Scope.NODE)
         known = NodeSteps(profile, cycle.skip_filter, steps if within else None, about_pods)
         cycle.put(known)

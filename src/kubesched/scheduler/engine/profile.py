@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kubesched.framework.caching import FollowsNodes, FollowsObjects, FollowsPods, reads_objects, states_scope
 from kubesched.framework.extension_points import (
     Bind,
     EmitsEffects,
-    FollowsNodes,
-    FollowsObjects,
-    FollowsPods,
     Permit,
     Plugin,
     PostBind,
@@ -120,16 +118,13 @@ _NODE_SEEKING = ("preFilter", "filter", "preScore", "score")
 def _is_asked_every_time(plugin: Plugin) -> bool:
     """It prepares nothing, and never says what its answer depends on: nothing that it said is kept."""
     prepares = isinstance(plugin, PreFilter | PreScore)
-    return not prepares and not any(hasattr(plugin, attribute) for attribute in _SCOPES)
-
-
-_SCOPES = ("filter_scope", "filter_scope_for", "score_scope", "score_scope_for")
+    return not prepares and not states_scope(plugin)
 
 
 def _object_followers(plugins: Iterable[Plugin]) -> list[FollowsObjects] | None:
     found: dict[str, FollowsObjects] = {}
     for plugin in plugins:
-        if not getattr(plugin, "reads_objects", True):
+        if not reads_objects(plugin):
             continue
         if not isinstance(plugin, FollowsObjects):
             return None

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kubesched.framework.caching import Scope, filter_scope_for, score_scope_for
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.extension_points import Filter, FilterNode, NormalizeScore, Plugin, Scope, Score, ScoreNode
+from kubesched.framework.extension_points import Filter, FilterNode, NormalizeScore, Plugin, Score, ScoreNode
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import Scores
@@ -39,7 +40,7 @@ class ScoreStep:
 
 
 def filter_step(plugin: Plugin) -> FilterStep:
-    scope_for = _scope_for(plugin, "filter_scope")
+    scope_for = filter_scope_for(plugin)
     ask = plugin.filter_node if isinstance(plugin, FilterNode) else None
     if isinstance(plugin, Filter):
         return FilterStep(plugin.name, plugin.filter, False, ask, scope_for)
@@ -53,7 +54,7 @@ def filter_step(plugin: Plugin) -> FilterStep:
 
 def score_step(plugin: Plugin, weight: int) -> ScoreStep:
     normalize = plugin.normalize_score if isinstance(plugin, NormalizeScore) else None
-    scope_for = _scope_for(plugin, "score_scope")
+    scope_for = score_scope_for(plugin)
     ask = plugin.score_node if isinstance(plugin, ScoreNode) else None
     if isinstance(plugin, Score):
         return ScoreStep(plugin.name, weight, plugin.score, normalize, ask, scope_for)
@@ -63,12 +64,3 @@ def score_step(plugin: Plugin, weight: int) -> ScoreStep:
         return np.array([ask(cycle, pod, node) for node in nodes.each()], np.int64)
 
     return ScoreStep(plugin.name, weight, score_each, normalize, ask, scope_for)
-
-
-def _scope_for(plugin: Plugin, attribute: str) -> Callable[[PodInfo], Scope | None]:
-    """A plugin states its scope once for all pods, or (`filter_scope_for`, `score_scope_for`) pod by pod."""
-    by_pod: Callable[[PodInfo], Scope | None] | None = getattr(plugin, f"{attribute}_for", None)
-    if by_pod is not None:
-        return by_pod
-    scope: Scope | None = getattr(plugin, attribute, None)
-    return lambda _pod: scope

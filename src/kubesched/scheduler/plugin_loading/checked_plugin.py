@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from kubesched.framework.caching import SCOPE_ATTRIBUTES, Scope
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ClusterEvent, Hint, HintFunction, RegisteredEvent
-from kubesched.framework.extension_points import Plugin, QueuedPod, Scope
+from kubesched.framework.extension_points import Plugin, QueuedPod
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin_fault import PluginFault
 from kubesched.framework.pod_info import PodInfo
@@ -30,7 +31,7 @@ from kubesched.scheduler.plugin_loading.plugin_methods import METHODS, YES_OR_NO
 
 _log = logging.getLogger("kubesched.plugins")
 
-_ATTRIBUTES = ("filter_scope", "score_scope", "reads_objects")
+_ATTRIBUTES = (*SCOPE_ATTRIBUTES, "reads_objects")
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from kubesched.framework.extension_points import Scope, extension_points_of
+from kubesched.framework.caching import SCOPE_ATTRIBUTES, Scope
+from kubesched.framework.extension_points import extension_points_of
 from kubesched.scheduler.plugin_loading.mistakes import mistakes
 from kubesched.scheduler.plugin_loading.plugin_methods import METHODS, NEEDED_BY, STAGE_METHODS
 
-_SCOPES = ("filter_scope", "score_scope")
 _MOST_ARGUMENTS = 2
 
 
@@ -45,7 +45,7 @@ def _mistakes(plugin: type) -> Iterator[tuple[str, str]]:
     yield from _attribute_mistakes(plugin)
     yield from _constructor_mistakes(plugin)
     for method, given in METHODS.items():
-        if method in _SCOPES or not hasattr(plugin, method):
+        if method in SCOPE_ATTRIBUTES or not hasattr(plugin, method):
             continue
         if text := _method_mistake(plugin, method, given):
             yield method, text
@@ -55,7 +55,7 @@ def _mistakes(plugin: type) -> Iterator[tuple[str, str]]:
 
 
 def _attribute_mistakes(plugin: type) -> Iterator[tuple[str, str]]:
-    for attribute in _SCOPES:
+    for attribute in SCOPE_ATTRIBUTES:
         scope = getattr(plugin, attribute, None)
         if scope is not None and not isinstance(scope, Scope):
             yield "", f"{attribute}: {scope!r} is not a Scope"

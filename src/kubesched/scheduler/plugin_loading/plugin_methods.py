@@ -1,4 +1,5 @@
-"""The methods that a plugin may have, with the parameters they are called with: read off `framework.extension_points`.
+"""The methods that a plugin may have, with the parameters they are called with: read off `framework.extension_points`
+and `framework.caching`.
 
 Next: `class_rules`, which holds a plugin's own methods against them.
 """
@@ -8,16 +9,17 @@ from __future__ import annotations
 import inspect
 from types import FunctionType
 
-from kubesched.framework import extension_points
+from kubesched.framework import caching, extension_points
 
 
 def _found() -> dict[str, inspect.Signature]:
     found: dict[str, inspect.Signature] = {}
-    for _, protocol in inspect.getmembers(extension_points, inspect.isclass):
-        if protocol.__module__ == extension_points.__name__ and getattr(protocol, "_is_protocol", False):
-            for name, member in vars(protocol).items():
-                if isinstance(member, FunctionType) and not name.startswith("_"):
-                    found[name] = inspect.signature(member)
+    for contract in (extension_points, caching):
+        for _, protocol in inspect.getmembers(contract, inspect.isclass):
+            if protocol.__module__ == contract.__name__ and getattr(protocol, "_is_protocol", False):
+                for name, member in vars(protocol).items():
+                    if isinstance(member, FunctionType) and not name.startswith("_"):
+                        found[name] = inspect.signature(member)
     return found
 
 
@@ -25,8 +27,7 @@ _SIGNATURES = _found()
 
 METHODS: dict[str, tuple[str, ...]] = {
     **{name: tuple(signature.parameters)[1:] for name, signature in _SIGNATURES.items()},
-    "filter_scope_for": ("pod",),
-    "score_scope_for": ("pod",),
+    **{f"{attribute}_for": ("pod",) for attribute in caching.SCOPE_ATTRIBUTES},
 }
 """By name, the parameters after `self`."""
 

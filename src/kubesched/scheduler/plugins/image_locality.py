@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from kubesched.framework import MAX_NODE_SCORE, CycleState, Handle, NodeInfo, NodeTable, PodInfo
-from kubesched.framework.extension_points import Scope
+from kubesched.framework.caching import Scope
 from kubesched.framework.scores import Scores
 from kubesched.k8s.model.core import PodSpec
 

@@ -25,7 +25,7 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
-from kubesched.framework.extension_points import Scope
+from kubesched.framework.caching import Scope
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.declared_features import required_features

@@ -20,7 +20,7 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
-from kubesched.framework.extension_points import Scope
+from kubesched.framework.caching import Scope
 
 REASON = "node(s) didn't match the requested node name"
 

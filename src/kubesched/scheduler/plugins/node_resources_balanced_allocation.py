@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.framework import MAX_NODE_SCORE, OK, CycleState, Handle, NodeInfo, NodeTable, PodInfo, Status
-from kubesched.framework.extension_points import Scope
+from kubesched.framework.caching import Scope
 from kubesched.framework.nodes import IntArray
 from kubesched.framework.scores import Scores
 from kubesched.framework.status import SKIP

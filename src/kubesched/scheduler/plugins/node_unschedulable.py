@@ -24,7 +24,7 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
-from kubesched.framework.extension_points import Scope
+from kubesched.framework.caching import Scope
 from kubesched.k8s.model import taints
 from kubesched.k8s.model.core import Node, Pod
 

@@ -27,7 +27,7 @@ from kubesched.framework import (
     Verdicts,
     default_normalize_score,
 )
-from kubesched.framework.extension_points import Scope
+from kubesched.framework.caching import Scope
 from kubesched.framework.scores import Scores
 from kubesched.k8s.model import taints
 from kubesched.k8s.model.core import Node, Pod, Taint, Toleration

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
-from kubesched.framework import CycleState, PodInfo
-from kubesched.framework.extension_points import FollowsPods, Plugin, Scope
+from kubesched.framework import CycleState
+from kubesched.framework.caching import FollowsPods, Scope, filter_scope_for, score_scope_for
 from kubesched.plugin_tools.check import asking
 from kubesched.plugin_tools.check.cases import Case, DrawnChange, Manifest
 from kubesched.plugin_tools.check.checks.forms import shown
@@ -25,7 +24,7 @@ from kubesched.plugin_tools.check.trial import PluginTrial, TrialAnswers
 def scopes_hold(subject: Subject, case: Case) -> RuleViolation | bool:
     history = CaseHistory(subject, case)
     trial = history.trial
-    scopes = (filter_scope_of(trial.plugin, trial.pod), score_scope_of(trial.plugin, trial.pod))
+    scopes = (filter_scope_for(trial.plugin)(trial.pod), score_scope_for(trial.plugin)(trial.pod))
     follows = isinstance(trial.plugin, FollowsPods)
     if not follows and all(scope in (None, Scope.CLUSTER) for scope in scopes):
         return False
@@ -46,20 +45,6 @@ def scopes_hold(subject: Subject, case: Case) -> RuleViolation | bool:
         violation = violation or _outdated(before, after, applied, scopes)
         before = after
     return violation or True
-
-
-def filter_scope_of(plugin: Plugin, pod: PodInfo) -> Scope | None:
-    return _scope_of(plugin, "filter_scope", pod)
-
-
-def score_scope_of(plugin: Plugin, pod: PodInfo) -> Scope | None:
-    return _scope_of(plugin, "score_scope", pod)
-
-
-def _scope_of(plugin: Plugin, attribute: str, pod: PodInfo) -> Scope | None:
-    by_pod: Any = getattr(plugin, f"{attribute}_for", None)
-    found: Scope | None = by_pod(pod) if by_pod is not None else getattr(plugin, attribute, None)
-    return found
 
 
 Scopes = tuple[Scope | None, Scope | None]

@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubesched.framework import CycleState, PodInfo, Status
-from kubesched.framework.extension_points import Scope
+from kubesched.framework.caching import WITHIN_NODE, filter_scope_for
 from kubesched.plugin_tools.check import asking
 from kubesched.plugin_tools.check.cases import Case
 from kubesched.plugin_tools.check.checks.forms import shown
-from kubesched.plugin_tools.check.checks.scope import filter_scope_of
 from kubesched.plugin_tools.check.report import RuleViolation
 from kubesched.plugin_tools.check.subject import Subject
 from kubesched.plugin_tools.check.trial import PluginTrial
 from kubesched.scheduler.engine.imagined_node import ImaginedNode
 
 _MOST_PODS = 4
-_WITHIN_NODE = frozenset({Scope.NODE, Scope.AMOUNTS, Scope.ROW})
 
 
 def pods_are_symmetric(subject: Subject, case: Case) -> RuleViolation | bool:
@@ -101,7 +99,7 @@ def _compared(
 def _on_imagined_node(trial: PluginTrial, cycle: CycleState, row: int, info: PodInfo, *, adding: bool) -> Status | None:
     """What the form for one node says about a node that is worked out, not in the table."""
     plugin = trial.plugin
-    if not asking.filters_nodes(plugin) or filter_scope_of(plugin, trial.pod) not in _WITHIN_NODE:
+    if not asking.filters_nodes(plugin) or filter_scope_for(plugin)(trial.pod) not in WITHIN_NODE:
         return None
     node = ImaginedNode(trial.nodes.at(row))
     node.bring(info) if adding else node.take_away(info)

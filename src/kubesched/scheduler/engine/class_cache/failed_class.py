@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from kubesched.framework.caching import WITHIN_NODE, PodChange
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.extension_points import PodChange, Scope
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Code, Status
@@ -140,7 +140,7 @@ def failed_class(
     if len(outcome.nodes) != len(cluster.nodes) or outcome.fits.any():
         return None
     steps = [step for step in profile.filter if step.name not in cycle.skip_filter]
-    if any(step.scope_for(pod) not in (Scope.NODE, Scope.AMOUNTS, Scope.ROW) for step in steps):
+    if any(step.scope_for(pod) not in WITHIN_NODE for step in steps):
         return None
     stand_in = PodInfo(pod.pod, pod.shape)
     stand_in.uid = ""

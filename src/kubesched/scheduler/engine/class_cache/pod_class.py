@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kubesched.framework.caching import FollowsPods, PodChange
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.extension_points import FollowsPods, PodChange
 from kubesched.framework.nodes import IntArray, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import Scores

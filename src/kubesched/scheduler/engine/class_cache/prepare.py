@@ -7,8 +7,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.framework.caching import FollowsPods, HasStakeInSomePods, MindsSomePods, Scope
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.extension_points import FollowsPods, HasStakeInSomePods, MindsSomePods, Scope
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.verdicts import BoolArray
 from kubesched.scheduler.cluster import Cluster

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from kubesched.framework.extension_points import PodChange
+from kubesched.framework.caching import PodChange
 from kubesched.framework.nodes import MISSING, NodeTable
 from kubesched.framework.pod_info import PodAffinityTerms, PodInfo
 from kubesched.framework.verdicts import BoolArray, Verdicts

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from kubesched.framework.extension_points import PodChange
+from kubesched.framework.caching import PodChange
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodAffinityTerms, PodInfo
 from kubesched.framework.scores import MAX_NODE_SCORE, Scores

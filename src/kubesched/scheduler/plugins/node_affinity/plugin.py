@@ -26,7 +26,7 @@ from kubesched.framework import (
     Verdicts,
     default_normalize_score,
 )
-from kubesched.framework.extension_points import Scope
+from kubesched.framework.caching import Scope
 from kubesched.framework.scores import Scores
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model import core, selectors

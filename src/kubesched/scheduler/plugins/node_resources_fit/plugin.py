@@ -24,7 +24,7 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
-from kubesched.framework.extension_points import Scope
+from kubesched.framework.caching import Scope
 from kubesched.framework.scores import Scores
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.scheduler.config.plugin_args import NodeResourcesFitArgs

@@ -15,9 +15,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from kubesched.framework.caching import Scope
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, RegisteredEvent
-from kubesched.framework.extension_points import Scope
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo

@@ -22,7 +22,7 @@ from kubesched.framework import (
     Status,
     Verdicts,
 )
-from kubesched.framework.extension_points import PodChange, Scope
+from kubesched.framework.caching import PodChange, Scope
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.scores import Scores
 from kubesched.framework.status import SKIP

@@ -13,9 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from kubesched.framework.caching import Scope
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import RegisteredEvent
-from kubesched.framework.extension_points import Scope, Steps
+from kubesched.framework.extension_points import Steps
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
