@@ -2,8 +2,9 @@
 
     python benchmarks/outside_plugins.py [--nodes 5000] [--pods 300]
 
-A plugin that filters and scores, in each of its forms, beside a scheduler without it. Pods alike are decided and bound
-one after another, by turns with every scheduler, so that whatever else the machine does disturbs all of them alike.
+A plugin that filters and scores, in each of its forms, beside a scheduler without it. Pods with the same
+signature are decided and bound one after another, by turns with every scheduler, so that
+whatever else the machine does disturbs all of them alike.
 Prints milliseconds of CPU time; asserts nothing.
 """
 
@@ -116,7 +117,7 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=300)
     options = parser.parse_args()
     for keeps_classes in (True, False):
-        print(f"{options.nodes} nodes, {'with' if keeps_classes else 'without'} what is kept for pods alike")
+        print(f"{options.nodes} nodes, {'with' if keeps_classes else 'without'} the class cache")
         took = measured(options.nodes, options.pods, keeps_classes=keeps_classes)
         plain = np.array(took["in-tree plugins alone"])
         for form, times in took.items():

@@ -161,7 +161,7 @@ def _world(objects: list[Manifest]) -> tuple[ClusterHandle, PodInfo]:
     found = manifests.from_dicts(objects).objects
     pending = next(item for item in found if isinstance(item, core.Pod) and item.name == "pending")
     cluster = Cluster.from_objects(item for item in found if item is not pending)
-    return ClusterHandle(cluster), cluster.shapes.info(pending)
+    return ClusterHandle(cluster), cluster.signatures.info(pending)
 
 
 # -- The two forms -----------------------------------------------------------------------------------------------------

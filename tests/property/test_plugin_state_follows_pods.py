@@ -203,7 +203,7 @@ def check(make_plugin: Callable[[Handle], Plugin], history: History, feasible_ro
     handle = cast(Handle, ClusterAtHand(cluster))
     incoming = found[0]
     assert isinstance(incoming, core.Pod)
-    plugin, pod, nodes = make_plugin(handle), cluster.shapes.info(incoming), cluster.nodes
+    plugin, pod, nodes = make_plugin(handle), cluster.signatures.info(incoming), cluster.nodes
     feasible = nodes.take(np.array([row % len(nodes) for row in feasible_rows]))
     journal = cluster.table.journal
     prepared = Prepared(plugin, pod, nodes, nodes)

@@ -36,7 +36,7 @@ def _statuses(objects: list[Manifest]) -> list[Status]:
 
 
 def _like(info: PodInfo, uid: str) -> PodInfo:
-    copy = PodInfo(info.pod, info.shape)
+    copy = PodInfo(info.pod, info.signature)
     copy.uid = uid
     return copy
 

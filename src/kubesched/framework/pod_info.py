@@ -1,8 +1,9 @@
-"""A pod as plugins see it: the object, and what follows from it, computed once for all pods alike.
+"""A pod as plugins see it: the object, and what follows from it, computed once for all pods with the same
+signature.
 
 Pods of one Deployment differ in name and node only, those of a DaemonSet in the node that they are for. What the
-scheduler derives from a pod (requests, host ports, compiled affinity terms) depends on the rest, its *shape*, and is
-shared by all pods of that shape.
+scheduler derives from a pod (requests, host ports, compiled affinity terms) depends on the rest, its *signature*, and
+is shared by all pods with that signature.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ NO_AFFINITY = PodAffinityTerms()
 
 
 class PodSignature:
-    """What all pods alike share. `pod` stands for any of them, without the node that it may be pinned to.
+    """What all pods with the same signature share. `pod` stands for any of them, without the node that it may be
+    pinned to.
 
     `label_class` and `affinity_class` are the numbers that the pod table knows them by: pods with the same namespace
     and labels have one label class, pods with the same terms one affinity class (-1: no pod affinity at all).
@@ -98,17 +100,17 @@ class PodSignature:
 
 
 class PodInfo:
-    """One pod. Cheap: everything derived lives in its shape."""
+    """One pod. Cheap: everything derived lives in its signature."""
 
-    __slots__ = ("key", "pin", "pod", "shape", "uid")
+    __slots__ = ("key", "pin", "pod", "signature", "uid")
 
-    def __init__(self, pod: Pod, shape: PodSignature, key: PodKey | None = None, pin: str = "") -> None:
+    def __init__(self, pod: Pod, signature: PodSignature, key: PodKey | None = None, pin: str = "") -> None:
         metadata = pod.metadata
         self.pod = pod
-        self.shape = shape
+        self.signature = signature
         self.pin = pin
         """The one node that its required node affinity names, as that of a daemon's pod does; empty if it does not. It
-        is no part of the shape."""
+        is no part of the signature."""
         self.key = pod.pod_key if key is None else key
         self.uid: str = metadata.uid or self.key
         """The uid, or for manifests that never met an API server, the key in its place."""
@@ -143,15 +145,15 @@ class PodInfo:
 
     @property
     def resources(self) -> PodResources:
-        return self.shape.resources
+        return self.signature.resources
 
     @property
     def host_ports(self) -> tuple[ContainerPort, ...]:
-        return self.shape.host_ports
+        return self.signature.host_ports
 
     @property
     def affinity(self) -> PodAffinityTerms:
-        return self.shape.affinity
+        return self.signature.affinity
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key})"

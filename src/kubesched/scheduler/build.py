@@ -66,8 +66,8 @@ def build_schedulers(
     variant: Variant | None = None,
 ) -> dict[str, ProfileScheduler]:
     """Schedulers by scheduler name. `percentage` stands in where the configuration leaves the share of nodes open;
-    `keeps_classes` makes pods alike cheap, and pays when many pods are decided. A `variant` builds them in its own
-    way, from profiles of its own."""
+    `keeps_classes` makes pods with the same signature cheap, and pays when many pods are decided. A `variant` builds
+    them in its own way, from profiles of its own."""
     if variant is not None:
         own = variant.build_schedulers(
             cluster, tie_break, percentage=percentage, watch=watch, observers=observers or Observers()

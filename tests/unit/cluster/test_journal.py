@@ -34,7 +34,7 @@ def test_what_is_not_kept_any_more_is_not_given(n: int) -> None:
 def test_rows_are_those_of_the_changes() -> None:
     (pod,) = manifests.from_dicts([make.pod("p")]).objects
     assert isinstance(pod, Pod)
-    info = Cluster().shapes.info(pod)
+    info = Cluster().signatures.info(pod)
     log = PodLog()
     for number in range(KEPT + 100):
         log.append((number % 1000, info, True))

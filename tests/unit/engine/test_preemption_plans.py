@@ -18,13 +18,13 @@ from kubesched.scheduler.engine.preemption.plans import PreemptionPlans
 from kubesched.scheduler.engine.preemption.staying import who_stays
 
 NO_HELP = Status.unschedulable("in vain")
-SHAPES = Cluster().shapes
+SIGNATURES = Cluster().signatures
 
 
 def _pod(priority: int, *, uid: str = "u", started_day: int = 0, deleted: str | None = None) -> PodInfo:
     started = f"2026-01-{started_day:02}T00:00:00Z" if started_day else None
     metadata = ObjectMeta(name=uid, namespace="default", uid=uid, deletion_timestamp=deleted)
-    return SHAPES.info(Pod(metadata, PodSpec(priority=priority), PodStatus(start_time=started)))
+    return SIGNATURES.info(Pod(metadata, PodSpec(priority=priority), PodStatus(start_time=started)))
 
 
 @st.composite

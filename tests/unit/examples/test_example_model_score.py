@@ -46,7 +46,7 @@ def test_the_calm_node_is_preferred() -> None:
 def test_features_are_those_of_the_training() -> None:
     objects = manifests.from_dicts([make.node("a", cpu=4, memory="8Gi", pods=10), make.pod("p", on="a", cpu=1)]).objects
     cluster = Cluster.from_objects(objects)
-    pending = cluster.shapes.info(manifests.from_dicts([make.pod("new", cpu=1, memory="2Gi")]).objects[0])  # type: ignore[arg-type]
+    pending = cluster.signatures.info(manifests.from_dicts([make.pod("new", cpu=1, memory="2Gi")]).objects[0])  # type: ignore[arg-type]
     asked = MODULE.features_of(pending, cluster.nodes)
     cpu, memory, pods = (np.array([share]) for share in (2 / 4, (2 * 1024 + 200) / (8 * 1024), 2 / 10))
     assert asked == pytest.approx(TRAINING["features"](cpu, memory, pods))

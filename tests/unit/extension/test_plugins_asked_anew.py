@@ -1,5 +1,5 @@
-"""Plugins that do not say what they look at: asked about the pod itself, beside what is kept for pods alike, with the
-same decisions as without it."""
+"""Plugins that do not say what they look at: asked about the pod itself, beside what is kept for its signature, with
+the same decisions as without it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def run(plugin: type, n_nodes: int, *, keeps_classes: bool) -> World:
 
 @pytest.mark.parametrize("n_nodes", [7, 130, 300])
 @pytest.mark.parametrize("plugin", [Moody, MoodyTable, OnlyScores, Prepares, SometimesSilent, Fails])
-def test_they_decide_the_same_with_what_is_kept_for_pods_alike(plugin: type, n_nodes: int) -> None:
+def test_they_decide_the_same_with_the_class_cache(plugin: type, n_nodes: int) -> None:
     with_classes, without = (run(plugin, n_nodes, keeps_classes=kept) for kept in (True, False))
     assert with_classes.bound == without.bound
     assert [event.note for event in with_classes.events] == [event.note for event in without.events]

@@ -88,7 +88,7 @@ class Crowd(QuietHandle):
         raise AssertionError(f"nobody preempts here: {cycle}, {pod}, {statuses}, {limits}")
 
     def info(self, of_pod: Pod) -> PodInfo:
-        return self.cluster.shapes.info(of_pod)
+        return self.cluster.signatures.info(of_pod)
 
 
 class TablePlugin(Protocol):

@@ -40,7 +40,7 @@ class ResourceTable:
         return cast(Handle, self)
 
     def info(self, pod: Pod) -> PodInfo:
-        return self.cluster.shapes.info(pod)
+        return self.cluster.signatures.info(pod)
 
     def statuses(self, verdicts: Verdicts) -> dict[str, Status]:
         """By node, of those that are rejected."""

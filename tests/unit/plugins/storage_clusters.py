@@ -92,7 +92,7 @@ class StorageCluster(QuietHandle):
             self.cluster.remove(item)
 
     def info(self, pod: Pod) -> PodInfo:
-        return self.cluster.shapes.info(pod)
+        return self.cluster.signatures.info(pod)
 
 
 def rejections(verdicts: Verdicts, names: Sequence[str]) -> dict[str, Status]:

@@ -55,7 +55,7 @@ def _ask(result: PostFilterResult) -> tuple[PostFilterResult, Answering]:
     handle = Answering(result)
     typed: Handle = handle
     cluster = Cluster()
-    pod = cluster.shapes.info(Pod())
+    pod = cluster.signatures.info(Pod())
     plugin = DefaultPreemption(DefaultPreemptionArgs(), typed)
     return plugin.post_filter(CycleState(), pod, Diagnosis(cluster.nodes, PreFilterOutcome())), handle
 
@@ -93,9 +93,9 @@ def test_it_takes_part_before_the_queue_and_after_the_filters() -> None:
 
 def test_a_pod_whose_victims_are_asked_to_go_stays_outside() -> None:
     plugin = DefaultPreemption(DefaultPreemptionArgs(), Answering(PostFilterResult(OK)))
-    shapes = Cluster().shapes
-    assert plugin.pre_enqueue(shapes.info(Pod(ObjectMeta(uid="other")))) == OK
-    held = plugin.pre_enqueue(shapes.info(Pod(ObjectMeta(uid="preempting"))))
+    signatures = Cluster().signatures
+    assert plugin.pre_enqueue(signatures.info(Pod(ObjectMeta(uid="other")))) == OK
+    held = plugin.pre_enqueue(signatures.info(Pod(ObjectMeta(uid="preempting"))))
     assert held == Status.unresolvable("waiting for the preemption for this pod to be finished")
 
 
@@ -104,4 +104,4 @@ def test_a_deleted_pod_is_for_the_other_plugins_to_judge() -> None:
     plugin = DefaultPreemption(DefaultPreemptionArgs(), Answering(PostFilterResult(OK)))
     (registered,) = plugin.events_to_register()
     assert registered.hint is not None
-    assert registered.hint(cluster.shapes.info(Pod()), Pod(), None) is Hint.SKIP
+    assert registered.hint(cluster.signatures.info(Pod()), Pod(), None) is Hint.SKIP

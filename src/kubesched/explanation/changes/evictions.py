@@ -147,7 +147,7 @@ class PrioritySearch:
     def _prepare(self, priority: int) -> tuple[PodInfo, CycleState] | None:
         """The pod with this priority, and its cycle after PreFilter."""
         situation = self._situation
-        pod = situation.cluster.shapes.info(patched(situation.pod.pod, _operations(situation, priority)))
+        pod = situation.cluster.signatures.info(patched(situation.pod.pod, _operations(situation, priority)))
         cycle = CycleState()
         try:
             outcome = run_pre_filter(situation.scheduler.profile, cycle, pod, situation.cluster.nodes)

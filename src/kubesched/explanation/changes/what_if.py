@@ -78,7 +78,7 @@ class WhatIf:
     def _changed_pod(self, operations: Sequence[PatchOperation]) -> PodInfo:
         if not operations:
             return self.pod
-        return self.cluster.shapes.info(patched(self.pod.pod, operations))
+        return self.cluster.signatures.info(patched(self.pod.pod, operations))
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from kubesched.scheduler.engine.select import TieBreak
 
 
 class OlderScheduler(ProfileScheduler):
-    """Decides as the scheduler of a version did. Keeps nothing for pods alike."""
+    """Decides as the scheduler of a version did. Keeps no classes."""
 
     def __init__(
         self,

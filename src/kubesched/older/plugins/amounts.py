@@ -43,17 +43,17 @@ class PodAmounts:
 
 
 class Accounts:
-    """Amounts by pod shape, worked out once."""
+    """Amounts by pod signature, worked out once."""
 
     def __init__(self, generation: Generation) -> None:
         self._generation = generation
         self._known: dict[int, tuple[PodSignature, PodAmounts]] = {}
 
     def of(self, pod: PodInfo) -> PodAmounts:
-        shape = pod.shape
-        known = self._known.get(id(shape))
+        signature = pod.signature
+        known = self._known.get(id(signature))
         if known is None:
-            known = self._known[id(shape)] = shape, _amounts(pod.pod, self._generation)
+            known = self._known[id(signature)] = signature, _amounts(pod.pod, self._generation)
         return known[1]
 
     def requested(self, node: NodeInfo) -> Amounts:

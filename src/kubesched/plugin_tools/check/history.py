@@ -56,7 +56,7 @@ class CaseHistory:
         cluster.put(new)
         is_own = key == self._own
         if is_own and isinstance(new, Pod):
-            self.trial.pod = cluster.shapes.info(new)
+            self.trial.pod = cluster.signatures.info(new)
         return AppliedChange(change, old, new, is_own)
 
 

@@ -77,7 +77,7 @@ class CostLine:
     ms_per_1000_nodes: float
     scope: str
     kept: str
-    """How long an answer is kept for pods alike."""
+    """How long an answer is kept for pods with the same signature."""
 
     def as_record(self) -> dict[str, Any]:
         return {

@@ -59,7 +59,7 @@ class PluginTrial:
         self.objects: list[KubeObject] = others
         self.cluster = Cluster.from_objects([*others, pending])
         self.plugin, self.args = subject.made(EngineHandle(self.cluster, ByName()))
-        self.pod: PodInfo = self.cluster.shapes.info(pending)
+        self.pod: PodInfo = self.cluster.signatures.info(pending)
 
     @property
     def nodes(self) -> TableView:
@@ -69,7 +69,7 @@ class PluginTrial:
         """Another pod, as the plugin sees it."""
         (pod,) = manifests.from_dicts([item]).objects
         assert isinstance(pod, Pod)
-        return self.cluster.shapes.info(pod)
+        return self.cluster.signatures.info(pod)
 
     def answers(self, cycle: CycleState | None = None) -> TrialAnswers:
         """All that it says, from the first stage on."""

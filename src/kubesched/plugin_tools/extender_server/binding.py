@@ -68,7 +68,7 @@ class PluginBinder:
         known = self._cluster.find_pod(key)
         if known is None or (request.uid and known.uid != request.uid):
             read = await self._read_pod(key)  # the watch may be behind kube-scheduler's
-            known = None if read is None else self._cluster.shapes.info(read)
+            known = None if read is None else self._cluster.signatures.info(read)
         if known is None or (request.uid and known.uid != request.uid):
             raise CallError(f'pods "{request.name}" not found')
         return known

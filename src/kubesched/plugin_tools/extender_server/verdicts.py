@@ -163,9 +163,9 @@ class PluginVerdictService:
         return profile
 
     def _info(self, pod: Pod) -> PodInfo:
-        info = self._cluster.shapes.info(pod)
+        info = self._cluster.signatures.info(pod)
         try:
-            info.shape.resources  # noqa: B018  amounts that cannot be read are the request's fault, not a plugin's
+            info.signature.resources  # noqa: B018  amounts that cannot be read are the request's fault, not a plugin's
         except AmountError as mistake:
             raise RequestError(f"Pod: {mistake}") from None
         return info

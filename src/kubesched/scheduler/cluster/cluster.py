@@ -47,7 +47,7 @@ class Cluster:
     def __init__(self) -> None:
         label_classes = LabelClasses()
         self.table = Table(label_classes)
-        self.shapes = PodSignatures(label_classes)
+        self.signatures = PodSignatures(label_classes)
         self.objects = ObjectStore()
         self.nominations = Nominations()
         self.pending: dict[PodKey, PodInfo] = {}
@@ -142,17 +142,17 @@ class Cluster:
         known = self._pods.get(key)
         if known is None and key not in self.pending:
             if not pod.is_terminal:
-                info = self.shapes.info(pod, key)
-                info.shape.resources  # noqa: B018  as below
+                info = self.signatures.info(pod, key)
+                info.signature.resources  # noqa: B018  as below
                 self._add_pod(info, pod.status.nominated_node_name)
             return
-        info = self.shapes.info_like(pod, known, key)
-        info.shape.resources  # noqa: B018  a pod whose amounts cannot be read must fail before anything changes
+        info = self.signatures.info_like(pod, known, key)
+        info.signature.resources  # noqa: B018  a pod whose amounts cannot be read must fail before anything changes
         if known is not None and known.uid == info.uid and not pod.is_terminal:
             if not pod.spec.node_name and key in self._assumed:
                 self.pending[key] = info  # the API server has not heard of the binding yet
                 return
-            if pod.spec.node_name == known.spec.node_name and info.shape is known.shape:
+            if pod.spec.node_name == known.spec.node_name and info.signature is known.signature:
                 self._replace_in_place(known, info)
                 return
         promised = self._promised_node(info)
@@ -222,7 +222,7 @@ class Cluster:
     def assume(self, info: PodInfo, node_name: str) -> PodInfo:
         """Counts the pod on the node before the API server knows of it. Gives the pod as it is there."""
         pod = info.pod
-        assumed = PodInfo(replace(pod, spec=replace(pod.spec, node_name=node_name)), info.shape, info.key, info.pin)
+        assumed = PodInfo(replace(pod, spec=replace(pod.spec, node_name=node_name)), info.signature, info.key, info.pin)
         if self.nominations.node_by_uid:
             self.nominations.remove(info)
         self._pods[info.key] = assumed

@@ -20,21 +20,21 @@ from kubesched.scheduler.cluster.label_classes import LabelClasses
 class PodsWithTerms:
     """Pods on nodes that have the same pod affinity terms, and the row of each. Slots are compact here, too."""
 
-    __slots__ = ("_row", "_shape", "_slots", "_uids")
+    __slots__ = ("_row", "_signature", "_slots", "_uids")
 
-    def __init__(self, shape: PodSignature) -> None:
-        self._shape = shape
+    def __init__(self, signature: PodSignature) -> None:
+        self._signature = signature
         self._row = NumberColumn(np.intp)
         self._slots: dict[str, int] = {}
         self._uids: list[str] = []
 
     @property
     def terms(self) -> PodAffinityTerms:
-        return self._shape.affinity
+        return self._signature.affinity
 
     @property
     def namespace(self) -> str:
-        return self._shape.pod.namespace
+        return self._signature.pod.namespace
 
     @property
     def rows(self) -> RowArray:
@@ -119,8 +119,8 @@ class PodColumns:
         for info in moved:
             uid = info.uid
             self._row.cells[self._slots[uid]] = target
-            if info.shape.affinity_class >= 0:
-                self._affinity_groups[info.shape.affinity_class].move(uid, target)
+            if info.signature.affinity_class >= 0:
+                self._affinity_groups[info.signature.affinity_class].move(uid, target)
 
     def add(self, info: PodInfo, row: int) -> None:
         slot = len(self._by_slot)
@@ -128,15 +128,15 @@ class PodColumns:
             for column in (self._row, self._label_class, self._terminating):
                 column.reserve(slot + 1)
         self._by_slot.append(info)
-        uid, shape = info.uid, info.shape
+        uid, signature = info.uid, info.signature
         self._place_on_row[uid] = len(self._by_row[row])
         self._by_row[row].append(info)
         self._slots[uid] = slot
         self._row.cells[slot] = row
-        self._label_class.cells[slot] = shape.label_class
+        self._label_class.cells[slot] = signature.label_class
         self._terminating.cells[slot] = info.pod.is_terminating
-        if shape.affinity_class >= 0:
-            self._group_of(shape).add(uid, row)
+        if signature.affinity_class >= 0:
+            self._group_of(signature).add(uid, row)
 
     def remove(self, info: PodInfo) -> int:
         """Takes the pod off its row, which it returns."""
@@ -152,8 +152,8 @@ class PodColumns:
             self._slots[moved.uid] = slot
         for column in (self._row, self._label_class, self._terminating):
             column.move(last, slot)
-        if info.shape.affinity_class >= 0:
-            self._leave_group(uid, info.shape.affinity_class)
+        if info.signature.affinity_class >= 0:
+            self._leave_group(uid, info.signature.affinity_class)
         return row
 
     def replace(self, info: PodInfo) -> bool:
@@ -179,12 +179,12 @@ class PodColumns:
             pods[place] = last
             self._place_on_row[last.uid] = place
 
-    def _group_of(self, shape: PodSignature) -> PodsWithTerms:
-        """The group that pods of this shape belong to, made for the first of them."""
-        number = shape.affinity_class
+    def _group_of(self, signature: PodSignature) -> PodsWithTerms:
+        """The group that pods with this signature belong to, made for the first of them."""
+        number = signature.affinity_class
         group = self._affinity_groups.get(number)
         if group is None:
-            group = self._affinity_groups[number] = PodsWithTerms(shape)
+            group = self._affinity_groups[number] = PodsWithTerms(signature)
             if group.terms.required_anti:
                 self._required_anti_groups[number] = group
         return group

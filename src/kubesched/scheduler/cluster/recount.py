@@ -99,7 +99,7 @@ def _indexes(table: Table) -> Iterator[Difference]:
         for info in table.pods.on(row):
             for port in info.host_ports:
                 ports[(port.protocol or "TCP", port.host_port), port.host_ip or "0.0.0.0", row] += 1
-            for claim in info.shape.claim_names:
+            for claim in info.signature.claim_names:
                 claims[claim, row] += 1
     kept_ports = {
         (key, address, row): count
@@ -120,11 +120,11 @@ def _pod_columns(cluster: Cluster) -> Iterator[Difference]:
     groups: Counter[tuple[object, ...]] = Counter()
     for row in range(table.n):
         for info in table.pods.on(row):
-            shape = cluster.shapes.info(info.pod).shape
-            classes[shape.label_class, row] += 1
+            signature = cluster.signatures.info(info.pod).signature
+            classes[signature.label_class, row] += 1
             staying[row] += not info.pod.is_terminating
-            if shape.affinity_class >= 0:
-                groups[info.namespace, shape.affinity, row] += 1
+            if signature.affinity_class >= 0:
+                groups[info.namespace, signature.affinity, row] += 1
     every_class = table.pods.classes(EVERYTHING, None)
     kept_classes: dict[tuple[object, ...], int] = {}
     for number in range(len(every_class)):

@@ -1,9 +1,9 @@
-"""Finds pods that are alike, so that what follows from a pod is worked out once.
+"""Finds pods with the same signature, so that what follows from a pod is worked out once.
 
-Two pods have one shape if they agree in namespace, labels, controller, spec (but for the node that they are on or
+Two pods have one signature if they agree in namespace, labels, controller, spec (but for the node that they are on or
 pinned to, and volumes that nobody looks at) and in those parts of their status that change what they request. The key
-of a shape is the encoding of just these, so a field that the model learns to decode tells shapes apart without anybody
-remembering to list it here.
+of a signature is the encoding of just these, so a field that the model learns to decode tells signatures apart without
+anybody remembering to list it here.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ _encode = msgspec.json.Encoder().encode
 
 
 class PodSignatures:
-    """Shapes by what makes pods alike, and the numbers of their affinity classes."""
+    """Signatures by their keys, and the numbers of their affinity classes."""
 
     def __init__(self, label_classes: LabelClasses) -> None:
         self._label_classes = label_classes
-        self._shapes: WeakValueDictionary[bytes, PodSignature] = WeakValueDictionary()
+        self._signatures: WeakValueDictionary[bytes, PodSignature] = WeakValueDictionary()
         self._affinity_classes: dict[bytes, int] = {}
 
     def info_like(self, pod: Pod, known: PodInfo | None, key: PodKey) -> PodInfo:
-        """As `info`, for a newer state of a pod that is known: mostly of the same shape, which is cheap to see."""
-        if known is not None and _is_alike(known.pod, pod):
-            return PodInfo(pod, known.shape, key, known.pin)
+        """As `info`, for a newer state of a known pod: its signature is mostly the same, which is cheap to see."""
+        if known is not None and _has_same_signature(known.pod, pod):
+            return PodInfo(pod, known.signature, key, known.pin)
         return self.info(pod, key)
 
     def info(self, pod: Pod, key: PodKey | None = None) -> PodInfo:
         spec, pin = _without_pin(pod.spec)
-        shape_key = _shape_key(pod, spec)
-        shape = self._shapes.get(shape_key)
-        if shape is None:
-            shape = PodSignature(
+        encoded = _signature_key(pod, spec)
+        signature = self._signatures.get(encoded)
+        if signature is None:
+            signature = PodSignature(
                 replace(pod, spec=spec) if pin else pod,
                 self._label_classes.intern(pod.metadata.namespace, pod.metadata.labels),
                 self._affinity_class(pod),
             )
-            self._shapes[shape_key] = shape
-        return PodInfo(pod, shape, key, pin)
+            self._signatures[encoded] = signature
+        return PodInfo(pod, signature, key, pin)
 
     def _affinity_class(self, pod: Pod) -> int:
         affinity = pod.spec.affinity
@@ -58,8 +58,8 @@ class PodSignatures:
         return self._affinity_classes.setdefault(key, len(self._affinity_classes))
 
 
-def _is_alike(old: Pod, new: Pod) -> bool:
-    """Whether everything that `_shape_key` looks at, and the node, is the same."""
+def _has_same_signature(old: Pod, new: Pod) -> bool:
+    """Whether everything that `_signature_key` looks at, and the node, is the same."""
     old_status, new_status = old.status, new.status
     return (
         old.metadata.labels == new.metadata.labels
@@ -93,7 +93,7 @@ def _without_pin(spec: PodSpec) -> tuple[PodSpec, str]:
     return replace(spec, affinity=replace(affinity, node_affinity=node_affinity)), names[0]
 
 
-def _shape_key(pod: Pod, spec: PodSpec) -> bytes:
+def _signature_key(pod: Pod, spec: PodSpec) -> bytes:
     metadata, status = pod.metadata, pod.status
     if spec.node_name:
         spec = replace(spec, node_name="")

@@ -183,7 +183,7 @@ class Table:
         return row
 
     def _count_pod(self, info: PodInfo, row: int, sign: int) -> None:
-        resources = info.shape.resources
+        resources = info.signature.resources
         self.amount_codes.pod_counted(row, resources, sign)
         self.pod_counts.cells[row] += sign
         self._add(self.nonzero_cpu_milli.cells, row, sign * resources.nonzero_cpu_milli)
@@ -195,10 +195,10 @@ class Table:
                 cells[row] = total
             else:
                 self._add(cells, row, sign * units)
-        for port in info.shape.host_ports:
+        for port in info.signature.host_ports:
             by_address = self.ports.setdefault((port.protocol or "TCP", port.host_port), {})
             _change(by_address.setdefault(port.host_ip or "0.0.0.0", {}), row, sign)
-        for claim in info.shape.claim_names:
+        for claim in info.signature.claim_names:
             _change(self.claims.setdefault(claim, {}), row, sign)
 
     def _add(self, cells: memoryview[int], row: int, units: int) -> None:
@@ -271,11 +271,11 @@ class Table:
 
     def _rekey(self, info: PodInfo, source: int, target: int) -> None:
         """Moves what is counted by row number in dictionaries."""
-        for port in info.shape.host_ports:
+        for port in info.signature.host_ports:
             users = self.ports[(port.protocol or "TCP", port.host_port)][port.host_ip or "0.0.0.0"]
             _change(users, source, -1)
             _change(users, target, +1)
-        for claim in info.shape.claim_names:
+        for claim in info.signature.claim_names:
             _change(self.claims[claim], source, -1)
             _change(self.claims[claim], target, +1)
 

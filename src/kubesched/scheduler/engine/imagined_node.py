@@ -52,7 +52,7 @@ class ImaginedNode:
         self._change(info, 1)
 
     def _change(self, info: PodInfo, sign: int) -> None:
-        resources = info.shape.resources
+        resources = info.signature.resources
         amounts = self._amounts
         for name, units in resources.requests.items():
             amounts[name] = amounts.get(name, 0) + sign * units

@@ -58,7 +58,7 @@ class VolumeZone:
 
     def filter_scope_for(self, pod: PodInfo) -> Scope:
         """A pod without claims is never refused."""
-        return self.filter_scope if pod.shape.claim_names else Scope.NODE
+        return self.filter_scope if pod.signature.claim_names else Scope.NODE
 
     def objects_changed(self, _cycle: CycleState, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
         """Objects matter to pods with volumes of that kind alone."""
@@ -143,7 +143,7 @@ def topologies_of_volume(volume: PersistentVolume) -> list[VolumeTopology]:
 def after_claim_changed(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001
     if not isinstance(new, PersistentVolumeClaim):
         return Hint.QUEUE
-    return Hint.QUEUE if new.key in pod.shape.claim_names else Hint.SKIP
+    return Hint.QUEUE if new.key in pod.signature.claim_names else Hint.SKIP
 
 
 def after_storage_class_added(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001

@@ -1,4 +1,4 @@
-"""What is kept for pods alike changes speed, never an answer: each decision is made a second time from nothing."""
+"""The class cache changes speed, never an answer: each decision is made a second time from nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No answer depends on more than its scope says: answers are kept for pods alike, and one that depends on more would
+"""No answer depends on more than its scope says: answers are kept for a signature, and one that depends on more would
 be out of date.
 
 For each change of another object the answer must stay as it was where the scope says that it does. State that follows

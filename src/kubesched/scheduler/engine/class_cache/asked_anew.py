@@ -1,7 +1,7 @@
 """A search for one pod in which plugins take part that do not say what their answers depend on.
 
-What is kept for pods alike narrows the nodes down; these plugins are then asked about the pod itself, in the order of
-the search, and about no more nodes than are needed to find enough.
+What is kept for pods with the same signature narrows the nodes down; these plugins are then asked about the pod
+itself, in the order of the search, and about no more nodes than are needed to find enough.
 
 Next: `pod_class`, which keeps the rest.
 """

@@ -1,4 +1,4 @@
-"""Classes by the shape of their pods."""
+"""Classes by the signature of their pods."""
 
 from __future__ import annotations
 
@@ -34,47 +34,54 @@ class ClassCache:
 
     def find_alike_failed(self, pod: PodInfo) -> FailedClass | None:
         """The same, for pods alike that have not been promised a node, as this one has perhaps."""
-        found = self._failed.get(pod.shape)
+        found = self._failed.get(pod.signature)
         if found is None or pod.pin:
             return None
         if found.catch_up():
             return found
-        del self._failed[pod.shape]
+        del self._failed[pod.signature]
         return None
 
     def keep_failed(self, pod: PodInfo, cycle: CycleState, prefilter: PreFilterOutcome, outcome: FilterOutcome) -> None:
         """A search found no node: what it found may serve the next pod of the class."""
-        if pod.pin or _has_storage_or_devices(pod) or pod.shape not in self._seen or self._cluster.nominations.has(pod):
+        if (
+            pod.pin
+            or _has_storage_or_devices(pod)
+            or pod.signature not in self._seen
+            or self._cluster.nominations.has(pod)
+        ):
             return
         kept = failed_class(self._cluster, self._profile, pod, cycle, prefilter, outcome)
         if kept is not None:
             if len(self._failed) >= _MOST_FAILED:
                 del self._failed[next(iter(self._failed))]
-            self._failed[pod.shape] = kept
+            self._failed[pod.signature] = kept
 
     def forget(self, pod: PodInfo) -> None:
         """What is kept of the pod's class cannot be relied on."""
-        self._classes.pop(pod.shape, None)
-        self._failed.pop(pod.shape, None)
+        self._classes.pop(pod.signature, None)
+        self._failed.pop(pod.signature, None)
 
     def find(self, pod: PodInfo) -> PodClass | None:
         """The pod's class, up to date; None if its answers cannot be kept. What it says does not take into account that
         the pod may be pinned to a node."""
-        found = self._classes.get(pod.shape)
+        found = self._classes.get(pod.signature)
         if found is not None:
             if found.catch_up():
                 return found
-            del self._classes[pod.shape]
+            del self._classes[pod.signature]
         elif _has_storage_or_devices(pod):
             return None
-        elif pod.shape not in self._seen:
-            self._seen.add(pod.shape)  # the first of its kind, and perhaps the only one: not worth preparing for
+        elif pod.signature not in self._seen:
+            self._seen.add(pod.signature)  # the first of its kind, and perhaps the only one: not worth preparing for
             return None
-        made = prepare_class(self._cluster, self._profile, PodInfo(pod.shape.pod, pod.shape) if pod.pin else pod)
+        made = prepare_class(
+            self._cluster, self._profile, PodInfo(pod.signature.pod, pod.signature) if pod.pin else pod
+        )
         if made is not None:
             if len(self._classes) >= _MOST_CLASSES:
                 del self._classes[next(iter(self._classes))]
-            self._classes[pod.shape] = made
+            self._classes[pod.signature] = made
         return made
 
 

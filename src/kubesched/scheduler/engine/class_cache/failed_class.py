@@ -142,7 +142,7 @@ def failed_class(
     steps = [step for step in profile.filter if step.name not in cycle.skip_filter]
     if any(step.scope_for(pod) not in WITHIN_NODE for step in steps):
         return None
-    stand_in = PodInfo(pod.pod, pod.shape)
+    stand_in = PodInfo(pod.pod, pod.signature)
     stand_in.uid = ""
     return FailedClass(
         cluster=cluster,

@@ -100,7 +100,7 @@ def _can_be_asked_alone(profile: Profile, pod: PodInfo) -> bool:
 
 
 def _has_stakes(profile: Profile, pod: PodInfo) -> bool:
-    """Whether plugins have something to reserve for pods alike, or to do before they are bound."""
+    """Whether plugins have something to reserve for pods with this signature, or to do before they are bound."""
     return any(
         not isinstance(plugin, HasStakeInSomePods) or plugin.has_stake_in(pod)
         for plugin in (*profile.reserve, *profile.pre_bind)

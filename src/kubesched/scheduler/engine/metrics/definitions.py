@@ -209,7 +209,8 @@ DEFINITIONS: tuple[MetricDefinition, ...] = (
 
 NOT_KEPT: dict[str, str] = {
     "batch_attempts_total, batch_cache_flushed_total, get_node_hint_duration_seconds, "
-    "store_schedule_results_duration_seconds": "pods alike are decided from what is kept for their class; there are "
+    "store_schedule_results_duration_seconds": "pods with the same signature "
+    "are decided from what is kept for their class; there are "
     "no node hints",
     "async_api_call_execution_total, async_api_call_execution_duration_seconds, pending_async_api_calls": "the "
     "feature they belong to is off by default in v1.36",

@@ -1,4 +1,4 @@
-"""What a dry run found on each node, kept for the next preemptor alike.
+"""What a dry run found on each node, kept for the next preemptor with the same signature.
 
 Whom to evict from a node depends on the pods there, on those nominated there and on the preemptor's kind. Plans are
 made when they are asked for, and forgotten when one of these changes; the choice among them is made on columns.

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from kubesched.framework.pod_info import PodInfo, PodSignature
 
 Staying = tuple[tuple[str, PodSignature, bool], ...]
-"""By uid: the pod's shape, and whether it is on its way out. All of a pod that a filter of one node may look at."""
+"""By uid: the pod's signature, and whether it is on its way out. All of a pod that a filter of one node may look at."""
 
 
 def who_stays(pods: Sequence[PodInfo], rivals: Sequence[PodInfo], priority: int) -> Staying | None:
     """None if nobody would have to go."""
-    staying = [(other.uid, other.shape, other.pod.is_terminating) for other in pods if other.priority >= priority]
+    staying = [(other.uid, other.signature, other.pod.is_terminating) for other in pods if other.priority >= priority]
     if len(staying) == len(pods):
         return None
-    staying.extend((rival.uid, rival.shape, rival.pod.is_terminating) for rival in rivals)
+    staying.extend((rival.uid, rival.signature, rival.pod.is_terminating) for rival in rivals)
     return tuple(staying)

@@ -1,4 +1,4 @@
-"""What the coming or going of a pod means to prepared state, worked out once for all pods alike.
+"""What the coming or going of a pod means to prepared state, worked out once for all pods with such labels and terms.
 
 It depends on a pod's namespace and labels, which its label class stands for, and on its terms, which its affinity class
 stands for. Following thousands of pods that come and go is then a lookup each.
@@ -29,8 +29,8 @@ class ByClass(Generic[Concern]):
         self._known: dict[tuple[int, int], tuple[Concern, ...]] = {}
 
     def of(self, pod: PodInfo) -> tuple[Concern, ...]:
-        shape = pod.shape
-        key = (shape.label_class, shape.affinity_class)
+        signature = pod.signature
+        key = (signature.label_class, signature.affinity_class)
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= _MOST_KEPT:

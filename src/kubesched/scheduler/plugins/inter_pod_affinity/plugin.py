@@ -131,7 +131,7 @@ class InterPodAffinity:
     def pods_changed(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> bool:
         """Cannot follow where a stage that was left out has something to say from now on."""
         if not pod.affinity:
-            changes = [change for change in changes if change[1].shape.affinity_class >= 0]
+            changes = [change for change in changes if change[1].signature.affinity_class >= 0]
             if not changes:
                 return True  # neither has terms: they do not concern each other
         if cycle.find(IdleOnAnyNodes) is not None:

@@ -29,11 +29,11 @@ class CountedPods:
     def by(self, pod: PodInfo) -> tuple[int, ...]:
         """The numbers of the constraints that count the pod."""
         known = self._by_label_class
-        found = known.get(pod.shape.label_class)
+        found = known.get(pod.signature.label_class)
         if found is None:
             if len(known) >= _MOST_KEPT:
                 known.clear()
-            found = known[pod.shape.label_class] = self._find(pod)
+            found = known[pod.signature.label_class] = self._find(pod)
         return () if found and pod.pod.is_terminating else found
 
     def _find(self, pod: PodInfo) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Which pods are alike, and what of a pod does not count for that."""
+"""Which pods have the same signature, and what of a pod does not count for that."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kubesched.testing.make import Manifest
 
 
 def _infos(*specs: Manifest) -> list[PodInfo]:
-    shapes = Cluster().shapes
+    signatures = Cluster().signatures
     pods = manifests.from_dicts([make.pod(f"p{i}", spec=spec) for i, spec in enumerate(specs)]).objects
-    return [shapes.info(pod) for pod in pods if isinstance(pod, Pod)]
+    return [signatures.info(pod) for pod in pods if isinstance(pod, Pod)]
 
 
 def _daemon(name: str, *expressions: Manifest, operator: str = "In", key: str = "metadata.name") -> Manifest:
@@ -49,7 +49,7 @@ def _token(name: str) -> Manifest:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "alike"),
+    ("one", "other", "is_same"),
     [
         pytest.param({}, {}, True, id="pods that differ in name only"),
         pytest.param(_daemon("a"), _daemon("b"), True, id="daemons of one set on different nodes"),
@@ -68,9 +68,9 @@ def _token(name: str) -> Manifest:
         pytest.param({"priority": 1}, {"priority": 2}, False, id="of different priority"),
     ],
 )
-def test_pods_are_alike_if_they_agree_in_what_counts(one: Manifest, other: Manifest, alike: bool) -> None:
+def test_the_signature_is_the_same_if_pods_agree_in_what_counts(one: Manifest, other: Manifest, is_same: bool) -> None:
     first, second = _infos(one, other)
-    assert (first.shape is second.shape) == alike
+    assert (first.signature is second.signature) == is_same
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_pod_is_pinned_by_the_field_of_its_only_term(spec: Manifest, pin: str)
 
 def test_the_pod_of_a_shape_is_not_pinned_but_keeps_the_rest() -> None:
     (info,) = _infos(_daemon("a", DISK))
-    affinity = info.shape.pod.spec.affinity
+    affinity = info.signature.pod.spec.affinity
     assert affinity is not None
     assert affinity.node_affinity is not None
     required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
@@ -104,7 +104,7 @@ def test_a_newer_state_of_a_pod_keeps_shape_and_pin() -> None:
     first, second = (
         pod for pod in manifests.from_dicts([make.pod("p", spec=_daemon("a"))] * 2).objects if isinstance(pod, Pod)
     )
-    known = cluster.shapes.info(first)
-    newer = cluster.shapes.info_like(second, known, second.pod_key)
-    assert newer.shape is known.shape
+    known = cluster.signatures.info(first)
+    newer = cluster.signatures.info_like(second, known, second.pod_key)
+    assert newer.signature is known.signature
     assert newer.pin == "a"
