@@ -125,7 +125,7 @@ class ProfileScheduler:
         """Whether a search goes on after the first feasible node: somebody scores nodes, or an extender filters."""
         self._classes = ClassCache(cluster, profile) if keeps_classes else None
         self.n_decided_by_class = 0
-        """How many decisions came from what was kept for pods alike."""
+        """How many decisions came from what was kept for pods with the same signature."""
         self._n_missed = 0
         self._n_by_class_then = 0
         """Decisions that no class could make, and those that one could when these were last counted from nothing."""
@@ -171,8 +171,8 @@ class ProfileScheduler:
         self._n_missed, self._n_by_class_then = 0, self.n_decided_by_class
 
     def _without_class(self, pod: PodInfo, start: int) -> Decision:
-        """A plugin broke over what is kept for pods alike, where nodes are asked about that this pod need not be: what
-        becomes of the pod is to be found out without it."""
+        """A plugin broke over what is kept for its signature, where nodes are asked about that this pod need not be:
+        what becomes of the pod is to be found out without it."""
         assert self._classes is not None
         self._classes.forget(pod)
         self.next_start = start
@@ -269,7 +269,7 @@ class ProfileScheduler:
         decision.best_rows = top
 
     def _decide_by_class(self, decision: Decision, classes: ClassCache) -> bool:
-        """Decides from what is kept for pods alike; False if that does not answer (nothing kept, or nothing fits)."""
+        """Decides from what is kept for the pod's signature; False if that does not answer: nothing kept or fitting."""
         pod, nominations = decision.pod, self.cluster.nominations
         nominated_node = nominations.node_for(pod)
         if nominated_node:
@@ -304,9 +304,9 @@ class ProfileScheduler:
         return True
 
     def _take_nominated_by_class(self, decision: Decision, classes: ClassCache, node_name: str) -> bool:
-        """Pods alike fit nowhere: what was prepared for them serves to ask the node that was freed for this one."""
+        """Its class fits nowhere: what was prepared for that serves to ask the node that was freed for this pod."""
         row = self.cluster.table.rows.get(node_name)
-        failed = None if row is None else classes.find_alike_failed(decision.pod)
+        failed = None if row is None else classes.find_failed_signature(decision.pod)
         if row is None or failed is None:
             return False
         prepared, decision.cycle = decision.cycle, failed.cycle.fork()
@@ -319,7 +319,7 @@ class ProfileScheduler:
 
     def _take_pinned(self, decision: Decision, known: PodClass) -> bool:
         """The search is about the one node that the pod names; False if it does not fit there, or if what is known of
-        pods alike but for the node does not tell."""
+        pods with the same signature does not tell."""
         row = self.cluster.table.rows.get(decision.pod.pin)
         if row is None or known.looks_at_cluster or not known.lets_in(row):
             return False
@@ -334,7 +334,7 @@ class ProfileScheduler:
         return True
 
     def _fail_by_class(self, decision: Decision, failed: FailedClass) -> None:
-        """Pods alike fit nowhere, and still do not: for the same reasons."""
+        """Its class fits nowhere, and still do not: for the same reasons."""
         self.n_decided_by_class += 1
         decision.cycle = failed.cycle.fork()
         decision.cycle.put(failed.plans)

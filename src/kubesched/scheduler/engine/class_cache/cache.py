@@ -10,6 +10,7 @@ from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.class_cache.failed_class import FailedClass, failed_class
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
 from kubesched.scheduler.engine.class_cache.prepare import prepare_class
+from kubesched.scheduler.engine.class_cache.recently_used import RecentlyUsed
 from kubesched.scheduler.engine.filter import FilterOutcome
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome
 from kubesched.scheduler.engine.profile import Profile
@@ -19,69 +20,61 @@ _MOST_FAILED = 64
 
 
 class ClassCache:
-    """Keeps the classes used last."""
+    """The classes used last: when there are too many, the one used longest ago makes room."""
 
     def __init__(self, cluster: Cluster, profile: Profile) -> None:
         self._cluster = cluster
         self._profile = profile
-        self._classes: dict[PodSignature, PodClass] = {}
-        self._failed: dict[PodSignature, FailedClass] = {}
+        self._classes: RecentlyUsed[PodClass] = RecentlyUsed(_MOST_CLASSES)
+        self._failed: RecentlyUsed[FailedClass] = RecentlyUsed(_MOST_FAILED)
         self._seen: WeakSet[PodSignature] = WeakSet()
 
     def find_failed(self, pod: PodInfo) -> FailedClass | None:
         """The pod's class as one that fits nowhere, up to date; None if it may fit, or that is not known."""
-        return None if self._cluster.nominations.has(pod) else self.find_alike_failed(pod)
+        return None if self._cluster.nominations.has(pod) else self.find_failed_signature(pod)
 
-    def find_alike_failed(self, pod: PodInfo) -> FailedClass | None:
-        """The same, for pods alike that have not been promised a node, as this one has perhaps."""
-        found = self._failed.get(pod.signature)
+    def find_failed_signature(self, pod: PodInfo) -> FailedClass | None:
+        """The same, for pods with this signature that have not been promised a node, as this one has perhaps."""
+        found = self._failed.use(pod.signature)
         if found is None or pod.pin:
             return None
         if found.catch_up():
             return found
-        del self._failed[pod.signature]
+        self._failed.drop(pod.signature)
         return None
 
     def keep_failed(self, pod: PodInfo, cycle: CycleState, prefilter: PreFilterOutcome, outcome: FilterOutcome) -> None:
         """A search found no node: what it found may serve the next pod of the class."""
-        if (
-            pod.pin
-            or _has_storage_or_devices(pod)
-            or pod.signature not in self._seen
-            or self._cluster.nominations.has(pod)
-        ):
+        if pod.pin or _has_storage_or_devices(pod) or pod.signature not in self._seen:
+            return
+        if self._cluster.nominations.has(pod):
             return
         kept = failed_class(self._cluster, self._profile, pod, cycle, prefilter, outcome)
         if kept is not None:
-            if len(self._failed) >= _MOST_FAILED:
-                del self._failed[next(iter(self._failed))]
-            self._failed[pod.signature] = kept
+            self._failed.keep(pod.signature, kept)
 
     def forget(self, pod: PodInfo) -> None:
         """What is kept of the pod's class cannot be relied on."""
-        self._classes.pop(pod.signature, None)
-        self._failed.pop(pod.signature, None)
+        self._classes.drop(pod.signature)
+        self._failed.drop(pod.signature)
 
     def find(self, pod: PodInfo) -> PodClass | None:
         """The pod's class, up to date; None if its answers cannot be kept. What it says does not take into account that
         the pod may be pinned to a node."""
-        found = self._classes.get(pod.signature)
+        signature = pod.signature
+        found = self._classes.use(signature)
         if found is not None:
             if found.catch_up():
                 return found
-            del self._classes[pod.signature]
+            self._classes.drop(signature)
         elif _has_storage_or_devices(pod):
             return None
-        elif pod.signature not in self._seen:
-            self._seen.add(pod.signature)  # the first of its kind, and perhaps the only one: not worth preparing for
+        elif signature not in self._seen:
+            self._seen.add(signature)  # the first of its kind, and perhaps the only one: not worth preparing for
             return None
-        made = prepare_class(
-            self._cluster, self._profile, PodInfo(pod.signature.pod, pod.signature) if pod.pin else pod
-        )
+        made = prepare_class(self._cluster, self._profile, PodInfo(signature.pod, signature) if pod.pin else pod)
         if made is not None:
-            if len(self._classes) >= _MOST_CLASSES:
-                del self._classes[next(iter(self._classes))]
-            self._classes[pod.signature] = made
+            self._classes.keep(signature, made)
         return made
 
 
