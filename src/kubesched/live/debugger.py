@@ -6,8 +6,7 @@ import logging
 from collections.abc import Iterable
 
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.live.serving.pages.cache_report import cache_report
-from kubesched.live.serving.pages.queue_report import queue_report
+from kubesched.live.serving.pages.debug_pages import cache_report, queue_report
 from kubesched.scheduler.engine.loop import Scheduler
 
 _log = logging.getLogger("kubesched.debugger")

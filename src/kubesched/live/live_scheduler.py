@@ -43,7 +43,7 @@ from kubesched.live.debugger import log_state
 from kubesched.live.logs import scheduling
 from kubesched.live.logs import start_lines as lines
 from kubesched.live.logs.verbosity import level_of
-from kubesched.live.options.metric_choice import shown_families
+from kubesched.live.options.metrics import shown_families
 from kubesched.live.options.settings import RunOptions
 from kubesched.live.options.write_config import configuration_yaml, emulation_yaml
 from kubesched.live.serving.health import scheduler_checks

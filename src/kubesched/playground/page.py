@@ -7,7 +7,7 @@ from kubesched.k8s.model.core import Node, Pod
 from kubesched.live.live_scheduler import LiveScheduler
 from kubesched.live.options import RunOptions
 from kubesched.live.serving.live_explanation import LiveExplainer
-from kubesched.live.serving.pages.queue_report import queue_report
+from kubesched.live.serving.pages.debug_pages import queue_report
 from kubesched.playground.controllers.runner import ControllerRunner
 from kubesched.playground.web.page import WebPage, WebSettings
 from kubesched.playground.web.pod_history import PodHistory

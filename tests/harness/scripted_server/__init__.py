@@ -11,9 +11,8 @@ binding, eviction, status, leases, events and access reviews. It checks nothing 
 `server` is the whole interface; `faults` says what can go wrong; `storage` and `watching` hold the semantics.
 """
 
-from harness.scripted_server.faults import Fault
+from harness.scripted_server.faults import Fault, RecordedRequest, until
 from harness.scripted_server.listening import Listened, following
-from harness.scripted_server.recording import RecordedRequest, until
 from harness.scripted_server.server import ScriptedServer
 
 __all__ = ["Fault", "Listened", "RecordedRequest", "ScriptedServer", "following", "until"]

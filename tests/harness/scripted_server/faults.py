@@ -1,13 +1,114 @@
-"""Faults on request: the next call that matches is refused, dropped, delayed or held, before or after it was done."""
+"""What goes wrong on the scripted server, and what it was asked: refusals, faults on request, recorded requests.
+
+Refusals are Kubernetes' `Status` objects, by the exception that carries them. The next call that matches a fault is
+refused, dropped, delayed or held, before or after it was done. `until` waits for something to become true.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from harness.scripted_server.answers import RefusalError
-from harness.scripted_server.recording import RecordedRequest
+import msgspec
+
+REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    409: "Conflict",
+    410: "Expired",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
+class RefusalError(Exception):
+    """A request ends with this status code, reason and message."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        reason: str = "",
+        retry_after_s: float | None = None,
+        causes: tuple[dict[str, str], ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.reason = reason or REASONS.get(status, "Unknown")
+        self.retry_after_s = retry_after_s
+        self.causes = causes
+
+    def body(self) -> dict[str, Any]:
+        """The `Status` object."""
+        details: dict[str, Any] = {}
+        if self.causes:
+            details["causes"] = list(self.causes)
+        if self.retry_after_s is not None:
+            details["retryAfterSeconds"] = int(self.retry_after_s)
+        return {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.status,
+            **({"details": details} if details else {}),
+        }
+
+    def headers(self) -> dict[str, str]:
+        return {} if self.retry_after_s is None else {"Retry-After": f"{self.retry_after_s:g}"}
+
+
+def not_found(resource: str, name: str) -> RefusalError:
+    return RefusalError(404, f'{resource} "{name}" not found')
+
+
+def conflict(resource: str, name: str, problem: str) -> RefusalError:
+    return RefusalError(409, f'Operation cannot be fulfilled on {resource} "{name}": {problem}')
+
+
+def already_exists(resource: str, name: str) -> RefusalError:
+    return RefusalError(409, f'{resource} "{name}" already exists', reason="AlreadyExists")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRequest:
+    """One request as it came. `verb` is Kubernetes' word for it (`list`, `watch`, `get`, `create`, …)."""
+
+    method: str
+    path: str
+    verb: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+    def is_about(self, what: str, path: str) -> bool:
+        """Whether this is such a request: `what` is a method (`POST`), a verb (`watch`) or empty for any, and `path`
+        occurs in the path."""
+        return what in ("", self.method, self.verb) and path in self.path
+
+
+async def until(condition: Callable[[], object], within_s: float = 10.0) -> None:
+    """Give way to others until the condition holds. For tests: it does not wait, it lets run."""
+    async with asyncio.timeout(within_s):
+        while not condition():
+            await asyncio.sleep(0)
 
 
 class DroppedError(Exception):

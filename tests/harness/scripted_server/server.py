@@ -17,14 +17,10 @@ from typing import Any, Self
 import msgspec
 from aiohttp import web
 
-from harness.scripted_server.access import Access
-from harness.scripted_server.answering import Answering
-from harness.scripted_server.faults import Fault, FaultPlan
-from harness.scripted_server.kinds import SERVED_KINDS, ServedKind
-from harness.scripted_server.recording import RecordedRequest, until
-from harness.scripted_server.routing import Address, RouteTable
-from harness.scripted_server.selection import Stored
-from harness.scripted_server.storage import VersionedStorage, key_of
+from harness.scripted_server.answering import Access, Answering
+from harness.scripted_server.faults import Fault, FaultPlan, RecordedRequest, until
+from harness.scripted_server.routing import SERVED_KINDS, Address, RouteTable, ServedKind
+from harness.scripted_server.storage import Stored, VersionedStorage, key_of
 from harness.scripted_server.watching import WatchHall
 from harness.scripted_server.writing import Writing
 

@@ -13,10 +13,9 @@ from contextlib import suppress
 import msgspec
 from aiohttp import web
 
-from harness.scripted_server.answers import RefusalError
-from harness.scripted_server.kinds import ServedKind
-from harness.scripted_server.selection import Matches, selection
-from harness.scripted_server.storage import VersionedStorage, event_line
+from harness.scripted_server.faults import RefusalError
+from harness.scripted_server.routing import ServedKind
+from harness.scripted_server.storage import Matches, VersionedStorage, event_line, selection
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 

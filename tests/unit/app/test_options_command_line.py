@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from kubesched.live.options import FlagError, FlagsCommand, GivenFlags, parse_flags, with_flags
-from kubesched.live.options.command_line import plain_arguments
+from kubesched.live.options.command import plain_arguments
 from kubesched.scheduler.config import Duration
 
 

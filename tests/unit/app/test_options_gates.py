@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kubesched.live.options import FeatureGates, FlagError
-from kubesched.live.options.gate_effects import GATES_WITHOUT_EFFECT, REFUSED_GATES
+from kubesched.live.options.flag import GATES
 from kubesched.live.options.gate_table import GATE_NEEDS, KNOWN_GATES, GateStage
-from kubesched.live.options.gates import read_gates
-from kubesched.live.options.value_kinds import GATES
+from kubesched.live.options.gates import GATES_WITHOUT_EFFECT, REFUSED_GATES, read_gates
 
 
 def _read(text: str) -> tuple[FeatureGates, tuple[str, ...]]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.live.options import value_kinds as kinds
+from kubesched.live.options import flag as kinds
 from kubesched.live.options.flag import FlagKind
 from kubesched.scheduler.config import Duration
 

@@ -12,11 +12,16 @@ from secured_port import LOCAL, MASTERS, Answered, OutOfReach, ReviewingServer, 
 
 from kubesched.k8s.client.errors import AnswerLost, ApiError
 from kubesched.live.serving import AuthorizationSettings, ServingError, ServingSettings
+from kubesched.live.serving.access.authentication import (
+    ANONYMOUS,
+    AuthenticationError,
+    TokenReviews,
+    UserInfo,
+    bearer_token,
+)
 from kubesched.live.serving.access.authorization import PATH as ACCESS_PATH
 from kubesched.live.serving.access.authorization import AccessDecision, AlwaysAllowedPaths, Authorizer
 from kubesched.live.serving.access.reviews import ReviewError, review
-from kubesched.live.serving.access.token_review import TokenReviews, bearer_token
-from kubesched.live.serving.access.user import ANONYMOUS, AuthenticationError, UserInfo
 
 ALICE = {"Authorization": "Bearer alice"}
 

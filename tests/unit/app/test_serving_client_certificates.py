@@ -24,9 +24,8 @@ from secured_port import (
 
 from kubesched.k8s.client.errors import ApiError
 from kubesched.live.serving import ServingError, ServingSettings
-from kubesched.live.serving.access.client_certificate import VerifiedChain
+from kubesched.live.serving.access.authentication import AuthenticationError, VerifiedChain
 from kubesched.live.serving.access.cluster_lookup import ClusterLookup
-from kubesched.live.serving.access.user import AuthenticationError
 from kubesched.live.serving.settings import RequestHeaderSettings
 from kubesched.live.serving.tls.ca_bundle import CaBundle
 

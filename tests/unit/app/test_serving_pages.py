@@ -12,10 +12,10 @@ import yaml
 from secured_port import LOCAL, MASTERS, Answered, ReviewingServer, serving, trusting_all
 
 from kubesched.live.serving import AuthorizationSettings, Sources
-from kubesched.live.serving.build_info import BuildInfo
+from kubesched.live.serving.answers import accepted, prefers_text
 from kubesched.live.serving.live_sources import Surroundings, live_sources
-from kubesched.live.serving.pages import zpages
-from kubesched.live.serving.pages.media_types import accepted, prefers_text
+from kubesched.live.serving.pages import component_pages
+from kubesched.live.serving.sources import BuildInfo
 from kubesched.older.config import PolicyFile, emulate, generation_of
 from kubesched.older.engine.variant import variant_of
 from kubesched.scheduler import config
@@ -79,7 +79,7 @@ def test_flags_are_listed_by_name() -> None:
 
 
 def test_the_status_is_a_text_for_people() -> None:
-    text = zpages.statusz_text(
+    text = component_pages.statusz_text(
         BuildInfo(go_version="python3.11.7"), 1_000_000_000, 1_000_003_723, ["/healthz", "/metrics/slis", "/metrics"]
     )
     assert text == (

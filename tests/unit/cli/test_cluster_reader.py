@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from harness.scripted_server import ScriptedServer
-from harness.scripted_server.kinds import ServedKind
+from harness.scripted_server.routing import ServedKind
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.model.core import Node, Pod

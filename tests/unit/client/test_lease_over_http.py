@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from harness.scripted_server import ScriptedServer
-from harness.scripted_server.kinds import SERVED_KINDS
+from harness.scripted_server.routing import SERVED_KINDS
 from kubesched.k8s.client.election_client import make_election_client
 from kubesched.k8s.client.election_timing import ElectionTiming
 from kubesched.k8s.client.event_recorder import (

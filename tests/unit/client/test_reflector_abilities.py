@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.scripted_server import ScriptedServer, following, until
-from harness.scripted_server.kinds import ServedKind
+from harness.scripted_server.routing import ServedKind
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.resource import DeviceClass

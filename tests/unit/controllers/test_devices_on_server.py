@@ -7,7 +7,7 @@ from typing import Any
 from controlled_server import Stored, on_server, pods, status_of
 
 from harness.scripted_server import ScriptedServer
-from harness.scripted_server.recording import until
+from harness.scripted_server.faults import until
 from kubesched.testing import make
 
 PAST = "2020-01-01T00:00:00Z"

@@ -7,7 +7,7 @@ from typing import Any
 from controlled_server import make_ready, on_server, pods
 
 from harness.scripted_server import ScriptedServer
-from harness.scripted_server.recording import until
+from harness.scripted_server.faults import until
 from harness.workload_manifests import workload
 
 

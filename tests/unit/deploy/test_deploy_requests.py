@@ -17,7 +17,8 @@ from kubesched.k8s.model.core import PodCondition
 from kubesched.k8s.model.meta import ObjectMeta, PodKey
 from kubesched.k8s.model.resource import AllocationResult, ResourceClaim
 from kubesched.k8s.model.storage import ObjectReference
-from kubesched.live.serving.access import authorization, token_review
+from kubesched.live.serving.access import authorization
+from kubesched.live.serving.access.authentication import TOKEN_REVIEWS_PATH
 from kubesched.live.writes.claim_writes import ClaimWrites
 from kubesched.live.writes.pod_writes import PodWrites
 from kubesched.live.writes.volume_writes import VolumeWrites
@@ -79,7 +80,7 @@ def needed() -> list[Right]:
     asyncio.run(_write_everything(requests))
     for form in (EventsV1Form("host"), CoreV1Form()):
         requests.needed += [right_for("POST", form.path("shop")), right_for("PATCH", f"{form.path('shop')}/web.1")]
-    requests.needed += [right_for("POST", module.PATH) for module in (token_review, authorization)]
+    requests.needed += [right_for("POST", path) for path in (TOKEN_REVIEWS_PATH, authorization.PATH)]
     return requests.needed
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from harness.scripted_server import ScriptedServer
-from harness.scripted_server.recording import until
+from harness.scripted_server.faults import until
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.playground.hollow_nodes import fleet as fleet_module

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from harness.scripted_server.recording import until
+from harness.scripted_server.faults import until
 from harness.workload_manifests import workload
 from kubesched.cli.up import up
 from kubesched.k8s.model.core import Pod

@@ -13,7 +13,7 @@ from __future__ import annotations
 from kubesched.live.options.command import FlagsCommand, GivenFlags, parse_flags, with_flags
 from kubesched.live.options.flag import FlagError
 from kubesched.live.options.gates import FeatureGates
-from kubesched.live.options.metric_choice import shown_families
+from kubesched.live.options.metrics import shown_families
 from kubesched.live.options.read import read_options
 from kubesched.live.options.settings import LogSettings, MetricsSettings, RunOptions
 from kubesched.live.options.write_config import configuration_yaml, write_configuration

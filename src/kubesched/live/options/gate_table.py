@@ -2,7 +2,7 @@
 
 Most concern other components: clusters hand the same `--feature-gates` to all of them, so every name is known here.
 
-Next: `gate_effects` for those that concern a scheduler, `gates` for how they are set.
+Next: `gates` for how they are set, and which of them concern a scheduler.
 """
 
 from __future__ import annotations

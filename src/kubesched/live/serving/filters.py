@@ -2,7 +2,7 @@
 
     log → do not cache → keep safe → authenticate → authorize → only to read → the page
 
-Next: `routes`.
+Next: `server`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from aiohttp.typedefs import Handler, Middleware
 
 from kubesched.k8s.connections.headers import plain_headers, plain_text
 from kubesched.live.serving import answers
-from kubesched.live.serving.access.authentication import Authenticator
+from kubesched.live.serving.access.authentication import AuthenticationError, Authenticator, UserInfo, VerifiedChains
 from kubesched.live.serving.access.authorization import Authorizer
-from kubesched.live.serving.access.client_certificate import VerifiedChains
 from kubesched.live.serving.access.reviews import ReviewError
-from kubesched.live.serving.access.user import AuthenticationError, UserInfo
 
 BROKEN = "This request caused apiserver to panic. Look in the logs for details."
 _log = logging.getLogger("kubesched.serving")

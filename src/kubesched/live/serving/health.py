@@ -1,6 +1,6 @@
 """Health checks, and what they say: the texts of Kubernetes' `/healthz`, `/livez` and `/readyz`, to the letter.
 
-Which checks stand where is kube-scheduler's choice too (`scheduler_checks`). Next: `pages/health_pages`.
+Which checks stand where is kube-scheduler's choice too (`scheduler_checks`). Next: `pages/component_pages`.
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.live.serving.health import HealthChecks
 from kubesched.live.serving.live_explanation import LiveExplainer
-from kubesched.live.serving.pages.cache_report import cache_report
-from kubesched.live.serving.pages.queue_report import queue_report
+from kubesched.live.serving.pages.debug_pages import cache_report, queue_report
 from kubesched.live.serving.sources import MetricChoice, Sources, everything
 from kubesched.older.config import Emulation
 from kubesched.older.config.manifest_of_then import manifest_of_then

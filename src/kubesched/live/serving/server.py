@@ -5,7 +5,9 @@
     ...
     await server.stop()       # stops listening, lets requests finish for a few seconds
 
-Next: `routes` for the pages, `access` for who may see them, `tls` for certificates.
+`routes` says which path leads to which page: paths are exact, and pages are only read.
+
+Next: `pages`, one module per kind of page; `access` for who may see them, `tls` for certificates.
 """
 
 from __future__ import annotations
@@ -13,22 +15,67 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Sequence
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from kubesched.k8s.connections import BoundedSite, ConnectionLimits
-from kubesched.live.serving import filters, routes
-from kubesched.live.serving.access.authentication import Authenticator
+from kubesched.live.serving import filters
+from kubesched.live.serving.access.authentication import Authenticator, RequestHeaders, TokenReviews, check_header_names
 from kubesched.live.serving.access.authorization import Authorizer
 from kubesched.live.serving.access.cluster_lookup import NAME, NAMESPACE, ClusterLookup
-from kubesched.live.serving.access.request_header import RequestHeaders, check_header_names
 from kubesched.live.serving.access.reviews import ReviewClient
-from kubesched.live.serving.access.token_review import TokenReviews
 from kubesched.live.serving.errors import ServingError
+from kubesched.live.serving.health import HealthRecords
+from kubesched.live.serving.pages.component_pages import ComponentPages, HealthPages, Page
+from kubesched.live.serving.pages.debug_pages import DebugPages
+from kubesched.live.serving.pages.metrics_pages import MetricsPages
 from kubesched.live.serving.settings import AuthenticationSettings, ServingSettings
 from kubesched.live.serving.sources import Sources
 from kubesched.live.serving.tls.ca_bundle import CaBundle
 from kubesched.live.serving.tls.renewing import ContextMaker, RenewingContext
+
+
+def application(sources: Sources, access: Middleware) -> web.Application:
+    """The pages, behind everything that stands before them."""
+    app = web.Application(
+        middlewares=[filters.log_request, filters.forbid_caching, filters.keep_safe, access, filters.only_read]
+    )
+    app.on_response_prepare.append(filters.hide_server_name)
+    for path, page in routes(sources):
+        app.router.add_route("*", path, page)
+    return app
+
+
+def routes(sources: Sources) -> list[tuple[str, Page]]:
+    """(path, page)"""
+    records = HealthRecords()
+    found: list[tuple[str, Page]] = []
+
+    def paths() -> Sequence[str]:
+        return [path for path, _page in found]
+
+    metrics = MetricsPages(sources, records)
+    component = ComponentPages(sources, paths)
+    debug = DebugPages(sources)
+    found.extend(HealthPages(sources.checks, records).routes())
+    found.extend(
+        (
+            ("/configz", component.configz),
+            ("/metrics", metrics.metrics),
+            ("/metrics/resources", metrics.resources),
+            ("/metrics/slis", metrics.slis),
+            ("/flagz", component.flagz),
+            ("/statusz", component.statusz),
+            ("/version", component.version),
+            ("/debug/queue", debug.queue),
+            ("/debug/cache", debug.cache),
+            ("/explain/{namespace}/{pod}", debug.explain),
+        )
+    )
+    return found
+
 
 _log = logging.getLogger("kubesched.serving")
 
@@ -60,7 +107,7 @@ class SecureServer:
         proxies = authenticator.request_headers
         bundles = [authenticator.client_cas, None if proxies is None else proxies.cas]
         maker = ContextMaker(settings, [bundle for bundle in bundles if bundle is not None])
-        app = routes.application(self._sources, filters.access_control(authenticator, authorizer))
+        app = application(self._sources, filters.access_control(authenticator, authorizer))
         await self._listen(app, RenewingContext(maker))
         if lookup is not None:
             self._looking = asyncio.create_task(lookup.keep_looking(), name="authentication lookup")

@@ -1,18 +1,71 @@
-"""What the scheduler tells about itself: functions that pages call, in the thread that owns the state.
+"""What the scheduler tells about itself: functions that pages call, in the thread that owns the state. They only look.
 
-All of them only look. `live_sources` makes them for a running loop. Next: `routes`.
+`live_sources` makes them for a running loop: what there is to tell can be read off it. What the program is, BuildInfo
+says in the words of Kubernetes' `/version` and `kubernetes_build_info`.
+
+Next: `server`.
 """
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import metadata
 from typing import Any, Protocol
 
 from kubesched.k8s.model.core import Pod
-from kubesched.live.serving.build_info import BuildInfo
 from kubesched.live.serving.health import HealthChecks
 from kubesched.scheduler.engine.metrics.series import MetricFamily
+
+KUBERNETES_MAJOR = "1"
+KUBERNETES_MINOR = "36"
+KUBERNETES_VERSION = "1.36.4"
+"""Whose decisions we make."""
+
+
+def _own_version() -> str:
+    """Empty where the package is not installed, only on the path."""
+    try:
+        return metadata.version("kubesched")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _platform() -> str:
+    """As Go names it."""
+    machines = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+    machine = platform.machine().lower()
+    return f"{platform.system().lower()}/{machines.get(machine, machine)}"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildInfo:
+    major: str = KUBERNETES_MAJOR
+    minor: str = KUBERNETES_MINOR
+    git_version: str = f"v{KUBERNETES_VERSION}+kubesched-{_own_version()}".removesuffix("-")
+    git_commit: str = ""
+    git_tree_state: str = ""
+    build_date: str = ""
+    go_version: str = f"python{platform.python_version()}"
+    """The runtime; Kubernetes' word for it is kept, as that is what is read."""
+    compiler: str = platform.python_implementation().lower()
+    platform: str = _platform()
+
+    def to_dict(self) -> dict[str, str]:
+        """What `/version` answers."""
+        return {
+            "major": self.major,
+            "minor": self.minor,
+            "gitVersion": self.git_version,
+            "gitCommit": self.git_commit,
+            "gitTreeState": self.git_tree_state,
+            "buildDate": self.build_date,
+            "goVersion": self.go_version,
+            "compiler": self.compiler,
+            "platform": self.platform,
+        }
+
 
 Report = dict[str, Any]
 """Made of what JSON can hold."""

@@ -1,20 +1,260 @@
 """Who is asking: a trusted proxy's word, a client certificate, or a token, in this order; else it is anonymous.
 
 One way that says yes is enough. If none does and one of them was tried in vain (a token of nobody), the request is
-refused rather than taken for an anonymous one.
+refused rather than taken for an anonymous one. TLS has checked a certificate against all CAs that are trusted for
+anything; here it is asked whether the one that counts is among those it was traced to: the common name is the user, the
+organizations are the groups. A proxy's headers count only with a certificate of the proxies' CA. Whose a token is, the
+API server knows; its answers are kept for a while, under a keyed hash: tokens are not kept.
 
 Next: `authorization`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
 
-from kubesched.live.serving.access.client_certificate import VerifiedChain, user_of_certificate
-from kubesched.live.serving.access.request_header import Headers, RequestHeaders
-from kubesched.live.serving.access.token_review import TokenReviews, bearer_token
-from kubesched.live.serving.access.user import ANONYMOUS, AuthenticationError, UserInfo
+from cryptography import x509
+from cryptography.x509.oid import NameOID, ObjectIdentifier
+from multidict import CIMultiDictProxy
+
+from kubesched.live.serving.access.reviews import ExpiringCache, ReviewClient, ReviewError, Sleep, review
+from kubesched.live.serving.errors import ServingError
+from kubesched.live.serving.settings import RequestHeaderSettings
 from kubesched.live.serving.tls.ca_bundle import CaBundle
+
+ANONYMOUS_NAME = "system:anonymous"
+UNAUTHENTICATED = "system:unauthenticated"
+AUTHENTICATED = "system:authenticated"
+
+
+@dataclass(frozen=True, slots=True)
+class UserInfo:
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def authenticated(self) -> UserInfo:
+        """With the group that everybody is in who is known."""
+        if self.name == ANONYMOUS_NAME or {AUTHENTICATED, UNAUTHENTICATED} & set(self.groups):
+            return self
+        return replace(self, groups=(*self.groups, AUTHENTICATED))
+
+
+ANONYMOUS = UserInfo(ANONYMOUS_NAME, groups=(UNAUTHENTICATED,))
+
+
+class AuthenticationError(Exception):
+    """Somebody claims to be somebody, and it is not so, or it could not be found out. Holds no secret."""
+
+
+CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+_UID = ObjectIdentifier("1.3.6.1.4.1.57683.2")
+_DER = 2  # how `_ssl.Certificate.public_bytes` is told to give DER
+_MOST_KEPT = 1024
+_KEPT_FOR_S = 7200.0
+"""OpenSSL resumes nothing that is older."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedChain:
+    """Certificates as DER, the client's first, up to the one that is trusted."""
+
+    ders: tuple[bytes, ...]
+
+    @property
+    def leaf(self) -> x509.Certificate:
+        try:
+            return x509.load_der_x509_certificate(self.ders[0])
+        except ValueError as problem:  # OpenSSL takes some that are not quite right
+            raise AuthenticationError(f"the client's certificate cannot be read: {problem}") from None
+
+    def check_traced_to(self, bundle: CaBundle) -> None:
+        """Also that it is still valid: connections may stand for long."""
+        leaf = self.leaf
+        problem = ""
+        if not any(der in bundle for der in self.ders):
+            problem = "x509: certificate signed by unknown authority"
+        elif not leaf.not_valid_before_utc <= datetime.now(UTC) <= leaf.not_valid_after_utc:
+            problem = "x509: certificate has expired or is not yet valid"
+        if problem:
+            raise AuthenticationError(f"verifying certificate SN={leaf.serial_number} failed: {problem}")
+
+
+class VerifiedChains:
+    """Of connections. One that resumes an earlier one brings the client's certificate alone: what was found out then,
+    counts."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._known: ExpiringCache[bytes, VerifiedChain] = ExpiringCache(clock, _MOST_KEPT)
+
+    def of(self, ssl_object: Any) -> VerifiedChain | None:
+        """None if the client showed no certificate."""
+        der = None if ssl_object is None else ssl_object.getpeercert(binary_form=True)
+        if der is None:
+            return None
+        if ssl_object.session_reused:
+            return self._known.get(der) or VerifiedChain((der,))
+        chain = VerifiedChain((der, *_issuers(ssl_object)))
+        self._known.put(der, chain, _KEPT_FOR_S)
+        return chain
+
+
+def _issuers(ssl_object: Any) -> Sequence[bytes]:
+    """Public since Python 3.13; before, the same method of what stands behind."""
+    if hasattr(ssl_object, "get_verified_chain"):
+        return tuple(ssl_object.get_verified_chain() or ())[1:]
+    chain = ssl_object._sslobj.get_verified_chain() or ()
+    return tuple(certificate.public_bytes(_DER) for certificate in chain)[1:]
+
+
+def user_of_certificate(chain: VerifiedChain) -> UserInfo | None:
+    """None if the certificate names nobody."""
+    subject = chain.leaf.subject
+    name = common_name(subject)
+    if not name:
+        return None
+    groups = tuple(_values(subject, NameOID.ORGANIZATION_NAME))
+    fingerprint = f"X509SHA256={hashlib.sha256(chain.ders[0]).hexdigest()}"
+    return UserInfo(name, _uid(subject), groups, {CREDENTIAL_ID: (fingerprint,)})
+
+
+def common_name(subject: x509.Name) -> str:
+    """The last one, as Go has it."""
+    names = _values(subject, NameOID.COMMON_NAME)
+    return names[-1] if names else ""
+
+
+def _uid(subject: x509.Name) -> str:
+    uids = _values(subject, _UID)
+    if len(uids) > 1:
+        raise AuthenticationError(f"expected 1 UID, but found multiple: [{' '.join(uids)}]")
+    if uids == [""]:
+        raise AuthenticationError("UID cannot be an empty string")
+    return uids[0] if uids else ""
+
+
+def _values(subject: x509.Name, oid: ObjectIdentifier) -> list[str]:
+    values = (attribute.value for attribute in subject.get_attributes_for_oid(oid))
+    return [value if isinstance(value, str) else value.decode(errors="replace") for value in values]
+
+
+Headers = CIMultiDictProxy[str]
+
+
+@dataclass(slots=True)
+class RequestHeaders:
+    """Names may change while the server runs: the cluster is looked at again (`cluster_lookup`)."""
+
+    cas: CaBundle
+    names: RequestHeaderSettings
+
+    def user_of(self, chain: VerifiedChain, headers: Headers) -> UserInfo | None:
+        """None if the proxy speaks for nobody. Raises `AuthenticationError` if it is not to be trusted."""
+        chain.check_traced_to(self.cas)
+        proxy = common_name(chain.leaf.subject)
+        if self.names.allowed_names and proxy not in self.names.allowed_names:
+            raise AuthenticationError(f"x509: subject with cn={proxy} is not in the allowed list")
+        name = _first(headers, self.names.username_headers)
+        if not name:
+            return None
+        groups = tuple(value for key in self.names.group_headers for value in headers.getall(key, ()) if value)
+        return UserInfo(
+            name, _first(headers, self.names.uid_headers), groups, _extra(headers, self.names.extra_header_prefixes)
+        )
+
+
+def check_header_names(settings: RequestHeaderSettings) -> None:
+    """Raises `ServingError` for a name that is none."""
+    for flag, names in (
+        ("username-headers", settings.username_headers),
+        ("uid-headers", settings.uid_headers),
+        ("group-headers", settings.group_headers),
+        ("extra-headers-prefix", settings.extra_header_prefixes),
+    ):
+        for name in names:
+            if not name.strip():
+                raise ServingError(f"--requestheader-{flag}: empty header {name!r}")
+
+
+def _first(headers: Headers, names: Iterable[str]) -> str:
+    return next((value for name in names if (value := headers.get(name, ""))), "")
+
+
+def _extra(headers: Headers, prefixes: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for prefix in prefixes:
+        for name, value in headers.items():
+            if name.lower().startswith(prefix.lower()):
+                key = unquote(name[len(prefix) :].lower())
+                found[key] = (*found.get(key, ()), value)
+    return found
+
+
+TOKEN_REVIEWS_PATH = "/apis/authentication.k8s.io/v1/tokenreviews"
+INVALID = "invalid bearer token"
+_MOST_TOKENS_KEPT = 4096
+
+
+def bearer_token(headers: Mapping[str, str]) -> str:
+    """The token in the Authorization header; empty if there is none."""
+    parts = headers.get("Authorization", "").strip().split(" ", 2)
+    return parts[1] if len(parts) >= 2 and parts[0].lower() == "bearer" else ""
+
+
+class TokenReviews:
+    def __init__(
+        self,
+        client: ReviewClient,
+        ttl_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._client = client
+        self._ttl_s = ttl_s
+        self._sleep = sleep
+        self._salt = secrets.token_bytes(32)
+        self._known: ExpiringCache[bytes, UserInfo | str] = ExpiringCache(clock, _MOST_TOKENS_KEPT)
+
+    async def user_of(self, token: str) -> UserInfo:
+        """Raises `AuthenticationError` if the token is nobody's, or nobody could be asked."""
+        if not token.isascii():
+            raise AuthenticationError(INVALID)
+        key = hmac.new(self._salt, token.encode(), hashlib.sha256).digest()
+        found = self._known.get(key)
+        if found is None:
+            found = await self._asked(token)
+            self._known.put(key, found, self._ttl_s)
+        if isinstance(found, str):
+            raise AuthenticationError(found)
+        return found
+
+    async def _asked(self, token: str) -> UserInfo | str:
+        """The user, or why it is nobody's. What cannot be found out is raised, and so not kept."""
+        question = {"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {"token": token}}
+        try:
+            status = await review(self._client, TOKEN_REVIEWS_PATH, question, self._sleep)
+        except ReviewError as problem:
+            raise AuthenticationError(str(problem)) from None
+        if not status.get("authenticated"):
+            if status.get("error"):
+                raise AuthenticationError(str(status["error"]))
+            return INVALID
+        return _user(status.get("user") or {})
+
+
+def _user(found: dict[str, Any]) -> UserInfo:
+    extra = {key: tuple(values) for key, values in (found.get("extra") or {}).items()}
+    return UserInfo(found.get("username", ""), found.get("uid", ""), tuple(found.get("groups") or ()), extra)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,8 @@ from typing import Any
 
 import msgspec
 
-from kubesched.live.serving.access.expiring import ExpiringCache
-from kubesched.live.serving.access.reviews import ReviewClient, ReviewError, Sleep, review
-from kubesched.live.serving.access.user import UserInfo
+from kubesched.live.serving.access.authentication import UserInfo
+from kubesched.live.serving.access.reviews import ExpiringCache, ReviewClient, ReviewError, Sleep, review
 from kubesched.live.serving.errors import ServingError
 from kubesched.live.serving.settings import AuthorizationSettings
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
-from kubesched.live.serving.access.request_header import RequestHeaders
+from kubesched.live.serving.access.authentication import RequestHeaders
 from kubesched.live.serving.access.reviews import ReviewClient, Sleep
 from kubesched.live.serving.errors import ServingError
 from kubesched.live.serving.tls.ca_bundle import CaBundle

@@ -1,14 +1,17 @@
 """Questions to the API server about others: asked by POST, answered at once, and safe to repeat, as nothing is stored.
 
-Repeated, with growing pauses, while the server is overloaded or broken; not when it cannot be reached.
-Next: `token_review`, `authorization`.
+Repeated, with growing pauses, while the server is overloaded or broken; not when it cannot be reached. Answers are good
+for a while; those that were long not used go first when there are too many.
+
+Next: `authentication`, `authorization`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -61,3 +64,37 @@ async def _asked(client: ReviewClient, path: str, body: bytes, sleep: Sleep) -> 
             pass
         await sleep(pause_s)
     return await client.request("POST", path, body=body, timeout_s=TIMEOUT_S)
+
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class ExpiringCache(Generic[Key, Value]):
+    """`clock` gives seconds that only ever grow."""
+
+    def __init__(self, clock: Callable[[], float], most: int) -> None:
+        self._clock = clock
+        self._most = most
+        self._entries: OrderedDict[Key, tuple[float, Value]] = OrderedDict()
+
+    def get(self, key: Key) -> Value | None:
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        if entry[0] <= self._clock():
+            del self._entries[key]
+            return None
+        self._entries.move_to_end(key)
+        return entry[1]
+
+    def put(self, key: Key, value: Value, for_s: float) -> None:
+        if for_s <= 0:
+            return
+        self._entries[key] = (self._clock() + for_s, value)
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._most:
+            self._entries.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._entries)

@@ -1,4 +1,4 @@
 """What is answered: health, metrics, configuration, looks inside. Pure functions make texts and data; pages send them.
 
-Next: `routes` beside this package, which says which path leads where.
+Next: `server` beside this package, whose `routes` say which path leads where.
 """

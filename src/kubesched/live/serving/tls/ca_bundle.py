@@ -1,6 +1,6 @@
 """A bundle of CAs whose certificates are trusted: from a file, re-read when it changes, or set by somebody who looked.
 
-Next: `renewing`, which asks clients for certificates of these CAs; `access/client_certificate`, which says whose.
+Next: `renewing`, which asks clients for certificates of these CAs; `access/authentication`, which says whose.
 """
 
 from __future__ import annotations
