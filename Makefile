@@ -117,7 +117,7 @@ FUZZ ?=
 .PHONY: fuzz
 fuzz: setup
 	$(BIN)/python tests/fuzz/run_fuzz.py --seconds $(FUZZ_SECONDS) $(FUZZ)
-	KUBESCHED_HYPOTHESIS=fuzz $(BIN)/pytest tests/property tests/unit/patterns
+	KUBESCHED_HYPOTHESIS=fuzz $(BIN)/pytest tests/property tests/unit/k8s/patterns
 
 bench: setup
 	$(BIN)/kubesched bench $(FAMILIES)

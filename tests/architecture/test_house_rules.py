@@ -79,6 +79,6 @@ def test_stages_are_those_of_the_configuration() -> None:
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_every_plugin_has_tests_and_a_line_in_the_reference(name: str) -> None:
     module = REGISTRY[name].__module__.split(".")[3]
-    tests = list((ROOT / "tests" / "unit" / "plugins").glob(f"test_{module}*.py"))
-    assert tests, f"no tests/unit/plugins/test_{module}*.py"
+    tests = list((ROOT / "tests" / "unit" / "scheduler" / "plugins").glob(f"test_{module}*.py"))
+    assert tests, f"no tests/unit/scheduler/plugins/test_{module}*.py"
     assert f"| {name} |" in (ROOT / "docs" / "reference" / "plugins.md").read_text()

@@ -10,7 +10,7 @@ import pytest
 from kubesched.scheduler.config import ARGS_BY_PLUGIN, reference_page
 from kubesched.scheduler.config.schema import ConfigStruct, SparseConfigStruct
 
-PAGE = Path(__file__).parents[3] / "docs/reference/configuration.md"
+PAGE = Path(__file__).parents[4] / "docs/reference/configuration.md"
 
 
 def test_the_page_is_up_to_date() -> None:

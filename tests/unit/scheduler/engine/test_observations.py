@@ -17,7 +17,7 @@ from kubesched.testing import make
 from kubesched.testing.observing import listen_for
 from kubesched.testing.world import World
 
-CYCLE_PAGE = Path(__file__).parents[3] / "docs" / "concepts" / "cycle.md"
+CYCLE_PAGE = Path(__file__).parents[4] / "docs" / "concepts" / "cycle.md"
 
 
 def put(world: World, *items: make.Manifest) -> None:

@@ -12,7 +12,7 @@ import pytest
 from kubesched.k8s import cel
 from kubesched.k8s.model import quantity
 
-CASES = Path(__file__).parents[2] / "vectors" / "cases"
+CASES = Path(__file__).parents[3] / "vectors" / "cases"
 DEVICE = cel.DeviceView.of("gpu.example.com", {"model": "a100"}, {"memory": quantity.parse("80Gi")})
 
 

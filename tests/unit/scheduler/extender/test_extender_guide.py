@@ -11,7 +11,7 @@ from kubesched.scheduler.engine.extender import build_extenders
 from kubesched.scheduler.engine.extender.paused import MOST_AT_ONCE
 from kubesched.scheduler.engine.extender.prioritizing import MAX_EXTENDER_PRIORITY
 
-GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "extenders.md").read_text()
+GUIDE = (Path(__file__).parents[4] / "docs" / "guides" / "extenders.md").read_text()
 
 
 def test_the_configuration_in_the_guide_can_be_loaded() -> None:

@@ -21,7 +21,7 @@ import aiohttp
 import yarl
 from apiserver_serving import TestClient
 
-_DATA = Path(__file__).parents[2] / "data" / "apiserver_exchanges"
+_DATA = Path(__file__).parents[3] / "data" / "apiserver_exchanges"
 _UID = re.compile(r"\b(?![12]1111111-)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\b(?!2026-01-01T|2020-01-01T)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _VERSION = re.compile(

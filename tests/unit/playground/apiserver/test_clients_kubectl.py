@@ -13,7 +13,7 @@ import pytest
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 
 KUBECTL = shutil.which("kubectl")
-_MANIFEST = Path(__file__).parents[2] / "data" / "manifests" / "argo-cd-ha.yaml"
+_MANIFEST = Path(__file__).parents[3] / "data" / "manifests" / "argo-cd-ha.yaml"
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
 
 Kubectl = Callable[..., Awaitable[str]]

@@ -8,7 +8,7 @@ from kubesched.playground.apiserver.kinds.kind import ServedResource
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
 from kubesched.playground.apiserver.kinds.rule_index import RULES
 
-_PAGE = Path(__file__).parents[3] / "docs" / "reference" / "api-kinds.md"
+_PAGE = Path(__file__).parents[4] / "docs" / "reference" / "api-kinds.md"
 
 
 def _row(kind: ServedResource) -> str:

@@ -16,7 +16,7 @@ from kubesched.cli.main import main
 from kubesched.framework import reference_page
 from kubesched.framework.extension_points import EXTENSION_POINTS
 
-GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "write-a-plugin.md"
+GUIDE = Path(__file__).parents[4] / "docs" / "guides" / "write-a-plugin.md"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"# (\S+\.(?:py|yaml))\n")
 

@@ -12,7 +12,7 @@ from kubesched.plugin_tools.check.checks import CHECKS
 from kubesched.plugin_tools.check.subject import outside_subjects
 from kubesched.scheduler.plugin_loading import plugins_from_files
 
-GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "check-a-plugin.md").read_text()
+GUIDE = (Path(__file__).parents[4] / "docs" / "guides" / "check-a-plugin.md").read_text()
 SECTIONS = re.findall(r"^### (\w+)\n.*?```python\n(.*?)```\n\n```text\n(.*?)\n```", GUIDE, flags=re.M | re.S)
 
 

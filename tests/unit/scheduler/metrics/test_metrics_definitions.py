@@ -9,7 +9,7 @@ import pytest
 from kubesched.scheduler.engine.metrics import reference_page
 from kubesched.scheduler.engine.metrics.definitions import DEFINITIONS, MetricDefinition
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "metrics.md"
 
 # name: kind, labels, stability, first bucket, factor, number of buckets
 KUBE_SCHEDULER: dict[str, tuple[str, str, str, float, float, int]] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs" / "guides" / "connect.md"
 _QUOTED = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
 

@@ -15,7 +15,7 @@ from replayed_exchanges import Replay
 
 from kubesched.playground.apiserver.verbs import read
 
-_DATA = Path(__file__).parents[2] / "data" / "apiserver_variations" / "variations.jsonl.gz"
+_DATA = Path(__file__).parents[3] / "data" / "apiserver_variations" / "variations.jsonl.gz"
 _LEAST_ALIKE = 0.97
 
 

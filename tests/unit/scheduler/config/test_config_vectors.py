@@ -11,7 +11,7 @@ import pytest
 
 from kubesched.scheduler.config import Capabilities, load, resolve_profiles, to_manifest
 
-VECTORS = Path(__file__).parents[2] / "vectors"
+VECTORS = Path(__file__).parents[3] / "vectors"
 
 
 def _configurations() -> list[Any]:

@@ -15,7 +15,7 @@ from apiserver_serving import Answered, TestClient, running
 
 from kubesched.playground.apiserver.api import Api
 
-_DATA = Path(__file__).parents[2] / "data" / "apiserver_changes" / "changes.jsonl.gz"
+_DATA = Path(__file__).parents[3] / "data" / "apiserver_changes" / "changes.jsonl.gz"
 _MERGE_PATCH = "application/merge-patch+json"
 _UID = re.compile(r"(?!1111)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"(?!2026-01-01)20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ")

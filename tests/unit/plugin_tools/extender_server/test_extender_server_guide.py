@@ -17,7 +17,7 @@ from kubesched.scheduler.config import default
 from kubesched.scheduler.plugin_loading import assemble
 from kubesched.testing import make
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[4] / "docs"
 GUIDE = (DOCS / "guides" / "python-plugins-from-kube-scheduler.md").read_text()
 REFERENCE = (DOCS / "reference" / "extender-server.md").read_text()
 
