@@ -169,7 +169,7 @@ def _histories(draw: st.DrawFn) -> History:
 
 
 class Prepared:
-    """A plugin's state for a pod, and which stages it left out."""
+    """A plugin's state for a pod, and which extension points it left out."""
 
     def __init__(self, plugin: Plugin, pod: PodInfo, nodes: TableView, feasible: TableView) -> None:
         self.plugin = plugin

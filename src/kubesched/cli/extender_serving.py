@@ -111,8 +111,8 @@ def _profiles(choice: ServingChoice, cluster: Cluster) -> OutsideProfiles:
 
 
 def _warn(choice: ServingChoice, profiles: OutsideProfiles) -> None:
-    for plugin, stages in profiles.unserved.items():
-        say_warning(f"{plugin}: kube-scheduler does not ask extenders about {', '.join(stages)}: left out")
+    for plugin, extension_points in profiles.unserved.items():
+        say_warning(f"{plugin}: kube-scheduler does not ask extenders about {', '.join(extension_points)}: left out")
     if profiles.binds and not choice.follows:
         say_warning("without a cluster nothing can be bound: preBind, bind and postBind are left out")
     where = choice.listen.bind_address

@@ -15,8 +15,8 @@ from kubesched.scheduler.engine.enqueue import checked_gate, checked_pre_enqueue
 from kubesched.scheduler.engine.extender import EXTENDER, build_extenders
 from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.engine.loop import Scheduler
+from kubesched.scheduler.engine.metrics.extension_point_watch import Clock, ExtensionPointWatch
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
-from kubesched.scheduler.engine.metrics.stage_watch import Clock, StageWatch
 from kubesched.scheduler.engine.observations import Observers
 from kubesched.scheduler.engine.profile import Profile, build_profile
 from kubesched.scheduler.engine.select import TieBreak
@@ -35,7 +35,7 @@ class Variant(Protocol):
         tie_break: TieBreak,
         *,
         percentage: int | None,
-        watch: StageWatch | None,
+        watch: ExtensionPointWatch | None,
         observers: Observers,
     ) -> Mapping[str, ProfileScheduler]:
         """By scheduler name."""
@@ -60,7 +60,7 @@ def build_schedulers(
     registry: Registry | None = None,
     percentage: int | None = None,
     keeps_classes: bool = False,
-    watch: StageWatch | None = None,
+    watch: ExtensionPointWatch | None = None,
     observers: Observers | None = None,
     source: str = "",
     variant: Variant | None = None,

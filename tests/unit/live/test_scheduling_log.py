@@ -195,22 +195,22 @@ def test_a_quick_decision_leaves_none(written: io.StringIO) -> None:
 # -- plugins that break ------------------------------------------------------------------------------------------------
 
 
-def breaking(stage: str) -> type:
+def breaking(extension_point: str) -> type:
     """A plugin that raises at one extension point, and does nothing at the others it needs."""
 
     def broken(*_given: Any) -> Any:
-        raise ZeroDivisionError(f"in {stage}")
+        raise ZeroDivisionError(f"in {extension_point}")
 
-    methods: dict[str, Any] = {"name": "Shaky", stage: broken}
-    if stage in ("reserve", "unreserve"):
+    methods: dict[str, Any] = {"name": "Shaky", extension_point: broken}
+    if extension_point in ("reserve", "unreserve"):
         methods.setdefault("reserve", lambda *_given: OK)
         methods.setdefault("unreserve", lambda *_given: None)
-    if stage == "unreserve":
+    if extension_point == "unreserve":
         methods["permit"] = lambda *_given: PermitResult(Status.unschedulable("no"))
-    if stage in ("pre_bind", "pre_bind_pre_flight"):
+    if extension_point in ("pre_bind", "pre_bind_pre_flight"):
         methods.setdefault("pre_bind_pre_flight", lambda *_given: OK)
         methods.setdefault("pre_bind", broken)
-    if stage == "post_filter":
+    if extension_point == "post_filter":
         methods["filter_node"] = lambda *_given: Status.unschedulable("no")
     return type("Shaky", (OurPlugin,), methods)
 
@@ -232,15 +232,17 @@ STAGES = [
 
 
 @pytest.mark.parametrize("v", [0, 4])
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_plugin_that_breaks_anywhere_is_told_with_its_stack(stage: str, v: int, written: io.StringIO) -> None:
-    alone: dict[str, Any] = {"bind": {"disabled": [{"name": "DefaultBinder"}]}} if stage == "bind" else {}
-    world = world_at(v, written, breaking(stage), **alone)
+@pytest.mark.parametrize("extension_point", STAGES)
+def test_a_plugin_that_breaks_anywhere_is_told_with_its_stack(
+    extension_point: str, v: int, written: io.StringIO
+) -> None:
+    alone: dict[str, Any] = {"bind": {"disabled": [{"name": "DefaultBinder"}]}} if extension_point == "bind" else {}
+    world = world_at(v, written, breaking(extension_point), **alone)
     put(world, make.node("n1"), make.node("n2"), make.pod("p"))
     world.run()
     text = written.getvalue()
     (told,) = [line for line in lines(written) if line.startswith('E "Plugin failed"')]
-    assert f"in {stage}" in told and 'plugin="Shaky"' in told
+    assert f"in {extension_point}" in told and 'plugin="Shaky"' in told
     assert "ZeroDivisionError" in text and "def broken" not in text and "test_scheduling_log.py" in text
 
 

@@ -252,10 +252,10 @@ def test_what_can_be_read_off_has_the_labels_of_then(version: str) -> None:
 def test_stages_have_the_names_of_then(version: str, name: str) -> None:
     world = _after_one_of_each(version)
     counts = _counts(world, "framework_extension_point_duration_seconds")
-    stages = {labels[0] for labels in counts}
-    assert {"PreFilter", "Filter", "Score", "Bind", name} <= stages
-    assert not stages & {"PreEnqueue", "PreBindPreFlight"}
-    assert ("PostFilter" in stages) is (version != "1.18")
+    extension_points = {labels[0] for labels in counts}
+    assert {"PreFilter", "Filter", "Score", "Bind", name} <= extension_points
+    assert not extension_points & {"PreEnqueue", "PreBindPreFlight"}
+    assert ("PostFilter" in extension_points) is (version != "1.18")
     assert {len(labels) for labels in counts} == {3 if version == "1.19" else 2}
 
 

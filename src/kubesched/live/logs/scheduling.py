@@ -215,7 +215,7 @@ class SchedulingLog:
         self._write(line, preemptor=evicted.preemptor.key, victim=evicted.victim.key, node=evicted.node_name)
 
     def _victim_rejected(self, rejected: seen.VictimRejected) -> None:
-        waited = rejected.stage == "Permit"
+        waited = rejected.extension_point == "Permit"
         victim = {"waitingPod" if waited else "podInPreBind": rejected.victim.key}
         line = lines.WAITING_VICTIM if waited else lines.PRE_BIND_VICTIM
         self._write(line, preemptor=rejected.preemptor.key, **victim, node=rejected.node_name)
@@ -229,30 +229,30 @@ class SchedulingLog:
 
     # -- from a node to a binding --------------------------------------------------------------------------------------
 
-    def _stage_began(self, began: seen.StageBegan) -> None:
+    def _turn_began(self, began: seen.PluginTurnBegan) -> None:
         pod, node = began.pod.key, began.node_name
-        if began.plugin == _VOLUMES and began.stage == "Reserve":
+        if began.plugin == _VOLUMES and began.extension_point == "Reserve":
             if any(volume.persistent_volume_claim or volume.ephemeral for volume in began.pod.spec.volumes or ()):
                 self._write(lines.ASSUME_VOLUMES, logger=f"Reserve.{_VOLUMES}", pod=pod, node=node)
-        elif began.plugin == _VOLUMES and began.stage == "PreBind":
+        elif began.plugin == _VOLUMES and began.extension_point == "PreBind":
             self._write(lines.TRYING_VOLUMES, logger=f"PreBind.{_VOLUMES}", pod=pod)
-        elif began.stage == "Bind":
+        elif began.extension_point == "Bind":
             self._write(lines.ATTEMPTING_TO_BIND, logger=f"Bind.{began.plugin}", pod=pod, node=node)
 
-    def _stage_ended(self, ended: seen.StageEnded) -> None:
+    def _turn_ended(self, ended: seen.PluginTurnEnded) -> None:
         pod, node, status = ended.pod.key, ended.node_name, ended.status
-        if ended.plugin == _VOLUMES and ended.stage == "PreBind":
+        if ended.plugin == _VOLUMES and ended.extension_point == "PreBind":
             self._volumes_bound(pod, status)
         if status.is_success or status.is_skip or status.is_wait:
             return
         if not status.is_rejected:
             self._write(lines.PLUGIN_FAILED, err=status.message, plugin=ended.plugin, pod=pod, node=node)
-        elif ended.stage in _REJECTED_LINES:
-            line = _REJECTED_LINES[ended.stage]
+        elif ended.extension_point in _REJECTED_LINES:
+            line = _REJECTED_LINES[ended.extension_point]
             self._write(line, pod=pod, node=node, plugin=ended.plugin, status=status.message)
         else:
             self._write(lines.REJECTED, pod=pod, plugin=ended.plugin, status=status.message)
-        if ended.stage == "Bind":
+        if ended.extension_point == "Bind":
             self._write(lines.BIND_FAILED, pod=pod)
 
     def _volumes_bound(self, pod: str, status: Status) -> None:
@@ -329,8 +329,8 @@ _WRITERS: dict[type, Callable[[SchedulingLog, Any], None]] = {
     seen.VictimRejected: SchedulingLog._victim_rejected,
     seen.EvictionFailed: SchedulingLog._eviction_failed,
     seen.PreemptionEnded: SchedulingLog._preemption_ended,
-    seen.StageBegan: SchedulingLog._stage_began,
-    seen.StageEnded: SchedulingLog._stage_ended,
+    seen.PluginTurnBegan: SchedulingLog._turn_began,
+    seen.PluginTurnEnded: SchedulingLog._turn_ended,
     seen.PermitWaits: SchedulingLog._permit_waits,
     seen.PermitOver: SchedulingLog._permit_over,
     seen.PodBound: SchedulingLog._bound,

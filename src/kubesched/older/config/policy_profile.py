@@ -247,12 +247,14 @@ class PolicyReader:
     def _refuse_twice(self, filters: tuple[EmulatedPlugin, ...], scheduler_name: str) -> None:
         """GeneralPredicates beside one of its parts names a plugin twice."""
         with_pre_filter = ("NodeResourcesFit", "NodePorts") if not self._generation.registers_functions else ()
-        stages = (("PreFilterPlugin", with_pre_filter), ("FilterPlugin", tuple(p.kind for p in filters)))
-        for stage, kinds in stages:
+        points = (("PreFilterPlugin", with_pre_filter), ("FilterPlugin", tuple(p.kind for p in filters)))
+        for extension_point, kinds in points:
             seen: set[str] = set()
             for plugin in filters:
                 if plugin.kind in kinds and plugin.kind in seen:
-                    raise self._refuse(scheduler_name, f'plugin "{plugin.kind}" already registered as "{stage}"')
+                    raise self._refuse(
+                        scheduler_name, f'plugin "{plugin.kind}" already registered as "{extension_point}"'
+                    )
                 seen.add(plugin.kind)
 
     def _refuse_shapes(self, scheduler_name: str) -> None:

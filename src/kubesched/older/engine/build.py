@@ -16,7 +16,7 @@ from kubesched.older.engine.scheduler import OlderScheduler
 from kubesched.older.plugins.kinds import build_plugin
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.metrics.stage_watch import StageWatch
+from kubesched.scheduler.engine.metrics.extension_point_watch import ExtensionPointWatch
 from kubesched.scheduler.engine.observations import Observers
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.select import TieBreak
@@ -31,7 +31,7 @@ def build_older_schedulers(
     tie_break: TieBreak,
     *,
     percentage: int | None = None,
-    watch: StageWatch | None = None,
+    watch: ExtensionPointWatch | None = None,
     observers: Observers | None = None,
 ) -> dict[str, OlderScheduler]:
     """Schedulers by scheduler name. `percentage` stands in where the configuration leaves the share of nodes open."""

@@ -16,7 +16,7 @@ from kubesched.older.config import Generation
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import NodeRow, TableView
 from kubesched.scheduler.engine.filter import FilterOutcome, change_state
-from kubesched.scheduler.engine.metrics.stage_watch import timed_stage
+from kubesched.scheduler.engine.metrics.extension_point_watch import timed_extension_point
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.row_check import rivals_on
 
@@ -70,7 +70,7 @@ class NodeByNode:
         return tuple(found)
 
 
-@timed_stage("Filter")
+@timed_extension_point("Filter")
 def _ask_everywhere(
     _profile: Profile, asking: NodeByNode, cycle: CycleState, pod: PodInfo, nodes: TableView
 ) -> FilterOutcome:

@@ -13,8 +13,8 @@ from kubesched.older.engine.scheduler import OlderScheduler
 from kubesched.older.engine.words import speak_as_of_then
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.loop import Scheduler
+from kubesched.scheduler.engine.metrics.extension_point_watch import Clock, ExtensionPointWatch
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
-from kubesched.scheduler.engine.metrics.stage_watch import Clock, StageWatch
 from kubesched.scheduler.engine.observations import Observers
 from kubesched.scheduler.engine.select import TieBreak
 from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue
@@ -31,7 +31,7 @@ class OlderVariant:
         tie_break: TieBreak,
         *,
         percentage: int | None,
-        watch: StageWatch | None,
+        watch: ExtensionPointWatch | None,
         observers: Observers,
     ) -> Mapping[str, OlderScheduler]:
         return build_older_schedulers(

@@ -22,8 +22,8 @@ from kubesched.scheduler.engine.preemption.execution import VictimNote
 VOLUME_BINDING_FAILED = "VolumeBindingFailed"
 BINDING_REJECTED = "BindingRejected"
 
-_TODAY = re.compile(r'running (?P<stage>Reserve|PreBind|Bind) plugin "[^"]*": (?P<message>.*)', re.DOTALL)
-"""How today's stages word the failure of a plugin."""
+_TODAY = re.compile(r'running (?P<point>Reserve|PreBind|Bind) plugin "[^"]*": (?P<message>.*)', re.DOTALL)
+"""How today's extension points word the failure of a plugin."""
 
 
 def speak_as_of_then(loop: Scheduler, generation: Generation) -> None:
@@ -55,14 +55,14 @@ class WordsOfThen(FailureWords):
         today = _TODAY.fullmatch(status.message)
         if today is None:
             return super().of_status(pod, status)
-        stage, message = today["stage"], today["message"]
-        if stage == "Bind":
+        extension_point, message = today["point"], today["message"]
+        if extension_point == "Bind":
             return self._binding_rejected(self._bind_error(pod, status.plugin, message))
         if self._generation.volumes_are_a_plugin:
-            plugin = f'Reserve in "{status.plugin}"' if stage == "Reserve" else f'"{status.plugin}"'
-            message = f'error while running {plugin} {stage.lower()} plugin for pod "{pod.name}": {message}'
+            plugin = f'Reserve in "{status.plugin}"' if extension_point == "Reserve" else f'"{status.plugin}"'
+            message = f'error while running {plugin} {extension_point.lower()} plugin for pod "{pod.name}": {message}'
             return Told(SCHEDULER_ERROR, message, message)
-        if stage == "Reserve":
+        if extension_point == "Reserve":
             return Told(SCHEDULER_ERROR, message, f"AssumePodVolumes failed: {message}")
         by_reason = self._generation.tells_late_failures_by_reason
         return Told(VOLUME_BINDING_FAILED, "" if by_reason else message, message)

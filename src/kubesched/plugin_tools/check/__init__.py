@@ -1,4 +1,5 @@
-"""The battery that tries a plugin out: clusters drawn from a seed, every stage asked, the answers held against rules.
+"""The battery that tries a plugin out: clusters drawn from a seed, every extension point asked, the answers held
+against rules.
 
 Read in this order: `battery` (all checks on one plugin), `subject` (what is tried), `drawing` and `changes` (on what),
 `trial` (how it is asked), `checks` (one module per rule), `shrinking` (the smallest case that still breaks a rule),

@@ -1,7 +1,7 @@
-"""Asks a plugin, stage by stage, and insists on answers of the right kind.
+"""Asks a plugin, extension point by extension point, and insists on answers of the right kind.
 
-A stage that raises, or answers with something that is no answer, is a `BrokenPluginError` that names stage and node.
-Next: `trial`, which puts the stages together.
+An extension point that raises, or answers with something that is no answer, is a `BrokenPluginError` that names
+extension point and node. Next: `trial`, which puts the extension points together.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ Answer = TypeVar("Answer")
 
 
 class BrokenPluginError(Exception):
-    """A stage gave no answer. `node` is empty where a whole table was asked about."""
+    """An extension point gave no answer. `node` is empty where a whole table was asked about."""
 
-    def __init__(self, stage: str, problem: str, node: str = "") -> None:
-        super().__init__(f"{stage}: {problem}")
-        self.stage = stage
+    def __init__(self, extension_point: str, problem: str, node: str = "") -> None:
+        super().__init__(f"{extension_point}: {problem}")
+        self.extension_point = extension_point
         self.problem = problem
         self.node = node
 
@@ -53,8 +53,8 @@ class BrokenPluginError(Exception):
 class ScoreOutOfBoundsError(BrokenPluginError):
     """The checks in front of a plugin refused a score."""
 
-    def __init__(self, stage: str, score: int, node: str = "") -> None:
-        super().__init__(stage, f"a score of {score}", node)
+    def __init__(self, extension_point: str, score: int, node: str = "") -> None:
+        super().__init__(extension_point, f"a score of {score}", node)
         self.score = score
 
 
@@ -160,42 +160,42 @@ def normalized(plugin: Plugin, cycle: CycleState, pod: PodInfo, nodes: NodeTable
     return _scores("normalize_score", found, len(nodes))
 
 
-def one_status(stage: str, ask: Callable[[], object]) -> Status:
-    """Of a stage that answers with a status, or with a result that has one."""
-    answer = _asked(stage, ask)
+def one_status(extension_point: str, ask: Callable[[], object]) -> Status:
+    """Of an extension point that answers with a status, or with a result that has one."""
+    answer = _asked(extension_point, ask)
     if isinstance(answer, PermitResult):
         answer = answer.status
-    _expect(stage, answer, Status)
+    _expect(extension_point, answer, Status)
     assert isinstance(answer, Status)
     return answer
 
 
-def done(stage: str, ask: Callable[[], object], node: str = "") -> None:
-    """A stage that does something and answers nothing."""
-    _asked(stage, ask, node)
+def done(extension_point: str, ask: Callable[[], object], node: str = "") -> None:
+    """An extension point that does something and answers nothing."""
+    _asked(extension_point, ask, node)
 
 
-def _asked(stage: str, ask: Callable[[], Answer], node: str = "") -> Answer:
+def _asked(extension_point: str, ask: Callable[[], Answer], node: str = "") -> Answer:
     try:
         return ask()
     except InvalidScore as refused:
-        raise ScoreOutOfBoundsError(stage, refused.score, node) from refused
+        raise ScoreOutOfBoundsError(extension_point, refused.score, node) from refused
     except PluginFault as fault:
-        raise BrokenPluginError(stage, str(fault), node) from fault
+        raise BrokenPluginError(extension_point, str(fault), node) from fault
     except Exception as bug:
-        raise BrokenPluginError(stage, f"raised {type(bug).__name__}: {bug}", node) from bug
+        raise BrokenPluginError(extension_point, f"raised {type(bug).__name__}: {bug}", node) from bug
 
 
-def _expect(stage: str, answer: object, kind: type[Any], node: str = "") -> None:
+def _expect(extension_point: str, answer: object, kind: type[Any], node: str = "") -> None:
     if not isinstance(answer, kind):
-        raise BrokenPluginError(stage, f"answered {answer!r}, not a {kind.__name__}", node)
+        raise BrokenPluginError(extension_point, f"answered {answer!r}, not a {kind.__name__}", node)
 
 
-def _scores(stage: str, answer: object, n_nodes: int) -> Scores:
+def _scores(extension_point: str, answer: object, n_nodes: int) -> Scores:
     if not isinstance(answer, np.ndarray) or answer.shape != (n_nodes,):
-        raise BrokenPluginError(stage, f"answered {_short(answer)}, not an array of {n_nodes} scores")
+        raise BrokenPluginError(extension_point, f"answered {_short(answer)}, not an array of {n_nodes} scores")
     if not np.issubdtype(answer.dtype, np.integer):
-        raise BrokenPluginError(stage, f"answered scores of type {answer.dtype}, which are no whole numbers")
+        raise BrokenPluginError(extension_point, f"answered scores of type {answer.dtype}, which are no whole numbers")
     return answer
 
 

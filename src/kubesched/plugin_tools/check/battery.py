@@ -47,7 +47,7 @@ def check_plugin(
     return BatteryReport(
         plugin=subject.name,
         file=subject.origin,
-        stages=tuple(sorted(extension_points_of(subject.plugin_class))),
+        extension_points=tuple(sorted(extension_points_of(subject.plugin_class))),
         seed=seed,
         n_cases=len(cases),
         results=tuple(results),

@@ -1,4 +1,4 @@
-"""What a plugin costs: CPU time of its stages on a thousand nodes, and how often the scheduler will ask.
+"""What a plugin costs: CPU time of its extension points on a thousand nodes, and how often the scheduler will ask.
 
 Measured on this machine, on a cluster of ordinary nodes and pods; the best of several rounds. A number to compare
 plugins and forms by, no promise.
@@ -70,11 +70,11 @@ def _score(trial: PluginTrial) -> None:
             step.normalize(cycle, trial.pod, trial.nodes, scores)
 
 
-def _line(stage: str, is_table: bool, seconds: float, trial: PluginTrial) -> CostLine:
+def _line(extension_point: str, is_table: bool, seconds: float, trial: PluginTrial) -> CostLine:
     form = "table" if is_table else "node by node"
-    scope = (filter_scope_for if stage == "filter" else score_scope_for)(trial.plugin)(trial.pod)
+    scope = (filter_scope_for if extension_point == "filter" else score_scope_for)(trial.plugin)(trial.pod)
     ms = seconds * 1_000 * 1_000 / max(len(trial.nodes), 1)
-    return CostLine(stage, form, ms, "none" if scope is None else scope.name, _KEPT[scope])
+    return CostLine(extension_point, form, ms, "none" if scope is None else scope.name, _KEPT[scope])
 
 
 def _best(work: Callable[[], object]) -> float:

@@ -18,7 +18,7 @@ class CheckOutcome(Enum):
     PASSED = "passed"
     FAILED = "failed"
     NOT_APPLICABLE = "not applicable"
-    """The plugin has no stage that the rule is about, or no case ever touched it."""
+    """The plugin has no extension point that the rule is about, or no case ever touched it."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class CostLine:
-    """What a stage costs, and how often it is asked."""
+    """What an extension point costs, and how often it is asked."""
 
-    stage: str
+    extension_point: str
     form: str
     ms_per_1000_nodes: float
     scope: str
@@ -81,7 +81,7 @@ class CostLine:
 
     def as_record(self) -> dict[str, Any]:
         return {
-            "stage": self.stage,
+            "extensionPoint": self.extension_point,
             "form": self.form,
             "msPer1000Nodes": round(self.ms_per_1000_nodes, 4),
             "scope": self.scope,
@@ -93,7 +93,7 @@ class CostLine:
 class BatteryReport:
     plugin: str
     file: str
-    stages: tuple[str, ...]
+    extension_points: tuple[str, ...]
     seed: int
     n_cases: int
     results: tuple[CheckResult, ...]
@@ -111,7 +111,7 @@ class BatteryReport:
         return {
             "plugin": self.plugin,
             "file": self.file,
-            "stages": list(self.stages),
+            "extensionPoints": list(self.extension_points),
             "seed": self.seed,
             "cases": self.n_cases,
             "result": CheckOutcome.PASSED.value if self.has_passed else CheckOutcome.FAILED.value,
@@ -121,7 +121,7 @@ class BatteryReport:
 
     def as_text(self) -> str:
         origin = f" ({self.file})" if self.file else ""
-        lines = [f"{self.plugin}{origin}: {', '.join(self.stages)}", ""]
+        lines = [f"{self.plugin}{origin}: {', '.join(self.extension_points)}", ""]
         for result in self.results:
             lines.extend(_result_lines(result))
         lines.extend(_cost_lines(self.costs))
@@ -168,8 +168,8 @@ def _change_record(change: DrawnChange) -> dict[str, Any]:
 def _cost_lines(costs: tuple[CostLine, ...]) -> list[str]:
     if not costs:
         return []
-    rows = [("stage", "form", "ms per 1,000 nodes", "scope", "kept")]
-    rows += [(c.stage, c.form, f"{c.ms_per_1000_nodes:.3f}", c.scope, c.kept) for c in costs]
+    rows = [("extension point", "form", "ms per 1,000 nodes", "scope", "kept")]
+    rows += [(c.extension_point, c.form, f"{c.ms_per_1000_nodes:.3f}", c.scope, c.kept) for c in costs]
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     lines = [
         "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows

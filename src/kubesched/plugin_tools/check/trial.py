@@ -1,6 +1,6 @@
 """One case, built up: a cluster, a new plugin over it, and all that the plugin says about the case's pod.
 
-Next: `asking` for single stages, `checks` for what is made of the answers.
+Next: `asking` for single extension points, `checks` for what is made of the answers.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class PluginTrial:
         return self.cluster.signatures.info(pod)
 
     def answers(self, cycle: CycleState | None = None) -> TrialAnswers:
-        """All that it says, from the first stage on."""
+        """All that it says, from the first extension point on."""
         cycle = CycleState() if cycle is None else cycle
         gate, statuses = self.gate(), self.statuses(cycle)
         accepted = [position for position, name in enumerate(self.nodes.names) if statuses[name].is_success]

@@ -43,7 +43,7 @@ class OutsideProfiles:
     scores: bool
     binds: bool
     unserved: Mapping[str, tuple[str, ...]]
-    """By plugin, the stages it has that kube-scheduler does not ask extenders about."""
+    """By plugin, the extension points it has that kube-scheduler does not ask extenders about."""
 
     def profile_of(self, scheduler_name: str) -> Profile | None:
         """That of the scheduler's name; a profile that is the only one is for all."""
@@ -105,4 +105,4 @@ def _unserved(points: Mapping[str, set[str]]) -> dict[str, tuple[str, ...]]:
         if point not in _SERVED_POINTS:
             for name in names:
                 found.setdefault(name, []).append(point)
-    return {name: tuple(stages) for name, stages in sorted(found.items())}
+    return {name: tuple(extension_points) for name, extension_points in sorted(found.items())}

@@ -18,7 +18,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.scheduler.engine.extender.binding import bind_by_extender
 from kubesched.scheduler.engine.extender.http_extender import HTTPExtender
-from kubesched.scheduler.engine.metrics.stage_watch import timed_stage, timed_steps
+from kubesched.scheduler.engine.metrics.extension_point_watch import timed_extension_point, timed_steps
 from kubesched.scheduler.engine.observations import PluginBroke
 from kubesched.scheduler.engine.permit import WaitingPod
 from kubesched.scheduler.engine.plugin_call import PluginError, blamed, guarded
@@ -101,7 +101,7 @@ def _bind_pod(
     return (yield from timed_steps(profile, "Bind", _bind(profile, cycle, pod, node_name)))
 
 
-@timed_stage("PostBind")
+@timed_extension_point("PostBind")
 def run_post_bind(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
     """Tells every plugin that the pod is bound, also if another one breaks over it."""
     for plugin in profile.post_bind:
@@ -114,7 +114,7 @@ def run_post_bind(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: 
                 tell(PluginBroke(bug, pod))
 
 
-@timed_stage("PreBindPreFlight")
+@timed_extension_point("PreBindPreFlight")
 def plugins_that_prepare(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> list[PreBind]:
     """The PreBind plugins that have something to do for this pod."""
     found = []

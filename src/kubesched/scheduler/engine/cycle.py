@@ -3,8 +3,8 @@
     pre_enqueue → prefilter → (nominated node first) filter → score → select
                                         └─ no node fits → postfilter: make room by preemption
 
-Beside this file stands one file per stage. Reserving, permitting and binding what was decided belong to the loop that
-runs cycles one after another.
+Beside this file stands one file per extension point. Reserving, permitting and binding what was decided belong to the
+loop that runs cycles one after another.
 """
 
 from __future__ import annotations

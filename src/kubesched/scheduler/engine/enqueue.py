@@ -5,14 +5,14 @@ from __future__ import annotations
 from kubesched.framework.extension_points import PreEnqueue
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
-from kubesched.scheduler.engine.metrics.stage_watch import timed_stage
+from kubesched.scheduler.engine.metrics.extension_point_watch import timed_extension_point
 from kubesched.scheduler.engine.plugin_call import PluginError, blamed
 from kubesched.scheduler.engine.profile import Profile
 
 _RUNNING = 'running PreEnqueue plugin "{}"'
 
 
-@timed_stage("PreEnqueue")
+@timed_extension_point("PreEnqueue")
 def run_pre_enqueue(profile: Profile, pod: PodInfo) -> Status:
     """The first plugin that holds the pod back, or OK."""
     for plugin in profile.pre_enqueue:

@@ -47,7 +47,7 @@ class FailureWords:
         return Told(SCHEDULER_ERROR if decision.error else UNSCHEDULABLE, message, message)
 
     def of_status(self, pod: PodInfo, status: Status) -> Told:
-        """The pod had its node already, and a stage after that rejected it there, or failed."""
+        """The pod had its node already, and an extension point after that rejected it there, or failed."""
         if status.is_rejected:
             message = f"0/1 nodes are available: 1 {status.message}."
             return Told(UNSCHEDULABLE, message, message)

@@ -19,7 +19,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.metrics.stage_watch import timed_stage
+from kubesched.scheduler.engine.metrics.extension_point_watch import timed_extension_point
 from kubesched.scheduler.engine.plugin_call import PluginError, blamed, guarded
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.steps import FilterStep
@@ -99,7 +99,7 @@ class FilterOutcome:
         return sorted(found)
 
 
-@timed_stage("Filter")
+@timed_extension_point("Filter")
 def run_filters(profile: Profile, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> FilterOutcome:
     """Every filter of the profile, in order, on these nodes as the table has them."""
     n = len(nodes)

@@ -139,20 +139,20 @@ class PodStatusTold:
 
 
 @dataclass(frozen=True, slots=True)
-class StageBegan:
+class PluginTurnBegan:
     """A plugin's turn in Reserve, Permit, PreBind or Bind."""
 
-    stage: str
+    extension_point: str
     plugin: str
     pod: PodInfo
     node_name: str
 
 
 @dataclass(frozen=True, slots=True)
-class StageEnded:
+class PluginTurnEnded:
     """The same, over. A rejection is a step; any other failure is trouble."""
 
-    stage: str
+    extension_point: str
     plugin: str
     pod: PodInfo
     node_name: str
@@ -238,7 +238,7 @@ class VictimRejected:
     preemptor: PodInfo
     victim: PodInfo
     node_name: str
-    stage: str
+    extension_point: str
     """Permit, or PreBind."""
 
 
@@ -310,8 +310,8 @@ Observation = (
     | PodNotRequeued
     | PodRequeued
     | PodStatusTold
-    | StageBegan
-    | StageEnded
+    | PluginTurnBegan
+    | PluginTurnEnded
     | PermitWaits
     | PermitOver
     | PodBound

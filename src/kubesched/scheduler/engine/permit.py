@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
-from kubesched.scheduler.engine.metrics.stage_watch import timed_stage
+from kubesched.scheduler.engine.metrics.extension_point_watch import timed_extension_point
 from kubesched.scheduler.engine.observations import PermitWaits
 from kubesched.scheduler.engine.plugin_call import guarded
 from kubesched.scheduler.engine.plugin_turn import turn_began, turn_ended
@@ -35,7 +35,7 @@ class WaitingPod:
 
     @property
     def status(self) -> Status:
-        """What the stage came to."""
+        """What the extension point came to."""
         return _WAITS
 
     def allow(self, plugin: str) -> None:
@@ -65,7 +65,7 @@ class WaitingPod:
         return Status.unschedulable(f"rejected due to timeout after waiting {waited_s:g}s at plugin {late}").by(late)
 
 
-@timed_stage("Permit")
+@timed_extension_point("Permit")
 def run_permit(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str, now_s: float) -> Status | WaitingPod:
     """OK, a rejection, or the pod as one that waits."""
     deadlines: dict[str, float] = {}

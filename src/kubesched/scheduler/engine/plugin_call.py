@@ -1,4 +1,4 @@
-"""The one place where a plugin's exception is caught: it becomes a `PluginError` that names plugin and stage.
+"""The one place where a plugin's exception is caught: it becomes a `PluginError` that names plugin and extension point.
 
 A rejection is a value and never comes this way. The error ends the cycle; the loop and the other pods go on.
 """

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
-from kubesched.scheduler.engine.observations import PluginBroke, StageBegan, StageEnded
+from kubesched.scheduler.engine.observations import PluginBroke, PluginTurnBegan, PluginTurnEnded
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.profile import Profile
 
 
-def turn_began(profile: Profile, stage: str, plugin: str, pod: PodInfo, node_name: str) -> None:
+def turn_began(profile: Profile, extension_point: str, plugin: str, pod: PodInfo, node_name: str) -> None:
     tell = profile.observers.steps
     if tell is not None:
-        tell(StageBegan(stage, plugin, pod, node_name))
+        tell(PluginTurnBegan(extension_point, plugin, pod, node_name))
 
 
-def turn_ended(profile: Profile, stage: str, plugin: str, pod: PodInfo, node_name: str, status: Status) -> Status:
+def turn_ended(
+    profile: Profile, extension_point: str, plugin: str, pod: PodInfo, node_name: str, status: Status
+) -> Status:
     """What the plugin answered, as the pod is told of it: a rejection as it is, any other failure as an error that
-    names stage and plugin."""
+    names extension point and plugin."""
     is_failed = not (status is OK or status.is_success or status.is_rejected or status.is_skip or status.is_wait)
     observers = profile.observers
     tell = observers.trouble if is_failed else observers.steps
     if tell is not None:
-        tell(StageEnded(stage, plugin, pod, node_name, status))
+        tell(PluginTurnEnded(extension_point, plugin, pod, node_name, status))
     if is_failed:
-        return Status.error(f'running {stage} plugin "{plugin}": {status.message}').by(plugin)
+        return Status.error(f'running {extension_point} plugin "{plugin}": {status.message}').by(plugin)
     return status.by(plugin) if status.is_rejected else status
 
 

@@ -9,13 +9,13 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode, PostFilterResult
 from kubesched.framework.status import Code, Status
 from kubesched.scheduler.engine.diagnosis import Diagnosis
-from kubesched.scheduler.engine.metrics.stage_watch import timed_stage
+from kubesched.scheduler.engine.metrics.extension_point_watch import timed_extension_point
 from kubesched.scheduler.engine.observations import PluginBroke
 from kubesched.scheduler.engine.plugin_call import PluginError, guarded
 from kubesched.scheduler.engine.profile import Profile
 
 
-@timed_stage("PostFilter")
+@timed_extension_point("PostFilter")
 def run_post_filter(profile: Profile, cycle: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult:
     """Plugins in turn until one succeeds or knows that nothing helps; else the reasons of all of them."""
     reasons: list[str] = []

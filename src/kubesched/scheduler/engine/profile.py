@@ -1,4 +1,4 @@
-"""A profile: the plugins that decide for one scheduler name, stage by stage in their order."""
+"""A profile: the plugins that decide for one scheduler name, by extension point, in their order."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from kubesched.scheduler.engine.observations import Observers
 from kubesched.scheduler.engine.steps import FilterStep, ScoreStep, filter_step, score_step
 
 if TYPE_CHECKING:
-    from kubesched.scheduler.engine.metrics.stage_watch import StageWatch
+    from kubesched.scheduler.engine.metrics.extension_point_watch import ExtensionPointWatch
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Plugins by stage. A plugin that takes part in several stages is one object."""
+    """Plugins by extension point. A plugin that takes part in several extension points is one object."""
 
     scheduler_name: str
     percentage_of_nodes_to_score: int | None
@@ -60,8 +60,8 @@ class Profile:
     object_followers: list[FollowsObjects] | None = None
     """The plugins that look at objects other than nodes and pods when a node is sought; None if not all of them tell
     which."""
-    watch: StageWatch | None = None
-    """Measures how long stages take."""
+    watch: ExtensionPointWatch | None = None
+    """Measures how long extension points take."""
     observers: Observers = field(default_factory=Observers)
     """Who is told what the plugins do."""
 
@@ -70,13 +70,13 @@ def build_profile(
     resolved: ResolvedProfile,
     registry: Registry,
     handle: Handle,
-    watch: StageWatch | None = None,
+    watch: ExtensionPointWatch | None = None,
     observers: Observers | None = None,
 ) -> Profile:
     """Makes one object of every enabled plugin, and lines them up."""
     plugins = {name: registry[name](resolved.plugin_args.get(name), handle) for name in resolved.plugin_names}
 
-    def stage(point: str) -> Any:
+    def plugins_at(point: str) -> Any:
         return [plugins[plugin.name] for plugin in resolved.points[point]]
 
     followers = {name: plugin for name, plugin in plugins.items() if isinstance(plugin, FollowsPods)}
@@ -85,19 +85,19 @@ def build_profile(
         scheduler_name=resolved.scheduler_name,
         percentage_of_nodes_to_score=resolved.percentage_of_nodes_to_score,
         plugins=plugins,
-        pre_enqueue=stage("preEnqueue"),
-        queue_sort=stage("queueSort"),
-        pre_filter=stage("preFilter"),
-        pre_filter_extensions=[p for p in stage("preFilter") if isinstance(p, PreFilterExtensions)],
-        filter=[filter_step(plugin) for plugin in stage("filter")],
-        post_filter=stage("postFilter"),
-        pre_score=stage("preScore"),
+        pre_enqueue=plugins_at("preEnqueue"),
+        queue_sort=plugins_at("queueSort"),
+        pre_filter=plugins_at("preFilter"),
+        pre_filter_extensions=[p for p in plugins_at("preFilter") if isinstance(p, PreFilterExtensions)],
+        filter=[filter_step(plugin) for plugin in plugins_at("filter")],
+        post_filter=plugins_at("postFilter"),
+        pre_score=plugins_at("preScore"),
         score=[score_step(plugins[scored.name], scored.weight) for scored in resolved.points["score"]],
-        reserve=stage("reserve"),
-        permit=stage("permit"),
-        pre_bind=stage("preBind"),
-        bind=stage("bind"),
-        post_bind=stage("postBind"),
+        reserve=plugins_at("reserve"),
+        permit=plugins_at("permit"),
+        pre_bind=plugins_at("preBind"),
+        bind=plugins_at("bind"),
+        post_bind=plugins_at("postBind"),
         followers=followers,
         node_followers=node_followers if len(node_followers) == len(followers) else None,
         emitters=[plugin for plugin in plugins.values() if isinstance(plugin, EmitsEffects)],

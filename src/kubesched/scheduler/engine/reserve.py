@@ -5,14 +5,14 @@ from __future__ import annotations
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
-from kubesched.scheduler.engine.metrics.stage_watch import timed_stage
+from kubesched.scheduler.engine.metrics.extension_point_watch import timed_extension_point
 from kubesched.scheduler.engine.observations import PluginBroke
 from kubesched.scheduler.engine.plugin_call import PluginError, blamed, guarded
 from kubesched.scheduler.engine.plugin_turn import turn_began, turn_ended
 from kubesched.scheduler.engine.profile import Profile
 
 
-@timed_stage("Reserve")
+@timed_extension_point("Reserve")
 def run_reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
     """In turn, until a plugin refuses; then whoever called has all of them give back what they kept."""
     for plugin in profile.reserve:
@@ -27,7 +27,7 @@ def run_reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: st
     return OK
 
 
-@timed_stage("Unreserve")
+@timed_extension_point("Unreserve")
 def run_unreserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
     """Every plugin gives back what it kept, also if another one breaks over it."""
     for plugin in reversed(profile.reserve):

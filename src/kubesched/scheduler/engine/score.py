@@ -10,7 +10,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
-from kubesched.scheduler.engine.metrics.stage_watch import timed_stage
+from kubesched.scheduler.engine.metrics.extension_point_watch import timed_extension_point
 from kubesched.scheduler.engine.plugin_call import PluginError, guarded, invalid_score
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.steps import ScoreStep
@@ -42,7 +42,7 @@ def run_scores(profile: Profile, cycle: CycleState, pod: PodInfo, nodes: NodeTab
     return _run_score_plugins(profile, cycle, pod, nodes)
 
 
-@timed_stage("PreScore")
+@timed_extension_point("PreScore")
 def run_pre_score(profile: Profile, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> None:
     skipped = set()
     for plugin in profile.pre_score:
@@ -55,7 +55,7 @@ def run_pre_score(profile: Profile, cycle: CycleState, pod: PodInfo, nodes: Node
     cycle.skip_score = frozenset(skipped)
 
 
-@timed_stage("Score")
+@timed_extension_point("Score")
 def _run_score_plugins(profile: Profile, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> ScoreOutcome:
     total = np.zeros(len(nodes), dtype=np.int64)
     found = []

@@ -1,4 +1,5 @@
-"""What a stage may be answered with: every answer of an outside plugin is held against this before the engine sees it.
+"""What an extension point may be answered with: every answer of an outside plugin is held against this before the
+engine sees it.
 
 Lists are taken for arrays where arrays are wanted; anything else of the wrong kind is a `PluginFault`. The engine can
 so trust all answers alike, and checks none on the path of the in-tree plugins.

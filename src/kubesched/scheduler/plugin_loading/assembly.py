@@ -2,8 +2,9 @@
 knows them.
 
 The configuration decides over every plugin that it mentions by name. Plugins that are to be switched on and are not
-mentioned run in every profile, at all stages that they have, after the in-tree ones; but one that binds goes before the
-default binder, which leaves nothing to those after it, and one that sorts the queue takes the place of the default.
+mentioned run in every profile, at all extension points that they have, after the in-tree ones; but one that binds goes
+before the default binder, which leaves nothing to those after it, and one that sorts the queue takes the place of the
+default.
 
 Next: `kubesched.scheduler.build`.
 """

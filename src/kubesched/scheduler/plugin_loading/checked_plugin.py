@@ -1,8 +1,9 @@
-"""A plugin from outside as the engine sees it: one object for all stages, with the methods that the plugin has.
+"""A plugin from outside as the engine sees it: one object for all extension points, with the methods that the plugin
+has.
 
 In front of each method stands a check. Whatever the plugin raises or answers wrongly becomes a `PluginFault`, which the
-engine turns into an Error status that names the plugin. Where no stage asks (the order of the queue, say) something
-harmless stands in for the answer, and the fault goes to the log, once.
+engine turns into an Error status that names the plugin. Where no extension point asks (the order of the queue, say)
+something harmless stands in for the answer, and the fault goes to the log, once.
 
 Next: `guards` and `answers` for the checks, `construction` for how the plugin itself is made.
 """
@@ -47,7 +48,8 @@ class OutsideFactory:
 
 
 class OutsidePlugin:
-    """Has the stage methods that the plugin has, and only those: by them the engine knows where it takes part."""
+    """Has the extension point methods that the plugin has, and only those: by them the engine knows where it takes
+    part."""
 
     def __init__(self, plugin: Any, origin: str) -> None:
         self.name: str = type(plugin).name
@@ -109,7 +111,7 @@ class OutsidePlugin:
             lambda answer, given: answers.scores_on(answer, len(given[2]), "normalize_score", is_final=True),
         )
 
-    # -- where no stage asks -------------------------------------------------------------------------------------------
+    # -- where no extension point asks -----------------------------------------------------------------------
 
     def _events(self, own: Method) -> Method:
         def events() -> list[RegisteredEvent]:

@@ -13,7 +13,7 @@ from typing import Any
 from kubesched.framework.caching import SCOPE_ATTRIBUTES, Scope
 from kubesched.framework.extension_points import extension_points_of
 from kubesched.scheduler.plugin_loading.mistakes import mistakes
-from kubesched.scheduler.plugin_loading.plugin_methods import METHODS, NEEDED_BY, STAGE_METHODS
+from kubesched.scheduler.plugin_loading.plugin_methods import EXTENSION_POINT_METHODS, METHODS, NEEDED_BY
 
 _MOST_ARGUMENTS = 2
 
@@ -30,7 +30,7 @@ def missing_of_a_plugin(plugin: type) -> str:
     if not isinstance(_static(plugin, "name"), str):
         return "has no `name`"
     if not extension_points_of(plugin):
-        return f"has no method of a stage ({', '.join(STAGE_METHODS)})"
+        return f"has no method of an extension point ({', '.join(EXTENSION_POINT_METHODS)})"
     return ""
 
 

@@ -42,7 +42,7 @@ def _plugins_of(path: str, enable: bool) -> OutsidePlugins:
 
 
 def _was_meant_to_be_one(item: type, others: list[type]) -> bool:
-    """A class with a stage but without a name, of which no other inherits."""
+    """A class with an extension point but without a name, of which no other inherits."""
     if not missing_of_a_plugin(item) or not extension_points_of(item) or item.__name__.startswith("_"):
         return False
     return not getattr(item, "_is_protocol", False) and not any(

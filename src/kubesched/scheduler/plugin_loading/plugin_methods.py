@@ -34,7 +34,7 @@ METHODS: dict[str, tuple[str, ...]] = {
 YES_OR_NO = frozenset(name for name, signature in _SIGNATURES.items() if signature.return_annotation == "bool")
 """Methods that answer with a truth value."""
 
-STAGE_METHODS: tuple[str, ...] = tuple(
+EXTENSION_POINT_METHODS: tuple[str, ...] = tuple(
     method for methods in extension_points.EXTENSION_POINTS.values() for method in methods
 )
 """Having one of these makes a class a plugin."""

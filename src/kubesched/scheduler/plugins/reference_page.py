@@ -21,7 +21,7 @@ _OFF_BY_DEFAULT = """
 Off by default: a profile switches them on by name, under `plugins`.
 
 """
-_COLUMNS = """| plugin | weight | stages | what it does |
+_COLUMNS = """| plugin | weight | extension points | what it does |
 |---|---|---|---|
 """
 
@@ -37,8 +37,8 @@ def page() -> str:
 
 def _row(name: str, weight: int | None) -> str:
     points = capabilities()[name]
-    stages = ", ".join(point for point in EXTENSION_POINTS if point in points)
-    return f"| {name} | {weight or ''} | {stages} | {_summary(name)} |\n"
+    extension_points = ", ".join(point for point in EXTENSION_POINTS if point in points)
+    return f"| {name} | {weight or ''} | {extension_points} | {_summary(name)} |\n"
 
 
 def _summary(name: str) -> str:

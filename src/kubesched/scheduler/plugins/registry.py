@@ -56,7 +56,7 @@ REGISTRY = Registry({plugin.name: plugin for plugin in _IN_TREE})
 
 
 def capabilities(registry: Mapping[str, object] = REGISTRY) -> dict[str, frozenset[str]]:
-    """The stages that each plugin takes part in, by the plugin's name."""
+    """The extension points that each plugin takes part in, by the plugin's name."""
     return {name: extension_points_of(_plugin_class(factory)) for name, factory in registry.items()}
 
 

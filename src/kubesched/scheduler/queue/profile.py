@@ -14,7 +14,7 @@ from kubesched.framework.extension_points import EnqueueExtensions, Plugin, Queu
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
 
-_STAGES_THAT_REJECT = frozenset({"preEnqueue", "preFilter", "filter", "reserve", "permit"})
+_POINTS_THAT_REJECT = frozenset({"preEnqueue", "preFilter", "filter", "reserve", "permit"})
 
 PreEnqueueCheck = Callable[[PodInfo], Status]
 """Must not raise: a plugin that broke is a status of code ERROR, which holds the pod back, too."""
@@ -51,5 +51,5 @@ def registered_events(plugins: Iterable[Plugin]) -> dict[str, Sequence[Registere
     return {
         plugin.name: plugin.events_to_register() if isinstance(plugin, EnqueueExtensions) else EVERY_CHANGE
         for plugin in plugins
-        if extension_points_of(plugin) & _STAGES_THAT_REJECT
+        if extension_points_of(plugin) & _POINTS_THAT_REJECT
     }

@@ -181,7 +181,7 @@ def test_the_cost_says_form_and_scope(tmp_path: Path) -> None:
     record = cost.as_record()
     assert record.pop("msPer1000Nodes") > 0
     assert record == {
-        "stage": "score",
+        "extensionPoint": "score",
         "form": "node by node",
         "scope": "none",
         "kept": "not kept: asked anew for every pod",

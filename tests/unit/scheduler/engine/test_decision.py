@@ -1,4 +1,4 @@
-"""Whole decisions: what the stages make of a pod together."""
+"""Whole decisions: what the extension points make of a pod together."""
 
 from __future__ import annotations
 

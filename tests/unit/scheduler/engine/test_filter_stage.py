@@ -60,11 +60,11 @@ class OnePodPerNode:
 
 
 def _profile(*plugins: Any) -> Profile:
-    stages = (
+    extension_points = (
         "pre_enqueue queue_sort pre_filter pre_filter_extensions post_filter pre_score score "
         "reserve permit pre_bind bind post_bind emitters"
     )
-    empty: dict[str, Any] = {stage: [] for stage in stages.split()}
+    empty: dict[str, Any] = {extension_point: [] for extension_point in extension_points.split()}
     steps = [filter_step(plugin) for plugin in plugins]
     return Profile(
         scheduler_name="s", percentage_of_nodes_to_score=None, plugins={}, followers={}, filter=steps, **empty

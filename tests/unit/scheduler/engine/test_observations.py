@@ -66,7 +66,7 @@ def test_an_attempt_is_told_from_its_beginning_to_the_binding() -> None:
     put(world, make.node("a"), make.pod("p"))
     world.run()
     kinds = [type(observation).__name__ for observation in told]
-    expected = ["AttemptBegan", "PodDecided", "StageBegan", "StageEnded", "PodBound"]
+    expected = ["AttemptBegan", "PodDecided", "PluginTurnBegan", "PluginTurnEnded", "PodBound"]
     assert [kind for kind in dict.fromkeys(kinds) if kind in expected] == expected
 
 

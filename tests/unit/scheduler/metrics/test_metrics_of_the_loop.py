@@ -94,7 +94,7 @@ def test_plugins_behind_the_one_that_rejected_the_last_node_had_no_say() -> None
     assert counts["NodeUnschedulable", "Filter", DEFAULT] == 1
     assert ("NodePorts", "Filter", DEFAULT) not in counts
     assert counts["NodePorts", "PreFilter", DEFAULT] == 1
-    assert not any(stage == "Score" for _, stage, _ in counts)
+    assert not any(extension_point == "Score" for _, extension_point, _ in counts)
 
 
 @pytest.mark.parametrize("keeps_classes", [True, False], ids=["classes kept", "no classes kept"])

@@ -1,5 +1,5 @@
-"""A plugin from outside that breaks, or answers wrongly, at any stage: the pod gets an error that names it, nothing is
-left half-done, and the loop goes on."""
+"""A plugin from outside that breaks, or answers wrongly, at any extension point: the pod gets an error that names it,
+nothing is left half-done, and the loop goes on."""
 
 from __future__ import annotations
 

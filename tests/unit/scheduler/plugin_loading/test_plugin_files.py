@@ -32,7 +32,7 @@ class Loud(_Shared):
     name = "Loud"
 
 class Neither:
-    name = "no stage, so no plugin"
+    name = "no extension point, so no plugin"
 """
 
 
@@ -85,9 +85,9 @@ BROKEN = [
     pytest.param("x = 1", "no plugin in it", id="nothing in it"),
     pytest.param(
         'class A:\n    name = "A"\n    def filter_nodes(self): ...',
-        "no plugin in it: class A has no method of a stage (pre_enqueue, sort_key, pre_filter, filter, filter_node, "
-        "post_filter, pre_score, score, score_node, reserve, permit, pre_bind, bind, post_bind)",
-        id="a class without a stage",
+        "no plugin in it: class A has no method of an extension point (pre_enqueue, sort_key, pre_filter, filter, "
+        "filter_node, post_filter, pre_score, score, score_node, reserve, permit, pre_bind, bind, post_bind)",
+        id="a class without an extension point",
     ),
     pytest.param(
         "class A:\n    def filter_node(self, cycle, pod, node): ...", "A: has no `name`", id="a class without a name"

@@ -29,9 +29,9 @@ DISK = {"name": "v", "gcePersistentDisk": {"pdName": "d"}}
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_every_plugin_says_what_its_answers_depend_on(name: str) -> None:
     plugin: Any = REGISTRY[name]
-    for stage in ("filter", "score"):
-        takes_part = hasattr(plugin, stage) or hasattr(plugin, f"{stage}_node")
-        assert isinstance(getattr(plugin, f"{stage}_scope", None), Scope) == takes_part
+    for extension_point in ("filter", "score"):
+        takes_part = hasattr(plugin, extension_point) or hasattr(plugin, f"{extension_point}_node")
+        assert isinstance(getattr(plugin, f"{extension_point}_scope", None), Scope) == takes_part
 
 
 def test_the_plugins_that_look_at_other_pods_follow_them() -> None:

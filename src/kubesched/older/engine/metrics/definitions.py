@@ -105,7 +105,7 @@ def _duration(
     ]
 
 
-def _stage(name: str) -> str:
+def _extension_point(name: str) -> str:
     return f"`framework_extension_point_duration_seconds` of {name}"
 
 
@@ -134,7 +134,7 @@ METRICS: tuple[MetricOfThen, ...] = (
         labels=("operation",),
         help="How long the parts of an attempt took, in seconds.",
         deprecated=(_14,),
-        successor=_stage("Filter, Score, PostFilter and Bind"),
+        successor=_extension_point("Filter, Score, PostFilter and Bind"),
     ),
     MetricOfThen(
         name="scheduling_duration_seconds",
@@ -144,7 +144,7 @@ METRICS: tuple[MetricOfThen, ...] = (
         labels=("operation",),
         help="How long the parts of an attempt took, in seconds.",
         deprecated=(_19,),
-        successor=_stage("Filter, Score, PostFilter and Bind"),
+        successor=_extension_point("Filter, Score, PostFilter and Bind"),
     ),
     *_duration(
         {"e2e_scheduling_latency_microseconds": _PLAIN, "e2e_scheduling_duration_seconds": (_14, _17, _18)},
@@ -178,7 +178,7 @@ METRICS: tuple[MetricOfThen, ...] = (
         },
         Measure.PREDICATES,
         "How long it took to find the nodes that fit, where there were any",
-        _stage("Filter"),
+        _extension_point("Filter"),
         deprecated=(_19,),
     ),
     *_duration(
@@ -188,7 +188,7 @@ METRICS: tuple[MetricOfThen, ...] = (
         },
         Measure.PRIORITIES,
         "How long it took to score the nodes that fit (no time for a single one)",
-        _stage("Score"),
+        _extension_point("Score"),
         deprecated=(_19,),
     ),
     *_duration(
@@ -197,14 +197,14 @@ METRICS: tuple[MetricOfThen, ...] = (
             "scheduling_algorithm_preemption_evaluation_seconds": (_14, *_SINCE_17),
         },
         Measure.PREEMPTION,
-        "How long it took to look for pods that could make room",
-        _stage("PostFilter"),
+        "How long it took to look for preemption's victims",
+        _extension_point("PostFilter"),
     ),
     *_duration(
         {"binding_latency_microseconds": _PLAIN, "binding_duration_seconds": (_14, *_SINCE_17)},
         Measure.BINDING,
         "How long it took until a pod was bound, from the request to its answer",
-        _stage("Bind"),
+        _extension_point("Bind"),
     ),
     MetricOfThen(
         name="pod_preemption_victims",
@@ -237,7 +237,7 @@ METRICS: tuple[MetricOfThen, ...] = (
         kind=MetricKind.COUNTER,
         versions=(_13, _14, _17, _18),
         source=Measure.PREEMPTION_ATTEMPTS,
-        help="How often it was looked for pods that could make room.",
+        help="How often preemption was tried.",
         successor="`preemption_attempts_total`",
     ),
     MetricOfThen(
@@ -245,7 +245,7 @@ METRICS: tuple[MetricOfThen, ...] = (
         kind=MetricKind.COUNTER,
         versions=(_19,),
         source=Measure.PREEMPTION_ATTEMPTS,
-        help="How often it was looked for pods that could make room.",
+        help="How often preemption was tried.",
         successor="`preemption_attempts_total`",
     ),
     MetricOfThen(
@@ -297,7 +297,7 @@ METRICS: tuple[MetricOfThen, ...] = (
         versions=(_17, _18),
         source=today.FRAMEWORK_EXTENSION_POINT_DURATION,
         labels=("extension_point", "status"),
-        help="How long all plugins of a stage took together.",
+        help="How long all plugins of an extension point took together.",
         buckets=today.FRAMEWORK_EXTENSION_POINT_DURATION.buckets,
     ),
     MetricOfThen(
@@ -306,7 +306,7 @@ METRICS: tuple[MetricOfThen, ...] = (
         versions=(_19,),
         source=today.FRAMEWORK_EXTENSION_POINT_DURATION,
         labels=("extension_point", "status", "profile"),
-        help="How long all plugins of a stage took together.",
+        help="How long all plugins of an extension point took together.",
         buckets=today.FRAMEWORK_EXTENSION_POINT_DURATION.buckets,
     ),
     MetricOfThen(
@@ -315,7 +315,7 @@ METRICS: tuple[MetricOfThen, ...] = (
         versions=_SINCE_17,
         source=today.PLUGIN_EXECUTION_DURATION,
         labels=("plugin", "extension_point", "status"),
-        help="How long one plugin took in one stage, a filter for one node; measured in every tenth cycle.",
+        help="How long one plugin took in one extension point, a filter for one node; measured in every tenth cycle.",
         buckets=today.PLUGIN_EXECUTION_DURATION.buckets,
     ),
     MetricOfThen(
@@ -349,8 +349,8 @@ METRICS: tuple[MetricOfThen, ...] = (
 NOT_GIVEN: dict[str, str] = {
     "`equiv_cache_lookups_total`, `equiv_cache_writes`": "of 1.13; its alpha cache of classes is not emulated",
     "`volume_binder_cache_requests_total`, `volume_scheduling_duration_seconds`, "
-    "`volume_scheduling_stage_error_total`": "there is no such cache; volumes count in the stages Filter, Reserve and "
-    "PreBind",
+    "`volume_scheduling_stage_error_total`": "there is no such cache; volumes count in the extension points Filter, "
+    "Reserve and PreBind",
     "the metrics in microseconds and `scheduling_latency_seconds` in 1.17": "deprecated in 1.14, they were hidden from "
     "1.15 on, and gone in 1.18",
 }

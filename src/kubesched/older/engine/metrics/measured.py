@@ -1,7 +1,7 @@
 """What the loop counts and measures while an older scheduler decides.
 
-Parts of a search are told apart by the stages that ran: which of them counted as predicates and which as priorities
-differed by version. Next: `shown`, which adds today's metrics under the names of then.
+Parts of a search are told apart by the extension points that ran: which of them counted as predicates and which as
+priorities differed by version. Next: `shown`, which adds today's metrics under the names of then.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from kubesched.older.engine.metrics.shown import as_of_then
 from kubesched.older.engine.metrics.summary import SummarySeries
 from kubesched.scheduler.engine.cycle import Decision
 from kubesched.scheduler.engine.metrics.definitions import MetricKind
+from kubesched.scheduler.engine.metrics.extension_point_watch import Clock, ExtensionPointWatch
 from kubesched.scheduler.engine.metrics.loop_metrics import ERROR, SCHEDULED, UNSCHEDULABLE, LoopMetrics, attempts_label
 from kubesched.scheduler.engine.metrics.series import HistogramSeries, MetricFamily
-from kubesched.scheduler.engine.metrics.stage_watch import Clock, StageWatch
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.queue import QueuedPodInfo
 
@@ -37,9 +37,9 @@ class OlderMetrics(LoopMetrics):
     def __init__(self, clock: Clock | None, generation: Generation) -> None:
         super().__init__(clock)
         self._generation = generation
-        self._stages: StageTimes | None = None
+        self._extension_points: ExtensionPointTimes | None = None
         if clock is not None:
-            self.watch = self._stages = StageTimes(clock, self)
+            self.watch = self._extension_points = ExtensionPointTimes(clock, self)
         self._metrics = metrics_of(generation)
         self._parts = _PREPARED_BEFORE if generation.prepares_apart else _PREPARED_IN_PLACE
         self._series = {metric.name: self._new_series(metric) for metric in self._metrics if _has_series(metric)}
@@ -61,8 +61,8 @@ class OlderMetrics(LoopMetrics):
     # -- a cycle -------------------------------------------------------------------------------------------------------
 
     def cycle_started(self) -> float:
-        if self._stages is not None:
-            self._stages.took_s.clear()
+        if self._extension_points is not None:
+            self._extension_points.took_s.clear()
         return super().cycle_started()
 
     def decided(self, profile: Profile, decision: Decision, started_s: float) -> None:
@@ -71,9 +71,9 @@ class OlderMetrics(LoopMetrics):
         self._is_without_nodes = not (decision.node_name or decision.error or is_fit_error)
         if is_fit_error and (decision.post_filter is not None or self._generation.counts_disabled_preemption):
             self._count_preemption(decision)
-        if self._stages is None:
+        if self._extension_points is None:
             return
-        took_s = self._stages.took_s
+        took_s = self._extension_points.took_s
         if decision.node_name:
             self.observe(Measure.ALGORITHM, self.now_s() - started_s)
             self._observe_part(Measure.PREDICATES, took_s)
@@ -84,7 +84,7 @@ class OlderMetrics(LoopMetrics):
 
     def _observe_part(self, part: Measure, took_s: Mapping[str, float]) -> None:
         """A single node is not scored: that it took no time is told, but not among the operations."""
-        ran = [took_s[stage] for stage in self._parts[part] if stage in took_s]
+        ran = [took_s[extension_point] for extension_point in self._parts[part] if extension_point in took_s]
         if ran and (part is Measure.PREDICATES or "Score" in took_s):
             self._observe_operation(part, sum(ran))
         else:
@@ -147,21 +147,21 @@ class OlderMetrics(LoopMetrics):
         return as_of_then(self._generation.version, self._metrics, found, own)
 
 
-class StageTimes(StageWatch):
-    """Also adds up how long each stage of the cycle under way took."""
+class ExtensionPointTimes(ExtensionPointWatch):
+    """Also adds up how long each extension point of the cycle under way took."""
 
     def __init__(self, clock: Clock, metrics: OlderMetrics) -> None:
         super().__init__(clock)
         self._metrics = metrics
         self.took_s: dict[str, float] = {}
 
-    def stage_ended(self, stage: str, status: str, profile: str, started_s: float) -> None:
-        super().stage_ended(stage, status, profile, started_s)
+    def extension_point_ended(self, extension_point: str, status: str, profile: str, started_s: float) -> None:
+        super().extension_point_ended(extension_point, status, profile, started_s)
         for_s = self.clock() - started_s
-        if stage == "Bind":
+        if extension_point == "Bind":
             self._metrics.bind_ended(status, for_s)
         else:
-            self.took_s[stage] = self.took_s.get(stage, 0.0) + for_s
+            self.took_s[extension_point] = self.took_s.get(extension_point, 0.0) + for_s
 
 
 def _has_series(metric: MetricOfThen) -> bool:

@@ -1,5 +1,5 @@
-"""Today's metrics under the names and labels of then: labels that did not exist are summed up, events and stages are
-called what they were called."""
+"""Today's metrics under the names and labels of then: labels that did not exist are summed up, events and extension
+points are called what they were called."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kubesched.scheduler.engine.metrics.definitions import MetricDefinition
 from kubesched.scheduler.engine.metrics.relabelling import relabelled
 from kubesched.scheduler.engine.metrics.series import LabelValues, MetricFamily
 
-_STAGES = frozenset(
+_EXTENSION_POINTS = frozenset(
     {"PreFilter", "PreFilterExtensionAddPod", "PreFilterExtensionRemovePod", "Filter", "PreScore", "Score"}
     | {"ScoreExtensionNormalize", "Reserve", "Unreserve", "Permit", "PreBind", "Bind", "PostBind"}
 )
-_RENAMED_STAGES = {"1.17": {"PreScore": "PostFilter"}, "1.18": {}, "1.19": {"PostFilter": "PostFilter"}}
-"""What was called PostFilter in 1.17 is PreScore today; preemption became a stage with 1.19."""
+_RENAMED_EXTENSION_POINTS = {"1.17": {"PreScore": "PostFilter"}, "1.18": {}, "1.19": {"PostFilter": "PostFilter"}}
+"""What was called PostFilter in 1.17 is PreScore today; preemption became an extension point with 1.19."""
 
 _EVENTS = {
     "UnschedulablePodAdd": "PodAdd",
@@ -65,10 +65,10 @@ def _renamed(metric: MetricOfThen, version: str, family: MetricFamily) -> Metric
         """None for what did not exist."""
         told = dict(zip(labels, values, strict=True))
         if "extension_point" in told:
-            stage = _stage(version, told["extension_point"])
-            if not stage:
+            extension_point = _extension_point(version, told["extension_point"])
+            if not extension_point:
                 return None
-            told["extension_point"] = stage
+            told["extension_point"] = extension_point
         if "event" in told:
             told["event"] = _event(told["event"])
         if told.get("queue") == "gated":
@@ -81,10 +81,10 @@ def _renamed(metric: MetricOfThen, version: str, family: MetricFamily) -> Metric
     return shown
 
 
-def _stage(version: str, stage: str) -> str:
-    """Empty for a stage that did not exist."""
-    renamed = _RENAMED_STAGES[version].get(stage)
-    return renamed or (stage if stage in _STAGES else "")
+def _extension_point(version: str, extension_point: str) -> str:
+    """Empty for an extension point that did not exist."""
+    renamed = _RENAMED_EXTENSION_POINTS[version].get(extension_point)
+    return renamed or (extension_point if extension_point in _EXTENSION_POINTS else "")
 
 
 def _event(event: str) -> str:

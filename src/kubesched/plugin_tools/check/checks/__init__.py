@@ -40,7 +40,9 @@ class RuleCheck:
 
 
 CHECKS: tuple[RuleCheck, ...] = (
-    RuleCheck("answers", "every stage answers, whatever the pod is like", answers_hold, forgives_broken=False),
+    RuleCheck(
+        "answers", "every extension point answers, whatever the pod is like", answers_hold, forgives_broken=False
+    ),
     RuleCheck("forms", "the table form and the form for one node agree", forms_agree),
     RuleCheck("writes", "nothing that it is given is written to", nothing_is_written),
     RuleCheck("bounds", "scores are 0 to 100 after normalising", bounds_hold),

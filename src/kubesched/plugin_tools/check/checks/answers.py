@@ -1,4 +1,5 @@
-"""Every stage answers, and with an answer of the right kind: an exception would end the pod's cycle with an error."""
+"""Every extension point answers, and with an answer of the right kind: an exception would end the pod's cycle with an
+error."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def answers_hold(subject: Subject, case: Case) -> RuleViolation | bool:
     except ScoreOutOfBoundsError:
         return True  # an answer, if a wrong one: `bounds` tells
     except BrokenPluginError as broken:
-        return RuleViolation(f"{broken.stage} {broken.problem}", broken.node)
+        return RuleViolation(f"{broken.extension_point} {broken.problem}", broken.node)
     return True
 
 

@@ -18,7 +18,7 @@ def bounds_hold(subject: Subject, case: Case) -> RuleViolation | bool:
     try:
         answers = trial.answers()
     except ScoreOutOfBoundsError as refused:
-        return RuleViolation(_problem(refused.score), refused.node, {refused.stage: str(refused.score)})
+        return RuleViolation(_problem(refused.score), refused.node, {refused.extension_point: str(refused.score)})
     for node, score in answers.scores.items():
         if not MIN_NODE_SCORE <= score <= MAX_NODE_SCORE:
             told = {"score": str(score)}

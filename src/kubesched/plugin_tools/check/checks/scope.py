@@ -82,8 +82,8 @@ def _same_answers(
     return None
 
 
-def _too_narrow(stage: str, node: str, change: DrawnChange, before: str, after: str) -> RuleViolation:
-    problem = f"the {stage} scope is too narrow: an answer that was kept would be out of date"
+def _too_narrow(extension_point: str, node: str, change: DrawnChange, before: str, after: str) -> RuleViolation:
+    problem = f"the {extension_point} scope is too narrow: an answer that was kept would be out of date"
     return RuleViolation(problem, node, {"before": before, "after": after}, change)
 
 
@@ -92,9 +92,11 @@ def _alike(trial: PluginTrial, before: TrialAnswers, scopes: Scopes) -> RuleViol
     for one, other in combinations(before.statuses, 2):
         if _amounts(trial, one) != _amounts(trial, other):
             continue
-        for stage, scope, said in (("filter", scopes[0], _reasons(before)), ("score", scopes[1], before.raw)):
+        for extension_point, scope, said in (("filter", scopes[0], _reasons(before)), ("score", scopes[1], before.raw)):
             if scope is Scope.AMOUNTS and one in said and other in said and said[one] != said[other]:
-                problem = f"the {stage} scope is AMOUNTS, and a node with the same amounts is answered otherwise"
+                problem = (
+                    f"the {extension_point} scope is AMOUNTS, and a node with the same amounts is answered otherwise"
+                )
                 return RuleViolation(problem, one, {one: str(said[one]), other: str(said[other])})
     return None
 

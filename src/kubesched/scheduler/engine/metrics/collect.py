@@ -52,7 +52,7 @@ def _measured(loop: Scheduler) -> list[MetricFamily]:
         series.append(HistogramSeries(definitions.FRAMEWORK_EXTENSION_POINT_DURATION))
         series.append(HistogramSeries(definitions.PLUGIN_EXECUTION_DURATION))
     else:
-        series.extend((watch.stages, watch.plugins))
+        series.extend((watch.extension_points, watch.plugins))
     return [one.family() for one in series]
 
 

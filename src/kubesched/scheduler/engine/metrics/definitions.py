@@ -79,14 +79,15 @@ FRAMEWORK_EXTENSION_POINT_DURATION = _histogram(
     "framework_extension_point_duration_seconds",
     "extension_point status profile",
     "STABLE",
-    "How long all plugins of a stage took together. Stages that were answered for a whole class of pods are not run.",
+    "How long all plugins of an extension point took together. Extension points that were answered for a whole class "
+    "of pods are not run.",
     growing(0.0001, 2, 12),
 )
 PLUGIN_EXECUTION_DURATION = _histogram(
     "plugin_execution_duration_seconds",
     "plugin extension_point status",
     "ALPHA",
-    "How long one plugin took in one stage, for all nodes together; measured in every tenth cycle.",
+    "How long one plugin took in one extension point, for all nodes together; measured in every tenth cycle.",
     growing(0.00001, 1.5, 20),
 )
 PLUGIN_EVALUATION = _counter(
@@ -102,9 +103,7 @@ EVENT_HANDLING_DURATION = _histogram(
     "How long it took to take in a change that an informer saw.",
     growing(0.0001, 2, 12),
 )
-PREEMPTION_ATTEMPTS = _counter(
-    "preemption_attempts_total", "", "STABLE", "How often it was looked for pods that could make room."
-)
+PREEMPTION_ATTEMPTS = _counter("preemption_attempts_total", "", "STABLE", "How often preemption was tried.")
 PREEMPTION_VICTIMS = _histogram("preemption_victims", "", "STABLE", "Pods that a preemption evicts.", growing(1, 2, 7))
 PREEMPTION_GOROUTINES_DURATION = _histogram(
     "preemption_goroutines_duration_seconds",
@@ -209,9 +208,7 @@ DEFINITIONS: tuple[MetricDefinition, ...] = (
 
 NOT_KEPT: dict[str, str] = {
     "batch_attempts_total, batch_cache_flushed_total, get_node_hint_duration_seconds, "
-    "store_schedule_results_duration_seconds": "pods with the same signature "
-    "are decided from what is kept for their class; there are "
-    "no node hints",
+    "store_schedule_results_duration_seconds": "pods with the same signature share answers; there are no node hints",
     "async_api_call_execution_total, async_api_call_execution_duration_seconds, pending_async_api_calls": "the "
     "feature they belong to is off by default in v1.36",
     "podgroup_schedule_attempts_total, podgroup_scheduling_attempt_duration_seconds, "

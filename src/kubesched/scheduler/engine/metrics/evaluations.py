@@ -46,12 +46,12 @@ class Evaluations:
             self._failures[failure] = self._failures.get(failure, 0) + 1
 
     def totals(self, profiles: Mapping[str, Profile]) -> dict[LabelValues, float]:
-        """By plugin, stage and profile."""
+        """By plugin, extension point and profile."""
         found: Counter[LabelValues] = Counter()
         courses = [(_Course(*course), n) for course, n in self._successes.items()]
         for course, n in (*courses, *self._failures.items()):
-            for stage, plugin in _asked(profiles[course.profile], course):
-                found[plugin, stage, course.profile] += n
+            for extension_point, plugin in _asked(profiles[course.profile], course):
+                found[plugin, extension_point, course.profile] += n
         return dict(found)
 
 
@@ -63,7 +63,7 @@ def _failure(profile: str, skip_filter: frozenset[str], diagnosis: Diagnosis) ->
 
 
 def _asked(profile: Profile, course: _Course) -> Iterator[tuple[str, str]]:
-    """(stage, plugin)"""
+    """(extension point, plugin)"""
     pre_filter = _left(profile.pre_filter, course.skip_filter)
     filters = [step.name for step in profile.filter if step.name not in course.skip_filter]
     if course.ended_at_pre_filter:

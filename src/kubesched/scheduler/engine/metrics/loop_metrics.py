@@ -14,8 +14,8 @@ from kubesched.framework.status import Code
 from kubesched.scheduler.engine.cycle import Decision
 from kubesched.scheduler.engine.metrics import definitions
 from kubesched.scheduler.engine.metrics.evaluations import Evaluations
+from kubesched.scheduler.engine.metrics.extension_point_watch import Clock, ExtensionPointWatch
 from kubesched.scheduler.engine.metrics.series import HistogramSeries, LabelValues, MetricFamily
-from kubesched.scheduler.engine.metrics.stage_watch import Clock, StageWatch
 from kubesched.scheduler.engine.metrics.timed_plugins import SAMPLE_EVERY, timed_profile
 from kubesched.scheduler.engine.metrics.traces import Trace, trace_of
 from kubesched.scheduler.engine.profile import Profile
@@ -40,7 +40,7 @@ class LoopMetrics:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.clock = clock
-        self.watch = None if clock is None else StageWatch(clock)
+        self.watch = None if clock is None else ExtensionPointWatch(clock)
         self.attempts: dict[LabelValues, int] = {}
         self.evaluations = Evaluations()
         self.n_preemption_attempts = 0

@@ -11,7 +11,7 @@ from typing import Any
 
 from kubesched.framework.status import Code, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
-from kubesched.scheduler.engine.metrics.stage_watch import StageWatch, status_of
+from kubesched.scheduler.engine.metrics.extension_point_watch import ExtensionPointWatch, status_of
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.steps import FilterStep, ScoreStep
 
@@ -32,10 +32,10 @@ class TimedPlugin:
         return getattr(self._plugin, name)
 
 
-def timed_profile(profile: Profile, watch: StageWatch) -> Profile:
+def timed_profile(profile: Profile, watch: ExtensionPointWatch) -> Profile:
     """The same profile, measured."""
 
-    def stage(plugins: Iterable[Any], **methods: str) -> list[Any]:
+    def extension_point(plugins: Iterable[Any], **methods: str) -> list[Any]:
         return [
             TimedPlugin(
                 plugin, {m: _timed(watch, plugin.name, name, getattr(plugin, m)) for m, name in methods.items()}
@@ -51,23 +51,25 @@ def timed_profile(profile: Profile, watch: StageWatch) -> Profile:
 
     return replace(
         profile,
-        pre_filter=stage(profile.pre_filter, pre_filter="PreFilter"),
-        pre_filter_extensions=stage(
+        pre_filter=extension_point(profile.pre_filter, pre_filter="PreFilter"),
+        pre_filter_extensions=extension_point(
             profile.pre_filter_extensions, add_pod="PreFilterExtensionAddPod", remove_pod="PreFilterExtensionRemovePod"
         ),
         filter=[_timed_filter(watch, step) for step in profile.filter],
-        post_filter=stage(profile.post_filter, post_filter="PostFilter"),
-        pre_score=stage(profile.pre_score, pre_score="PreScore"),
+        post_filter=extension_point(profile.post_filter, post_filter="PostFilter"),
+        pre_score=extension_point(profile.pre_score, pre_score="PreScore"),
         score=[_timed_score(watch, step) for step in profile.score],
-        reserve=stage(profile.reserve, reserve="Reserve", unreserve="Unreserve"),
-        permit=stage(profile.permit, permit="Permit"),
-        pre_bind=steps(stage(profile.pre_bind, pre_bind_pre_flight="PreBindPreFlight"), "pre_bind", "PreBind"),
+        reserve=extension_point(profile.reserve, reserve="Reserve", unreserve="Unreserve"),
+        permit=extension_point(profile.permit, permit="Permit"),
+        pre_bind=steps(
+            extension_point(profile.pre_bind, pre_bind_pre_flight="PreBindPreFlight"), "pre_bind", "PreBind"
+        ),
         bind=steps(profile.bind, "bind", "Bind"),
-        post_bind=stage(profile.post_bind, post_bind="PostBind"),
+        post_bind=extension_point(profile.post_bind, post_bind="PostBind"),
     )
 
 
-def _timed_filter(watch: StageWatch, step: FilterStep) -> FilterStep:
+def _timed_filter(watch: ExtensionPointWatch, step: FilterStep) -> FilterStep:
     ask = step.filter_node
     return replace(
         step,
@@ -76,7 +78,7 @@ def _timed_filter(watch: StageWatch, step: FilterStep) -> FilterStep:
     )
 
 
-def _timed_score(watch: StageWatch, step: ScoreStep) -> ScoreStep:
+def _timed_score(watch: ExtensionPointWatch, step: ScoreStep) -> ScoreStep:
     normalize = step.normalize
     return replace(
         step,
@@ -85,7 +87,7 @@ def _timed_score(watch: StageWatch, step: ScoreStep) -> ScoreStep:
     )
 
 
-def _timed(watch: StageWatch, plugin: str, stage: str, method: Method) -> Method:
+def _timed(watch: ExtensionPointWatch, plugin: str, extension_point: str, method: Method) -> Method:
     def timed(*args: Any, **kwargs: Any) -> Any:
         started_s = watch.clock()
         status = Code.ERROR.value
@@ -93,13 +95,13 @@ def _timed(watch: StageWatch, plugin: str, stage: str, method: Method) -> Method
             result = method(*args, **kwargs)
             status = _table_status(result) if isinstance(result, Verdicts) else status_of(result)
         finally:
-            watch.plugin_ended(plugin, stage, status, started_s)
+            watch.plugin_ended(plugin, extension_point, status, started_s)
         return result
 
     return timed
 
 
-def _timed_steps(watch: StageWatch, plugin: str, stage: str, method: Method) -> Method:
+def _timed_steps(watch: ExtensionPointWatch, plugin: str, extension_point: str, method: Method) -> Method:
     def timed(*args: Any) -> Any:
         started_s = watch.clock()
         code = Code.ERROR.value
@@ -107,7 +109,7 @@ def _timed_steps(watch: StageWatch, plugin: str, stage: str, method: Method) -> 
             status: Status = yield from method(*args)
             code = status.code.value
         finally:
-            watch.plugin_ended(plugin, stage, code, started_s)
+            watch.plugin_ended(plugin, extension_point, code, started_s)
         return status
 
     return timed

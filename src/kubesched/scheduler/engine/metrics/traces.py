@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kubesched.framework.pod_info import PodInfo
-from kubesched.scheduler.engine.metrics.stage_watch import StageMark
+from kubesched.scheduler.engine.metrics.extension_point_watch import ExtensionPointMark
 
 LONG_S = 0.1
 """A decision that takes longer leaves a trace."""
@@ -37,16 +37,22 @@ class Trace:
         return "\n".join([head, *(f'---"{step.name}" {_ms(step.after_s)}' for step in self.steps)])
 
 
-def trace_of(pod: PodInfo, started_s: float, ended_s: float, marks: Sequence[StageMark]) -> Trace | None:
+def trace_of(pod: PodInfo, started_s: float, ended_s: float, marks: Sequence[ExtensionPointMark]) -> Trace | None:
     """The trace of a decision, or None if it was quick. Looking for victims is no part of it."""
     if ended_s - started_s <= LONG_S:
         return None
-    runs = {stage: run for stage, *run in marks}  # of a stage that was run again after a pause, the last run counts
+    runs = {
+        extension_point: run for extension_point, *run in marks
+    }  # of an extension point that was run again after a pause, the last run counts
     if "PostFilter" in runs:
         ended_s = runs["PostFilter"][0]
         if ended_s - started_s <= LONG_S:
             return None
-    steps = tuple(TraceStep(name, runs[stage][1] - started_s) for stage, name in _STEPS.items() if stage in runs)
+    steps = tuple(
+        TraceStep(name, runs[extension_point][1] - started_s)
+        for extension_point, name in _STEPS.items()
+        if extension_point in runs
+    )
     return Trace("Scheduling", pod.namespace, pod.name, started_s, ended_s - started_s, steps)
 
 

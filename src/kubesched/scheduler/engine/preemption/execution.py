@@ -28,7 +28,8 @@ from kubesched.scheduler.engine.outbox import Outbox
 from kubesched.scheduler.engine.preemption.candidates import Preemption
 
 RejectWaiting = Callable[[PodInfo, str], str]
-"""(victim, plugin) -> the stage in which it waited and is rejected now: Permit or PreBind; empty if it is past both."""
+"""(victim, plugin) -> the extension point in which it waited and is rejected now: Permit or PreBind; empty if it is
+past both."""
 
 Activate = Callable[[Iterable[PodKey], float], None]
 
@@ -202,11 +203,11 @@ class PreemptionExecutor:
             self._observers.steps(VictimEvicted(preemptor, victim, node_name, was_gone=failure is not None))
 
     def _turned_down(self, preemptor: PodInfo, victim: PodInfo, node_name: str) -> bool:
-        stage = self._reject_waiting(victim, _PLUGIN)
-        if not stage:
+        extension_point = self._reject_waiting(victim, _PLUGIN)
+        if not extension_point:
             return False
         if self._observers.steps is not None:
-            self._observers.steps(VictimRejected(preemptor, victim, node_name, stage))
+            self._observers.steps(VictimRejected(preemptor, victim, node_name, extension_point))
         self._record(preemptor, victim, f"{self.note(preemptor, node_name)} (in kube-scheduler memory).")
         return True
 

@@ -1,4 +1,4 @@
-"""The plugin InterPodAffinity: which stages it takes part in, and what each of them hands on.
+"""The plugin InterPodAffinity: which extension points it takes part in, and what each of them hands on.
 
 The rules themselves are in `filtering` (required terms) and `scoring` (preferred ones).
 """
@@ -129,7 +129,7 @@ class InterPodAffinity:
         return not any(isinstance(item, Namespace) for item in changed)
 
     def pods_changed(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> bool:
-        """Cannot follow where a stage that was left out has something to say from now on."""
+        """Cannot follow where an extension point that was left out has something to say from now on."""
         if not pod.affinity:
             changes = [change for change in changes if change[1].signature.affinity_class >= 0]
             if not changes:

@@ -1,4 +1,4 @@
-"""The plugin NodeResourcesFit: which stages it takes part in. Its rules are in `filtering` and `scoring`."""
+"""The plugin NodeResourcesFit: which extension points it takes part in. Its rules are in `filtering` and `scoring`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugin PodTopologySpread: which stages it takes part in, and what each of them hands on.
+"""The plugin PodTopologySpread: which extension points it takes part in, and what each of them hands on.
 
 The rules themselves are in `filtering` (hard constraints) and `scoring` (soft ones).
 """

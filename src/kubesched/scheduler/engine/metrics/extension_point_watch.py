@@ -1,6 +1,7 @@
-"""How long stages take. A stage says its name (`timed_stage`), and is measured if its profile has a watch.
+"""How long extension points take. An extension point says its name (`timed_extension_point`), and is measured if its
+profile has a watch.
 
-Without a watch, a stage costs one question more. Next: `timed_plugins`, for single plugins.
+Without a watch, an extension point costs one question more. Next: `timed_plugins`, for single plugins.
 """
 
 from __future__ import annotations
@@ -23,39 +24,39 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-StageMark = tuple[str, float, float]
-"""(stage, when it began, when it ended)"""
+ExtensionPointMark = tuple[str, float, float]
+"""(extension point, when it began, when it ended)"""
 
-TRACED_STAGES = frozenset({"Filter", "Score", "PostFilter"})
+TRACED_EXTENSION_POINTS = frozenset({"Filter", "Score", "PostFilter"})
 
 _SUCCESS: str = Code.SUCCESS.value
 _ERROR: str = Code.ERROR.value
 
 
-class StageWatch:
+class ExtensionPointWatch:
     """One per loop, for all profiles."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.stages = HistogramSeries(FRAMEWORK_EXTENSION_POINT_DURATION)
+        self.extension_points = HistogramSeries(FRAMEWORK_EXTENSION_POINT_DURATION)
         self.plugins = HistogramSeries(PLUGIN_EXECUTION_DURATION)
-        self.marks: list[StageMark] = []
-        """The stages of the cycle under way that show in a trace; whoever runs cycles clears it."""
+        self.marks: list[ExtensionPointMark] = []
+        """The extension points of the cycle under way that show in a trace; whoever runs cycles clears it."""
 
-    def stage_ended(self, stage: str, status: str, profile: str, started_s: float) -> None:
+    def extension_point_ended(self, extension_point: str, status: str, profile: str, started_s: float) -> None:
         now_s = self.clock()
-        self.stages.observe(now_s - started_s, (stage, status, profile))
-        if stage in TRACED_STAGES:
-            self.marks.append((stage, started_s, now_s))
+        self.extension_points.observe(now_s - started_s, (extension_point, status, profile))
+        if extension_point in TRACED_EXTENSION_POINTS:
+            self.marks.append((extension_point, started_s, now_s))
 
-    def plugin_ended(self, plugin: str, stage: str, status: str, started_s: float) -> None:
-        self.plugins.observe(self.clock() - started_s, (plugin, stage, status))
+    def plugin_ended(self, plugin: str, extension_point: str, status: str, started_s: float) -> None:
+        self.plugins.observe(self.clock() - started_s, (plugin, extension_point, status))
 
 
-def timed_stage(
-    stage: str,
+def timed_extension_point(
+    extension_point: str,
 ) -> Callable[[Callable[Concatenate[Profile, Parameters], Result]], Callable[Concatenate[Profile, Parameters], Result]]:
-    """For a function that runs a stage's plugins, and whose first argument is the profile."""
+    """For a function that runs an extension point's plugins, and whose first argument is the profile."""
 
     def decorate(
         run: Callable[Concatenate[Profile, Parameters], Result],
@@ -70,7 +71,7 @@ def timed_stage(
                 result = run(profile, *args, **kwargs)
                 status = status_of(result)
             finally:
-                watch.stage_ended(stage, status, profile.scheduler_name, started_s)
+                watch.extension_point_ended(extension_point, status, profile.scheduler_name, started_s)
             return result
 
         return update_wrapper(timed, run)
@@ -79,15 +80,15 @@ def timed_stage(
 
 
 def timed_steps(
-    profile: Profile, stage: str, steps: Generator[object, object, Status]
+    profile: Profile, extension_point: str, steps: Generator[object, object, Status]
 ) -> Generator[object, object, Status]:
-    """The same for a stage that waits for the world outside."""
+    """The same for an extension point that waits for the world outside."""
     watch = profile.watch
-    return steps if watch is None else _timed_steps(watch, profile.scheduler_name, stage, steps)
+    return steps if watch is None else _timed_steps(watch, profile.scheduler_name, extension_point, steps)
 
 
 def _timed_steps(
-    watch: StageWatch, profile_name: str, stage: str, steps: Generator[object, object, Status]
+    watch: ExtensionPointWatch, profile_name: str, extension_point: str, steps: Generator[object, object, Status]
 ) -> Generator[object, object, Status]:
     started_s = watch.clock()
     code = _ERROR
@@ -95,12 +96,12 @@ def _timed_steps(
         status = yield from steps
         code = status_of(status)
     finally:
-        watch.stage_ended(stage, code, profile_name, started_s)
+        watch.extension_point_ended(extension_point, code, profile_name, started_s)
     return status
 
 
 def status_of(result: object) -> str:
-    """The status in whatever a stage or a plugin answered; an answer without one is a success."""
+    """The status in whatever an extension point or a plugin answered; an answer without one is a success."""
     if result is OK or result is None:
         return _SUCCESS
     status = result if isinstance(result, Status) else getattr(result, "status", None)
