@@ -44,6 +44,6 @@ def print_record(record: dict[str, Any], form: str) -> None:
     if form == "json":
         click.echo(json.dumps(record, indent=2, ensure_ascii=False))
         return
-    from kubesched.k8s.model.plain_yaml import plain_yaml
+    from kubesched.k8s.model.kubernetes_yaml import plain_yaml
 
     click.echo(plain_yaml(record), nl=False)

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from kubesched.k8s.model.bounded_yaml import load_document
+from kubesched.k8s.model.kubernetes_yaml import load_document, plain_yaml
 
 _LISTS = ("clusters", "users", "contexts")
 
@@ -39,23 +39,23 @@ def merge_into(path: Path, added: Path) -> None:
     own: Any = {}
     if path.exists():
         try:
-            own = load_document(path.read_bytes(), yaml.CSafeLoader) or {}
+            own = load_document(path.read_bytes()) or {}
         except (OSError, yaml.YAMLError) as problem:
             raise InvalidKubeconfigError(f"{path}: {' '.join(str(problem).split())}") from None
     if not isinstance(own, dict):
         raise InvalidKubeconfigError(f"{path}: not a kubeconfig")
-    content = merged(own, yaml.safe_load(added.read_text()))
+    content = merged(own, load_document(added.read_bytes()))
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        yaml.safe_dump(content, file, sort_keys=False)
+        file.write(plain_yaml(content))
     beside.replace(path)
 
 
 def certificate_authority(path: Path) -> str:
     """Who signs for the server that a playground's own kubeconfig names; nobody if it is not served by TLS."""
-    (entry,) = yaml.safe_load(path.read_text())["clusters"]
+    (entry,) = load_document(path.read_bytes())["clusters"]
     return base64.b64decode(entry["cluster"].get("certificate-authority-data", "")).decode()
 
 

@@ -14,7 +14,7 @@ import yaml
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.patch_types import MERGE_PATCH
 from kubesched.k8s.client.rest import RestClient
-from kubesched.k8s.model.bounded_yaml import load_documents
+from kubesched.k8s.model.kubernetes_yaml import load_documents
 from kubesched.playground.controllers.discovered import DiscoveredKinds
 
 Body = dict[str, Any]
@@ -44,7 +44,7 @@ def _name_of(document: Body) -> str:
 def read_documents(text: bytes, source: str) -> list[Body]:
     """All objects of a YAML or JSON text; lists are taken apart."""
     try:
-        documents = list(load_documents(text, yaml.CSafeLoader))
+        documents = list(load_documents(text))
     except yaml.YAMLError as problem:
         raise InvalidManifestError(f"{source}: {_what_is_wrong(problem)}") from None
     found: list[Body] = []

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from kubesched.cli.main import main
 
-NODE = "{apiVersion: v1, kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}}\n"
+NODE = "{apiVersion: v1, kind: Node, metadata: {name: 'n'}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}}\n"
 PENDING = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: []}}\n"
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -47,7 +47,7 @@ BAD_FILES = [
     pytest.param("caf\xe9: 1\n".encode("latin-1"), "line 1: not UTF-8: byte 0xe9", id="not UTF-8"),
     pytest.param(
         "a: !!int x\n",
-        "not YAML or JSON: invalid literal for int() with base 10: 'x'",
+        "line 1, column 4: not YAML or JSON: cannot decode !!str `x` as a !!int",
         id="a YAML tag that does not hold",
     ),
     pytest.param('{"a":' * 20_000, "nested too deeply", id="nested too deeply"),
@@ -99,7 +99,7 @@ BAD_PODS = [
 @pytest.mark.parametrize(("pod", "expected"), BAD_PODS)
 def test_a_pod_that_cannot_be_explained_is_one_line(pod: str, expected: str, tmp_path: Path) -> None:
     path = tmp_path / "objects.yaml"
-    bound = PENDING.replace("name: p", "name: bound").replace("containers: []", "nodeName: n")
+    bound = PENDING.replace("name: p", "name: bound").replace("containers: []", "nodeName: 'n'")
     done = PENDING.replace("name: p", "name: done").replace("}\n", ", status: {phase: Succeeded}}\n")
     path.write_text("---\n".join((NODE, PENDING, bound, done)))
     assert the_one_line(run(pod, "-f", str(path))) == f"{path}: {expected}"

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from kubesched.cli.main import main
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "simulate"
-NODE = "{apiVersion: v1, kind: Node, metadata: {name: n}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}}\n"
+NODE = "{apiVersion: v1, kind: Node, metadata: {name: 'n'}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}}\n"
 
 
 def _run(*arguments: str, stdin: str | None = None) -> Result:

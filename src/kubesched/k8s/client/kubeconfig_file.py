@@ -20,7 +20,7 @@ import msgspec
 import yaml
 
 from kubesched.k8s.client.errors import ClientConfigError
-from kubesched.k8s.model.bounded_yaml import load_document
+from kubesched.k8s.model.kubernetes_yaml import load_document
 
 T = TypeVar("T")
 
@@ -176,7 +176,7 @@ def _parse(path: Path, text: bytes) -> Kubeconfig:
 
 def _load_yaml(path: Path, text: bytes) -> Mapping[str, Any]:
     try:
-        document = load_document(text, yaml.CSafeLoader)
+        document = load_document(text)
     except yaml.MarkedYAMLError as failure:
         line = f"line {failure.problem_mark.line + 1}: " if failure.problem_mark else ""
         raise ClientConfigError(f"{path}: {line}not YAML: {failure.problem or 'cannot be parsed'}") from None

@@ -5,7 +5,7 @@ The fast loader would end the process with nested levels beyond some tens of tho
 few lines of aliases stand for. Looking costs about as much as loading, so texts that cannot exceed a bound, as a
 glance at their signs tells, are not looked through.
 
-Everything here that reads YAML reads it through this module.
+Next: `kubernetes_yaml`, through which everything here reads YAML.
 """
 
 from __future__ import annotations
@@ -49,30 +49,12 @@ class YamlBoundError(yaml.MarkedYAMLError):
         super().__init__(problem=problem, problem_mark=mark)
 
 
-def check_bounds(data: bytes | str, loader: type[yaml.CSafeLoader], bounds: YamlBounds = FILE_BOUNDS) -> None:
+def check_bounds(data: bytes | str, bounds: YamlBounds = FILE_BOUNDS) -> None:
     """Raises `YamlBoundError`, or the error of a text that is no YAML."""
     given = data.encode(errors="surrogatepass") if isinstance(data, str) else data
     if not _may_exceed(given, bounds):
         return
-    _Counts(bounds).read(yaml.parse(data, Loader=loader))
-
-
-def load_documents(
-    data: bytes | str, loader: type[yaml.CSafeLoader], bounds: YamlBounds = FILE_BOUNDS
-) -> Iterator[Any]:
-    """The documents of a stream. Raises `yaml.YAMLError`."""
-    check_bounds(data, loader, bounds)
-    try:
-        yield from yaml.load_all(data, Loader=loader)
-    except RecursionError:
-        raise YamlBoundError("nested too deeply") from None
-    except BROKEN_VALUES as problem:
-        raise YamlBoundError(in_one_line(problem)) from None
-
-
-def load_document(data: bytes | str, loader: type[yaml.CSafeLoader], bounds: YamlBounds = FILE_BOUNDS) -> Any:
-    """The first document of a stream; `None` if there is none. Raises `yaml.YAMLError`."""
-    return next(load_documents(data, loader, bounds), None)
+    _Counts(bounds).read(yaml.parse(data, Loader=yaml.CSafeLoader))
 
 
 def in_one_line(problem: Exception) -> str:

@@ -17,9 +17,9 @@ import msgspec
 import yaml
 
 from kubesched.k8s.model import apps, core, policy, resource, storage
-from kubesched.k8s.model.bounded_yaml import load_documents
 from kubesched.k8s.model.collector import collector_paused
 from kubesched.k8s.model.json_trees import UNREADABLE, tree_of
+from kubesched.k8s.model.kubernetes_yaml import load_documents
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.partial_reading import plain_problem
 from kubesched.k8s.model.workloads import WORKLOAD_KINDS
@@ -199,16 +199,6 @@ def _read_json_item(
 # -- YAML and dictionaries ---------------------------------------------------------------------------------------------
 
 
-class _Loader(yaml.CSafeLoader):
-    """Kubernetes' YAML is JSON in other clothes: times stay texts."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 def _read_yaml(data: bytes, source: str, found: Manifests) -> None:
     for index, document in enumerate(_yaml_documents(data, source)):
         if document is not None:
@@ -217,7 +207,7 @@ def _read_yaml(data: bytes, source: str, found: Manifests) -> None:
 
 def _yaml_documents(data: bytes, source: str) -> Iterator[object]:
     try:
-        yield from load_documents(data, _Loader)
+        yield from load_documents(data)
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""

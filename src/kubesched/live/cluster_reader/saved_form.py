@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from kubesched.k8s.model.core import Container, PodCondition
 from kubesched.k8s.model.csi_migration import MIGRATED_PLUGINS_ANNOTATION
+from kubesched.k8s.model.kubernetes_yaml import plain_yaml
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
-from kubesched.k8s.model.plain_yaml import plain_yaml
 from kubesched.k8s.model.resource import (
     EXTENDED_RESOURCE_CLAIM_ANNOTATION,
     AllocatedDeviceStatus,

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 import yaml
 
-from kubesched.k8s.model.bounded_yaml import load_document
+from kubesched.k8s.model.kubernetes_yaml import load_document
 from kubesched.live.options.serving import FlagValue
 from kubesched.live.options.settings import MetricsSettings
 from kubesched.scheduler.config.errors import ErrorList
@@ -96,7 +96,7 @@ def _allowed_label_values(
 def _read_manifest(path: str, errors: ErrorList) -> dict[str, str]:
     field = "metrics.allowListMappingManifest"
     try:
-        content = load_document(Path(path).read_bytes(), yaml.CSafeLoader)
+        content = load_document(Path(path).read_bytes())
     except OSError as problem:
         errors.invalid(field, path, f"failed to read allow list manifest: {problem.strerror or problem}")
         return {}

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from kubesched.k8s.model.bounded_yaml import BROKEN_VALUES
+from kubesched.k8s.model.kubernetes_yaml import KubernetesLoader
 from kubesched.playground.apiserver.go_text import in_source, quoted
 
 _MOST_FINDINGS = 100
@@ -93,14 +94,14 @@ def _collect(value: Any, path: str, walk: list[tuple[str, bool]]) -> None:
             _collect(inner, f"{path}[{at}]", walk)
 
 
-def repeated_in_yaml(data: bytes, loader: type[yaml.CSafeLoader]) -> Repeated:
-    """``data`` has been read as YAML by this loader before."""
+def repeated_in_yaml(data: bytes) -> Repeated:
+    """``data`` has been read as YAML before."""
     try:
         if not repeated_in_json(data).walk:
             return NOTHING_REPEATED  # JSON is YAML too, and much sooner looked through
     except (ValueError, RecursionError):
         pass
-    reading = loader(data)
+    reading = KubernetesLoader(data)
     try:
         document = reading.get_node() if reading.check_node() else None
         lines: list[str] = []
@@ -115,7 +116,7 @@ def repeated_in_yaml(data: bytes, loader: type[yaml.CSafeLoader]) -> Repeated:
     return Repeated(yaml_error="yaml: unmarshal errors:\n" + "\n".join(f"  {line}" for line in lines))
 
 
-def _collect_lines(node: yaml.Node, reading: yaml.CSafeLoader, lines: list[str]) -> None:
+def _collect_lines(node: yaml.Node, reading: KubernetesLoader, lines: list[str]) -> None:
     if isinstance(node, yaml.SequenceNode):
         for item in node.value:
             _collect_lines(item, reading, lines)
@@ -123,7 +124,7 @@ def _collect_lines(node: yaml.Node, reading: yaml.CSafeLoader, lines: list[str])
         _collect_from_mapping(node, reading, set(), lines)
 
 
-def _collect_from_mapping(node: yaml.MappingNode, reading: yaml.CSafeLoader, seen: set[Any], lines: list[str]) -> None:
+def _collect_from_mapping(node: yaml.MappingNode, reading: KubernetesLoader, seen: set[Any], lines: list[str]) -> None:
     for key_node, value_node in node.value:
         if key_node.tag == "tag:yaml.org,2002:merge":
             for merged in value_node.value if isinstance(value_node, yaml.SequenceNode) else (value_node,):

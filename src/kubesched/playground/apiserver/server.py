@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import yaml
 from aiohttp import web
 
 from kubesched.k8s.connections import BoundedSite, ConnectionLimits
+from kubesched.k8s.model.kubernetes_yaml import plain_yaml
 from kubesched.playground.apiserver import bootstrap
 from kubesched.playground.apiserver.admission.policies import AdmissionPolicies
 from kubesched.playground.apiserver.api import Api
@@ -190,4 +190,4 @@ class ApiServer:
             "contexts": [{"name": "kubesched", "context": {"cluster": "kubesched", "user": "admin"}}],
             "current-context": "kubesched",
         }
-        tls.write_private(path, yaml.safe_dump(content, sort_keys=False).encode())
+        tls.write_private(path, plain_yaml(content).encode())

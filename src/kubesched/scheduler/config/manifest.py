@@ -10,13 +10,12 @@ import copy
 from typing import Any
 
 import msgspec
-import yaml
 
 from kubesched.k8s.model.durations import Duration
+from kubesched.k8s.model.kubernetes_yaml import plain_yaml
 from kubesched.scheduler.config.configuration import KubeSchedulerConfiguration
 from kubesched.scheduler.config.plugin_args import PluginArgs
 from kubesched.scheduler.config.schema import API_VERSION
-from kubesched.scheduler.config.yaml_scalars import ManifestDumper
 
 
 def to_manifest(config: KubeSchedulerConfiguration) -> dict[str, Any]:
@@ -27,7 +26,7 @@ def to_manifest(config: KubeSchedulerConfiguration) -> dict[str, Any]:
 
 def to_yaml(manifest: dict[str, Any]) -> str:
     """A manifest as YAML, which Kubernetes reads back as the same manifest."""
-    return str(yaml.dump(manifest, Dumper=ManifestDumper, sort_keys=False, allow_unicode=True, width=1000))
+    return plain_yaml(manifest)
 
 
 def plain(value: Any) -> Any:

@@ -1,26 +1,21 @@
 """From the text of a file to plain values: YAML or JSON, with every key that occurs twice.
 
-YAML is read as Kubernetes reads it, that is, as a way to write JSON: scalars resolve by the same rules, keys become
-text, `1.0` is the number 1. Only the first document of a stream counts. Text that opens with a brace is JSON.
+YAML is read as Kubernetes reads it. Only the first document of a stream counts. Text that opens with a brace is JSON.
 
-Next: `yaml_scalars` for those rules, `decode`, which makes structs of the values.
+Next: `kubernetes_yaml` for the rules of YAML, `decode`, which makes structs of the values.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from typing import Any
 
 import yaml
 
 from kubesched.k8s.model.bounded_yaml import BROKEN_VALUES, check_bounds, in_one_line
+from kubesched.k8s.model.kubernetes_yaml import KubernetesLoader
 from kubesched.scheduler.config.errors import ConfigError, ErrorList, FieldError
-from kubesched.scheduler.config.yaml_scalars import ManifestLoader
-
-_FLOATS_PRINTED_WHOLE = 1e21
-"""Below this a number without a fraction is printed as an integer on the way from YAML to JSON."""
 
 
 def parse(data: bytes | str, source: str, errors: ErrorList) -> Any:
@@ -85,14 +80,14 @@ def _checked_json(value: Any, path: str, errors: ErrorList) -> Any:
 
 
 def _parse_yaml(text: str, errors: ErrorList) -> Any:
-    check_bounds(text, ManifestLoader)
-    loader = ManifestLoader(text)
+    check_bounds(text)
+    loader = KubernetesLoader(text)
     try:
         node = loader.get_node() if loader.check_node() else None
         if node is None:
             return None
         _find_repeated_keys(node, "", errors, visited=set())
-        return _as_json(loader.construct_document(node), "")
+        return loader.construct_document(node)
     finally:
         loader.dispose()
 
@@ -113,27 +108,6 @@ def _find_repeated_keys(node: yaml.Node, path: str, errors: ErrorList, visited: 
                 errors.add(join(path, name), f'duplicate field "{name}" (line {key.start_mark.line + 1})')
             seen.add(name)
             _find_repeated_keys(item, join(path, name), errors, visited)
-
-
-def _as_json(value: Any, path: str) -> Any:
-    """The value as JSON would carry it."""
-    if isinstance(value, dict):
-        return {_key(key): _as_json(item, join(path, _key(key))) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_as_json(item, f"{path}[{index}]") for index, item in enumerate(value)]
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise yaml.YAMLError(f"{path}: {value} is not a JSON value")
-        return int(value) if value.is_integer() and abs(value) < _FLOATS_PRINTED_WHOLE else value
-    if value is None or isinstance(value, str | int):
-        return value
-    raise yaml.YAMLError(f"{path}: a {type(value).__name__} is not a JSON value")
-
-
-def _key(key: Any) -> str:
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    return "null" if key is None else str(key)
 
 
 def _yaml_problem(error: yaml.YAMLError) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from kubesched.k8s.model.bounded_yaml import check_bounds
+from kubesched.k8s.model.kubernetes_yaml import KubernetesLoader, key_text
 from kubesched.simulator.bench.errors import WorkloadError
 from kubesched.simulator.bench.expressions import (
     Expression,
@@ -38,8 +39,6 @@ _FIRST_HOLE = 0xE000
 """An expression becomes a character of the private use area while the YAML is parsed."""
 _MAX_HOLES = 0x1900
 _HOLE = re.compile(f"[{chr(_FIRST_HOLE)}-{chr(_FIRST_HOLE + _MAX_HOLES - 1)}]")
-
-_constructor = yaml.constructor.SafeConstructor()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +115,8 @@ def _holes_in_name(node: yaml.Node) -> frozenset[int]:
 
 def _compose(text: str, path: str) -> yaml.Node | None:
     try:
-        check_bounds(text, yaml.CSafeLoader)
-        found: yaml.Node | None = yaml.compose(text, Loader=yaml.CSafeLoader)
+        check_bounds(text)
+        found: yaml.Node | None = yaml.compose(text, Loader=KubernetesLoader)
     except yaml.YAMLError as problem:
         mark = getattr(problem, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -136,7 +135,7 @@ def _fill_of(node: yaml.Node) -> Fill:
         items = [_fill_of(item) for item in node.value]
         return lambda values: [item(values) for item in items]
     pairs = [(_fill_of(key), _fill_of(value)) for key, value in node.value]
-    return lambda values: {key(values): value(values) for key, value in pairs}
+    return lambda values: {key_text(key(values)): value(values) for key, value in pairs}
 
 
 def _has_holes(node: yaml.Node) -> bool:
@@ -148,12 +147,11 @@ def _has_holes(node: yaml.Node) -> bool:
 
 
 def _constant(node: yaml.Node) -> Any:
-    if isinstance(node, yaml.ScalarNode):
-        is_time = node.tag == "tag:yaml.org,2002:timestamp"
-        return node.value if is_time else _constructor.construct_object(node)
-    if isinstance(node, yaml.SequenceNode):
-        return [_constant(item) for item in node.value]
-    return {_constant(key): _constant(value) for key, value in node.value}
+    loader = KubernetesLoader("")
+    try:
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
 
 
 def _scalar(node: yaml.ScalarNode) -> Fill:
@@ -169,5 +167,5 @@ def _scalar(node: yaml.ScalarNode) -> Fill:
 @lru_cache(maxsize=4096)
 def _plain(text: str) -> Any:
     """A scalar without quotes, as YAML reads it."""
-    node = yaml.compose(text, Loader=yaml.CSafeLoader)
+    node = yaml.compose(text, Loader=KubernetesLoader)
     return _constant(node) if isinstance(node, yaml.ScalarNode) else text

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from kubesched.k8s.model.bounded_yaml import load_document
 from kubesched.k8s.model.durations import Duration, DurationError
+from kubesched.k8s.model.kubernetes_yaml import load_document
 from kubesched.simulator.bench.errors import WorkloadError
 from kubesched.simulator.bench.operations import (
     OPERATIONS,
@@ -153,7 +153,7 @@ def read_workloads(path: Path) -> list[BenchWorkload]:
     """All workloads of a file, in their order."""
     source = str(path)
     try:
-        data = load_document(path.read_bytes(), yaml.CSafeLoader)
+        data = load_document(path.read_bytes())
     except OSError as problem:
         raise WorkloadError(source, "", problem.strerror or str(problem)) from None
     except yaml.YAMLError as problem:

@@ -142,7 +142,7 @@ def test_the_files_are_those_kubectl_would_read(tmp_path: Path) -> None:
 def test_of_several_files_the_first_with_an_entry_wins_whole(tmp_path: Path) -> None:
     first = _config({"server": "https://first"}, {"as": "jane"})
     first["current-context"] = ""
-    second = _config({"server": "https://second", "proxy-url": "http://p:1"}, {"token": "t"}, namespace="n")
+    second = _config({"server": "https://second", "proxy-url": "http://p:1"}, {"token": "t"}, namespace="ns")
     second["contexts"].append({"name": "two", "context": {"cluster": "c2", "user": "u2"}})
     second["clusters"].append({"name": "c2", "cluster": {"server": "https://c2"}})
     second["users"].append({"name": "u2", "user": {"tokenFile": "token"}})

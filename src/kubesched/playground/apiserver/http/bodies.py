@@ -15,8 +15,13 @@ from kubesched.playground.apiserver.http.negotiation import JSON, MEDIA_TYPES, P
 from kubesched.playground.apiserver.http.protobuf.envelope import ProtobufError, decode_envelope
 from kubesched.playground.apiserver.json_text import read_json
 from kubesched.playground.apiserver.kinds.kind import Object
-from kubesched.playground.apiserver.repeated_fields import NOTHING_REPEATED, Repeated, repeated_in_json
-from kubesched.playground.apiserver.yaml_text import YamlTextError, load_yaml, repeated_in_yaml_text
+from kubesched.playground.apiserver.repeated_fields import (
+    NOTHING_REPEATED,
+    Repeated,
+    repeated_in_json,
+    repeated_in_yaml,
+)
+from kubesched.playground.apiserver.yaml_text import YamlTextError, load_yaml
 
 _SHOWN_BYTES = 30
 _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -45,7 +50,7 @@ def read_body(data: bytes, content_type: str, kind: str, find_duplicates: bool =
     if find_duplicates and media_type == JSON:
         repeated = repeated_in_json(data)
     elif find_duplicates and media_type == YAML:
-        repeated = repeated_in_yaml_text(data)
+        repeated = repeated_in_yaml(data)
     return _as_body(obj, repeated, kind, data)
 
 

@@ -23,7 +23,7 @@ from kubesched.playground.apiserver.kinds.kind import DecodeError, Object
 from kubesched.playground.apiserver.openapi.decoding import decode_object
 from kubesched.playground.apiserver.openapi.struct_types import struct_type, type_of_kind
 from kubesched.playground.apiserver.patching import json_patch
-from kubesched.playground.apiserver.repeated_fields import repeated_in_json
+from kubesched.playground.apiserver.repeated_fields import repeated_in_json, repeated_in_yaml
 from kubesched.playground.apiserver.storage.store import Stored
 from kubesched.playground.apiserver.verbs.delete import DeleteOptions, delete_options
 from kubesched.playground.apiserver.verbs.patch import (
@@ -42,7 +42,6 @@ from kubesched.playground.apiserver.verbs.request import (
     WriteOptions,
     write_options,
 )
-from kubesched.playground.apiserver.yaml_text import repeated_in_yaml_text
 
 _OLDER_EVICTION = ("Eviction", "Eviction", "policy/v1beta1")  # still taken, as by any server of today
 _META_KINDS = ("DeleteOptions", "ListOptions", "List", "Status", "APIGroup", "APIVersions", "WatchEvent")
@@ -143,7 +142,7 @@ class Exchange:
 def _patch_body(data: bytes, media_type: str, looks_closely: bool) -> PatchBody:
     if media_type == APPLY_PATCH:
         content = read_apply_body(data)
-        return PatchBody(media_type, content, repeated_in_yaml_text(data).findings(()) if looks_closely else [])
+        return PatchBody(media_type, content, repeated_in_yaml(data).findings(()) if looks_closely else [])
     try:
         content = read_json(data)
     except ValueError as error:
