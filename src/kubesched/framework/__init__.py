@@ -8,7 +8,18 @@ at), `events` (when its rejected pods deserve another try), `effects` (what it m
 
 from kubesched.framework.caching import PodChange, Scope
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, PatchPodStatus, RecordEvent, WaitUntil
+from kubesched.framework.effects import (
+    BindPod,
+    Done,
+    EvictPod,
+    Failed,
+    PatchObject,
+    PatchPodStatus,
+    RecordEvent,
+    WaitUntil,
+    WriteObject,
+    Written,
+)
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.extension_points import PermitResult, QueuedPod, Steps
 from kubesched.framework.handle import Handle, HeldPod, Objects
@@ -45,6 +56,7 @@ __all__ = [
     "NodeTable",
     "NominatingMode",
     "Objects",
+    "PatchObject",
     "PatchPodStatus",
     "PermitResult",
     "PluginFactory",
@@ -64,5 +76,7 @@ __all__ = [
     "Steps",
     "Verdicts",
     "WaitUntil",
+    "WriteObject",
+    "Written",
     "default_normalize_score",
 ]

@@ -5,12 +5,13 @@ An `Effect` carries an action and a number. Whoever carries it out answers under
 answered.
 
 The engine itself asks for bindings, evictions, patches of a pod's status, events and calls of extenders. Plugins may
-ask for the first four too, and wait for others to act (`WaitUntil`).
+ask for the first four too, write objects (`WriteObject`, `PatchObject`), and wait for others to act (`WaitUntil`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -34,6 +35,17 @@ class Failed(Struct, frozen=True):
 
     message: str
     is_gone: bool = False
+    reason: str = ""
+    """Kubernetes' word for it, where an object was to be written: `AlreadyExists`, `Conflict`, `NotFound`, …"""
+
+
+class Written(Struct, frozen=True):
+    """The object was written. It is now of this version, which is empty where versions are not kept."""
+
+    resource_version: str = ""
+    name: str = ""
+    """As the API server named it, where it was asked to (`generateName`)."""
+    uid: str = ""
 
 
 class Withheld(Failed, frozen=True, kw_only=True):
@@ -91,6 +103,32 @@ class RecordEvent(Struct, frozen=True):
     note: str
     scheduler_name: str
     related: PodKey | None = None
+
+
+class WriteObject(Struct, frozen=True):
+    """Create an object; or, if its metadata has a `resourceVersion`, replace the one that is still of this version.
+
+    Answered `Written`, or `Failed` with the API server's message and reason. Where an answer is lost, the object is
+    read to find out. A name of the plugin's own choice makes it safe to ask again: `AlreadyExists` tells that it was
+    done before.
+    """
+
+    manifest: Mapping[str, Any]
+    """The whole object, as in a file: `apiVersion`, `kind`, `metadata` and the rest."""
+
+
+class PatchObject(Struct, frozen=True):
+    """Change some fields of an object, and leave the others alone. Answered as `WriteObject` is."""
+
+    api_version: str
+    kind: str
+    key: str
+    """`namespace/name`, or the bare name of a cluster-wide object."""
+    patch: Mapping[str, Any]
+    """What changes, as a JSON merge patch: `None` takes a field away, a list takes the place of the whole list. With
+    `metadata.uid` or `metadata.resourceVersion`, it holds only for the object that has them."""
+    subresource: str = ""
+    """`status`, for what is in the status."""
 
 
 class WaitUntil(Struct, frozen=True):

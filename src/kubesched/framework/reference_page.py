@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from types import ModuleType
 
-from kubesched.framework import caching, extension_points, handle, nodes, pod_info, results, status, verdicts
+from kubesched.framework import caching, effects, extension_points, handle, nodes, pod_info, results, status, verdicts
 
 _INTRODUCTION = """\
 # Plugin API
@@ -33,6 +33,8 @@ _SECTIONS: tuple[tuple[str, ModuleType, tuple[str, ...]], ...] = (
     ("The pod", pod_info, ("PodInfo",)),
     ("Nodes", nodes, ("NodeInfo", "NodeTable", "Column", "PodTable")),
     ("The handle", handle, ("Handle", "HeldPod", "Objects")),
+    ("Effects", effects, ("WriteObject", "PatchObject", "WaitUntil", "BindPod", "PatchPodStatus", "EvictPod")),
+    ("", effects, ("RecordEvent", "Done", "Written", "Failed", "Withheld")),
 )
 """(heading, module, classes); without classes, all of them."""
 

@@ -54,6 +54,7 @@ from kubesched.live.tainted_slices import TAINT_RULES, TaintedSlices
 from kubesched.live.writes.claim_writes import ClaimWrites
 from kubesched.live.writes.extender_calls import ExtenderCalls
 from kubesched.live.writes.leadership import LeaderGate
+from kubesched.live.writes.object_writes import ObjectWrites
 from kubesched.live.writes.pod_writes import PodWrites
 from kubesched.live.writes.volume_writes import VolumeWrites
 from kubesched.live.writes.writer import EffectWriter
@@ -131,6 +132,7 @@ class LiveScheduler:
             PodWrites(gate, find_pod, sleep=pace.sleep),
             VolumeWrites(gate),
             ClaimWrites(gate, lambda: self.informers.of(ResourceClaim).resource),
+            ObjectWrites(gate, sleep=pace.sleep),
             self._extenders,
             lambda record: self._recorder.record(record),
             find_pod,

@@ -6,14 +6,28 @@ more happens. For tests and benchmarks; the fault simulation has an unreliable o
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
 
-from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, PatchPodStatus, RecordEvent
+from kubesched.framework.effects import (
+    BindPod,
+    Done,
+    EvictPod,
+    Failed,
+    PatchObject,
+    PatchPodStatus,
+    RecordEvent,
+    WriteObject,
+)
 from kubesched.k8s.model.core import Pod, PodCondition
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.scheduler.engine.loop import Scheduler
+from kubesched.simulator.object_effects import ObjectEffects
+
+Item = TypeVar("Item", bound=KubeObject)
 
 
 class World:
@@ -26,6 +40,8 @@ class World:
         self.events: list[RecordEvent] = []
         self.bound: dict[PodKey, str] = {}
         self.evicted: list[PodKey] = []
+        self._objects: dict[type[KubeObject], dict[str, Any]] = defaultdict(dict)
+        self._writes = ObjectEffects(self, lambda beginning: f"{beginning}{self._version}")
         self._version = 0
 
     # -- what users do -------------------------------------------------------------------------------------------------
@@ -37,7 +53,18 @@ class World:
     def delete(self, item: KubeObject) -> None:
         if isinstance(item, Pod):
             self.pods.pop(item.pod_key, None)
+        self._objects[type(item)].pop(item.key, None)
         self.loop.remove(item, self.now_s)
+
+    def find(self, kind: type[Item], key: str) -> Item | None:
+        return cast("Item | None", self._objects[kind].get(key))
+
+    def create(self, item: Item) -> Item:
+        """A new object, with a uid of its own."""
+        return self._tell(replace(item, metadata=replace(item.metadata, uid=f"{item.name}-{self._version}")))
+
+    def update(self, item: Item) -> Item:
+        return self._tell(item)
 
     def run(self, *, for_s: float = 0.0) -> None:
         """Schedules until nothing is ready, then lets time pass to the next deadline, for at most this long."""
@@ -72,6 +99,10 @@ class World:
             return self._bind(action)
         if isinstance(action, EvictPod):
             return self._evict(action)
+        if isinstance(action, WriteObject):
+            return self._writes.write(action)
+        if isinstance(action, PatchObject):
+            return self._writes.patch(action)
         if isinstance(action, PatchPodStatus):
             self._patch(action)
         elif isinstance(action, RecordEvent):
@@ -106,12 +137,14 @@ class World:
             status = replace(status, nominated_node_name=action.nominated_node_name)
         self._tell(replace(pod, status=status))
 
-    def _tell(self, item: KubeObject) -> None:
+    def _tell(self, item: Item) -> Item:
         self._version += 1
         item = replace(item, metadata=replace(item.metadata, resource_version=str(self._version)))
         if isinstance(item, Pod):
             self.pods[item.pod_key] = item
+        self._objects[type(item)][item.key] = item
         self.loop.put(item, self.now_s)
+        return item
 
 
 def _with(conditions: Iterable[PodCondition], condition: PodCondition) -> tuple[PodCondition, ...]:

@@ -23,6 +23,7 @@ PLUGIN_FILES = {
     "carbon-aware": "carbon_aware.py",
     "gang": "gang.py",
     "model-score": "model_score.py",
+    "scratch-volume": "scratch_volume.py",
 }
 
 

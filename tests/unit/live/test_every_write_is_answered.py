@@ -17,8 +17,11 @@ from kubesched.framework.effects import (
     EvictPod,
     Failed,
     FindOut,
+    PatchObject,
     PatchPodStatus,
     Withheld,
+    WriteObject,
+    Written,
 )
 from kubesched.k8s.client import errors
 from kubesched.k8s.model.core import PodCondition
@@ -26,6 +29,7 @@ from kubesched.k8s.model.meta import PodKey
 from kubesched.live.writes.claim_writes import ClaimWrites
 from kubesched.live.writes.extender_calls import ExtenderCalls
 from kubesched.live.writes.leadership import LeaderGate
+from kubesched.live.writes.object_writes import ObjectWrites
 from kubesched.live.writes.pod_writes import PodWrites
 from kubesched.live.writes.volume_writes import VolumeWrites
 from kubesched.live.writes.writer import EffectWriter
@@ -38,6 +42,8 @@ BIND = BindPod(POD, "u1", "node-1")
 EVICT = EvictPod(POD, "u1", CONDITION, PodKey("shop/big"))
 PATCH = PatchPodStatus(POD, "u1", CONDITION)
 CLAIM = SelectNodeForClaim("shop", "data", "7", "node-1")
+CREATE = WriteObject({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}, "data": {"a": "1"}})
+RELABEL = PatchObject("v1", "Node", "node-1", {"metadata": {"labels": {"a": "1", "b": None}}})
 EXTENDER_BIND = CallExtender(0, "bind", "http://127.0.0.1:1/bind", b"{}", 5.0)
 
 Server = Callable[[str, str], Awaitable[bytes]]
@@ -73,6 +79,7 @@ class Scene:
             PodWrites(gate, lambda key: None, now=lambda: "now", sleep=lambda for_s: asyncio.sleep(0)),
             VolumeWrites(gate),
             ClaimWrites(gate),
+            ObjectWrites(gate, sleep=lambda for_s: asyncio.sleep(0)),
             ExtenderCalls([ExtenderConfiguration(url_prefix="http://127.0.0.1:1", bind_verb="bind")], self._left_s),
             lambda record: None,
             lambda key: None,
@@ -115,7 +122,7 @@ async def speaks_nonsense(_method: str, _path: str) -> bytes:
     return b"<html>"
 
 
-WAITED_FOR = (BIND, EVICT, CLAIM)
+WAITED_FOR = (BIND, EVICT, CLAIM, RELABEL)
 
 
 @pytest.mark.parametrize("server", [agrees, refuses, is_out_of_reach, loses_answers, breaks, speaks_nonsense])
@@ -124,7 +131,7 @@ def test_whatever_the_server_does(server: Server) -> None:
         it = Scene(server)
         it.send(WAITED_FOR)
         await it.writer.settled()
-        assert sorted(number for number, _ in it.answers) == [0, 1, 2]
+        assert sorted(number for number, _ in it.answers) == [0, 1, 2, 3]
         if server is not agrees and server is not speaks_nonsense:
             assert all(isinstance(answer, Failed) and not isinstance(answer, Withheld) for _, answer in it.answers)
 
@@ -137,7 +144,7 @@ def test_what_is_withheld_is_answered_so_and_nothing_was_sent() -> None:
         it.holds_lease = False
         it.send([*WAITED_FOR, EXTENDER_BIND])
         await it.writer.settled()
-        assert sorted(it.answers, key=itemgetter(0)) == [(number, Withheld()) for number in range(4)]
+        assert sorted(it.answers, key=itemgetter(0)) == [(number, Withheld()) for number in range(5)]
         assert it.requests.sent == []
 
     asyncio.run(scene())
@@ -152,7 +159,7 @@ def test_what_is_cancelled_is_answered_too(has_begun: bool) -> None:
             await asyncio.sleep(0.01)
         it.writer.cancel()
         await it.writer.settled()
-        assert sorted(it.answers, key=itemgetter(0)) == [(number, Failed("context canceled")) for number in range(3)]
+        assert sorted(it.answers, key=itemgetter(0)) == [(number, Failed("context canceled")) for number in range(4)]
 
     asyncio.run(scene())
 
@@ -229,5 +236,76 @@ def test_where_nothing_can_be_read_it_counts_as_failed(action: object) -> None:
         ((_, answer),) = it.answers
         assert isinstance(answer, Failed)
         assert it.requests.sent == []
+
+    asyncio.run(scene())
+
+
+CORE_KINDS = b'{"resources": [{"name": "configmaps/x", "kind": "ConfigMap"}, %s]}' % (
+    b'{"name": "configmaps", "kind": "ConfigMap", "namespaced": true}'
+)
+
+
+def test_kinds_that_the_scheduler_does_not_watch_are_asked_of_the_server_once() -> None:
+    async def scene() -> None:
+        paths: list[tuple[str, str]] = []
+
+        async def server(method: str, path: str) -> bytes:
+            paths.append((method, path))
+            if method == "GET":
+                return CORE_KINDS
+            return b'{"metadata": {"name": "new", "uid": "u7", "resourceVersion": "8"}}'
+
+        it = Scene(server)
+        it.send([CREATE])
+        await it.writer.settled()
+        it.send([CREATE, WriteObject({"apiVersion": "v1", "kind": "Nonsense", "metadata": {"name": "n"}})])
+        await it.writer.settled()
+        maps = ("POST", "/api/v1/namespaces/default/configmaps")
+        assert paths.count(maps) == 2 and paths.count(("GET", "/api/v1")) == 2
+        none = Failed('no matches for kind "Nonsense" in version "v1"', is_gone=True, reason="NotFound")
+        assert [answer for _, answer in it.answers].count(Written("8", "new", "u7")) == 2
+        assert (1, none) in it.answers
+
+    asyncio.run(scene())
+
+
+def test_a_refusal_comes_with_its_reason() -> None:
+    async def scene() -> None:
+        async def server(method: str, _path: str) -> bytes:
+            if method == "GET":
+                return CORE_KINDS
+            raise errors.ApiError(409, "AlreadyExists", 'configmaps "new" already exists')
+
+        it = Scene(server)
+        it.send([CREATE])
+        await it.writer.settled()
+        assert it.answers == [(0, Failed('configmaps "new" already exists', reason="AlreadyExists"))]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("found", "has_come_about"),
+    [
+        (b'{"metadata": {"name": "node-1", "resourceVersion": "8", "labels": {"a": "1", "c": "3"}}}', True),
+        (b'{"metadata": {"name": "node-1", "resourceVersion": "8", "labels": {"a": "1", "b": "2"}}}', False),
+        (b'{"metadata": {"name": "node-1", "resourceVersion": "8"}}', False),
+    ],
+)
+@pytest.mark.parametrize("is_found_out", [False, True])
+def test_whether_a_lost_write_came_about_is_read_off_the_object(
+    found: bytes, has_come_about: bool, is_found_out: bool
+) -> None:
+    async def scene() -> None:
+        async def server(method: str, _path: str) -> bytes:
+            if method == "GET":
+                return found
+            raise errors.AnswerLost("timeout")
+
+        it = Scene(server)
+        it.send([FindOut(99, RELABEL) if is_found_out else RELABEL])
+        await it.writer.settled()
+        ((_, answer),) = it.answers
+        assert answer == Written("8", "node-1") if has_come_about else isinstance(answer, Failed)
 
     asyncio.run(scene())

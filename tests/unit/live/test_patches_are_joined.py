@@ -11,6 +11,7 @@ from kubesched.k8s.model.core import PodCondition
 from kubesched.k8s.model.meta import PodKey
 from kubesched.live.writes.claim_writes import ClaimWrites
 from kubesched.live.writes.extender_calls import ExtenderCalls
+from kubesched.live.writes.object_writes import ObjectWrites
 from kubesched.live.writes.pod_writes import PodWrites
 from kubesched.live.writes.volume_writes import VolumeWrites
 from kubesched.live.writes.writer import EffectWriter
@@ -45,6 +46,7 @@ def written_after(actions: Sequence[object]) -> list[Any]:
             cast("PodWrites", pods),
             VolumeWrites(cast("Any", nobody)),
             ClaimWrites(cast("Any", nobody)),
+            ObjectWrites(cast("Any", nobody)),
             ExtenderCalls(()),
             lambda record: None,
             lambda key: None,

@@ -7,6 +7,9 @@ from datetime import UTC, datetime
 from kubesched.framework.effects import Failed
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 
+LOOK_AGAIN_S = (0.2, 0.5, 1.0, 2.0)
+"""After so long the server has surely ended a request whose connection broke."""
+
 
 def utc_now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

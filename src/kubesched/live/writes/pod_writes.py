@@ -20,7 +20,7 @@ from kubesched.k8s.client.requester import Requester
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.model.core import Pod, PodCondition
 from kubesched.k8s.model.meta import PodKey
-from kubesched.live.writes.outcomes import failed, utc_now
+from kubesched.live.writes.outcomes import LOOK_AGAIN_S, failed, utc_now
 
 _log = logging.getLogger("kubesched.writes")
 _encode = msgspec.json.Encoder().encode
@@ -30,8 +30,6 @@ _PODS = resource_of(Pod)
 _DONE = Done()
 _NO_ANSWER = AnswerLost("no answer in the time that it may take")
 _PATCH_PAUSES_S = (0.01, 0.05, 0.25)
-_LOOK_AGAIN_S = (0.2, 0.5, 1.0, 2.0)
-"""After so long the server has surely ended a request whose connection broke."""
 
 FindPod = Callable[[PodKey], PodInfo | None]
 Sleep = Callable[[float], Awaitable[object]]
@@ -157,7 +155,7 @@ class PodWrites:
     ) -> Done | Failed:
         """What became of a write, by what the pod looks like afterwards."""
         namespace, _, name = key.partition("/")
-        for pause_s in _LOOK_AGAIN_S:
+        for pause_s in LOOK_AGAIN_S:
             await self._sleep(pause_s)
             try:
                 pod = _decode_pod(await self._requests.request("GET", _PODS.path(namespace, name)))

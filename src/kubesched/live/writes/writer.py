@@ -20,9 +20,11 @@ from kubesched.framework.effects import (
     EvictPod,
     Failed,
     FindOut,
+    PatchObject,
     PatchPodStatus,
     RecordEvent,
     Withheld,
+    WriteObject,
 )
 from kubesched.k8s.client.errors import NotSent
 from kubesched.k8s.client.event_recorder.record import EventToRecord, pod_reference
@@ -30,6 +32,7 @@ from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.storage import ObjectReference
 from kubesched.live.writes.claim_writes import ClaimWrites
 from kubesched.live.writes.extender_calls import ExtenderCalls
+from kubesched.live.writes.object_writes import ObjectWrites
 from kubesched.live.writes.pod_writes import FindPod, PodWrites
 from kubesched.live.writes.volume_writes import VolumeWrites
 from kubesched.scheduler.plugins.dynamic_resources.effects import (
@@ -76,6 +79,7 @@ class EffectWriter:
         pods: PodWrites,
         volumes: VolumeWrites,
         claims: ClaimWrites,
+        objects: ObjectWrites,
         extenders: ExtenderCalls,
         record: Callable[[EventToRecord], None],
         find_pod: FindPod,
@@ -83,6 +87,7 @@ class EffectWriter:
         self._record = record
         self._find_pod = find_pod
         self._pods = pods
+        self._objects = objects
         self._tasks: dict[int, asyncio.Task[object]] = {}
         """By number of the effect, what is under way."""
         self._victims: dict[str, ObjectReference] = {}
@@ -101,6 +106,8 @@ class EffectWriter:
             AddClaimFinalizer: claims.add_finalizer,
             UpdateClaimStatus: claims.update_status,
             PatchPodExtendedResourceClaimStatus: claims.tell_pod,
+            WriteObject: objects.write,
+            PatchObject: objects.patch,
             CallExtender: extenders.call,
             **dict.fromkeys(get_args(ClaimRequest), claims.carry_out),
         }
@@ -168,6 +175,8 @@ class EffectWriter:
             return await self._pods.find_binding(asked.action)
         if isinstance(asked.action, EvictPod):
             return await self._pods.find_eviction(asked.action)
+        if isinstance(asked.action, WriteObject | PatchObject):
+            return await self._objects.find_out(asked.action)
         return Failed(f"no answer to {type(asked.action).__name__} in the time that it may take")
 
     def _ended(self, effect: Effect, answer: Answer, task: asyncio.Task[object]) -> None:

@@ -16,7 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.framework.effects import BindPod, EvictPod, PatchPodStatus, RecordEvent, WaitUntil
+from kubesched.framework.effects import (
+    BindPod,
+    EvictPod,
+    PatchObject,
+    PatchPodStatus,
+    RecordEvent,
+    WaitUntil,
+    WriteObject,
+)
 from kubesched.framework.extension_points import PermitResult
 from kubesched.framework.plugin_fault import InvalidScore, PluginFault
 from kubesched.framework.results import NominatingMode, PostFilterResult, PreFilterResult
@@ -25,7 +33,7 @@ from kubesched.framework.status import OK, Code, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
 from kubesched.k8s.model.meta import KubeObject
 
-EFFECTS = (BindPod, PatchPodStatus, EvictPod, RecordEvent)
+EFFECTS = (BindPod, PatchPodStatus, EvictPod, RecordEvent, WriteObject, PatchObject)
 """What a plugin may ask the world outside for, wherever it may ask."""
 
 _LONGEST_SHOWN = 60
@@ -155,6 +163,13 @@ def effect(action: object) -> object:
     if not isinstance(action, EFFECTS):
         raise PluginFault(f"yielded {shown(action)}, which is not an effect")
     return action
+
+
+def effects(found: list[object]) -> list[object]:
+    """For what `take_effects` gives: nobody waits for it."""
+    if any(not isinstance(action, EFFECTS) for action in found):
+        raise wrong("take_effects", found, "effects")
+    return found
 
 
 def _wait(action: WaitUntil) -> WaitUntil:

@@ -137,13 +137,10 @@ class OutsidePlugin:
     def _effects(self, own: Method) -> Method:
         def effects() -> Sequence[object]:
             try:
-                found = list(own())
-                if any(not isinstance(effect, answers.EFFECTS) for effect in found):
-                    raise answers.wrong("take_effects", found, "effects")
+                return answers.effects(list(own()))
             except (Exception, SystemExit) as bug:  # noqa: BLE001  whatever it is, it is told
                 self._tell("take_effects", bug)
                 return ()
-            return found
 
         return effects
 

@@ -17,6 +17,7 @@ from kubesched.k8s.workloads.bursts import Bursts
 from kubesched.k8s.workloads.names import NameSource
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.simulator.ledger import PodLedger
+from kubesched.simulator.object_effects import ObjectEffects
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.utilisation import UtilisationMeter
 from kubesched.simulator.virtual.clock import VirtualClock
@@ -58,7 +59,10 @@ class VirtualCluster:
         rules = ControllerRules(clock, store, names, bursts)
         self._controllers = ControllerSet(clock, store, self.intake, self.deletions, rules, self.ledger.refused)
         devices = DeviceClaims(clock, store, names)
-        self._effects = EffectHandler(clock, store, self.deletions, devices, self.ledger, options.bind_latency_s)
+        objects = ObjectEffects(store, names.name)
+        self._effects = EffectHandler(
+            clock, store, self.deletions, devices, objects, self.ledger, options.bind_latency_s
+        )
         self._until_s = None if options.until_s is None else clock.start_s + options.until_s
         self.ended_at_s = clock.now_s
         """When the last thing happened; that the scheduler tried a pod once more in vain is no such thing."""

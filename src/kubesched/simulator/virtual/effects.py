@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, PatchPodStatus, RecordEvent
+from kubesched.framework.effects import (
+    BindPod,
+    Done,
+    EvictPod,
+    Failed,
+    PatchObject,
+    PatchPodStatus,
+    RecordEvent,
+    WriteObject,
+)
 from kubesched.k8s.model.core import Pod, PodCondition
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
@@ -16,6 +25,7 @@ from kubesched.k8s.workloads.pod_states import with_condition
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
 from kubesched.simulator.ledger import PodLedger
+from kubesched.simulator.object_effects import ObjectEffects
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions
 from kubesched.simulator.virtual.device_claims import DeviceAction, DeviceClaims, not_found
@@ -31,6 +41,7 @@ class EffectHandler:
         store: ClusterStore,
         deletions: Deletions,
         devices: DeviceClaims,
+        objects: ObjectEffects,
         ledger: PodLedger,
         bind_latency_s: float,
     ) -> None:
@@ -38,6 +49,7 @@ class EffectHandler:
         self._store = store
         self._deletions = deletions
         self._devices = devices
+        self._objects = objects
         self._ledger = ledger
         self._bind_latency_s = bind_latency_s
 
@@ -73,6 +85,10 @@ class EffectHandler:
                 return self._bind_volume(action)
             case SelectNodeForClaim():
                 return self._select_node(action)
+            case WriteObject():
+                return self._objects.write(action)
+            case PatchObject():
+                return self._objects.patch(action)
             case _:
                 assert isinstance(action, DeviceAction), action
                 return self._devices.carry_out(action)

@@ -9,14 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kubesched.framework.effects import Written
 from kubesched.k8s.model.storage import ObjectReference
 
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The object was written, and is now of this version; empty where versions are not kept."""
-
-    resource_version: str = ""
+__all__ = ["BindVolumeToClaim", "SelectNodeForClaim", "Written"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,171 @@
+"""What plugins write: objects of any kind that the server has.
+
+Where a kind is served is known of those that the scheduler watches, and asked of the server for others. A write whose
+answer was lost is not repeated: the object is read until it tells what became of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kubesched.framework.effects import Failed, PatchObject, WriteObject, Written
+from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
+from kubesched.k8s.client.patch_types import MERGE_PATCH
+from kubesched.k8s.client.requester import Requester
+from kubesched.k8s.client.resources import RESOURCES, Resource
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.live.writes.outcomes import LOOK_AGAIN_S
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+_KNOWN = {(resource.api_version, resource.kind): resource for resource in RESOURCES}
+_NO_ANSWER = AnswerLost("no answer in the time that it may take")
+
+Sleep = Callable[[float], Awaitable[object]]
+Outcome = Written | Failed
+
+
+class _Served(msgspec.Struct, rename="camel"):
+    name: str = ""
+    kind: str = ""
+    namespaced: bool = False
+
+
+class _ServedKinds(msgspec.Struct):
+    resources: tuple[_Served, ...] = ()
+
+
+_decode_kinds = msgspec.json.Decoder(_ServedKinds).decode
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A request, where the object is afterwards, and what is in it then."""
+
+    method: str
+    path: str
+    body: Mapping[str, Any]
+    object_path: str
+    content: Mapping[str, Any]
+
+
+class ObjectWrites:
+    def __init__(self, requests: Requester, sleep: Sleep = asyncio.sleep) -> None:
+        self._requests = requests
+        self._sleep = sleep
+        self._asked: dict[tuple[str, str], Resource] = {}
+
+    async def write(self, action: WriteObject) -> Outcome:
+        return await self._carry_out(action)
+
+    async def patch(self, action: PatchObject) -> Outcome:
+        return await self._carry_out(action)
+
+    async def find_out(self, action: WriteObject | PatchObject) -> Outcome:
+        """What became of a write whose answer is lost."""
+        try:
+            return await self._settle(await self._request(action), _NO_ANSWER)
+        except (ApiError, Unreachable, AnswerLost) as problem:
+            return _failed(problem)
+
+    async def _carry_out(self, action: WriteObject | PatchObject) -> Outcome:
+        try:
+            write = await self._request(action)
+            content_type = MERGE_PATCH if write.method == "PATCH" else "application/json"
+        except (ApiError, Unreachable, AnswerLost) as problem:
+            return _failed(problem)
+        try:
+            answer = await self._requests.request(
+                write.method, write.path, body=_encode(write.body), content_type=content_type
+            )
+            return _written(_decode(answer))
+        except (ApiError, Unreachable) as problem:
+            return _failed(problem)
+        except AnswerLost as problem:
+            return await self._settle(write, problem)
+
+    # -- where and what ------------------------------------------------------------------------------------------------
+
+    async def _request(self, action: WriteObject | PatchObject) -> _Write:
+        if isinstance(action, PatchObject):
+            namespace, _, name = action.key.rpartition("/")
+            resource = await self._resource(action.api_version, action.kind)
+            path = resource.path(namespace, name)
+            return _Write("PATCH", f"{path}/{action.subresource}".rstrip("/"), action.patch, path, action.patch)
+        manifest = action.manifest
+        metadata: Mapping[str, Any] = manifest.get("metadata", {})
+        resource = await self._resource(manifest.get("apiVersion", ""), manifest.get("kind", ""))
+        namespace, name = metadata.get("namespace") or "default", metadata.get("name", "")
+        object_path = resource.path(namespace, name) if name else ""
+        if metadata.get("resourceVersion"):
+            return _Write("PUT", object_path, manifest, object_path, manifest)
+        return _Write("POST", resource.path(namespace), manifest, object_path, manifest)
+
+    async def _resource(self, api_version: str, kind: str) -> Resource:
+        wanted = api_version, kind
+        known = _KNOWN.get(wanted) or self._asked.get(wanted)
+        if known is not None:
+            return known
+        group, _, version = api_version.rpartition("/")
+        missing = ApiError(404, "NotFound", f'no matches for kind "{kind}" in version "{api_version}"')
+        if not version or not kind:
+            raise missing
+        try:
+            answer = await self._requests.request("GET", f"/apis/{api_version}" if group else f"/api/{api_version}")
+        except ApiError as problem:
+            raise (missing if problem.is_not_found else problem) from problem
+        for served in _decode_kinds(answer).resources:
+            if served.kind == kind and "/" not in served.name:
+                found = Resource(KubeObject, group, version, served.name, served.namespaced, kind_name=kind)
+                self._asked[wanted] = found
+                return found
+        raise missing
+
+    # -- lost answers --------------------------------------------------------------------------------------------------
+
+    async def _settle(self, write: _Write, problem: AnswerLost) -> Outcome:
+        """What became of a write, by what the object looks like afterwards. One that the server was to name cannot be
+        told from others."""
+        for pause_s in LOOK_AGAIN_S if write.object_path else ():
+            await self._sleep(pause_s)
+            try:
+                found = _decode(await self._requests.request("GET", write.object_path))
+            except ApiError as answer:
+                if answer.is_not_found and write.method != "POST":
+                    return _failed(answer)
+                continue
+            except (Unreachable, AnswerLost, msgspec.DecodeError):
+                continue
+            if _has(found, write.content):
+                return _written(found)
+        return Failed(f"no answer, and the write has not come about: {problem}")
+
+
+def _has(found: Any, content: Any, at: str = "") -> bool:
+    """Whether all that was written is there. A version was what the write was based on."""
+    if isinstance(content, Mapping):
+        if not isinstance(found, Mapping):
+            return not content
+        return all(
+            f"{at}/{name}" == "/metadata/resourceVersion" or _has(found.get(name), value, f"{at}/{name}")
+            for name, value in content.items()
+        )
+    if isinstance(content, list | tuple):
+        return bool(list(content) == found)
+    return bool(found == content)
+
+
+def _written(found: Mapping[str, Any]) -> Written:
+    metadata = msgspec.convert(found.get("metadata", {}), ObjectMeta)
+    return Written(metadata.resource_version, metadata.name, metadata.uid)
+
+
+def _failed(problem: ApiError | Unreachable | AnswerLost) -> Failed:
+    if isinstance(problem, ApiError):
+        return Failed(problem.message or str(problem), is_gone=problem.is_not_found, reason=problem.reason)
+    return Failed(str(problem))
