@@ -206,6 +206,9 @@ DEFINITIONS: tuple[MetricDefinition, ...] = (
     STRAYS,
 )
 
+OURS: tuple[str, ...] = (STRAYS.name,)
+"""The metrics that kube-scheduler does not have."""
+
 NOT_KEPT: dict[str, str] = {
     "batch_attempts_total, batch_cache_flushed_total, get_node_hint_duration_seconds, "
     "store_schedule_results_duration_seconds": "pods with the same signature share answers; there are no node hints",

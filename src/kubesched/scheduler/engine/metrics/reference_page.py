@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 
-from kubesched.scheduler.engine.metrics.definitions import DEFINITIONS, NOT_KEPT, PREFIX, MetricDefinition
+from kubesched.scheduler.engine.metrics.definitions import DEFINITIONS, NOT_KEPT, OURS, PREFIX, MetricDefinition
 from kubesched.scheduler.engine.metrics.exposition import number
 
+_OURS = ", ".join(f"`{name}`" for name in OURS)
 _HEAD = f"""# Metrics
 
 This page is generated (`make docs`). Names, kinds, labels and buckets are kube-scheduler's, so dashboards keep working;
-`strays_total` alone is ours. All names begin with `{PREFIX}`. Durations are measured only where the loop is given a
+ours alone: {_OURS}. All names begin with `{PREFIX}`. Durations are measured only where the loop is given a
 clock. `render(collect(loop))` gives them as text for Prometheus. With `--emulate`, those of the version stand in their
 place: [metrics of older versions](older-metrics.md) says which, and what they are called today.
 
