@@ -37,3 +37,10 @@ def test_a_pods_path_takes_at_most_thirty_files() -> None:
     assert 20 <= len(files) <= 30
     for shown, linked in files:
         assert shown == linked and (ROOT / "src" / "kubesched" / linked).is_file(), linked
+
+
+def test_every_decision_is_listed_under_its_title() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(r"^\| (\d+) \| \[(.+)\]\((.+)\) \|$", (folder / "README.md").read_text(), re.MULTILINE)
+    titles = {page.name: page.read_text().partition("\n")[0] for page in folder.glob("0*.md")}
+    assert {name: f"# {number}. {title}" for number, title, name in listed} == titles
