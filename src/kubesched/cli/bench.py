@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubesched.cli.class_cache import class_cache_option
 from kubesched.cli.output import ERROR_EXIT, say_error, say_warning
 from kubesched.cli.scheduler_choice import plugin_option
 
@@ -33,7 +34,7 @@ NOT_PLACED_EXIT = 1
 @click.option("--nodes", "n_nodes", type=click.IntRange(min=0), help="Number of nodes.")
 @click.option("--pods", "n_pods", type=click.IntRange(min=0), help="Number of measured pods.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Breaks ties between equally good nodes.")
-@click.option("--no-class-cache", is_flag=True, help="Decide for every pod from scratch, to compare.")
+@class_cache_option
 @plugin_option
 @click.option("--list", "list_only", is_flag=True, help="Only say which workloads there are.")
 @click.option(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubesched.cli.class_cache import class_cache_option
 from kubesched.cli.live import ServerChoice, live_option, read_files, read_live, server_options
 from kubesched.cli.output import ERROR_EXIT, line_width, print_record, say_error, say_warning
 from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
@@ -82,6 +83,7 @@ SPAN = SpanOfTime()
     help="wide shows every pod; csv is one table.",
 )
 @click.option("--table", type=click.Choice(TABLES), default="pods", show_default=True, help="The table for csv.")
+@class_cache_option
 @click.option("--watch", "is_watching", is_flag=True, help="Run again whenever one of the files changes.")
 def simulate(
     filenames: tuple[str, ...],
@@ -97,6 +99,7 @@ def simulate(
     start_latency: float,
     output: str,
     table: str,
+    no_class_cache: bool,
     is_watching: bool,
 ) -> None:
     """Simulate workloads on a cluster, in virtual time: where each pod goes, and why not.
@@ -117,6 +120,7 @@ def simulate(
             start_s=parse_instant(start or DEFAULT_START),
             bind_latency_s=bind_latency,
             start_latency_s=start_latency,
+            keeps_classes=not no_class_cache,
         )
     except InstantError as mistake:
         say_error(f"--start: {mistake}")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kubesched.cli.class_cache import class_cache_option
 from kubesched.cli.nodes import delay_options, documents_of_files, shape_options
 from kubesched.cli.output import ERROR_EXIT, say_error
 from kubesched.cli.plugin_reloading import reload_plugins
@@ -46,6 +47,7 @@ DEFAULT_PORT = 6443
 @click.option("--config", metavar="FILE", help="KubeSchedulerConfiguration of the scheduler.")
 @plugin_option
 @click.option("--reload", "is_reloading", is_flag=True, help="Read the files of plugins again whenever they change.")
+@class_cache_option
 @click.option("--data", metavar="DIR", help="Where the cluster is kept.  [default: ~/.local/state/kubesched]")
 @click.option("--in-memory", is_flag=True, help="Keep nothing: the cluster ends with this command.")
 @click.option("--port", type=click.IntRange(0, 65535), help=f"0 takes a free port.  [default: {DEFAULT_PORT}]")
@@ -60,6 +62,7 @@ def up(
     config: str | None,
     plugin_files: tuple[str, ...],
     is_reloading: bool,
+    no_class_cache: bool,
     data: str | None,
     in_memory: bool,
     port: int | None,
@@ -92,7 +95,7 @@ def up(
         chosen_port = port if port is not None else (0 if once else DEFAULT_PORT)
         settings = _settings(directory, in_memory or once, chosen_port, is_passing=once)
         settings = _with_content(settings, shape, n_nodes, filenames, config)
-        settings = replace(settings, delays=delays, plugin_files=plugin_files)
+        settings = replace(settings, delays=delays, plugin_files=plugin_files, keeps_classes=not no_class_cache)
         with _quiet_logs():
             code = asyncio.run(_run_once(settings, timeout) if once else _run(settings, merge_kubeconfig, is_reloading))
     if code:

@@ -109,6 +109,7 @@ class LiveScheduler:
             registry=self.assembled.registry,
             max_unschedulable_s=options.pod_max_in_unschedulable_pods_for_s,
             clock=time.monotonic,
+            keeps_classes=options.keeps_classes,
             variant=variant_of(options.emulation),
             answer_limit=_answer_limit(options.qps),
         )

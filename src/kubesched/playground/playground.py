@@ -57,6 +57,8 @@ class PlaygroundSettings:
     scheduler_config: Path | None = None
     plugin_files: Sequence[str] = ()
     """Python files with plugins that the scheduler runs beside the others."""
+    keeps_classes: bool = True
+    """Whether the scheduler has its class cache."""
     delays: Delays = field(default_factory=Delays)
     has_server_process: bool = True
     """Whether the API server runs in a process of its own."""
@@ -150,7 +152,9 @@ class Playground:
         return self._options.plugins.paths()
 
     async def _start_scheduler(self) -> None:
-        self._options = scheduler_options(self._settings.scheduler_config, self._settings.plugin_files)
+        self._options = scheduler_options(
+            self._settings.scheduler_config, self._settings.plugin_files, keeps_classes=self._settings.keeps_classes
+        )
         self.scheduler = LiveScheduler(self._options, self._target())
         running = asyncio.create_task(self.scheduler.run(), name=SCHEDULER)
         self._ending.append(running)
@@ -178,10 +182,14 @@ class Playground:
         return load_target(self._settings.kubeconfig)
 
 
-def scheduler_options(config: Path | None, plugin_files: Sequence[str] = ()) -> RunOptions:
+def scheduler_options(
+    config: Path | None, plugin_files: Sequence[str] = (), *, keeps_classes: bool = True
+) -> RunOptions:
     """Alone in its cluster, so it needs no election; without a configuration of its own it may write as fast as it can.
     Raises ConfigError."""
     given: dict[str, object] = {"secure-port": 0, "feature-gates": (("", "DRADeviceTaintRules=true"),)}
+    if not keeps_classes:
+        given["no-class-cache"] = True
     if config is not None:
         given["config"] = str(config)
     if plugin_files:

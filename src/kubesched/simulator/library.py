@@ -52,6 +52,7 @@ def simulate(
     start_s: float | None = None,
     bind_latency_s: float = 0.0,
     start_latency_s: float = 0.0,
+    class_cache: bool = True,
     policy: Config = None,
     provider: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
@@ -71,6 +72,7 @@ def simulate(
     start_s: float | None = None,
     bind_latency_s: float = 0.0,
     start_latency_s: float = 0.0,
+    class_cache: bool = True,
     policy: Config = None,
     provider: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
@@ -85,6 +87,7 @@ def simulate(
     workload would never end).
 
     With a `sequence` of pods `namespace/name`, only these are placed, one after another, and nothing else happens.
+    `class_cache=False` decides for every pod from scratch, which changes no answer; a sequence always does.
 
     `policy`, `provider`, `feature_gates`, `emulate` and `plugins` mean what they mean to `kubesched.explain`.
     """
@@ -109,5 +112,6 @@ def simulate(
         start_s=SimulationOptions().start_s if start_s is None else start_s,
         bind_latency_s=bind_latency_s,
         start_latency_s=start_latency_s,
+        keeps_classes=class_cache,
     )
     return SimulationReport.of(run_simulation(given, loaded, options, emulation=emulation, registry=registry), options)

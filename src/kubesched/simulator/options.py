@@ -26,6 +26,8 @@ class SimulationOptions:
     bind_latency_s: float = 0.0
     start_latency_s: float = 0.0
     """From bound to running."""
+    keeps_classes: bool = True
+    """Whether decisions come from the class cache; without it they take longer and are the same."""
 
     def __post_init__(self) -> None:
         if self.tie_break not in TIE_BREAKS:

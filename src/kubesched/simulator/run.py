@@ -46,7 +46,12 @@ def run_simulation(
         options = replace(options, until_s=DEFAULT_UNTIL_S)
     tie_break: TieBreak = ByName() if options.tie_break == "name" else Seeded(options.seed)
     loop = build_loop(
-        without_extenders(config), tie_break, registry=registry, source=source, variant=variant_of(emulation)
+        without_extenders(config),
+        tie_break,
+        registry=registry,
+        source=source,
+        keeps_classes=options.keeps_classes,
+        variant=variant_of(emulation),
     )
     cluster = VirtualCluster(loop, SeededNames(options.seed), options, bursts or bursts_for(given))
     plan_scenario(cluster, given.steps)

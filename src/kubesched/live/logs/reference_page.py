@@ -49,7 +49,7 @@ tab. Lines of other libraries have no quotes and no pairs.
 | 2 | what became of each pod; slow decisions; changes of state, retries |
 | 3, 4 | every attempt and event, what is useful to find an error |
 | 5 to 9 | every move between queues, every status |
-| 10 | every plugin's score of every node. Nothing is then decided from a class (see [cycle](../concepts/cycle.md)), so that there are scores to show: decisions are the same, and slow |
+| 10 | every plugin's score of every node. Nothing is then decided from a class (see [the class cache](../concepts/class-cache.md)), so that there are scores to show: decisions are the same, and slow |
 
 Words, levels and pairs are kube-scheduler's and client-go's v1.36.4 where they have the line; *ours* marks those that
 they have not. Errors that say the same about the same pod are joined: five of them in ten seconds are written, the

@@ -50,6 +50,12 @@ MISC_FLAGS = (
         "Python file with plugins to run beside the others, unless the configuration mentions them. Repeatable. "
         "kube-scheduler has no such flag.",
     ),
+    Flag(
+        "no-class-cache",
+        BOOL,
+        False,
+        "Decide for every pod from scratch: slower, with the same answers. kube-scheduler has no such flag.",
+    ),
     Flag("context", STRING, "", "Context of the kubeconfig to use. kube-scheduler has no such flag."),
 )
 

@@ -16,8 +16,8 @@ from kubesched.live.options.gates import GATES_WITHOUT_EFFECT, REFUSED_GATES, SW
 _HEAD = """# Flags
 
 This page is generated (`make docs`). `kubesched run` takes the flags of kube-scheduler v1.36.4, so that its command
-line keeps working, and `--context`. Flags of earlier versions are taken as well, under *Older*: see
-[older configurations](../guides/older-configurations.md).
+line keeps working, and `--plugin`, `--context` and `--no-class-cache`. Flags of earlier versions are taken as well,
+under *Older*: see [older configurations](../guides/older-configurations.md).
 
 - `--flag=value` and `--flag value` are the same; a switch may stand alone and is turned off by `--flag=false`.
   Durations are Go's (`15s`, `1m30s`); `_` in a name is read as `-`.

@@ -65,6 +65,8 @@ class RunOptions:
     """Address of the API server; empty: as in the kubeconfig."""
     context: str
     """Context of the kubeconfig; empty: the current one."""
+    keeps_classes: bool
+    """Whether decisions come from the class cache."""
     write_config_to: Path | None
     pod_max_in_unschedulable_pods_for_s: float
     serving: ServingSettings | None
