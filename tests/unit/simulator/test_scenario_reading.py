@@ -130,7 +130,7 @@ BUDGET = make.budget("b", {"app": "web"}, allowed=0)
         ),
         pytest.param(
             cron_job("tick", "often"),
-            'CronJob default/tick: spec: schedule "often": five fields are expected',
+            'CronJob default/tick: spec: schedule "often": expected exactly 5 fields, found 1: [often]',
             id="a schedule",
         ),
         pytest.param(

@@ -1,11 +1,13 @@
 """When a cron schedule comes due: five fields, names of months and days, steps, and the words `@daily` and so on.
 
 Minute, hour, day of month, month, day of week. If both days are restricted, one of them is enough. A time that a
-change of clocks leaves out does not come.
+change of clocks leaves out does not come. What cannot be read is refused in the words of the parser that Kubernetes
+uses.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -23,7 +25,8 @@ _WORDS = {
 }
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_MOST_DIGITS = 9
+_MOST_DIGITS = 18
+"""As many fit into Go's int, whatever they are."""
 _MOST_SHOWN = 100
 _LONGEST_SEARCH = timedelta(days=5 * 366)
 
@@ -34,18 +37,17 @@ class CronError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _FieldRange:
-    title: str
     low: int
     high: int
     names: tuple[str, ...] = ()
 
 
 _FIELDS = (
-    _FieldRange("minute", 0, 59),
-    _FieldRange("hour", 0, 23),
-    _FieldRange("day of month", 1, 31),
-    _FieldRange("month", 1, 12, _MONTHS),
-    _FieldRange("day of week", 0, 6, _WEEKDAYS),
+    _FieldRange(0, 59),
+    _FieldRange(0, 23),
+    _FieldRange(1, 31),
+    _FieldRange(1, 12, _MONTHS),
+    _FieldRange(0, 6, _WEEKDAYS),
 )
 
 
@@ -64,10 +66,10 @@ class CronSchedule:
     @lru_cache(maxsize=1024)
     def parse(text: str, zone_name: str = "UTC") -> CronSchedule:
         """Raises CronError."""
-        fields = _WORDS.get(text.strip(), text).split()
-        if len(fields) != len(_FIELDS):
-            raise CronError(f'schedule "{_shortened(text)}": five fields are expected, or one of {", ".join(_WORDS)}')
-        sets = [_parse_field(field, known, text) for field, known in zip(fields, _FIELDS, strict=True)]
+        try:
+            fields, sets = _parse_fields(text.strip())
+        except CronError as problem:
+            raise CronError(f'schedule "{_shortened(text)}": {_shortened(str(problem))}') from None
         return CronSchedule(
             minutes=tuple(sorted(sets[0])),
             hours=tuple(sorted(sets[1])),
@@ -130,42 +132,64 @@ def _is_open(field: str) -> bool:
     return field.startswith(("*", "?"))
 
 
-def _parse_field(field: str, known: _FieldRange, text: str) -> set[int]:
+def schedule_problem(text: str) -> str:
+    """What is wrong with a schedule, "" if nothing is. An interval is none that we keep to, and none that is wrong."""
+    try:
+        if not re.fullmatch(r"@every \S+", text):
+            _parse_fields(text)
+    except CronError as problem:
+        return str(problem)
+    return ""
+
+
+def _parse_fields(text: str) -> tuple[list[str], list[set[int]]]:
+    if text.startswith("@") and text not in _WORDS:
+        raise CronError(f"unrecognized descriptor: {text}")
+    fields = _WORDS.get(text, text).split()
+    if len(fields) != len(_FIELDS):
+        raise CronError(f"expected exactly {len(_FIELDS)} fields, found {len(fields)}: [{' '.join(fields)}]")
+    return fields, [_parse_field(field, known) for field, known in zip(fields, _FIELDS, strict=True)]
+
+
+def _parse_field(field: str, known: _FieldRange) -> set[int]:
     found: set[int] = set()
     for part in field.split(","):
         span, has_step, step_text = part.partition("/")
-        low, high = _span(span, known, text, has_step=bool(has_step))
-        step = _number(step_text, known, text) if has_step else 1
-        if step == 0 or low > high or low < known.low or high > known.high:
-            raise _mistake(field, known, text)
+        step = _number(step_text) if has_step else 1
+        if step == 0:
+            raise CronError(f"step of range should be a positive number: {part}")
+        low, high = _span(span, part, known, has_step=bool(has_step))
+        if low < known.low:
+            raise CronError(f"beginning of range ({low}) below minimum ({known.low}): {part}")
+        if high > known.high:
+            raise CronError(f"end of range ({high}) above maximum ({known.high}): {part}")
+        if low > high:
+            raise CronError(f"beginning of range ({low}) beyond end of range ({high}): {part}")
         found.update(range(low, high + 1, step))
     return found
 
 
-def _span(span: str, known: _FieldRange, text: str, *, has_step: bool) -> tuple[int, int]:
+def _span(span: str, part: str, known: _FieldRange, *, has_step: bool) -> tuple[int, int]:
     if span in ("*", "?"):
         return known.low, known.high
-    first, dash, last = span.partition("-")
-    low = _number(first, known, text)
-    if dash:
-        return low, _number(last, known, text)
-    return low, known.high if has_step else low
+    names = known.names
+    bounds = [
+        known.low + names.index(text.lower()) if text.lower() in names else _number(text) for text in span.split("-")
+    ]
+    if len(bounds) > 2:
+        raise CronError(f"too many hyphens: {part}")
+    return bounds[0], known.high if has_step and len(bounds) == 1 else bounds[-1]
 
 
-def _number(text: str, known: _FieldRange, schedule: str) -> int:
-    if text.lower() in known.names:
-        return known.low + known.names.index(text.lower())
-    if not (text.isascii() and text.isdecimal()) or len(text) > _MOST_DIGITS:
-        raise _mistake(text, known, schedule)
-    return int(text)
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        why = "invalid syntax"
+    elif len(text) > _MOST_DIGITS:
+        why = "value out of range"
+    else:
+        return int(text)
+    raise CronError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": {why}')
 
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
-
-
-def _mistake(field: str, known: _FieldRange, text: str) -> CronError:
-    text, field = _shortened(text), _shortened(field)
-    return CronError(
-        f'schedule "{text}": {known.title} "{field}": numbers from {known.low} to {known.high} are expected'
-    )

@@ -54,14 +54,21 @@ def test_a_time_zone_moves_the_time_and_skips_what_its_clocks_skip() -> None:
 @pytest.mark.parametrize(
     ("schedule", "zone", "message"),
     [
-        pytest.param("* * * *", "UTC", "five fields are expected", id="a field is missing"),
-        pytest.param("60 * * * *", "UTC", 'minute "60": numbers from 0 to 59', id="too large"),
-        pytest.param("* * 0 * *", "UTC", 'day of month "0": numbers from 1 to 31', id="too small"),
-        pytest.param("* * * * 7", "UTC", 'day of week "7"', id="Sunday is 0"),
-        pytest.param("9-5 * * * *", "UTC", 'minute "9-5"', id="a range backwards"),
-        pytest.param("*/0 * * * *", "UTC", r'minute "\*/0"', id="a step of nothing"),
-        pytest.param("x * * * *", "UTC", 'minute "x"', id="not a number"),
-        pytest.param("@every 5m", "UTC", "five fields are expected", id="an interval"),
+        pytest.param("* * * *", "UTC", "expected exactly 5 fields, found 4", id="a field is missing"),
+        pytest.param("60 * * * *", "UTC", r"end of range \(60\) above maximum \(59\): 60", id="too large"),
+        pytest.param("* * 0 * *", "UTC", r"beginning of range \(0\) below minimum \(1\): 0", id="too small"),
+        pytest.param("* * * * 7", "UTC", r"end of range \(7\) above maximum \(6\): 7", id="Sunday is 0"),
+        pytest.param(
+            "9-5 * * * *", "UTC", r"beginning of range \(9\) beyond end of range \(5\): 9-5", id="a range backwards"
+        ),
+        pytest.param("*/0 * * * *", "UTC", r"step of range should be a positive number: \*/0", id="a step of nothing"),
+        pytest.param(
+            "x * * * *",
+            "UTC",
+            'failed to parse int from x: strconv.Atoi: parsing "x": invalid syntax',
+            id="not a number",
+        ),
+        pytest.param("@every 5m", "UTC", "unrecognized descriptor: @every 5m", id="an interval"),
         pytest.param("@daily", "Mars/Olympus", 'unknown time zone "Mars/Olympus"', id="no such zone"),
     ],
 )

@@ -6,10 +6,10 @@ import copy
 import zoneinfo
 
 from kubesched.k8s.model.times import parse_instant
+from kubesched.k8s.workloads.cron_schedule import schedule_problem
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds import workload_checks as checks
 from kubesched.playground.apiserver.kinds.ages import human, since
-from kubesched.playground.apiserver.kinds.cron_schedule import schedule_mistake
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext, metadata_fields
 from kubesched.playground.apiserver.kinds.pods.defaults import set_template_defaults
 from kubesched.playground.apiserver.kinds.pods.internal_form import internal_spec
@@ -132,7 +132,7 @@ def _validate_cron_job(job: Object, _: Object | None) -> list[InvalidField]:
         found.append(errors.invalid("metadata.name", name, f"must be no more than {_LONGEST_CRON_NAME} characters"))
     if not spec.get("schedule"):
         found.append(errors.required("spec.schedule"))
-    elif mistake := schedule_mistake(spec["schedule"]):
+    elif mistake := schedule_problem(spec["schedule"]):
         found.append(errors.invalid("spec.schedule", spec["schedule"], mistake))
     zone = spec.get("timeZone")
     if zone is not None and not _is_time_zone(zone):
