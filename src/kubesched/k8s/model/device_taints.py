@@ -1,4 +1,4 @@
-"""Taints of devices: what tolerates them, and those that rules add to what drivers publish."""
+"""Taints of devices: those that rules add to what drivers publish. `taints` has what tolerates them."""
 
 from __future__ import annotations
 
@@ -6,17 +6,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from kubesched.k8s.model.resource import DeviceTaint, DeviceTaintRule, DeviceToleration, ResourceSlice
-
-
-def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator in ("", "Equal"):
-        return toleration.value == taint.value
-    return toleration.operator == "Exists"
+from kubesched.k8s.model.resource import DeviceTaintRule, ResourceSlice
 
 
 def selects(rule: DeviceTaintRule, driver: str, pool: str, device: str) -> bool:

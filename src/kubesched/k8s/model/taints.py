@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubesched.k8s.model.core import Taint, Toleration
+from kubesched.k8s.model.resource import DeviceTaint, DeviceToleration
 
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
@@ -14,7 +15,8 @@ UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SC
 """A pod that tolerates this taint may go to a cordoned node."""
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
+def tolerates(toleration: Toleration | DeviceToleration, taint: Taint | DeviceTaint) -> bool:
+    """The rule for taints of nodes and of devices."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:

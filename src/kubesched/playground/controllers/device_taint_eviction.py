@@ -12,7 +12,7 @@ from math import inf
 
 from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.device_taints import selects, tolerates
+from kubesched.k8s.model.device_taints import selects
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.resource import (
     DeviceRequestAllocationResult,
@@ -21,6 +21,7 @@ from kubesched.k8s.model.resource import (
     ResourceClaim,
     ResourceSlice,
 )
+from kubesched.k8s.model.taints import tolerates
 from kubesched.k8s.model.times import InstantError, parse_instant, print_instant
 from kubesched.playground.controllers.controller import ControllerContext
 from kubesched.playground.controllers.documents import Body

@@ -11,8 +11,8 @@ from collections import OrderedDict
 
 from kubesched.k8s import cel
 from kubesched.k8s.cel.device import AttributeValue, DeviceView, VersionText
-from kubesched.k8s.model.device_taints import tolerates
 from kubesched.k8s.model.resource import DeviceAttribute, DeviceSelector
+from kubesched.k8s.model.taints import tolerates
 from kubesched.scheduler.plugins.dynamic_resources.outcomes import AllocationError, SearchBudget
 from kubesched.scheduler.plugins.dynamic_resources.published import PublishedDevice
 from kubesched.scheduler.plugins.dynamic_resources.wants import Want
