@@ -11,14 +11,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from kubesched.k8s.certificates import Authority, key_pem, new_key
 
 _VALID_FOR = timedelta(days=365)
-_SKEW = timedelta(hours=1)
-"""Valid a little earlier than now: clocks differ."""
 
 
 class PemPair(NamedTuple):
@@ -31,18 +26,10 @@ class PemPair(NamedTuple):
 def self_signed(bind_address: str, now: datetime | None = None) -> PemPair:
     """For the address the server listens on; for `localhost` if it listens on all."""
     now = datetime.now(UTC) if now is None else now
-    host = "localhost"
-    stamp = int(now.timestamp())
-    ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    ca_name, name = _name(f"{host}-ca@{stamp}"), _name(f"{host}@{stamp}")
-    ca = _signed(_builder(ca_name, ca_name, ca_key, now, is_ca=True), ca_key)
-    builder = _builder(name, ca_name, key, now, is_ca=False).add_extension(
-        x509.SubjectAlternativeName(_alternatives(host, bind_address)), critical=False
-    )
-    leaf = _signed(builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), False), ca_key)
-    pem = serialization.Encoding.PEM
-    key_pem = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return PemPair(leaf.public_bytes(pem) + ca.public_bytes(pem), key_pem)
+    host, stamp = "localhost", int(now.timestamp())
+    authority, key = Authority.create(f"{host}-ca@{stamp}", now, _VALID_FOR), new_key()
+    leaf = authority.server_certificate(f"{host}@{stamp}", _hosts(host, bind_address), key, now, _VALID_FOR)
+    return PemPair(leaf + authority.pem, key_pem(key))
 
 
 def write_pair(pair: PemPair, certificate_file: Path, key_file: Path) -> None:
@@ -54,38 +41,10 @@ def write_pair(pair: PemPair, certificate_file: Path, key_file: Path) -> None:
             opened.write(content)
 
 
-def _alternatives(host: str, bind_address: str) -> list[x509.GeneralName]:
-    names: list[x509.GeneralName] = [x509.DNSName(host), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+def _hosts(host: str, bind_address: str) -> list[str]:
+    found = [host, "127.0.0.1"]
     try:
-        address = ipaddress.ip_address(bind_address)
+        is_any = ipaddress.ip_address(bind_address).is_unspecified
     except ValueError:
-        names.append(x509.DNSName(bind_address))
-    else:
-        if not address.is_unspecified and str(address) != "127.0.0.1":
-            names.append(x509.IPAddress(address))
-    return names
-
-
-def _name(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime, *, is_ca: bool
-) -> x509.CertificateBuilder:
-    usage = x509.KeyUsage(True, False, not is_ca, False, False, is_ca, False, False, False)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _SKEW)
-        .not_valid_after(now - _SKEW + _VALID_FOR)
-        .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
-        .add_extension(usage, critical=True)
-    )
-
-
-def _signed(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
-    return builder.sign(key, hashes.SHA256())
+        is_any = False
+    return found if is_any or bind_address in found else [*found, bind_address]

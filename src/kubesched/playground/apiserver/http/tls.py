@@ -7,7 +7,6 @@ directory makes new ones.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import secrets
 import ssl
@@ -19,9 +18,10 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from kubesched.k8s.certificates import Authority, key_pem, new_key
 
 _VALID_FOR = timedelta(days=3650)
 _FILES = {"ca_pem": "ca.crt", "certificate_pem": "server.crt", "key_pem": "server.key", "signing_pem": "tokens.key"}
@@ -123,63 +123,8 @@ _READERS: dict[str, Callable[[bytes], object]] = {
 
 def create(address: str) -> ServerIdentity:
     """A new authority, server certificate, signing key and token."""
-    ca_key, server_key, signing = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
-    ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubesched-ca")])
-    ca = _certificate(ca_name, ca_name, ca_key, ca_key, is_ca=True, names=[])
-    server_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")])
-    server = _certificate(server_name, ca_name, server_key, ca_key, is_ca=False, names=_alternative_names(address))
-    pem = serialization.Encoding.PEM
-    return ServerIdentity(
-        ca.public_bytes(pem),
-        server.public_bytes(pem),
-        _key_pem(server_key),
-        _key_pem(signing),
-        secrets.token_urlsafe(32),
-    )
-
-
-def _alternative_names(address: str) -> list[x509.GeneralName]:
-    hosts = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
-    names: list[x509.GeneralName] = [x509.DNSName(name) for name in hosts]
-    for text in dict.fromkeys(("127.0.0.1", "::1", address)):
-        try:
-            names.append(x509.IPAddress(ipaddress.ip_address(text)))
-        except ValueError:
-            names.append(x509.DNSName(text))
-    return names
-
-
-def _certificate(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    signer: ec.EllipticCurvePrivateKey,
-    is_ca: bool,
-    names: list[x509.GeneralName],
-) -> x509.Certificate:
-    now = datetime.now(UTC)
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + _VALID_FOR)
-        .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
-    )
-    if is_ca:
-        usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
-        builder = builder.add_extension(usage, critical=True)
-    else:
-        builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    return builder.sign(signer, hashes.SHA256())
-
-
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    now, key = datetime.now(UTC), new_key()
+    authority = Authority.create("kubesched-ca", now, _VALID_FOR)
+    hosts = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "127.0.0.1", "::1", address)
+    certificate = authority.server_certificate("kube-apiserver", list(dict.fromkeys(hosts)), key, now, _VALID_FOR)
+    return ServerIdentity(authority.pem, certificate, key_pem(key), key_pem(new_key()), secrets.token_urlsafe(32))
