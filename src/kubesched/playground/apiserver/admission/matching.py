@@ -14,6 +14,7 @@ import msgspec
 from kubesched.k8s.model.meta import LabelSelector
 from kubesched.k8s.model.selectors import from_label_selector
 from kubesched.playground.apiserver.kinds.kind import Object, ServedResource
+from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
 from kubesched.playground.apiserver.verbs.request import RequestUser
 
 
@@ -50,7 +51,10 @@ def matches(criteria: Mapping[str, Any], request: Attributes) -> bool:
 def _versions(criteria: Mapping[str, Any], resource: ServedResource) -> frozenset[str]:
     """The versions by which a rule may name the resource; what is served in one version only is never an old one."""
     is_equivalent = criteria.get("matchPolicy", "Equivalent") == "Equivalent"
-    return frozenset({resource.version, "v1", "v2"} if is_equivalent and resource.stored_as else {resource.version})
+    if not is_equivalent or not resource.stored_as:
+        return frozenset({resource.version})
+    named = (resource.group, resource.plural)
+    return frozenset(kind.version for kind in ALL_KINDS if (kind.group, kind.plural) == named)
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
