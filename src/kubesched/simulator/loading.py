@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Namespace, Node, Pod, PodSpec, PodTemplateSpec, ReplicationController
+from kubesched.k8s.model.cron_schedule import CronError, CronSchedule
 from kubesched.k8s.model.manifests import KINDS_WITH_WORKLOADS, Kinds, ManifestError, Manifests
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.policy import PodDisruptionBudget, PriorityClass
@@ -23,7 +24,6 @@ from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim,
 from kubesched.k8s.model.volume_matching import Offer, requested_storage
 from kubesched.k8s.model.workloads import CronJob, DaemonSet, Deployment, DeploymentStrategy, Job
 from kubesched.k8s.workloads.admission import AdmissionError, admit_pod
-from kubesched.k8s.workloads.cron_schedule import CronError, CronSchedule
 from kubesched.k8s.workloads.percentages import ShareError, share_of
 from kubesched.k8s.workloads.pod_runs import AnnotationError, duration_s, fails
 from kubesched.k8s.workloads.rollout import rolling_limits

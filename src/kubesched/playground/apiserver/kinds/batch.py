@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import zoneinfo
 
+from kubesched.k8s.model.cron_schedule import schedule_problem
 from kubesched.k8s.model.times import parse_instant
-from kubesched.k8s.workloads.cron_schedule import schedule_problem
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds import workload_checks as checks
 from kubesched.playground.apiserver.kinds.ages import human, since

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kubesched.k8s.model.cron_schedule import CronError, CronSchedule
 from kubesched.k8s.model.times import parse_instant, print_instant
-from kubesched.k8s.workloads.cron_schedule import CronError, CronSchedule
 
 
 @pytest.mark.parametrize(
