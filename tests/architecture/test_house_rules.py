@@ -18,6 +18,8 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 BANNED_NAMES = {"utils", "helpers", "common", "misc", "base", "types", "manager", "core"}
 ALLOWED_NAMES = {SOURCE / "k8s" / "model" / "core.py"}  # the API group is called so
 MOST_LINES = 600  # a chapter with one role; most have 80 to 400
+SHORT_LINES = 60
+MOST_SHORT_WITH_ONE_IMPORTER = 40
 SAME_NAME_ON_PURPOSE = {"NodeAffinity"}  # the API's struct and the plugin: both names are Kubernetes' own
 STAGES_TO_COME = {"placementGenerate", "placementScore"}  # pod groups: off by default in v1.36
 
@@ -28,6 +30,27 @@ def test_every_module_says_what_it_is_and_stays_small(module: Path) -> None:
     assert ast.get_docstring(ast.parse(text)), "a module opens with a docstring"
     assert text.count("\n") <= MOST_LINES, "split by role"
     assert module.stem not in BANNED_NAMES or module in ALLOWED_NAMES, "a name that says nothing"
+
+
+def test_few_short_modules_have_a_single_importer() -> None:
+    """What a reader always opens together stands in one file, save single plugins, verbs, commands and controllers."""
+    importers: dict[str, set[Path]] = defaultdict(set)
+    for module in MODULES:
+        for statement in ast.walk(ast.parse(module.read_text())):
+            if isinstance(statement, ast.Import):
+                for alias in statement.names:
+                    importers[alias.name].add(module)
+            elif isinstance(statement, ast.ImportFrom) and statement.module:
+                importers[statement.module].add(module)
+                for alias in statement.names:
+                    importers[f"{statement.module}.{alias.name}"].add(module)
+    short = [
+        name
+        for module in MODULES
+        if module.stem != "__init__" and len(module.read_text().splitlines()) < SHORT_LINES
+        if len(importers[name := ".".join(module.relative_to(SOURCE.parent).with_suffix("").parts)]) == 1
+    ]
+    assert len(short) < MOST_SHORT_WITH_ONE_IMPORTER, short
 
 
 def test_a_class_name_occurs_once() -> None:

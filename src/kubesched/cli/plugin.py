@@ -120,7 +120,7 @@ def _cases_of(filenames: tuple[str, ...]) -> list[Case]:
     """One for each pending pod of the files."""
     from kubesched.cli.files import InputError
     from kubesched.cli.nodes import documents_of_files
-    from kubesched.plugin_tools.check.given_cases import cases_of
+    from kubesched.plugin_tools.check.cases import cases_of
 
     if not filenames:
         return []

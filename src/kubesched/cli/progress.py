@@ -42,6 +42,6 @@ def shown_progress() -> Iterator[Progress | None]:
 
 
 def _clock(cluster: VirtualCluster) -> str:
-    from kubesched.simulator.report.spans import readable_span
+    from kubesched.simulator.report.text import readable_span
 
     return f"at {readable_span(cluster.clock.elapsed_s)}"

@@ -1,7 +1,7 @@
 """The readable answer, for people who want to know why a pod is pending, or why it went where it went.
 
 The first line is the verdict. Then come the nodes that fit with their scores, those that do not with the numbers, what
-evictions would do, and the smallest changes that would make the pod fit. Next: `sections`, one module for each.
+evictions would do, and the smallest changes that would make the pod fit. Next: `sections`, which write them.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubesched.explanation.layout import Style, counted, listed
-from kubesched.explanation.sections.changes import smallest_changes
-from kubesched.explanation.sections.evictions import evictions, nominated_pods
-from kubesched.explanation.sections.rejections import rejected_nodes
-from kubesched.explanation.sections.scores import fitting_nodes
+from kubesched.explanation.sections.changes import evictions, nominated_pods, smallest_changes
+from kubesched.explanation.sections.nodes import fitting_nodes, rejected_nodes
 from kubesched.scheduler.engine.diagnosis import for_event
 
 if TYPE_CHECKING:

@@ -25,13 +25,18 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from kubesched.framework.registry import Registry
-from kubesched.k8s.client.election_client import make_election_client
-from kubesched.k8s.client.election_timing import ElectionTiming, steady_clock
 from kubesched.k8s.client.errors import AnswerLost, Unreachable
 from kubesched.k8s.client.event_recorder import EventRecorder
 from kubesched.k8s.client.event_recorder.forms import CoreV1Form, EventForm, EventsV1Form, choose_form
-from kubesched.k8s.client.leader_election import LeaderCallbacks, LeaderElector, identity_of_this_process
-from kubesched.k8s.client.leader_health import LeaderElectionHealth
+from kubesched.k8s.client.leader_election import (
+    ElectionTiming,
+    LeaderCallbacks,
+    LeaderElectionHealth,
+    LeaderElector,
+    identity_of_this_process,
+    make_election_client,
+    steady_clock,
+)
 from kubesched.k8s.client.lease import LeaseLock
 from kubesched.k8s.client.list_watch import Pace, scheduler_informers
 from kubesched.k8s.client.rest import REQUEST_TIMEOUT_S, RestClient

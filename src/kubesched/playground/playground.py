@@ -21,9 +21,11 @@ from msgspec.structs import replace as replace_struct
 from kubesched.k8s.client.kubeconfig import load_target
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
-from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.core import Node, Pod
 from kubesched.live.live_scheduler import LiveScheduler
 from kubesched.live.options import RunOptions, read_options
+from kubesched.live.serving.live_explanation import LiveExplainer
+from kubesched.live.serving.pages.debug_pages import queue_report
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 from kubesched.playground.controllers.catalogue import all_controllers
 from kubesched.playground.controllers.discovered import DiscoveredKinds
@@ -32,9 +34,28 @@ from kubesched.playground.hollow_nodes.fleet import FleetSettings, KubeletFleet
 from kubesched.playground.hollow_nodes.pod_steps import Delays
 from kubesched.playground.kubeconfigs import certificate_authority
 from kubesched.playground.manifests import Body, put_in, split_nodes
-from kubesched.playground.page import make_page
 from kubesched.playground.server_process import ServerProcess
-from kubesched.playground.web.page import WebPage
+from kubesched.playground.web.page import WebPage, WebSettings
+from kubesched.playground.web.pod_history import PodHistory
+from kubesched.playground.web.sources import WebSources
+
+
+def make_page(
+    controllers: ControllerRunner, scheduler: LiveScheduler, options: RunOptions, client: RestClient
+) -> WebPage:
+    """On any free port of loopback."""
+    view = controllers.view
+    sources = WebSources(
+        nodes=lambda: view.of(Node).values(),
+        pods=lambda: view.of(Pod).values(),
+        queue=lambda: queue_report(scheduler.loop.queue, scheduler.shell.now_s()),
+        explain=LiveExplainer(
+            scheduler.loop.cluster, lambda: scheduler.assembled, options.emulation, is_for_placed_too=True
+        ),
+        recorded=PodHistory(client),
+    )
+    return WebPage(WebSettings(port=0), sources)
+
 
 NO_LIMIT = -1.0
 SCHEDULER = "scheduler"

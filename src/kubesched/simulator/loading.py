@@ -1,6 +1,10 @@
 """From manifests to what a run needs: objects in the order they are put in, checked; and the scenario's steps.
 
 Whatever would break a run later is found here, as an error that names source, object and field.
+
+Owners of which only the references are known: a dump of pods names them by uid, while a manifest of the owner, as
+somebody wrote it, has none. Both given together are meant to belong together: the owner gets the uid that the
+references to it have.
 """
 
 from __future__ import annotations
@@ -27,10 +31,27 @@ from kubesched.k8s.workloads.admission import AdmissionError, admit_pod
 from kubesched.k8s.workloads.percentages import ShareError, share_of
 from kubesched.k8s.workloads.pod_runs import AnnotationError, duration_s, fails
 from kubesched.k8s.workloads.rollout import rolling_limits
-from kubesched.simulator.owners import with_uids_of_references
 from kubesched.simulator.scenario.document import SCENARIO_GROUP, Scenario
 from kubesched.simulator.scenario.reading import ScenarioStep, read_scenarios
 from kubesched.simulator.virtual.intake import MOST_PODS
+
+
+def with_uids_of_references(objects: Sequence[KubeObject]) -> list[KubeObject]:
+    known = {
+        (owner.kind, item.namespace, owner.name): owner.uid
+        for item in objects
+        for owner in item.metadata.owner_references or ()
+        if owner.uid
+    }
+    return [_with_uid(item, known) for item in objects]
+
+
+def _with_uid(item: KubeObject, known: dict[tuple[str, str, str], str]) -> KubeObject:
+    uid = known.get((type(item).__name__, item.namespace, item.name), "")
+    if item.metadata.uid or not uid:
+        return item
+    return replace(item, metadata=replace(item.metadata, uid=uid))
+
 
 SIMULATED_KINDS: Kinds = {**KINDS_WITH_WORKLOADS, (SCENARIO_GROUP, "Scenario"): Scenario}
 

@@ -12,9 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from kubesched.live.logs import LogSettingsError, Verbosity, configure_logs
-from kubesched.live.logs.json_format import KlogJsonFormatter
-from kubesched.live.logs.setup import GuardedHandler
-from kubesched.live.logs.text_format import KlogTextFormatter
+from kubesched.live.logs.setup import GuardedHandler, KlogJsonFormatter, KlogTextFormatter
 
 TEXT = KlogTextFormatter(local_time=time.gmtime, pid=12345)
 HEAD = "I1114 22:13:20.123456   12345 run.py:12] "

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.live.logs.json_format import KlogJsonFormatter
 from kubesched.live.logs.redaction import redact, safe_value
-from kubesched.live.logs.text_format import KlogTextFormatter
+from kubesched.live.logs.setup import KlogJsonFormatter, KlogTextFormatter
 
 JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzYSJ9Cg.c2lnbmF0dXJl"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEsecretsecret\nabc=\n-----END RSA PRIVATE KEY-----"

@@ -19,8 +19,8 @@ from kubesched.k8s.workloads.bursts import MOST_WAITING, Bursts
 from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.report.report import SimulationReport
+from kubesched.simulator.run import ALL_MADE, FEWEST_WAITING, bursts_for
 from kubesched.simulator.virtual import intake
-from kubesched.simulator.waiting import ALL_MADE, FEWEST_WAITING, bursts_for
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

@@ -4,12 +4,16 @@ The promise: by any copy's own clock, from the moment at which `must_not_write_a
 renewed the lease again, it must not write; and as long as clocks run at about the same speed (leaseDuration to
 renewDeadline, 15 to 10 by default) no two copies may write at the same moment. It rests on this:
 
-- a copy that does not lead takes the lease only when it saw no change of it for leaseDuration, by its own clock;
-- the leader counts from the moment at which it *sent* its last successful renewal, which is before anybody saw it,
-  and for renewDeadline only, which is shorter;
-- the server refuses a write of the Lease by a copy that has not seen the latest one.
+- a copy that does not lead takes the lease only when it saw no change of it for leaseDuration, by its own clock; - the
+leader counts from the moment at which it *sent* its last successful renewal, which is before anybody saw it,   and for
+renewDeadline only, which is shorter; - the server refuses a write of the Lease by a copy that has not seen the latest
+one.
 
-Next: `lease` (the lock), `election_timing` (durations and clocks), `leader_health` (the health check).
+The durations are checked as client-go checks them. The election has a REST client of its own, whose requests wait
+behind no others: the lease must be renewed in time also when the scheduler has used up its rate. A leader whose lease
+expired long ago fails the health check `leaderElection`.
+
+Next: `lease` (the lock).
 """
 
 from __future__ import annotations
@@ -17,14 +21,96 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import random
 import socket
+import time
 import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from kubesched.k8s.client.election_timing import ElectionClocks, ElectionTiming
 from kubesched.k8s.client.event_recorder.record import NORMAL, EventToRecord
 from kubesched.k8s.client.lease import LOCK_ERRORS, LeaseLock, LeaseSpec, print_micro_time
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.retry import RetryPolicy
+from kubesched.k8s.client.target import ServerTarget
+
+JITTER_FACTOR = 1.2
+"""How much longer than `retryPeriod` a copy may wait between two tries to become the leader, as a share of it."""
+
+LEAST_REQUEST_TIMEOUT_S = 1.0
+
+
+class ElectionTimingError(ValueError):
+    """The durations of the leader election do not fit together."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionTiming:
+    """kube-scheduler's `leaderElection` durations, in seconds."""
+
+    lease_duration_s: float = 15.0
+    """How long the others wait after the last renewal that they saw before they take the lease."""
+    renew_deadline_s: float = 10.0
+    """How long the leader tries to renew before it gives up; after a renewal it may write for no longer than this."""
+    retry_period_s: float = 2.0
+    """How long to wait between two tries."""
+
+    def __post_init__(self) -> None:
+        if self.lease_duration_s <= self.renew_deadline_s:
+            raise ElectionTimingError("leaseDuration must be greater than renewDeadline")
+        if self.renew_deadline_s <= JITTER_FACTOR * self.retry_period_s:
+            raise ElectionTimingError("renewDeadline must be greater than retryPeriod*JitterFactor")
+        for field, duration_s in (
+            ("leaseDuration", self.lease_duration_s),
+            ("renewDeadline", self.renew_deadline_s),
+            ("retryPeriod", self.retry_period_s),
+        ):
+            if duration_s <= 0:
+                raise ElectionTimingError(f"{field} must be greater than zero")
+
+    @property
+    def lease_duration_seconds(self) -> int:
+        """The whole seconds that the Lease says. Rounded up: with fewer, others could take over before we give up."""
+        return math.ceil(self.lease_duration_s)
+
+    @property
+    def request_timeout_s(self) -> float:
+        """One request that hangs must not cost the leadership."""
+        return max(LEAST_REQUEST_TIMEOUT_S, self.renew_deadline_s / 2)
+
+
+def steady_clock() -> float:
+    """Seconds on a clock that never steps and, where the system has such a clock, also runs while it is suspended.
+
+    A machine that wakes from sleep must not believe that the lease which it renewed before is still its own.
+    """
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionClocks:
+    """Time and chance, handed in."""
+
+    now_s: Callable[[], float] = steady_clock
+    wall_s: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    random: Callable[[], float] = random.random
+
+    def retry_pause_s(self, timing: ElectionTiming) -> float:
+        """How long a copy that does not lead waits, drawn so that many copies do not ask in step."""
+        return timing.retry_period_s * (1.0 + self.random() * JITTER_FACTOR)
+
+
+def make_election_client(target: ServerTarget, timing: ElectionTiming) -> RestClient:
+    return RestClient(
+        target,
+        timeout_s=timing.request_timeout_s,
+        user_agent="kubesched/leader-election",
+        retries=RetryPolicy(max_attempts=1),
+    )
+
 
 _log = logging.getLogger("kubesched.k8s.client.leader_election")
 _NEVER_S = -math.inf
@@ -269,3 +355,22 @@ class LeaderElector:
     def _tell(self, message: str, *, v: int = 0, level: int = logging.INFO, **fields: object) -> None:
         texts = {key: str(value) for key, value in fields.items()}
         _log.log(level, message, extra={"fields": {"lock": self._lock.describe(), **texts}, "v": v})
+
+
+TOLERATED_S = 20.0
+"""How long after the end of the lease kube-scheduler still calls itself healthy."""
+
+
+class LeaderElectionHealth:
+    """`problem` says what is wrong; it is empty when all is well."""
+
+    name = "leaderElection"
+
+    def __init__(self, elector: LeaderElector | None = None, tolerated_s: float = TOLERATED_S) -> None:
+        self.elector = elector
+        self._tolerated_s = tolerated_s
+
+    def problem(self) -> str:
+        if self.elector is None or self.elector.lease_expired_for_s() <= self._tolerated_s:
+            return ""
+        return f"failed election to renew leadership on lease {self.elector.describe()}"

@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import platform
+import time
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from importlib import metadata
 from types import TracebackType
@@ -24,12 +25,64 @@ from urllib.parse import quote, urlencode
 from kubesched.k8s.client.aiohttp_transport import AiohttpTransport
 from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, NotSent, Unreachable
 from kubesched.k8s.client.http1.transport import Http1Transport
-from kubesched.k8s.client.line_splitter import LineSplitter
-from kubesched.k8s.client.rate_limit import RateLimiter, Sleep
 from kubesched.k8s.client.retry import RetryPolicy
 from kubesched.k8s.client.status_answer import api_error
 from kubesched.k8s.client.target import Headers, ServerTarget
 from kubesched.k8s.client.transport import MAX_CONNECTIONS, Answer, ByteStream, StreamTransport, Transport
+
+
+class LineSplitter:
+    """Feed chunks, get whole lines without their newline. What follows the last newline waits for the next chunk."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        lines = chunk.split(b"\n")
+        rest = lines.pop()
+        if lines and self._parts:
+            self._parts.append(lines[0])
+            lines[0] = b"".join(self._parts)
+            self._parts.clear()
+        if rest:
+            self._parts.append(rest)
+        return [line for line in lines if line]
+
+    @property
+    def has_rest(self) -> bool:
+        """A line has begun and has not ended."""
+        return bool(self._parts)
+
+
+Clock = Callable[[], float]
+Sleep = Callable[[float], Awaitable[object]]
+
+
+class RateLimiter:
+    """`await limiter.wait()` returns when the request may go out."""
+
+    def __init__(self, qps: float, burst: int, *, clock: Clock = time.monotonic, sleep: Sleep = asyncio.sleep) -> None:
+        self._gap_s = 1.0 / qps if qps > 0 else 0.0
+        self._ahead_s = self._gap_s * max(burst - 1, 0)
+        self._clock = clock
+        self._sleep = sleep
+        self._next_s = float("-inf")
+
+    async def wait(self) -> None:
+        if not self._gap_s:
+            return
+        now_s = self._clock()
+        at_s = max(self._next_s, now_s)
+        self._next_s = at_s + self._gap_s
+        delay_s = at_s - self._ahead_s - now_s
+        if delay_s <= 0:
+            return
+        try:
+            await self._sleep(delay_s)
+        except BaseException:
+            self._next_s -= self._gap_s  # who gave up waiting leaves the place to those who come after
+            raise
+
 
 REQUEST_TIMEOUT_S = 30.0
 STREAM_TIMEOUT_S = 3600.0

@@ -1,29 +1,204 @@
-"""What an API server fills in when a pod or a claim is created, as far as scheduling sees it.
+"""What an API server fills in when an object is created, as far as scheduling sees it.
 
 Priority and preemption policy from the priority class, requests from limits, tolerations for nodes that are not ready,
-host ports of pods on the host's network, label keys merged into selectors; a claim's default storage class. A pod that
-an API server would refuse is an `AdmissionError`.
-
-Next: `pod_defaults` and `label_keys` for the single rules.
+host ports of pods on the host's network, label keys merged into selectors; a claim's default storage class. A selector
+that already has its label keys, because the pod comes from an API server, stays as it is. A pod that an API server
+would refuse is an `AdmissionError`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.policy import PriorityClass
-from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
-from kubesched.k8s.model.volume_claims import STORAGE_CLASS_ANNOTATION
-from kubesched.k8s.workloads.label_keys import with_label_keys_merged
-from kubesched.k8s.workloads.pod_defaults import (
-    with_default_requests,
-    with_default_tolerations,
-    with_host_ports,
-    with_pod_level_requests,
+from kubesched.k8s.model.amounts import ResourceList
+from kubesched.k8s.model.core import (
+    Affinity,
+    Container,
+    ContainerPort,
+    Namespace,
+    Node,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
+    Toleration,
+    TopologySpreadConstraint,
 )
+from kubesched.k8s.model.meta import KubeObject, LabelSelector, LabelSelectorRequirement
+from kubesched.k8s.model.policy import PriorityClass
+from kubesched.k8s.model.quantity import Quantity
+from kubesched.k8s.model.requests import CPU, HUGE_PAGES_PREFIX, MEMORY, effective_requests
+from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
+from kubesched.k8s.model.taints import NO_EXECUTE
+from kubesched.k8s.model.volume_claims import STORAGE_CLASS_ANNOTATION
+
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+IMMEDIATE = "Immediate"
+
+
+def with_object_defaults(item: KubeObject) -> KubeObject:
+    if isinstance(item, Node):
+        status = item.status
+        if status.allocatable is None and status.capacity is not None:
+            return replace(item, status=replace(status, allocatable=status.capacity))
+    elif isinstance(item, Namespace):
+        labels = {**item.labels, NAMESPACE_NAME_LABEL: item.name}
+        return replace(item, metadata=replace(item.metadata, labels=labels))
+    elif isinstance(item, StorageClass) and item.volume_binding_mode is None:
+        return replace(item, volume_binding_mode=IMMEDIATE)
+    return item
+
+
+NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
+EVICTION_AFTER_S = 300
+
+
+def with_default_requests(pod: Pod) -> Pod:
+    """What a container limits and does not request, it requests up to its limit."""
+    spec = pod.spec
+    containers, init_containers = _requesting(spec.containers), _requesting(spec.init_containers or ())
+    if containers == spec.containers and init_containers == (spec.init_containers or ()):
+        return pod
+    return replace(pod, spec=replace(spec, containers=containers, init_containers=init_containers or None))
+
+
+def with_pod_level_requests(pod: Pod) -> Pod:
+    """A pod that limits itself as a whole requests as much as its containers do, or else up to the limit."""
+    resources = pod.spec.resources
+    if resources is None or not resources.limits:
+        return pod
+    requests: ResourceList = dict(resources.requests or {})
+    by_containers = effective_requests(replace(pod, spec=replace(pod.spec, overhead=None)), with_pod_level=False)
+    for name, nanos in by_containers.items():
+        if name in (CPU, MEMORY):
+            requests.setdefault(name, str(Quantity(nanos)))
+    for name, limit in resources.limits.items():
+        if name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX):
+            requests.setdefault(name, limit)
+    return replace(pod, spec=replace(pod.spec, resources=replace(resources, requests=requests)))
+
+
+def with_default_tolerations(pod: Pod) -> Pod:
+    """For five minutes, a pod puts up with a node that is not ready or cannot be reached."""
+    known = pod.spec.tolerations or ()
+    added = tuple(
+        Toleration(key=key, operator="Exists", effect=NO_EXECUTE, toleration_seconds=EVICTION_AFTER_S)
+        for key in (NOT_READY_TAINT, UNREACHABLE_TAINT)
+        if not any(_speaks_of(toleration, key) for toleration in known)
+    )
+    return replace(pod, spec=replace(pod.spec, tolerations=(*known, *added))) if added else pod
+
+
+def with_host_ports(pod: Pod) -> Pod:
+    """On the host's network, every port of a container is a port of the host."""
+    spec = pod.spec
+    if not spec.host_network:
+        return pod
+    return replace(
+        pod,
+        spec=replace(
+            spec,
+            containers=tuple(map(_on_host, spec.containers)),
+            init_containers=None if spec.init_containers is None else tuple(map(_on_host, spec.init_containers)),
+        ),
+    )
+
+
+def _requesting(containers: Sequence[Container]) -> tuple[Container, ...]:
+    return tuple(map(_with_requests, containers))
+
+
+def _with_requests(container: Container) -> Container:
+    resources = container.resources
+    if resources is None or not resources.limits:
+        return container
+    missing = {name: limit for name, limit in resources.limits.items() if name not in (resources.requests or {})}
+    if not missing:
+        return container
+    requests = {**(resources.requests or {}), **missing}
+    return replace(container, resources=replace(resources, requests=requests))
+
+
+def _speaks_of(toleration: Toleration, taint_key: str) -> bool:
+    return toleration.key in ("", taint_key) and toleration.effect in ("", NO_EXECUTE)
+
+
+def _on_host(container: Container) -> Container:
+    if not container.ports:
+        return container
+    return replace(container, ports=tuple(map(_as_host_port, container.ports)))
+
+
+def _as_host_port(port: ContainerPort) -> ContainerPort:
+    return port if port.host_port else replace(port, host_port=port.container_port)
+
+
+Labels = Mapping[str, str]
+Side = TypeVar("Side", PodAffinity, PodAntiAffinity)
+
+
+def with_label_keys_merged(pod: Pod) -> Pod:
+    spec = pod.spec
+    affinity = None if spec.affinity is None else _merge_affinity(spec.affinity, pod.labels)
+    constraints = spec.topology_spread_constraints
+    if constraints:
+        constraints = tuple(_merge_constraint(constraint, pod.labels) for constraint in constraints)
+    if affinity == spec.affinity and constraints == spec.topology_spread_constraints:
+        return pod
+    return replace(pod, spec=replace(spec, affinity=affinity, topology_spread_constraints=constraints))
+
+
+def _merge_affinity(affinity: Affinity, labels: Labels) -> Affinity:
+    near, apart = affinity.pod_affinity, affinity.pod_anti_affinity
+    if near is None and apart is None:
+        return affinity
+    return replace(
+        affinity,
+        pod_affinity=None if near is None else _merge_side(near, labels),
+        pod_anti_affinity=None if apart is None else _merge_side(apart, labels),
+    )
+
+
+def _merge_side(side: Side, labels: Labels) -> Side:
+    required = side.required_during_scheduling_ignored_during_execution
+    preferred = side.preferred_during_scheduling_ignored_during_execution
+    return replace(
+        side,
+        required_during_scheduling_ignored_during_execution=required
+        and tuple(_merge_term(term, labels) for term in required),
+        preferred_during_scheduling_ignored_during_execution=preferred
+        and tuple(
+            replace(weighted, pod_affinity_term=_merge_term(weighted.pod_affinity_term, labels))
+            for weighted in preferred
+        ),
+    )
+
+
+def _merge_term(term: PodAffinityTerm, labels: Labels) -> PodAffinityTerm:
+    if term.label_selector is None or not (term.match_label_keys or term.mismatch_label_keys):
+        return term
+    selector = _merged(term.label_selector, term.match_label_keys or (), "In", labels)
+    selector = _merged(selector, term.mismatch_label_keys or (), "NotIn", labels)
+    return replace(term, label_selector=selector)
+
+
+def _merge_constraint(constraint: TopologySpreadConstraint, labels: Labels) -> TopologySpreadConstraint:
+    if constraint.label_selector is None or not constraint.match_label_keys:
+        return constraint
+    selector = _merged(constraint.label_selector, constraint.match_label_keys, "In", labels)
+    return replace(constraint, label_selector=selector)
+
+
+def _merged(selector: LabelSelector, keys: Iterable[str], operator: str, labels: Labels) -> LabelSelector:
+    known = selector.match_expressions or ()
+    wanted = (LabelSelectorRequirement(key, operator, (labels[key],)) for key in keys if key in labels)
+    added = tuple(requirement for requirement in wanted if requirement not in known)
+    return replace(selector, match_expressions=(*known, *added)) if added else selector
+
 
 DEFAULT_CLASS_ANNOTATION = "storageclass.kubernetes.io/is-default-class"
 DEFAULT_GRACE_S = 30

@@ -3,7 +3,7 @@
 `configure_logs` sets all of it up, once, at the start of a command. Everything else logs with the standard library:
 `logger.info("Message in words", extra={"fields": {"pod": …}, "v": 4})`.
 
-Next: `setup`, then `text_format` and `json_format`.
+Next: `setup`, then `verbosity` and `redaction`.
 """
 
 from kubesched.live.logs.redaction import redact

@@ -5,7 +5,7 @@ text that contains an Authorization header, a bearer token, a JSON web token, a 
 kubeconfig or a password in an address loses that part. Bytes are never shown, only counted. Code that logs must not
 rely on it: secrets do not belong into messages in the first place.
 
-Next: `text_format`, `json_format`, which pass everything through here.
+Next: `setup`, whose formats pass everything through here.
 """
 
 from __future__ import annotations

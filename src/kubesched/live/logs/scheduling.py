@@ -2,6 +2,9 @@
 
     loop.listen(SchedulingLog(verbosity).observe)
 
+A plugin that breaks is told with its stack, once a minute for each place; the others are counted. A decision that took
+long is told as kube's trace lines: when it began, and its steps that took more than their share.
+
 Next: `scheduling_lines`, the lines; `kubesched.scheduler.engine.observations`, what is told.
 """
 
@@ -10,18 +13,91 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from kubesched.framework.status import Code, Status
 from kubesched.k8s.connections import LogLine
 from kubesched.k8s.model.core import Node
 from kubesched.live.logs import scheduling_lines as lines
-from kubesched.live.logs.plugin_failures import PluginFailures
-from kubesched.live.logs.traces import trace_text
 from kubesched.scheduler.cluster.node_order import zone_of
 from kubesched.scheduler.engine import observations as seen
 from kubesched.scheduler.engine.loop import Scheduler
+from kubesched.scheduler.engine.metrics.traces import LONG_S, Trace
+from kubesched.scheduler.engine.plugin_call import PluginError
+
+_TELL_EVERY_S = 60.0
+_MOST_PLACES = 256
+
+_Place = tuple[str, str, str, int]
+
+
+@dataclass(slots=True)
+class _Told:
+    at_s: float
+    n_since: int = 0
+
+
+class PluginFailures:
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._told: dict[_Place, _Told] = {}
+
+    def to_tell(self, error: PluginError) -> dict[str, object] | None:
+        """The fields of a line; None if the same was told a moment ago."""
+        now_s, place = self._clock(), _place(error)
+        told = self._told.get(place)
+        if told is not None and now_s - told.at_s < _TELL_EVERY_S:
+            told.n_since += 1
+            return None
+        fields: dict[str, object] = {"err": error.message, "plugin": error.plugin}
+        if told is not None and told.n_since:
+            fields["repeated"] = told.n_since
+        if error.__cause__ is not None:
+            fields["stack"] = "".join(traceback.format_exception(error.__cause__))
+        if len(self._told) >= _MOST_PLACES:
+            self._told.clear()
+        self._told[place] = _Told(now_s)
+        return fields
+
+
+def _place(error: PluginError) -> _Place:
+    """What the plugin was asked for, and where it broke: the innermost frame of the cause."""
+    cause = error.__cause__
+    frames = traceback.extract_tb(cause.__traceback__) if cause is not None else []
+    last = frames[-1] if frames else None
+    doing = error.message.partition(": ")[0]
+    return doing, type(cause).__name__, last.filename if last else "", last.lineno or 0 if last else 0
+
+
+def trace_text(trace: Trace, number: int, began_at_s: float, *, all_steps: bool) -> str:
+    """`began_at_s` is in seconds since 1970. `all_steps`: also those that took less than their share."""
+    head = f"Trace[{number}]: "
+    total_ms = int(trace.total_s * 1000)
+    lines = [
+        f'{head}"{trace.name}" namespace:{trace.namespace},name:{trace.pod_name} '
+        f"({_at(began_at_s, '%d-%b-%Y %H:%M:%S')}) (total time: {total_ms}ms):"
+    ]
+    lines += [f"{head}{step}" for step in _steps(trace, began_at_s, all_steps)]
+    lines.append(f"{head}[{trace.total_s * 1000:.6g}ms] [{trace.total_s * 1000:.6g}ms] END")
+    return "\n".join(lines) + "\n"
+
+
+def _steps(trace: Trace, began_at_s: float, all_steps: bool) -> Iterator[str]:
+    share_s = LONG_S / (len(trace.steps) + 1)
+    last_s = 0.0
+    for step in trace.steps:
+        took_s = step.after_s - last_s
+        last_s = step.after_s
+        if all_steps or took_s >= share_s:
+            yield f'---"{step.name}" {int(took_s * 1000)}ms ({_at(began_at_s + step.after_s, "%H:%M:%S")})'
+
+
+def _at(at_s: float, form: str) -> str:
+    return f"{time.strftime(form, time.localtime(at_s))}.{int(at_s * 1000) % 1000:03d}"
+
 
 STEPS_V = 2
 """From here on every step is listened to; below, only trouble."""

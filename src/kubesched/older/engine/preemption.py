@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, NominatingMode, PostFilterResult
 from kubesched.framework.status import OK, Code, Status
+from kubesched.k8s.model.policy import PodDisruptionBudget
+from kubesched.k8s.model.selectors import SelectorError, from_label_selector
 from kubesched.older.config import Generation
-from kubesched.older.engine.budgets import OlderBudgets
+from kubesched.older.config.generations import BudgetRule
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.preemption.candidates import Candidate, CandidateReview, Preemption, importance
@@ -18,6 +20,49 @@ from kubesched.scheduler.engine.preemption.choice import RULES, RULES_BUT_START,
 from kubesched.scheduler.engine.preemption.victims import TableTrial
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.select import TieBreak
+
+
+class OlderBudgets:
+    def __init__(self, budgets: Iterable[PodDisruptionBudget], rule: BudgetRule) -> None:
+        self._budgets = tuple(budgets)
+        self._rule = rule
+
+    def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
+        """Those whose eviction would break a budget, and the others; both in the given order."""
+        left = [budget.status.disruptions_allowed for budget in self._budgets]
+        breaking: list[PodInfo] = []
+        harmless: list[PodInfo] = []
+        for pod in pods:
+            (breaking if self._breaks_one(pod, left) else harmless).append(pod)
+        return breaking, harmless
+
+    def _breaks_one(self, pod: PodInfo, left: list[int]) -> bool:
+        breaks = False
+        for index, budget in enumerate(self._budgets):
+            if not _covers(budget, pod):
+                continue
+            if self._rule is BudgetRule.COUNT_DOWN_ALL:
+                if pod.name in (budget.status.disrupted_pods or {}):
+                    continue
+                left[index] -= 1
+                breaks = breaks or left[index] < 0
+            elif left[index] <= 0:
+                return True
+            elif self._rule is BudgetRule.COUNT_DOWN:
+                left[index] -= 1
+        return breaks
+
+
+def _covers(budget: PodDisruptionBudget, pod: PodInfo) -> bool:
+    """An empty selector covers nothing here, nor is a pod without labels ever covered."""
+    if budget.namespace != pod.namespace or not pod.labels:
+        return False
+    try:
+        selector = from_label_selector(budget.spec.selector)
+    except SelectorError:
+        return False
+    return bool(selector.requirements) and selector.matches(pod.labels)
+
 
 NOT_ELIGIBLE = PostFilterResult(Status.unschedulable("not eligible"))
 NO_HELP_ANYWHERE = PostFilterResult(Status.unschedulable("no candidates"), NominatingMode.OVERRIDE)

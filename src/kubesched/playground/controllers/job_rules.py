@@ -21,7 +21,7 @@ from kubesched.k8s.workloads.job_pods import INDEX_KEY, JOB_FINALIZER, completio
 from kubesched.k8s.workloads.jobs import OWN_MANAGER, sync_job
 from kubesched.playground.controllers.controller import ControllerContext
 from kubesched.playground.controllers.documents import Body
-from kubesched.playground.controllers.status.job_counts import job_status, noted_status
+from kubesched.playground.controllers.status.pod_counts import job_status, noted_status
 from kubesched.playground.controllers.whole_bodies import plain
 from kubesched.playground.controllers.workload import selector_of, write_status
 from kubesched.playground.controllers.workload_kinds import PodMaking

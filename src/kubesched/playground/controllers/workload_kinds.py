@@ -23,8 +23,11 @@ from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE
 from kubesched.playground.controllers.controller import ControllerContext
 from kubesched.playground.controllers.documents import Body
 from kubesched.playground.controllers.revision_history import keep_revision, older_template
-from kubesched.playground.controllers.status.daemon_counts import daemon_set_status
-from kubesched.playground.controllers.status.replica_counts import replica_set_status, stateful_set_status
+from kubesched.playground.controllers.status.pod_counts import (
+    daemon_set_status,
+    replica_set_status,
+    stateful_set_status,
+)
 from kubesched.playground.controllers.whole_bodies import claim_body, pod_body
 
 W = TypeVar("W", bound=KubeObject)

@@ -35,12 +35,40 @@ from kubesched.playground.hollow_nodes.hollow_pods import HollowPod
 from kubesched.playground.hollow_nodes.kubelet_notes import KubeletNotes
 from kubesched.playground.hollow_nodes.lease_renewals import LeaseRenewals
 from kubesched.playground.hollow_nodes.node_bodies import conditions_now, registered
-from kubesched.playground.hollow_nodes.node_upkeep import allocatable_patch, full_name, images_body
 from kubesched.playground.hollow_nodes.pod_plays import PodPlays
 from kubesched.playground.hollow_nodes.pod_statuses import Body
 from kubesched.playground.hollow_nodes.pod_steps import Delays
 from kubesched.playground.hollow_nodes.sending import Sender
 from kubesched.playground.hollow_nodes.timer_wheel import TimerWheel
+
+MOST_IMAGES = 50
+IMAGE_BYTES = 100_000_000
+"""Nobody knows how large they are; a round number for all."""
+
+
+def allocatable_patch(node: Node) -> Body:
+    """What to change in `status.allocatable`; None takes a resource away."""
+    capacity, allocatable = node.status.capacity or {}, node.status.allocatable or {}
+    patch: Body = {
+        name: str(amount) for name, amount in capacity.items() if _is_extended(name) and allocatable.get(name) != amount
+    }
+    return patch | {name: None for name in allocatable if _is_extended(name) and name not in capacity}
+
+
+def images_body(images: list[str]) -> list[Body]:
+    """The newest that fit, as a kubelet reports them."""
+    return [{"names": [image], "sizeBytes": IMAGE_BYTES} for image in images[-MOST_IMAGES:]]
+
+
+def full_name(image: str) -> str:
+    """As a node lists it: with its tag."""
+    return image if ":" in image.rpartition("/")[2] or "@" in image else f"{image}:latest"
+
+
+def _is_extended(name: str) -> bool:
+    domain, _, rest = name.partition("/")
+    return bool(rest) and not (domain == "kubernetes.io" or domain.endswith(".kubernetes.io"))
+
 
 KUBELET_SWITCH = "kubesched.dev/kubelet"
 STOPPED = "stopped"

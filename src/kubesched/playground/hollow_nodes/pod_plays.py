@@ -8,7 +8,7 @@ Next: `pod_play` for the rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import msgspec
@@ -19,13 +19,60 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.workloads.pod_states import POD_FAILED, POD_RUNNING
 from kubesched.playground.hollow_nodes.container_runs import RunBook
 from kubesched.playground.hollow_nodes.hollow_pods import HollowPod
-from kubesched.playground.hollow_nodes.host_ports import MESSAGE, REASON, HostPorts
 from kubesched.playground.hollow_nodes.kubelet_notes import KubeletNotes
 from kubesched.playground.hollow_nodes.pod_play import begun_now, play, stopped
 from kubesched.playground.hollow_nodes.pod_statuses import Body, conditions, says_the_same, status_body
 from kubesched.playground.hollow_nodes.pod_steps import Delays, has_begun, stops_in_s
 from kubesched.playground.hollow_nodes.sending import Sender
 from kubesched.playground.hollow_nodes.timer_wheel import TimerWheel
+
+_ANY = ("", "0.0.0.0")
+
+REASON = "NodePorts"
+MESSAGE = "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+
+Port = tuple[int, str, str]
+"""(number, protocol, address)"""
+
+
+class HostPorts:
+    """Who has which ports, by node."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, dict[str, list[Port]]] = {}
+
+    def take(self, pod: HollowPod) -> bool:
+        """Whether they are free; then they are this pod's."""
+        ports = list(_ports(pod))
+        if not ports:
+            return True
+        on_node = self._taken.setdefault(pod.spec.node_name, {})
+        uid = pod.metadata.uid
+        others = [port for owner, taken in on_node.items() if owner != uid for port in taken]
+        if any(_clash(port, other) for port in ports for other in others):
+            return False
+        on_node[uid] = ports
+        return True
+
+    def free(self, pod: HollowPod) -> None:
+        on_node = self._taken.get(pod.spec.node_name)
+        if on_node is not None:
+            on_node.pop(pod.metadata.uid, None)
+            if not on_node:
+                del self._taken[pod.spec.node_name]
+
+
+def _ports(pod: HollowPod) -> Iterator[Port]:
+    for container in pod.spec.containers:
+        for port in container.ports or ():
+            if port.host_port:
+                yield port.host_port, port.protocol or "TCP", port.host_ip or ""
+
+
+def _clash(one: Port, other: Port) -> bool:
+    is_same_address = one[2] == other[2] or one[2] in _ANY or other[2] in _ANY
+    return one[:2] == other[:2] and is_same_address
+
 
 Pulled = Callable[[str, Iterable[str]], None]
 """Told (node, images) of containers that were started."""

@@ -1,11 +1,14 @@
-"""A case: a cluster, a pod that seeks a node, and changes that may come. All plain manifests, so that it can be
-written down, taken apart and shown.
+"""A case: a cluster, a pod that seeks a node, and changes that may come. All plain manifests, easy to show.
+
+So it can be written down and taken apart. Those of a cluster that somebody has are one for each of its pending pods.
 
 Next: `drawing` makes cases, `trial` builds one up.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,3 +67,26 @@ class Case:
     def as_record(self) -> dict[str, Any]:
         """For reports."""
         return {"pod": self.pod, "objects": list(self.objects)}
+
+
+_MOST_CASES = 50
+
+
+def cases_of(objects: Iterable[Manifest]) -> list[Case]:
+    found = [_with_namespace(item) for item in objects]
+    pending = [item for item in found if item["kind"] == "Pod" and not item.get("spec", {}).get("nodeName")]
+    return [Case(pod, tuple(item for item in found if item is not pod), _visitor(pod)) for pod in pending[:_MOST_CASES]]
+
+
+def _with_namespace(item: Manifest) -> Manifest:
+    copied = deepcopy(item)
+    if copied["kind"] == "Pod":
+        copied["metadata"].setdefault("namespace", "default")
+        copied.setdefault("spec", {}).setdefault("containers", [])
+    return copied
+
+
+def _visitor(pod: Manifest) -> Manifest:
+    copied = deepcopy(pod)
+    copied["metadata"] |= {"name": "visitor", "uid": "uid-visitor"}
+    return copied

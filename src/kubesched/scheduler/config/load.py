@@ -1,7 +1,7 @@
 """From a file, or a mapping, to a configuration that can be used: decoded, defaulted, validated.
 
-`load` either returns a configuration that keeps every rule of kube-scheduler v1.36 that can be checked without
-knowing the plugins, or raises `ConfigError` with every mistake. It reads no file: the caller hands the content in.
+`load` either returns a configuration that keeps every rule of kube-scheduler v1.36 that can be checked without knowing
+the plugins, or raises `ConfigError` with every mistake. It reads no file: the caller hands the content in.
 
 Next: `source`, `decode`, `defaults` and `validation`, in this order; then `resolve`.
 """
@@ -14,11 +14,48 @@ from kubesched.scheduler.config.configuration import KubeSchedulerConfiguration
 from kubesched.scheduler.config.decode import StrictDecoder
 from kubesched.scheduler.config.defaults import DEFAULT_SCHEDULER_NAME, set_defaults
 from kubesched.scheduler.config.errors import ConfigError, ErrorList
-from kubesched.scheduler.config.plugin_config_decoding import decode_plugin_config
+from kubesched.scheduler.config.plugin_args import ARGS_BY_PLUGIN
 from kubesched.scheduler.config.profile import PluginConfig
 from kubesched.scheduler.config.schema import API_VERSION
-from kubesched.scheduler.config.source import parse
+from kubesched.scheduler.config.source import join, parse
 from kubesched.scheduler.config.validation import validate
+
+_GROUP = API_VERSION.partition("/")[0]
+
+
+def decode_plugin_config(decoder: StrictDecoder, value: Any, path: str) -> Any:
+    """A hook for `StrictDecoder`."""
+    if not isinstance(value, dict):
+        return decoder.mistyped(path, value, "object")
+    args = value.get("args")
+    entry = decoder.struct(PluginConfig, {key: item for key, item in value.items() if key != "args"}, path)
+    kind = ARGS_BY_PLUGIN.get(entry.name)
+    args_path = join(path, "args")
+    if kind is None:
+        if args is not None and not isinstance(args, dict):
+            decoder.mistyped(args_path, args, "object")
+            args = None
+        return PluginConfig(entry.name, args)
+    if args is None:
+        return PluginConfig(entry.name, kind())
+    if not isinstance(args, dict):
+        decoder.mistyped(args_path, args, "object")
+        return PluginConfig(entry.name, kind())
+    if not _is_kind(args, kind.__name__, entry.name, args_path, decoder.errors):
+        return PluginConfig(entry.name, kind())
+    fields = {key: item for key, item in args.items() if key not in ("apiVersion", "kind")}
+    return PluginConfig(entry.name, decoder.struct(kind, fields, args_path))
+
+
+def _is_kind(args: dict[str, Any], kind: str, plugin: str, path: str, errors: ErrorList) -> bool:
+    n_before = len(errors)
+    version, found = args.get("apiVersion"), args.get("kind")
+    if version not in (None, "", API_VERSION):
+        errors.unsupported(join(path, "apiVersion"), version, [API_VERSION])
+    if found not in (None, "", kind):
+        errors.invalid(join(path, "kind"), found, f"args for plugin {plugin} were not of type {kind}.{_GROUP}")
+    return len(errors) == n_before
+
 
 KIND = "KubeSchedulerConfiguration"
 

@@ -1,4 +1,4 @@
 """What is told about a run: tables, records for machines, text for people.
 
-`report` has it all; `tables` and `pending` gather it, `text` prints it.
+`report` has it all; `tables` gathers it, `text` prints it.
 """

@@ -10,7 +10,6 @@ from typing import Any
 from kubesched.k8s.model.times import print_instant
 from kubesched.k8s.workloads.pod_states import POD_PENDING
 from kubesched.simulator.options import SimulationOptions
-from kubesched.simulator.report.pending import pending_messages
 from kubesched.simulator.report.tables import (
     event_table,
     node_table,
@@ -19,6 +18,7 @@ from kubesched.simulator.report.tables import (
     preemption_table,
     utilisation_table,
 )
+from kubesched.simulator.report.text import pending_messages
 from kubesched.simulator.tables.column_table import ColumnTable
 from kubesched.simulator.virtual.cluster import VirtualCluster
 

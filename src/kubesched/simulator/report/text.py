@@ -1,27 +1,230 @@
 """The report as text: what became of each workload, what waits and why, preemptions, and how full the nodes are.
 
-The wide form has every pod. Next: `sections`.
+Each section is a list of lines, empty where there is nothing to tell. The wide form has every pod.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
-from kubesched.explanation.layout import Style, counted
-from kubesched.simulator.report.sections import (
-    blocked_drains,
-    node_section,
-    pending_section,
-    pod_section,
-    preemption_section,
-    total_section,
-    warning_section,
-    workload_section,
-)
-from kubesched.simulator.report.spans import readable_span
+from kubesched.explanation.amounts import readable
+from kubesched.explanation.layout import Style, counted, listed, table, wrapped
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.requests import CPU, MEMORY, PODS
+from kubesched.k8s.workloads.pod_states import POD_PENDING
+from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
+from kubesched.simulator.virtual.cluster import VirtualCluster
 
 if TYPE_CHECKING:
     from kubesched.simulator.report.report import SimulationReport
+
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+
+
+def readable_span(seconds: float) -> str:
+    """The two largest units; below a minute with what is left of a second."""
+    if seconds < 60:
+        return f"{round(seconds, 3):g}s"
+    whole = round(seconds)
+    parts: list[tuple[int, str]] = []
+    for letter, size in _UNITS:
+        amount, whole = divmod(whole, size)
+        if amount or parts:
+            parts.append((amount, letter))
+    return "".join(f"{amount}{letter}" for amount, letter in parts[:2] if amount)
+
+
+NOT_TRIED = "not tried yet"
+
+
+def pending_messages(cluster: VirtualCluster) -> dict[str, str]:
+    """By the pod's uid: what the scheduler last said, or why it never looked at the pod."""
+    found = {}
+    for record in cluster.ledger.pods.values():
+        if record.node or record.is_gone:
+            continue
+        pod = cluster.store.find(Pod, record.key)
+        if pod is not None and pod.metadata.uid == record.uid and not pod.is_terminal:
+            found[record.uid] = _unasked(cluster, pod) or record.message or NOT_TRIED
+    return found
+
+
+def _unasked(cluster: VirtualCluster, pod: Pod) -> str:
+    """Why the scheduler does not even try; empty if it does."""
+    scheduler = cluster.loop.schedulers.get(pod.spec.scheduler_name)
+    if scheduler is None:
+        return f'no scheduler is called "{pod.spec.scheduler_name}"'
+    info = cluster.loop.cluster.pending.get(pod.pod_key)
+    gate = None if info is None else checked_pre_enqueue(scheduler.profile, info)
+    return "" if gate is None or gate.is_success else gate.message
+
+
+_NODES_LISTED = 4
+_ROWS_SHOWN = 40
+_ENDED = ("Succeeded", "Failed", "Gone")
+
+
+def workload_section(report: SimulationReport, style: Style) -> list[str]:
+    """What became of the pods of each workload, and on which nodes they are."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in report.pods.to_rows():
+        owner = row["workload"] or f"Pod {row['name']}"
+        groups.setdefault((str(row["namespace"]), str(owner)), []).append(row)
+    not_created: Counter[tuple[str, str]] = Counter()
+    for row in report.not_created.to_rows():
+        not_created[str(row["namespace"]), str(row["workload"])] += int(row["pods"] or 0)
+    rows = [
+        [*key, _states(pods, not_created[key]), _places(pods)]
+        for key, pods in sorted((key, groups.get(key, [])) for key in {**groups, **not_created})
+    ]
+    lines = table(["NAMESPACE", "WORKLOAD", "PODS", "NODES"], rows, indent=2, n_left=4)
+    return _cut("Workloads", lines, len(rows), style)
+
+
+def pod_section(report: SimulationReport) -> list[str]:
+    rows = [
+        [
+            f"{row['namespace']}/{row['name']}",
+            str(row["workload"] or "-"),
+            str(row["state"]),
+            str(row["node"] or "-"),
+            _span(row["created_s"]),
+            _span(row["scheduled_s"]),
+            _span(row["ended_s"]),
+            str(row["attempts"]),
+        ]
+        for row in report.pods.to_rows()
+    ]
+    header = ["POD", "WORKLOAD", "STATE", "NODE", "CREATED", "SCHEDULED", "ENDED", "ATTEMPTS"]
+    return ["Pods", *table(header, rows, indent=2, n_left=4)] if rows else []
+
+
+def pending_section(report: SimulationReport, style: Style) -> list[str]:
+    """Pods without a node, those with the same reason together."""
+    by_message: dict[str, list[str]] = {}
+    for row in report.pending:
+        by_message.setdefault(row["message"], []).append(f"{row['namespace']}/{row['name']}")
+    not_created: dict[str, list[tuple[str, int]]] = {}
+    for more in report.not_created.to_rows():
+        name = f"{more['workload']} in {more['namespace']}"
+        not_created.setdefault(str(more["message"] or NOT_TRIED), []).append((name, int(more["pods"] or 0)))
+    waiting = [
+        (message, by_message.get(message, []), not_created.get(message, [])) for message in by_message | not_created
+    ]
+    waiting.sort(key=lambda entry: (-len(entry[1]) - sum(n for _, n in entry[2]), entry[1]))
+    lines = ["Pending"] if waiting else []
+    for message, pods, more_of in waiting:
+        n_more = sum(n for _, n in more_of)
+        names = listed(pods, style.most(3), n_more)
+        lines.extend(wrapped(f"{counted(len(pods) + n_more, 'pod')}: {names}", indent=2, hanging=2, width=style.width))
+        lines.extend(wrapped(message, indent=4, hanging=0, width=style.width))
+        for name, n in more_of:
+            told = f"{n} of {name} were not created: they wait behind those that were, and ask for the same."
+            lines.extend(wrapped(told, indent=4, hanging=0, width=style.width))
+    return lines
+
+
+def preemption_section(report: SimulationReport, style: Style) -> list[str]:
+    rows = [
+        [_span(row["at_s"]), str(row["preemptor"]), str(row["victim"]), str(row["node"])]
+        for row in report.preemptions.to_rows()
+    ]
+    lines = table(["AT", "PREEMPTOR", "VICTIM", "NODE"], rows, indent=2, n_left=4)
+    return _cut("Preemptions", lines, len(rows), style)
+
+
+def blocked_drains(report: SimulationReport) -> list[str]:
+    return [
+        f"Node {node} is not drained: disruption budgets keep {listed(pods, _NODES_LISTED)} there."
+        for node, pods in report.blocked_drains.items()
+    ]
+
+
+def warning_section(report: SimulationReport, style: Style) -> list[str]:
+    """What could not be done: objects that were refused, steps of the scenario that failed."""
+    shown = ("FailedCreate", "ScenarioFailed")
+    rows = [row for row in report.events.to_rows() if row["reason"] in shown]
+    lines = [f"{_span(row['at_s'])} {row['object']}: {row['note']}" for row in rows]
+    return [
+        *(["Warnings"] if lines else []),
+        *(part for line in lines for part in wrapped(line, indent=2, hanging=2, width=style.width)),
+    ]
+
+
+def node_section(report: SimulationReport, style: Style) -> list[str]:
+    """Requests at the end as a share of what the node has, and the mean over its time."""
+    shares = {(row["node"], row["resource"]): row for row in report.utilisation.to_rows()}
+    others = sorted({str(name) for name in report.utilisation["resource"]} - {CPU, MEMORY, PODS})
+    resources = [CPU, MEMORY, PODS, *(name for name in others if _is_asked_for(report, name))]
+    rows = [
+        [str(row["name"]), str(row["state"]), *(_usage(shares.get((row["name"], name)), name) for name in resources)]
+        for row in report.nodes.to_rows()
+    ]
+    header = ["NODE", "STATE", *(name.upper() for name in resources)]
+    lines = table(header, rows, indent=2, n_left=len(header))
+    return _cut("Nodes: requested of allocatable at the end (mean over the run)", lines, len(rows), style)
+
+
+def total_section(report: SimulationReport) -> list[str]:
+    """The nodes that are there at the end, taken together."""
+    gone = {row["name"] for row in report.nodes.to_rows() if row["state"] == "Gone"}
+    allocatable: Counter[str] = Counter()
+    requested: Counter[str] = Counter()
+    for row in report.utilisation.to_rows():
+        if row["node"] not in gone:
+            allocatable[str(row["resource"])] += int(row["allocatable"] or 0)
+            requested[str(row["resource"])] += int(row["requested"] or 0)
+    parts = [
+        f"{name} {_percent(requested[name] / whole)} ({readable(name, requested[name])} of {readable(name, whole)})"
+        for name, whole in allocatable.items()
+        if whole and (name in (CPU, MEMORY, PODS) or requested[name])
+    ]
+    return [f"Cluster: {', '.join(parts)}."] if parts else []
+
+
+def _cut(title: str, lines: list[str], n_rows: int, style: Style) -> list[str]:
+    """The table under its title; only its first rows, unless all are asked for."""
+    most = style.most(_ROWS_SHOWN)
+    if not n_rows:
+        return []
+    if most is None or n_rows <= most:
+        return [title, *lines]
+    return [title, *lines[: most + 1], f"  and {n_rows - most} more (-o wide shows all)"]
+
+
+def _states(pods: list[dict[str, Any]], n_not_created: int) -> str:
+    counts = Counter(str(pod["state"]) for pod in pods)
+    counts[POD_PENDING] += n_not_created
+    return ", ".join(f"{n} {state}" for state, n in sorted(counts.items()) if n)
+
+
+def _places(pods: list[dict[str, Any]]) -> str:
+    counts = Counter(str(pod["node"]) for pod in pods if pod["node"] and pod["state"] not in _ENDED)
+    names = [name if n == 1 else f"{name} x{n}" for name, n in sorted(counts.items())]
+    return listed(names, _NODES_LISTED) or "-"
+
+
+def _is_asked_for(report: SimulationReport, resource: str) -> bool:
+    return any(row["resource"] == resource and row["peak"] for row in report.utilisation.to_rows())
+
+
+def _usage(row: dict[str, Any] | None, resource: str) -> str:
+    if row is None:
+        return "-"
+    if not row["allocatable"]:
+        return f"{readable(resource, row['requested'])} of 0"
+    amounts = f"{readable(resource, row['requested'])}/{readable(resource, row['allocatable'])}"
+    mean = "" if row["mean_share"] is None else f" ({_percent(row['mean_share'])})"
+    return f"{amounts} {_percent(row['share'])}{mean}"
+
+
+def _percent(value: float) -> str:
+    return f"{value * 100:.0f}%"
+
+
+def _span(seconds: Any) -> str:
+    return "-" if seconds is None else readable_span(seconds)
 
 
 def render_report(report: SimulationReport, style: Style | None = None) -> str:

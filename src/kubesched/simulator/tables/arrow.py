@@ -5,7 +5,7 @@ https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
 Structures are given away; whoever has them calls their `release` when done. What a structure points at is kept in
 `_kept` under the number in its `private_data` until then.
 
-Next: `arrow_structs` for the structures, `arrow_columns` for a column's buffers.
+Next: `arrow_structs` for the structures.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from kubesched.simulator.tables.arrow_columns import column_buffers
+import numpy as np
+from numpy.typing import NDArray
+
 from kubesched.simulator.tables.arrow_structs import (
     ArrowArray,
     ArrowArrayStream,
@@ -29,6 +31,36 @@ from kubesched.simulator.tables.arrow_structs import (
     ReleaseStream,
     in_capsule,
 )
+
+TEXT_FORMAT = "u"
+_NUMPY_TYPES = {"l": np.int64, "g": np.float64}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBuffers:
+    """`buffers` in Arrow's order; None where one is not needed."""
+
+    n_missing: int
+    buffers: tuple[NDArray[Any] | None, ...]
+
+
+def column_buffers(arrow_format: str, values: Sequence[Any]) -> ColumnBuffers:
+    is_there = np.array([value is not None for value in values], dtype=np.bool_)
+    n_missing = len(values) - int(is_there.sum())
+    bitmap = np.packbits(is_there, bitorder="little") if n_missing else None
+    if arrow_format == TEXT_FORMAT:
+        return ColumnBuffers(n_missing, (bitmap, *_texts(values)))
+    filled = [0 if value is None else value for value in values]
+    return ColumnBuffers(n_missing, (bitmap, np.array(filled, dtype=_NUMPY_TYPES[arrow_format])))
+
+
+def _texts(values: Sequence[str | None]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """(n + 1 offsets, all bytes)."""
+    encoded = [(value or "").encode() for value in values]
+    offsets = np.zeros(len(values) + 1, dtype=np.int32)
+    np.cumsum([len(text) for text in encoded], out=offsets[1:])
+    return offsets, np.frombuffer(b"".join(encoded) or b"\0", dtype=np.uint8)
+
 
 _NULLABLE = 2
 _ROW_FORMAT = b"+s"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kubesched.k8s.model.core import Node, NodeCondition, PodCondition, Taint
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.taints import NO_EXECUTE, NO_SCHEDULE
-from kubesched.k8s.workloads.pod_defaults import UNREACHABLE_TAINT
+from kubesched.k8s.workloads.admission import UNREACHABLE_TAINT
 from kubesched.k8s.workloads.pod_states import POD_RUNNING, READY, with_condition
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions

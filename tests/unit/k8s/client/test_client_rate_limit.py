@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.k8s.client.rate_limit import RateLimiter
+from kubesched.k8s.client.rest import RateLimiter
 
 
 class TurnedClock:

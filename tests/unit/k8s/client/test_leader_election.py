@@ -11,10 +11,17 @@ import pytest
 
 from harness.fake_leases import LeaseRequester, LeaseStore, Trip
 from harness.virtual_asyncio import run_virtually
-from kubesched.k8s.client.election_timing import ElectionClocks, ElectionTiming, ElectionTimingError, steady_clock
 from kubesched.k8s.client.event_recorder import EventToRecord
-from kubesched.k8s.client.leader_election import LeaderCallbacks, LeaderElector, identity_of_this_process
-from kubesched.k8s.client.leader_health import LeaderElectionHealth
+from kubesched.k8s.client.leader_election import (
+    ElectionClocks,
+    ElectionTiming,
+    ElectionTimingError,
+    LeaderCallbacks,
+    LeaderElectionHealth,
+    LeaderElector,
+    identity_of_this_process,
+    steady_clock,
+)
 from kubesched.k8s.client.lease import LeaseLock
 
 TIMING = ElectionTiming()

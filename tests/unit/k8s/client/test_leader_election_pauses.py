@@ -10,8 +10,7 @@ from test_leader_election import Copy, end, now_s, play, zero
 
 from harness.fake_leases import LeaseStore, Trip
 from harness.virtual_asyncio import VirtualTimeLoop
-from kubesched.k8s.client.election_timing import ElectionClocks
-from kubesched.k8s.client.leader_health import LeaderElectionHealth
+from kubesched.k8s.client.leader_election import ElectionClocks, LeaderElectionHealth
 
 PAUSES_S = (9.0, 12.0, 40.0, 300.0)
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from harness.fake_leases import LeaseRequester, LeaseStore, Trip
 from harness.virtual_asyncio import run_virtually
-from kubesched.k8s.client.election_timing import ElectionClocks, ElectionTiming
-from kubesched.k8s.client.leader_election import LeaderCallbacks, LeaderElector
+from kubesched.k8s.client.leader_election import ElectionClocks, ElectionTiming, LeaderCallbacks, LeaderElector
 from kubesched.k8s.client.lease import LeaseLock, LeaseSpec
 
 SCENE_S = 75.0

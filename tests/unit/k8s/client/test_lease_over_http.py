@@ -6,8 +6,6 @@ import asyncio
 
 from harness.scripted_server import ScriptedServer
 from harness.scripted_server.routing import SERVED_KINDS
-from kubesched.k8s.client.election_client import make_election_client
-from kubesched.k8s.client.election_timing import ElectionTiming
 from kubesched.k8s.client.event_recorder import (
     NORMAL,
     CoreV1Form,
@@ -17,7 +15,7 @@ from kubesched.k8s.client.event_recorder import (
     choose_form,
     pod_reference,
 )
-from kubesched.k8s.client.leader_election import LeaderCallbacks, LeaderElector
+from kubesched.k8s.client.leader_election import ElectionTiming, LeaderCallbacks, LeaderElector, make_election_client
 from kubesched.k8s.client.lease import LeaseLock
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget

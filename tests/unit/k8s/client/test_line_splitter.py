@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.k8s.client.line_splitter import LineSplitter
+from kubesched.k8s.client.rest import LineSplitter
 
 
 @given(st.binary(max_size=200).map(lambda data: data.replace(b"\x00", b"\n")), st.lists(st.integers(0, 200)))

@@ -11,8 +11,7 @@ from harness.workload_manifests import objects, workload
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.workloads import DaemonSet
 from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, Plan
-from kubesched.k8s.workloads.daemon_nodes import node_of
-from kubesched.k8s.workloads.daemon_sets import sync_daemon_set
+from kubesched.k8s.workloads.daemon_sets import node_of, sync_daemon_set
 from kubesched.k8s.workloads.names import SeededNames
 from kubesched.k8s.workloads.revisions import Revisions
 from kubesched.testing import make

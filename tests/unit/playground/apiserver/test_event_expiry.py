@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kubesched.playground.apiserver.api import Api
-from kubesched.playground.apiserver.event_expiry import expire_events
+from kubesched.playground.apiserver.expiry import expire_events
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
 from kubesched.playground.apiserver.storage.memory import MemoryStore
 from kubesched.playground.apiserver.storage.store import ObjectKey

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from apiserver_serving import PODS, TestClient, pod, serve
 
-from kubesched.playground.apiserver.http.large_bodies import LARGE_BYTES, LARGE_YAML_BYTES, decoded
+from kubesched.playground.apiserver.http.bodies import LARGE_BYTES, LARGE_YAML_BYTES, decoded
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 """What every account may create, whatever else it may not."""

@@ -15,7 +15,7 @@ from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds.kind import DecodeError, Object, ServedResource, WriteContext
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
 from kubesched.playground.apiserver.openapi.struct_types import ValueType, type_of_kind
-from kubesched.playground.apiserver.patching import merge_patch, strategic
+from kubesched.playground.apiserver.patching import json_patch, strategic
 from kubesched.playground.apiserver.patching.apply import apply, record
 
 _TEXTS = (
@@ -101,7 +101,7 @@ def test_any_object_is_taken_or_refused(resource: ServedResource, seed: int) -> 
     for changed in (
         lambda: other,
         lambda: strategic.apply(obj, other, resource),
-        lambda: merge_patch.apply(obj, other),
+        lambda: json_patch.apply_merge_patch(obj, other),
         lambda: apply(obj, other, resource, "m2", True, NOW),
     ):
         try:

@@ -12,7 +12,7 @@ from written_objects import PODS, resource_of
 
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds.kind import Object
-from kubesched.playground.apiserver.patching import merge_patch, strategic
+from kubesched.playground.apiserver.patching import json_patch, strategic
 
 _CASES = [
     ({"a": "b"}, {"a": "c"}, {"a": "c"}),
@@ -35,7 +35,7 @@ _CASES = [
 
 @pytest.mark.parametrize(("document", "patch", "expected"), _CASES)
 def test_the_cases_of_the_standard(document: Any, patch: Any, expected: Any) -> None:
-    assert merge_patch.apply(document, patch) == expected
+    assert json_patch.apply_merge_patch(document, patch) == expected
 
 
 _JSON = st.recursive(
@@ -49,8 +49,8 @@ _JSON = st.recursive(
 
 @given(_JSON, _JSON)
 def test_a_merge_patch_twice_is_a_merge_patch_once(document: Any, patch: Any) -> None:
-    once = merge_patch.apply(document, patch)
-    assert merge_patch.apply(once, patch) == once
+    once = json_patch.apply_merge_patch(document, patch)
+    assert json_patch.apply_merge_patch(once, patch) == once
 
 
 def _pod(*containers: Object, **spec: Any) -> Object:

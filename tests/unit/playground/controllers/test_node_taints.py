@@ -6,7 +6,7 @@ import pytest
 
 from kubesched.k8s.model.core import Node, NodeCondition, NodeSpec, NodeStatus, Taint
 from kubesched.k8s.model.meta import ObjectMeta
-from kubesched.playground.controllers.node_taints import are_taints_right, wanted_taints, with_taints_right
+from kubesched.playground.controllers.node_lifecycle import are_taints_right, wanted_taints, with_taints_right
 
 NOT_READY = {("node.kubernetes.io/not-ready", "NoSchedule"), ("node.kubernetes.io/not-ready", "NoExecute")}
 UNREACHABLE = {("node.kubernetes.io/unreachable", "NoSchedule"), ("node.kubernetes.io/unreachable", "NoExecute")}

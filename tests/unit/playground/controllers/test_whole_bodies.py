@@ -15,7 +15,7 @@ from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.k8s.model.storage import PersistentVolumeClaim
 from kubesched.k8s.model.volumes import PersistentVolumeClaimVolumeSource, Volume
 from kubesched.k8s.model.workloads import Deployment
-from kubesched.k8s.workloads.daemon_nodes import tied_to_node
+from kubesched.k8s.workloads.daemon_sets import tied_to_node
 from kubesched.k8s.workloads.deployments import sync_deployment
 from kubesched.k8s.workloads.templates import pod_from_template
 from kubesched.playground.controllers.documents import FINGERPRINT_NOTE

@@ -12,9 +12,12 @@ from kubesched.k8s.model.core import Node, Pod, PodCondition, PodSpec, PodStatus
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.k8s.model.workloads import DaemonSet, JobCondition, JobStatus
 from kubesched.k8s.workloads.revisions import REVISION_HASH_LABEL
-from kubesched.playground.controllers.status.daemon_counts import daemon_set_status
-from kubesched.playground.controllers.status.job_counts import job_status
-from kubesched.playground.controllers.status.replica_counts import replica_set_status, stateful_set_status
+from kubesched.playground.controllers.status.pod_counts import (
+    daemon_set_status,
+    job_status,
+    replica_set_status,
+    stateful_set_status,
+)
 from kubesched.testing import make
 
 NOW_S = 1_800_000_000.0

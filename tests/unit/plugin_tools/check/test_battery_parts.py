@@ -13,9 +13,8 @@ import pytest
 from kubesched.framework import OK, CycleState, NodeInfo, PodInfo, Status
 from kubesched.k8s.model import manifests
 from kubesched.plugin_tools.check import check_plugin, subject_of
-from kubesched.plugin_tools.check.cases import Case
+from kubesched.plugin_tools.check.cases import Case, cases_of
 from kubesched.plugin_tools.check.changes import drawn_cases
-from kubesched.plugin_tools.check.given_cases import cases_of
 from kubesched.plugin_tools.check.moved_clock import moved_clock
 from kubesched.plugin_tools.check.report import CheckOutcome, RuleViolation
 from kubesched.plugin_tools.check.shrinking import shrunk

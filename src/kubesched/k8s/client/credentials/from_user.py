@@ -3,27 +3,76 @@
 The checks and their order are kubectl's: one of token and password, a certificate with its key, exec and auth-provider
 not together, `as` for any other field of impersonation.
 
+Acting as somebody else is the Impersonate headers, put beside whatever logs us in.
+
 Next: the sibling modules, one per way; `kubesched.k8s.client.kubeconfig`, the caller.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from kubesched.k8s.client.credentials.exec_credential import VERSIONS
 from kubesched.k8s.client.credentials.exec_plugin import ExecPluginCredentials
 from kubesched.k8s.client.credentials.followed_files import FollowedFiles
-from kubesched.k8s.client.credentials.impersonation import Impersonating, impersonation_headers
 from kubesched.k8s.client.credentials.oidc import OidcCredentials, OidcSettings
 from kubesched.k8s.client.credentials.static import StaticCredentials, basic, bearer
 from kubesched.k8s.client.credentials.token_file import TokenFileCredentials
 from kubesched.k8s.client.kubeconfig_file import AuthProviderEntry, EntryPlace, ExecEntry, Placed, UserEntry
-from kubesched.k8s.client.target import Credentials, NoCredentials
+from kubesched.k8s.client.target import Credentials, Headers, NoCredentials
 from kubesched.k8s.client.tls import TlsMaterialError, make_tls_context, show_certificate
+
+
+class Impersonating:
+    """Headers of `inner` followed by the impersonation's own."""
+
+    def __init__(self, inner: Credentials, extra: Headers) -> None:
+        self._inner = inner
+        self._extra = extra
+        self._login: Headers = ()
+        self._both: Headers = extra
+
+    @property
+    def connection_epoch(self) -> int:
+        return self._inner.connection_epoch
+
+    async def headers(self) -> Headers:
+        login = await self._inner.headers()
+        if login is not self._login:
+            self._login = login
+            self._both = (*login, *self._extra)
+        return self._both
+
+    async def renew(self, used: Headers, epoch: int) -> bool:
+        if used is not self._both or epoch != self.connection_epoch:
+            return True
+        return await self._inner.renew(self._login, epoch)
+
+    def advice(self) -> str:
+        return self._inner.advice()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def impersonation_headers(user: str, uid: str, groups: Sequence[str], extra: Mapping[str, Sequence[str]]) -> Headers:
+    headers = [("Impersonate-User", user)]
+    if uid:
+        headers.append(("Impersonate-Uid", uid))
+    headers += [("Impersonate-Group", group) for group in groups]
+    # A key of `extra` becomes part of a header's name: what a name cannot hold is percent-encoded.
+    headers += [
+        (f"Impersonate-Extra-{quote(key.lower(), safe='!#$&*+^`|~')}", value)
+        for key, values in extra.items()
+        for value in values
+    ]
+    return tuple(headers)
+
 
 _REPLACED_PROVIDERS = {
     "gcp": "use the credential plugin gke-gcloud-auth-plugin (gcloud container clusters get-credentials writes it)",

@@ -1,7 +1,10 @@
 """The HTTP application: every request through login, impersonation and authorization to the verb it names.
 
 Promises an answer to anything: what is wrong is refused with a Kubernetes Status, never with a bare traceback.
-``paths.py`` reads the path, ``resources.py`` serves resources, ``discovery.py`` and ``health.py`` the rest.
+``paths.py`` reads the path, ``resources.py`` serves resources, ``discovery.py`` what there is.
+
+The small endpoints stand here too: health (a disk that takes no writes is all that can be wrong with a living server;
+/livez does not say so, because to start it again would not help), and the keys by which others check tokens.
 """
 
 from __future__ import annotations
@@ -10,11 +13,12 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 
+import msgspec
 from aiohttp import web
 
 from kubesched.playground.apiserver.api import Api
 from kubesched.playground.apiserver.errors import StatusError, bad_request, unclassified
-from kubesched.playground.apiserver.http import discovery, health, issuer_paths
+from kubesched.playground.apiserver.http import discovery
 from kubesched.playground.apiserver.http.answers import error_response
 from kubesched.playground.apiserver.http.authentication import TokenAuthenticator, impersonated
 from kubesched.playground.apiserver.http.paths import RequestPath, read_path
@@ -24,7 +28,76 @@ from kubesched.playground.apiserver.verbs.authorization import Action, RbacAutho
 from kubesched.playground.apiserver.verbs.escalation import EscalationCheck
 from kubesched.playground.apiserver.verbs.impersonation import Impersonation
 from kubesched.playground.apiserver.verbs.reviews import Reviews
-from kubesched.playground.apiserver.verbs.service_tokens import ServiceTokens
+from kubesched.playground.apiserver.verbs.service_tokens import ISSUER, ServiceTokens
+
+_CHECKS = {
+    "healthz": ("ping", "log", "etcd"),
+    "livez": ("ping", "log", "etcd"),
+    "readyz": ("ping", "log", "etcd", "etcd-readiness", "informer-sync", "shutdown"),
+}
+
+
+_OF_STORE = "etcd"
+
+
+def health_answer(request: web.BaseRequest, store_failure: str) -> web.Response | None:
+    """The answer to a health path, None for any other; `store_failure` is why the store takes no writes."""
+    parts = request.path.strip("/").split("/")
+    checks = _CHECKS.get(parts[0])
+    if checks is None or request.method not in ("GET", "HEAD"):
+        return None
+    if len(parts) > 1:
+        if len(parts) > 2 or parts[1] not in checks:
+            return web.Response(text="404 page not found\n", status=404)
+        if parts[1] == _OF_STORE and store_failure:
+            return web.Response(text=f"internal server error: {store_failure}\n", status=500)
+        return web.Response(text="ok")
+    excluded = request.query.getall("exclude", [])
+    is_failed = bool(store_failure) and parts[0] != "livez" and _OF_STORE not in excluded
+    if "verbose" not in request.query and not is_failed:
+        return web.Response(text="ok")
+    lines = [f"[+]{check} excluded: ok" if check in excluded else f"[+]{check} ok" for check in checks]
+    if is_failed:
+        lines[checks.index(_OF_STORE)] = f"[-]{_OF_STORE} failed: {store_failure}"
+    lines.append(f"{parts[0]} check {'failed' if is_failed else 'passed'}")
+    return web.Response(text="\n".join(lines) + "\n", status=500 if is_failed else 200)
+
+
+CONFIGURATION = "/.well-known/openid-configuration"
+KEYS = "/openid/v1/jwks"
+_KEYS_TYPE = "application/jwk-set+json"
+_CACHED = "public, max-age=3600"
+
+
+def issuer_answer(request: web.BaseRequest, tokens: ServiceTokens, server_url: str) -> web.Response | None:
+    """The answer to one of the issuer's paths, None for any other."""
+    path = request.path.rstrip("/")
+    if path not in (CONFIGURATION, KEYS) or request.method not in ("GET", "HEAD"):
+        return None
+    media_type = "application/json" if path == CONFIGURATION else _KEYS_TYPE
+    _check_accept(request.headers.get("Accept", "*/*"), media_type)
+    content = _configuration(server_url) if path == CONFIGURATION else tokens.public_keys()
+    headers = {"Cache-Control": _CACHED}
+    return web.Response(body=msgspec.json.encode(content), content_type=media_type, headers=headers)
+
+
+def _configuration(server_url: str) -> dict[str, object]:
+    """The address is the server's own, never the request's: others may keep this answer."""
+    return {
+        "issuer": ISSUER,
+        "jwks_uri": server_url + KEYS,
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"],
+    }
+
+
+def _check_accept(accept: str, media_type: str) -> None:
+    wanted = [one.partition(";")[0].strip() for one in accept.split(",")]
+    if not any(one in ("", "*/*", "application/*", media_type) for one in wanted):
+        why = f"406: Not Acceptable\n\nAvailable representations: {media_type}"
+        raise StatusError(406, "NotAcceptable", why, {})
+
 
 _log = logging.getLogger(__name__)
 
@@ -85,9 +158,7 @@ class HttpApp:
             raise forbidden_action(user, action, verdict.reason)
         if path.is_resource:
             return await self.resources.handle(request, path, user, warnings)
-        answer = health.answer(request, self.api.store.failure) or issuer_paths.answer(
-            request, self.service_tokens, self.url
-        )
+        answer = health_answer(request, self.api.store.failure) or issuer_answer(request, self.service_tokens, self.url)
         answer = answer or self.discovery.answer(request)
         if answer is not None:
             return answer

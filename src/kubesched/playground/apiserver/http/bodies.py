@@ -1,13 +1,18 @@
-"""A request's body into a plain object: JSON, YAML or protobuf, with the real server's messages for what cannot be
-read.
+"""A request's body into a plain object: JSON, YAML or protobuf, with the real server's messages.
 
 Also finds fields that are given twice. What the object means is for ``verbs/writing.py`` and the kind's schema.
+
+Large bodies are decoded beside the event loop, so that nobody else waits for them: one thread for YAML, which takes a
+thousand times as long for each byte, and one for all else.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from kubesched.playground.apiserver.errors import bad_request, unsupported_media_type
 from kubesched.playground.apiserver.go_text import json_kind
@@ -22,6 +27,26 @@ from kubesched.playground.apiserver.repeated_fields import (
     repeated_in_yaml,
 )
 from kubesched.playground.apiserver.yaml_text import YamlTextError, load_yaml
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+LARGE_YAML_BYTES = 16 * 1024
+LARGE_BYTES = 256 * 1024
+"""From here on decoding takes longer than a change of threads."""
+
+_yaml = ThreadPoolExecutor(1, "decoding YAML")
+_others = ThreadPoolExecutor(1, "decoding")
+
+
+async def decoded(data: bytes, content_type: str, decode: Callable[P, R], *arguments: P.args, **more: P.kwargs) -> R:
+    """What ``decode`` makes of these arguments, in which ``data`` is."""
+    is_yaml = "yaml" in content_type and data.lstrip()[:1] != b"{"
+    if len(data) < (LARGE_YAML_BYTES if is_yaml else LARGE_BYTES):
+        return decode(*arguments, **more)
+    executor = _yaml if "yaml" in content_type else _others
+    return await asyncio.get_running_loop().run_in_executor(executor, lambda: decode(*arguments, **more))
+
 
 _SHOWN_BYTES = 30
 _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'

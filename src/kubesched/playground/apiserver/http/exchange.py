@@ -15,8 +15,7 @@ from kubesched.playground.apiserver.api import Api
 from kubesched.playground.apiserver.errors import StatusError, bad_request
 from kubesched.playground.apiserver.http import answers
 from kubesched.playground.apiserver.http.binding_bodies import plain_binding
-from kubesched.playground.apiserver.http.bodies import Body, read_body
-from kubesched.playground.apiserver.http.large_bodies import decoded
+from kubesched.playground.apiserver.http.bodies import Body, decoded, read_body
 from kubesched.playground.apiserver.http.negotiation import Wanted
 from kubesched.playground.apiserver.json_text import read_json
 from kubesched.playground.apiserver.kinds.kind import DecodeError, Object

@@ -17,8 +17,7 @@ from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds import metadata, printer_columns
 from kubesched.playground.apiserver.kinds.compiled_rules import rules_of
 from kubesched.playground.apiserver.kinds.custom_rules import rule_errors
-from kubesched.playground.apiserver.kinds.custom_schema import from_storage, shape
-from kubesched.playground.apiserver.kinds.custom_types import custom_type
+from kubesched.playground.apiserver.kinds.custom_schema import custom_type, from_storage, shape
 from kubesched.playground.apiserver.kinds.custom_values import list_type_errors, value_errors
 from kubesched.playground.apiserver.kinds.kind import (
     DecodeError,

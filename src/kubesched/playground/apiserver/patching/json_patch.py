@@ -1,18 +1,43 @@
-"""JSON patch (RFC 6902) on plain JSON, with the real server's answers to operations that fail.
+"""JSON patch (RFC 6902) and JSON merge patch (RFC 7396) on plain JSON, with the real server's answers to failures.
 
 A failing operation gives 422 without further detail, a patch that is no list of operations 400. As there, at most
-10,000 operations, and copies of at most 3 MiB together.
+10,000 operations, and copies of at most 3 MiB together. In a merge patch objects merge key by key, null removes,
+everything else replaces.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from kubesched.playground.apiserver.errors import StatusError, bad_request
 from kubesched.playground.apiserver.openapi.go_json import word_for
-from kubesched.playground.apiserver.patching.plain_copies import plain_copy
+
+T = TypeVar("T")
+
+
+def plain_copy(value: T) -> T:
+    """The same value, sharing nothing that can change."""
+    if isinstance(value, dict):
+        return cast(T, {name: plain_copy(item) for name, item in value.items()})
+    if isinstance(value, list):
+        return cast(T, [plain_copy(item) for item in value])
+    return value
+
+
+def apply_merge_patch(document: Any, patch: Any) -> Any:
+    """A new document; neither argument is changed."""
+    if not isinstance(patch, dict):
+        return patch
+    merged: dict[str, Any] = dict(document) if isinstance(document, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = apply_merge_patch(merged.get(name), value)
+    return merged
+
 
 _MOST_OPERATIONS = 10_000
 _MOST_COPIED_BYTES = 3 * 1024 * 1024

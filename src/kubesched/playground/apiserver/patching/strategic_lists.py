@@ -1,7 +1,7 @@
 """Lists in a strategic merge patch: objects merged by their merge key, scalars as a set, both in a given order.
 
-``strategic.py`` merges the objects around them, and the items of a list (``merge`` here). Refusals that the real
-server does not classify have its code for them, 500.
+``strategic.py`` merges the objects around them, and the items of a list (``merge`` here). Refusals that the real server
+does not classify have its code for them, 500.
 """
 
 from __future__ import annotations
@@ -13,7 +13,31 @@ from kubesched.playground.apiserver.errors import StatusError, unclassified
 from kubesched.playground.apiserver.go_text import as_text, printed, type_name
 from kubesched.playground.apiserver.kinds.kind import Object
 from kubesched.playground.apiserver.openapi.struct_types import ANY, ValueType
-from kubesched.playground.apiserver.patching.list_order import in_order
+
+
+def in_order(merged: list[Any], wanted: list[Any], live: list[Any], merge_key: str) -> list[Any]:
+    """Items that ``wanted`` names come in its order; the others are put in where the live list has them.
+
+    An item of the live list goes before the first named item that follows it there, and to the end if none does.
+    """
+
+    def identity(item: Any) -> Any:
+        return item.get(merge_key) if merge_key and isinstance(item, dict) else item
+
+    wanted_order = [identity(item) for item in wanted]
+    live_order = [identity(item) for item in live]
+    named = [item for item in merged if identity(item) in wanted_order]
+    named.sort(key=lambda item: wanted_order.index(identity(item)))
+    others = [item for item in merged if identity(item) not in wanted_order]
+    ordered: list[Any] = []
+    while named and others:
+        ordered.append((others if _precedes(identity(others[0]), identity(named[0]), live_order) else named).pop(0))
+    return ordered + named + others
+
+
+def _precedes(other: Any, named: Any, live_order: list[Any]) -> bool:
+    return other in live_order and named in live_order and live_order.index(other) < live_order.index(named)
+
 
 PATCH = "$patch"
 

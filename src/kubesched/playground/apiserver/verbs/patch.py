@@ -18,11 +18,11 @@ from kubesched.playground.apiserver.kinds.kind import DecodeError, Object, Serve
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
 from kubesched.playground.apiserver.openapi.go_json import restore_mistake, restore_whole_numbers
 from kubesched.playground.apiserver.openapi.struct_types import ValueType
-from kubesched.playground.apiserver.patching import json_patch, merge_patch, strategic
+from kubesched.playground.apiserver.patching import json_patch, strategic
 from kubesched.playground.apiserver.patching.apply import apply as server_side_apply
 from kubesched.playground.apiserver.patching.apply.managed import mark_reset, type_for
+from kubesched.playground.apiserver.patching.json_patch import plain_copy
 from kubesched.playground.apiserver.patching.key_order import as_written, in_go_order
-from kubesched.playground.apiserver.patching.plain_copies import plain_copy
 from kubesched.playground.apiserver.repeated_fields import unknown_field
 from kubesched.playground.apiserver.storage.store import Stored
 from kubesched.playground.apiserver.verbs import writing
@@ -85,7 +85,7 @@ def patched(old: Object, media_type: str, content: Any, resource: ServedResource
         if not isinstance(content, dict):
             into = "Go value of type map[string]interface {}"
             raise bad_request(f"error decoding patch: json: cannot unmarshal {json_kind(content)} into {into}")
-        new = merge_patch.apply(old, content)
+        new = json_patch.apply_merge_patch(old, content)
     else:
         if not isinstance(content, dict | None):
             raise bad_request(

@@ -18,7 +18,7 @@ from kubesched.k8s.workloads.replicas import n_wanted
 from kubesched.k8s.workloads.rollout import rolling_limits
 from kubesched.playground.controllers.documents import Body
 from kubesched.playground.controllers.status.conditions import condition, find_condition, with_condition_set
-from kubesched.playground.controllers.status.replica_counts import n_terminating
+from kubesched.playground.controllers.status.pod_counts import n_terminating
 
 DEFAULT_DEADLINE_S = 600
 _SETTLED = ("NewReplicaSetAvailable", "DeploymentPaused")

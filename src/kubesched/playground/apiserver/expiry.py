@@ -1,6 +1,10 @@
-"""Events are forgotten an hour after they were written last, as by any API server: nobody else deletes them.
+"""What an API server forgets with time: lists of the past, and events.
 
-Looked for every few minutes. Read ``server.py`` for who starts this.
+Who reads a list in pieces has five to ten minutes, as with a real API server and its etcd; after that a continue token
+is answered with 410 and a token to go on with, from the same key in the present. Watches have a history of their own,
+bounded by its size. Events go an hour after they were written last: nobody else deletes them.
+
+Read ``server.py`` for who starts this.
 """
 
 from __future__ import annotations
@@ -10,7 +14,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kubesched.playground.apiserver.api import Api, decode_stored
-from kubesched.playground.apiserver.storage.store import ObjectKey, StoreFailedError
+from kubesched.playground.apiserver.storage.store import ObjectKey, Store, StoreFailedError
+
+EXPIRE_EVERY_S = 300.0
+
+
+async def expire_lists_forever(store: Store, every_s: float = EXPIRE_EVERY_S) -> None:
+    seen = store.revision
+    while True:
+        await asyncio.sleep(every_s)
+        store.expire_lists(seen)
+        seen = store.revision
+
 
 KEPT_FOR = timedelta(hours=1)
 LOOK_EVERY_S = 150.0
