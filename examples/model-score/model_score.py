@@ -75,7 +75,7 @@ def _share(used: NDArray[np.int64], of: NDArray[np.int64]) -> Matrix:
 
 @cache
 def read_model(path: Path) -> SlowdownModel:
-    """Raises ValueError, which is told as a mistake in the plugin's arguments, for what is no such model."""
+    """Raises ValueError, which is told as a validation error in the plugin's arguments, for what is no such model."""
     try:
         found = json.loads(path.read_text())
         weights = np.array([float(found["weights"][name]) for name in FEATURES])

@@ -1,4 +1,4 @@
-"""`kubesched up` without kubectl: how it starts, stops, starts again, and what it says to mistakes."""
+"""`kubesched up` without kubectl: how it starts, stops, starts again, and what it says to validation errors."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ async def _serve(settings: ServerSettings, kubeconfig: Path | None) -> None:
     try:
         server = ApiServer(settings)
         await server.start()
-    except DataDirectoryError as mistake:
-        say_error(str(mistake))
+    except DataDirectoryError as problem:
+        say_error(str(problem))
         sys.exit(ERROR_EXIT)
     except OSError as error:
         raise click.ClickException(f"cannot serve on {settings.bind_address}:{settings.port}: {error}") from None

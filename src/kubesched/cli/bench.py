@@ -78,8 +78,8 @@ def bench(
         _warn_of_gates(chosen)
         settings = BenchSettings(seed=seed, keeps_classes=not no_class_cache, plugin_files=plugin_files)
         all_placed = _run_all(chosen, settings, output)
-    except (WorkloadError, ConfigError) as mistake:
-        say_error(str(mistake))
+    except (WorkloadError, ConfigError) as error:
+        say_error(str(error))
         sys.exit(ERROR_EXIT)
     if not all_placed:
         sys.exit(NOT_PLACED_EXIT)

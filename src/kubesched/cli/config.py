@@ -112,7 +112,7 @@ def default_configuration(output: str) -> None:
 @click.argument("filenames", nargs=-1, required=True, metavar="FILE...")
 @click.option("--resolved", is_flag=True, help="Show the plugins of each extension point, in order, with weights.")
 def validate(filenames: tuple[str, ...], resolved: bool) -> None:
-    """Check configurations: print `FILE: ok`, or every mistake."""
+    """Check configurations: print `FILE: ok`, or every validation error."""
     from kubesched.cli.files import InputError
     from kubesched.scheduler.config import ConfigError, load
     from kubesched.scheduler.config.extenders import extender_warnings

@@ -78,8 +78,8 @@ def explain_and_print(
 
     try:
         explanation, warnings = _explain(pod, filenames, server, scheduler)
-    except (InputError, ManifestError, ConfigError, NotExplainableError) as mistake:
-        say_error(str(mistake))
+    except (InputError, ManifestError, ConfigError, NotExplainableError) as error:
+        say_error(str(error))
         sys.exit(ERROR_EXIT)
     for warning in warnings:
         say_warning(warning)
@@ -107,8 +107,8 @@ def _explain(
             return explain_emulated(given.found, pod, configured, generation), warnings
         assert chosen is not None
         explanation = explain_pod(given.found, pod, chosen.config, chosen.source, chosen.registry)
-    except NotExplainableError as mistake:
-        raise NotExplainableError(f"{given.source}: {mistake}") from None
+    except NotExplainableError as error:
+        raise NotExplainableError(f"{given.source}: {error}") from None
     return explanation, [*chosen.notes, *warnings]
 
 
@@ -160,8 +160,8 @@ def _default_target() -> ServerTarget:
 
     try:
         return ServerChoice().target()
-    except InputError as mistake:
-        raise InputError(f"{mistake}, or -f FILE for the manifests of a cluster") from None
+    except InputError as error:
+        raise InputError(f"{error}, or -f FILE for the manifests of a cluster") from None
 
 
 def _print(explanation: Explanation, output: str) -> None:

@@ -115,6 +115,6 @@ def extender(
     )
     try:
         asyncio.run(serve(choice))
-    except (InputError, ConfigError, NoPluginsError, ListenError, TokenFileError) as mistake:
-        say_error(str(mistake))
+    except (InputError, ConfigError, NoPluginsError, ListenError, TokenFileError) as error:
+        say_error(str(error))
         sys.exit(ERROR_EXIT)

@@ -167,8 +167,8 @@ def _target(choice: ServingChoice) -> ServerTarget:
         if not (choice.kubeconfig or choice.context) and is_in_cluster(os.environ):
             return load_in_cluster_target()
         return load_target(None if choice.kubeconfig is None else Path(choice.kubeconfig), choice.context)
-    except ClientConfigError as mistake:
-        raise InputError(f"{mistake}; or --no-cluster, to judge by what requests carry") from None
+    except ClientConfigError as error:
+        raise InputError(f"{error}; or --no-cluster, to judge by what requests carry") from None
 
 
 def _is_synced(follower: ClusterFollower | None) -> Callable[[], bool]:

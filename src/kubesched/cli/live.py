@@ -66,8 +66,8 @@ class ServerChoice:
 
         try:
             return load_target(None if self.kubeconfig is None else Path(self.kubeconfig), self.context)
-        except ClientConfigError as mistake:
-            raise InputError(str(mistake)) from None
+        except ClientConfigError as error:
+            raise InputError(str(error)) from None
 
 
 @dataclass(slots=True)

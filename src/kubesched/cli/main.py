@@ -1,6 +1,6 @@
 """The command `kubesched`. Subcommands are imported when they are called: asking for help loads no engine.
 
-Every mistake of the user is one line on standard error and exit code 2. Next: one module per subcommand.
+Every user error is one line on standard error and exit code 2. Next: one module per subcommand.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class OneLineCommand(click.Command):
-    """As click's, but mistakes in the command line are told in one line, like all others."""
+    """As click's, but validation errors in the command line are told in one line, like all others."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
         try:
@@ -49,8 +49,8 @@ class OneLineCommand(click.Command):
         except click.exceptions.NoArgsIsHelpError as asked:
             click.echo(asked.format_message())
             sys.exit(ERROR_EXIT)
-        except click.ClickException as mistake:
-            say_error(_one_line(mistake))
+        except click.ClickException as error:
+            say_error(_one_line(error))
             sys.exit(ERROR_EXIT)
 
 
@@ -78,7 +78,7 @@ def main() -> None:
     """The Kubernetes scheduler in Python: decides as kube-scheduler does, and says why."""
 
 
-def _one_line(mistake: click.ClickException) -> str:
-    text = " ".join(mistake.format_message().split())
-    context = getattr(mistake, "ctx", None)
+def _one_line(error: click.ClickException) -> str:
+    text = " ".join(error.format_message().split())
+    context = getattr(error, "ctx", None)
     return text if context is None else f"{text.rstrip('.')} (try: {context.command_path} --help)"

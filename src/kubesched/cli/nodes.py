@@ -81,8 +81,8 @@ def nodes(
         shape = NodeShape(cpu, memory, pods, zones, prefix).checked()
         bodies = [*shape.bodies(count or 0), *nodes_of_files(filenames)]
         target = ServerChoice(kubeconfig, context).target()
-    except (InputError, QuantityError, ValueError) as mistake:
-        say_error(str(mistake))
+    except (InputError, QuantityError, ValueError) as error:
+        say_error(str(error))
         sys.exit(ERROR_EXIT)
     code = asyncio.run(_play(target, bodies, FleetSettings(Delays(start_delay, stop_delay))))
     if code:
@@ -120,8 +120,8 @@ async def _play(target: ServerTarget, bodies: list[dict[str, Any]], settings: Fl
         n_nodes = await fleet.start(bodies)
         click.echo(f"{n_nodes} hollow nodes in {target.url}; Ctrl-C stops their kubelets", err=True)
         await stopped.wait()
-    except NodeRefusedError as mistake:
-        say_error(str(mistake))
+    except NodeRefusedError as error:
+        say_error(str(error))
         return ERROR_EXIT
     except (ApiError, Unreachable, AnswerLost) as failure:
         say_error(" ".join(str(failure).split()))

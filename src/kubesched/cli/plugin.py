@@ -45,8 +45,8 @@ def new(name: str, directory: str) -> None:
         Path(directory).mkdir(parents=True, exist_ok=True)
         for path, text in paths.items():
             path.write_text(text, encoding="utf-8")
-    except PluginNameError as mistake:
-        say_error(str(mistake))
+    except PluginNameError as error:
+        say_error(str(error))
         sys.exit(ERROR_EXIT)
     except OSError as problem:
         say_error(f"{problem.filename}: {problem.strerror}" if problem.strerror else str(problem))
@@ -90,8 +90,8 @@ def check(
     try:
         subjects, given = _subjects(files, config_file), _cases_of(manifests)
         reports = [check_plugin(s, seed=seed, n_cases=n_cases, given=given, only=only) for s in subjects]
-    except (ConfigError, InputError, ManifestError, OtherPythonError) as mistake:
-        say_error(str(mistake))
+    except (ConfigError, InputError, ManifestError, OtherPythonError) as error:
+        say_error(str(error))
         sys.exit(ERROR_EXIT)
     if output == "json":
         print_record({"plugins": [report.as_record() for report in reports]}, output)

@@ -37,8 +37,8 @@ async def reload_plugins(playground: Playground, pause: Callable[[], Awaitable[N
             continue
         try:
             playground.scheduler.reload_plugins()
-        except ConfigError as mistake:
-            say_error(f"{mistake}\nthe plugins that run stay as they were")
+        except ConfigError as error:
+            say_error(f"{error}\nthe plugins that run stay as they were")
         else:
             names = ", ".join(playground.scheduler.assembled.outside.classes)
             click.echo(f"{', '.join(map(str, changed))} changed: reloaded {names}")

@@ -52,8 +52,8 @@ def run(given: GivenFlags) -> None:
             for level, line in start_lines(options.emulation):
                 _log.info(line, extra={"v": level})
         code = asyncio.run(_schedule(options))
-    except (ConfigError, ClientConfigError, ServingError) as mistake:
-        say_error(str(mistake))
+    except (ConfigError, ClientConfigError, ServingError) as error:
+        say_error(str(error))
         sys.exit(ERROR_EXIT)
     if code:
         sys.exit(code)

@@ -122,8 +122,8 @@ def simulate(
             start_latency_s=start_latency,
             keeps_classes=not no_class_cache,
         )
-    except InstantError as mistake:
-        say_error(f"--start: {mistake}")
+    except InstantError as error:
+        say_error(f"--start: {error}")
         sys.exit(ERROR_EXIT)
 
     def run() -> bool:
@@ -148,15 +148,15 @@ def _simulate_and_print(
     output: str,
     table: str,
 ) -> bool:
-    """False if there was a mistake, which has been told."""
+    """False if there was a validation error, which has been told."""
     from kubesched.cli.files import InputError
     from kubesched.k8s.model.manifests import ManifestError
     from kubesched.scheduler.config import ConfigError
 
     try:
         report = _simulate(filenames, server, scheduler, options)
-    except (InputError, ManifestError, ConfigError) as mistake:
-        say_error(str(mistake))
+    except (InputError, ManifestError, ConfigError) as error:
+        say_error(str(error))
         return False
     _print(report, output, table)
     return True

@@ -45,8 +45,8 @@ def snapshot(output: str, kubeconfig: str | None, context: str | None) -> None:
         check_place(output)
         given = read_live(ServerChoice(kubeconfig, context).target())
         _write(output, given)
-    except InputError as mistake:
-        say_error(str(mistake))
+    except InputError as error:
+        say_error(str(error))
         sys.exit(ERROR_EXIT)
     for warning in given.server_warnings:
         say_warning(warning)

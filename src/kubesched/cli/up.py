@@ -90,7 +90,7 @@ def up(
     if in_memory and data is not None:
         raise click.UsageError("give either --data or --in-memory")
     delays = Delays(min(start_delay, 0.05), min(stop_delay, 0.05)) if once else Delays(start_delay, stop_delay)
-    with _mistakes_in_one_line(), _directory(data, in_memory or once) as directory:
+    with _errors_in_one_line(), _directory(data, in_memory or once) as directory:
         shape = NodeShape(cpu, memory, pods, zones).checked()
         chosen_port = port if port is not None else (0 if once else DEFAULT_PORT)
         settings = _settings(directory, in_memory or once, chosen_port, is_passing=once)
@@ -142,7 +142,7 @@ def _directory(data: str | None, is_passing: bool) -> Iterator[Path]:
 
 
 @contextmanager
-def _mistakes_in_one_line() -> Iterator[None]:
+def _errors_in_one_line() -> Iterator[None]:
     from kubesched.cli.files import InputError
     from kubesched.k8s.model.quantity import QuantityError
     from kubesched.live.serving.errors import ServingError
@@ -152,7 +152,7 @@ def _mistakes_in_one_line() -> Iterator[None]:
     from kubesched.playground.playground import PartEndedError
     from kubesched.scheduler.config import ConfigError
 
-    mistakes = (
+    problems = (
         PartEndedError,
         ConfigError,
         InputError,
@@ -165,8 +165,8 @@ def _mistakes_in_one_line() -> Iterator[None]:
     )
     try:
         yield
-    except mistakes as mistake:
-        say_error(" ".join(str(mistake).split()))
+    except problems as error:
+        say_error(" ".join(str(error).split()))
         sys.exit(ERROR_EXIT)
 
 

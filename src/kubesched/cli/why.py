@@ -61,8 +61,8 @@ def why(
 
     try:
         _list_pending(server, namespace, all_namespaces, scheduler, output)
-    except (InputError, ManifestError, ConfigError) as mistake:
-        say_error(str(mistake))
+    except (InputError, ManifestError, ConfigError) as error:
+        say_error(str(error))
         sys.exit(ERROR_EXIT)
 
 

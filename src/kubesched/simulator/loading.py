@@ -56,7 +56,7 @@ def _with_uid(item: KubeObject, known: dict[tuple[str, str, str], str]) -> KubeO
 SIMULATED_KINDS: Kinds = {**KINDS_WITH_WORKLOADS, (SCENARIO_GROUP, "Scenario"): Scenario}
 
 _FIRST: tuple[type[KubeObject], ...] = (Namespace, PriorityClass, StorageClass, Node, PersistentVolume)
-_MISTAKES = (QuantityError, SelectorError, CronError, ShareError, AnnotationError, AdmissionError)
+_ERRORS = (QuantityError, SelectorError, CronError, ShareError, AnnotationError, AdmissionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ def check(item: KubeObject, classes: dict[str, PriorityClass] | None, source: st
             if classes is not None and not item.spec.node_name and not item.is_terminal:
                 with _in_field("spec.priorityClassName"):
                     admit_pod(item, classes)
-    except _FieldError as mistake:
-        raise ManifestError(source, f"{type(item).__name__} {item.key}", str(mistake)) from None
+    except _FieldError as error:
+        raise ManifestError(source, f"{type(item).__name__} {item.key}", str(error)) from None
 
 
 class _FieldError(ValueError):
@@ -126,13 +126,13 @@ class _FieldError(ValueError):
 
 @contextmanager
 def _in_field(path: str) -> Iterator[None]:
-    """Mistakes in here are told with the field; amounts know their own, below the path."""
+    """Validation errors in here are told with the field; amounts know their own, below the path."""
     try:
         yield
-    except AmountError as mistake:
-        raise _FieldError(f"{path}{mistake}") from None
-    except _MISTAKES as mistake:
-        raise _FieldError(f"{path}: {mistake}") from None
+    except AmountError as error:
+        raise _FieldError(f"{path}{error}") from None
+    except _ERRORS as error:
+        raise _FieldError(f"{path}: {error}") from None
 
 
 def _check_kind(item: KubeObject) -> None:

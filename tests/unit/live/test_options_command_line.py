@@ -72,9 +72,9 @@ def test_arguments_come_into_one_form(arguments: list[str], expected: list[str])
     ],
 )
 def test_mistakes_name_the_flag_in_the_words_of_go(arguments: list[str], message: str) -> None:
-    with pytest.raises(FlagError) as mistake:
+    with pytest.raises(FlagError) as error:
         parse_flags(arguments)
-    assert message in mistake.value.format_message()
+    assert message in error.value.format_message()
     result = CliRunner().invoke(run, arguments)
     assert result.exit_code == 2
     assert result.exception is None or isinstance(result.exception, SystemExit)

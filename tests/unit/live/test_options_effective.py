@@ -146,9 +146,9 @@ def test_a_flag_may_right_what_it_overrides(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_what_flags_come_to_is_checked(flags: list[str], message: str) -> None:
-    with pytest.raises(ConfigError) as mistake:
+    with pytest.raises(ConfigError) as error:
         effective_configuration(parse_flags(flags))
-    assert str(mistake.value) == message
+    assert str(error.value) == message
 
 
 def test_nothing_is_checked_of_an_election_that_does_not_take_place() -> None:

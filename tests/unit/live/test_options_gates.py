@@ -71,16 +71,16 @@ def test_gates_are_set(text: str, changed: dict[str, bool]) -> None:
     ],
 )
 def test_mistakes_are_told_in_the_words_of_kubernetes(text: str, message: str) -> None:
-    with pytest.raises(FlagError) as mistake:
+    with pytest.raises(FlagError) as error:
         _read(text)
-    assert mistake.value.message == message
+    assert error.value.message == message
 
 
 def test_a_whole_stage_is_refused_for_the_gates_in_it_that_are() -> None:
-    with pytest.raises(FlagError) as mistake:
+    with pytest.raises(FlagError) as error:
         _read("AllAlpha=true")
     refused = {name for name in REFUSED_GATES if KNOWN_GATES[name].stage is GateStage.ALPHA}
-    assert all(f"cannot set feature gate {name} to true (through AllAlpha): " in str(mistake.value) for name in refused)
+    assert all(f"cannot set feature gate {name} to true (through AllAlpha): " in str(error.value) for name in refused)
 
 
 def test_a_whole_stage_may_leave_nothing_for_others_to_depend_on() -> None:

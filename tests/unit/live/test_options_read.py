@@ -1,4 +1,4 @@
-"""Flags become settings; mistakes are told in the words of kube-scheduler."""
+"""Flags become settings; validation errors are told in the words of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -206,9 +206,9 @@ def test_the_lowest_version_of_tls(flags: list[str], min_version: str) -> None:
     ],
 )
 def test_mistakes(flags: list[str], message: str) -> None:
-    with pytest.raises(FlagError) as mistake:
+    with pytest.raises(FlagError) as error:
         _options(*flags)
-    assert mistake.value.message == message
+    assert error.value.message == message
 
 
 @pytest.mark.parametrize(
@@ -285,9 +285,9 @@ def test_mistakes_in_a_manifest_of_labels(tmp_path: Path, content: str | None, m
     manifest = tmp_path / "labels.yaml"
     if content is not None:
         manifest.write_text(content)
-    with pytest.raises(FlagError) as mistake:
+    with pytest.raises(FlagError) as error:
         _options(f"--allow-metric-labels-manifest={manifest}")
-    assert message in mistake.value.message
+    assert message in error.value.message
 
 
 def test_all_flags_are_shown_given_or_not() -> None:

@@ -73,9 +73,9 @@ def test_a_value_is_read_and_printed(kind: FlagKind, text: str, value: Any, show
     ],
 )
 def test_what_is_no_value_is_told_in_the_words_of_go(kind: FlagKind, text: str, message: str) -> None:
-    with pytest.raises(ValueError) as mistake:
+    with pytest.raises(ValueError) as error:
         kind.parse(text)
-    assert str(mistake.value) == message
+    assert str(error.value) == message
 
 
 @given(st.sampled_from([kinds.INT, kinds.FLOAT32, kinds.DURATION, kinds.LEVEL, kinds.BOOL, kinds.IP]), st.text())

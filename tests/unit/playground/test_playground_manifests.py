@@ -1,4 +1,4 @@
-"""Manifests for a playground: read whole, with mistakes told in one line; and kubeconfigs, merged."""
+"""Manifests for a playground: read whole, with validation errors told in one line; and kubeconfigs, merged."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def test_lists_are_taken_apart_and_nothing_is_left_out() -> None:
     ],
 )
 def test_mistakes_name_the_file_and_the_object(text: bytes, problem: str) -> None:
-    with pytest.raises(InvalidManifestError) as mistake:
+    with pytest.raises(InvalidManifestError) as error:
         read_documents(text, "f")
-    assert str(mistake.value).startswith(problem)
-    assert "\n" not in str(mistake.value)
+    assert str(error.value).startswith(problem)
+    assert "\n" not in str(error.value)
 
 
 def _config(name: str, server: str) -> str:

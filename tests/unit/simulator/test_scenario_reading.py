@@ -1,4 +1,4 @@
-"""Scenario files and annotations: what they say, and mistakes in them, by file and field."""
+"""Scenario files and annotations: what they say, and validation errors in them, by file and field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kubesched simulate` from the outside: forms of output, repeatability, mistakes in one line."""
+"""`kubesched simulate` from the outside: forms of output, repeatability, validation errors in one line."""
 
 from __future__ import annotations
 

@@ -28,43 +28,43 @@ _LONGEST_SUBDOMAIN = 253
 
 
 @lru_cache(maxsize=8192)
-def label_key_mistakes(key: str) -> tuple[str, ...]:
+def label_key_errors(key: str) -> tuple[str, ...]:
     """Also the rule for what Kubernetes calls a qualified name."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         rule = _with_pattern(_NAME_RULE, _NAME, *_NAME_EXAMPLES)
         return (f"a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",)
-    mistakes = []
+    errors = []
     if slash and not prefix:
-        mistakes.append("prefix part must be non-empty")
+        errors.append("prefix part must be non-empty")
     elif slash:
-        mistakes.extend(f"prefix part {mistake}" for mistake in _subdomain_mistakes(prefix))
+        errors.extend(f"prefix part {error}" for error in _subdomain_errors(prefix))
     if not name:
-        mistakes.append("name part must be non-empty")
+        errors.append("name part must be non-empty")
     elif _n_bytes(name) > _LONGEST_NAME:
-        mistakes.append(f"name part must be no more than {_LONGEST_NAME} bytes")
+        errors.append(f"name part must be no more than {_LONGEST_NAME} bytes")
     if not re.fullmatch(_NAME, name):
-        mistakes.append(f"name part {_with_pattern(_NAME_RULE, _NAME, *_NAME_EXAMPLES)}")
-    return tuple(mistakes)
+        errors.append(f"name part {_with_pattern(_NAME_RULE, _NAME, *_NAME_EXAMPLES)}")
+    return tuple(errors)
 
 
 @lru_cache(maxsize=8192)
-def label_value_mistakes(value: str) -> tuple[str, ...]:
-    mistakes = []
+def label_value_errors(value: str) -> tuple[str, ...]:
+    errors = []
     if _n_bytes(value) > _LONGEST_NAME:
-        mistakes.append(f"must be no more than {_LONGEST_NAME} bytes")
+        errors.append(f"must be no more than {_LONGEST_NAME} bytes")
     if not re.fullmatch(_VALUE, value):
-        mistakes.append(_with_pattern(_VALUE_RULE, _VALUE, *_VALUE_EXAMPLES))
-    return tuple(mistakes)
+        errors.append(_with_pattern(_VALUE_RULE, _VALUE, *_VALUE_EXAMPLES))
+    return tuple(errors)
 
 
-def _subdomain_mistakes(text: str) -> list[str]:
-    mistakes = []
+def _subdomain_errors(text: str) -> list[str]:
+    errors = []
     if _n_bytes(text) > _LONGEST_SUBDOMAIN:
-        mistakes.append(f"must be no more than {_LONGEST_SUBDOMAIN} bytes")
+        errors.append(f"must be no more than {_LONGEST_SUBDOMAIN} bytes")
     if not re.fullmatch(_SUBDOMAIN, text):
-        mistakes.append(_with_pattern(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))
-    return mistakes
+        errors.append(_with_pattern(_SUBDOMAIN_RULE, _SUBDOMAIN, "example.com"))
+    return errors
 
 
 def _with_pattern(rule: str, pattern: str, *examples: str) -> str:

@@ -18,7 +18,7 @@ from functools import lru_cache
 from kubesched.k8s.model import quantity
 from kubesched.k8s.model.amounts import ResourceList
 from kubesched.k8s.model.core import Container, ContainerStatus, Pod
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -141,7 +141,7 @@ def is_extended(name: str) -> bool:
     """A resource outside of Kubernetes' own domain, whose name still fits when a quota puts its prefix before it."""
     if "/" not in name or NATIVE_DOMAIN in name or name.startswith(QUOTA_PREFIX):
         return False
-    return not label_key_mistakes(QUOTA_PREFIX + name)
+    return not label_key_errors(QUOTA_PREFIX + name)
 
 
 def has_pod_level_requests(pod: Pod) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.k8s.model.selectors import Requirement, Selector, SelectorError, requirement
 
 _TOKEN = re.compile(r"[ \t\r\n]*(?:(?P<sign>==|!=|[=!(),<>])|(?P<word>[^ \t\r\n=!(),<>\0]+))")
@@ -43,8 +43,8 @@ class _SelectorParser:
                 raise SelectorError(f"found '{self._next}', expected: !, identifier, or 'end of string'")
             try:
                 requirements.append(self._requirement())
-            except SelectorError as mistake:
-                raise SelectorError(f"unable to parse requirement: {mistake}") from None
+            except SelectorError as error:
+                raise SelectorError(f"unable to parse requirement: {error}") from None
             self._separator()
         return Selector(tuple(sorted(requirements, key=lambda found: found.key)))
 
@@ -71,8 +71,8 @@ class _SelectorParser:
             key = self._take()
         if not _is_word(key):
             raise SelectorError(f"found '{key}', expected: identifier")
-        if mistakes := label_key_mistakes(key):
-            raise SelectorError(f"<nil>: Invalid value: {json.dumps(key, ensure_ascii=False)}: {'; '.join(mistakes)}")
+        if errors := label_key_errors(key):
+            raise SelectorError(f"<nil>: Invalid value: {json.dumps(key, ensure_ascii=False)}: {'; '.join(errors)}")
         if is_absent:
             return requirement(key, "DoesNotExist", ())
         if self._next in (",", _END):

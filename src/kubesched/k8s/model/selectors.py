@@ -3,9 +3,9 @@
 Both kinds come down to `Requirement`s: an operator on one label's value. A requirement can be asked about one value
 (`matches`), which is all that the node table needs: it asks once per distinct value, not once per node.
 
-A selector with a mistake in it (a value that is no integer under `Gt`, say) raises `SelectorError` where it is
-compiled, in Kubernetes' words; node selectors keep the mistake inside the term, because one good term is enough
-(`NodeTerm.error`).
+A selector with a validation error in it (a value that is no integer under `Gt`, say) raises `SelectorError` where it is
+compiled, in Kubernetes' words; node selectors keep the validation error inside the term, because one good term is
+enough (`NodeTerm.error`).
 
 Next: `selector_text` reads selectors as they are typed, `label_syntax` has the form of keys and values.
 """
@@ -24,7 +24,7 @@ from kubesched.k8s.model.core import (
     NodeSelectorTerm,
     PreferredSchedulingTerm,
 )
-from kubesched.k8s.model.label_syntax import label_key_mistakes, label_value_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
 from kubesched.k8s.model.meta import LabelSelector
 
 Labels = Mapping[str, str]
@@ -127,17 +127,17 @@ def from_labels(labels: Labels | None) -> Selector:
 def requirement(key: str, operator: str, values: Iterable[str] | None) -> Requirement:
     """A requirement that is known to make sense."""
     found = None if values is None else tuple(values)
-    mistakes = [f"key: {_invalid(key, '; '.join(wrong))}"] if (wrong := label_key_mistakes(key)) else []
-    mistakes.extend(_mistakes_for_operator(operator, found))
+    problems = [f"key: {_invalid(key, '; '.join(wrong))}"] if (wrong := label_key_errors(key)) else []
+    problems.extend(_errors_for_operator(operator, found))
     for index, value in enumerate(found or ()):
-        if wrong := label_value_mistakes(value):
-            mistakes.append(f"values[{index}][{key}]: {_invalid(value, '; '.join(wrong))}")
-    if mistakes:
-        raise SelectorError(mistakes[0] if len(mistakes) == 1 else f"[{', '.join(mistakes)}]")
+        if wrong := label_value_errors(value):
+            problems.append(f"values[{index}][{key}]: {_invalid(value, '; '.join(wrong))}")
+    if problems:
+        raise SelectorError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
     return Requirement(key, operator, found or ())
 
 
-def _mistakes_for_operator(operator: str, values: tuple[str, ...] | None) -> list[str]:
+def _errors_for_operator(operator: str, values: tuple[str, ...] | None) -> list[str]:
     problem = ""
     match operator:
         case "In" | "NotIn" if not values:
@@ -205,8 +205,8 @@ def compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
     try:
         labels = tuple(requirement(e.key, e.operator, e.values) for e in term.match_expressions or ())
         fields = tuple(_field_requirement(e) for e in term.match_fields or ())
-    except SelectorError as mistake:
-        return NodeTerm((), (), error=str(mistake))
+    except SelectorError as failure:
+        return NodeTerm((), (), error=str(failure))
     return NodeTerm(labels, fields)
 
 

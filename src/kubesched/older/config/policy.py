@@ -1,7 +1,7 @@
 """The Policy file (v1.2 to v1.22): predicates and priorities by name, with arguments, and extenders.
 
 A list that is left out means the default set, an empty list means none. What the names mean is the business of
-`predicates` and `priorities`; here the file is read, strictly, with all mistakes at once.
+`predicates` and `priorities`; here the file is read, strictly, with all validation errors at once.
 
 Next: `policy_profile`, which makes a profile of it, and `policy_conversion`, which makes today's configuration of it.
 """
@@ -103,7 +103,7 @@ class Policy(PolicyStruct, frozen=True):
 
 
 def load_policy(data: bytes | str | dict[str, Any], source: str) -> Policy:
-    """A Policy from YAML, JSON or a mapping, fit to be translated. Raises `ConfigError` with every mistake."""
+    """A Policy from YAML, JSON or a mapping, fit to be translated. Raises `ConfigError` with every validation error."""
     policy = decode_policy(data, source)
     errors = ErrorList()
     _check_arguments(policy, errors)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.k8s.model.requests import is_extended
 from kubesched.older.config.generations import Generation
 from kubesched.older.config.names import EQUAL_PRIORITY
@@ -127,7 +127,7 @@ def _extender_problems(policy: Policy, generation: Generation) -> Iterator[str]:
 
 
 def _resource_name_problems(name: str) -> list[str]:
-    found = list(label_key_mistakes(name))
+    found = list(label_key_errors(name))
     return found if found or is_extended(name) else [f"{name} is an invalid extended resource name"]
 
 

@@ -20,11 +20,11 @@ def read_json(data: bytes) -> Any:
     try:
         return _decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        mistake = go_json_error(data)
+        error = go_json_error(data)
     except RecursionError:
         raise ValueError("exceeded max depth") from None
-    if mistake:
-        raise ValueError(mistake)
+    if error:
+        raise ValueError(error)
     # Go takes halves of surrogate pairs and broken UTF-8 within strings, and puts a replacement character there
     try:
         return _repaired(json.loads(data.decode(errors="replace")))

@@ -46,8 +46,8 @@ class CronJobController:
         created = owner.metadata.creation_timestamp
         try:
             plan = sync_cron_job(owner, jobs, parse_instant(created) if created else now_s, now_s)
-        except CronError as mistake:
-            _log.warning("A cron job has no schedule", extra={"fields": {"cronjob": key, "err": str(mistake)}})
+        except CronError as error:
+            _log.warning("A cron job has no schedule", extra={"fields": {"cronjob": key, "err": str(error)}})
             return None
         notes = JobNotes(self._context, owner)
         await self._context.writer.carry_out(_without_status(plan), partial(self._body, owner), notes)

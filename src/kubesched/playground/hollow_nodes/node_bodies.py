@@ -35,8 +35,8 @@ class NodeShape:
         for option, amount in (("--cpu", self.cpu), ("--memory", self.memory)):
             try:
                 quantity.parse(amount)
-            except quantity.QuantityError as mistake:
-                raise quantity.QuantityError(f"{option} {amount}: {mistake}") from None
+            except quantity.QuantityError as error:
+                raise quantity.QuantityError(f"{option} {amount}: {error}") from None
         return self
 
     def bodies(self, count: int) -> Iterator[Body]:

@@ -69,8 +69,8 @@ class ServedCluster:
                 continue
             try:
                 self.cluster.put(node)
-            except AmountError as mistake:
-                raise RequestError(f"node {node.name}: {mistake}") from None
+            except AmountError as error:
+                raise RequestError(f"node {node.name}: {error}") from None
             replaced.append((node, known))
 
     def _remove_others(self, nodes: list[Node]) -> None:

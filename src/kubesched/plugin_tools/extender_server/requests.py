@@ -127,8 +127,8 @@ def read_bind_request(body: bytes) -> BindRequest:
 def _fields(body: bytes, what: str) -> _Fields:
     try:
         return _lowered(_decode_fields(body))
-    except (msgspec.MsgspecError, UnicodeDecodeError) as mistake:
-        raise RequestError(f"the body is not {what} as JSON: {mistake}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RequestError(f"the body is not {what} as JSON: {error}") from None
 
 
 def _lowered(said: _Fields) -> _Fields:
@@ -143,8 +143,8 @@ def _optional(fields: _Fields, name: str, kind: type[T], path: str = "") -> T | 
 def _decoded(text: msgspec.Raw, kind: type[T], path: str) -> T | None:
     try:
         return msgspec.json.decode(text, type=kind | None)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as mistake:
-        raise RequestError(f"{path}: {mistake}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RequestError(f"{path}: {error}") from None
 
 
 def _pod(fields: _Fields) -> Pod:
@@ -163,8 +163,8 @@ def _items(listed: _Fields) -> list[msgspec.Raw]:
 def _node(text: msgspec.Raw, index: int) -> Node:
     try:
         node = _decode_node(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as mistake:
-        raise RequestError(f"Nodes.items[{index}]: {mistake}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RequestError(f"Nodes.items[{index}]: {error}") from None
     if not node.name:
         raise RequestError(f"Nodes.items[{index}]: metadata.name is missing")
     return node

@@ -129,8 +129,8 @@ class _Verb:
     async def _answer(self, body: bytes) -> tuple[str, web.Response]:
         try:
             answer = await self._answering(body)
-        except RequestError as mistake:
-            return "bad_request", web.Response(status=400, text=f"{self._verb}: {mistake}\n")
+        except RequestError as problem:
+            return "bad_request", web.Response(status=400, text=f"{self._verb}: {problem}\n")
         except PluginError as bug:
             return "error", self._failed(bug.message, bug.plugin)
         except CallError as refusal:

@@ -166,8 +166,8 @@ class PluginVerdictService:
         info = self._cluster.signatures.info(pod)
         try:
             info.signature.resources  # noqa: B018  amounts that cannot be read are the request's fault, not a plugin's
-        except AmountError as mistake:
-            raise RequestError(f"Pod: {mistake}") from None
+        except AmountError as error:
+            raise RequestError(f"Pod: {error}") from None
         return info
 
     def _check_nodes_are_known(self, request: NodesRequest) -> None:

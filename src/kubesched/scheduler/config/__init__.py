@@ -1,7 +1,7 @@
 """KubeSchedulerConfiguration `kubescheduler.config.k8s.io/v1`, as kube-scheduler v1.36 has it.
 
 `load` and `default` give a configuration, `to_manifest` and `to_yaml` write it out, `resolve` and `resolve_profiles`
-say which plugins run where. Mistakes are `ConfigError`s that carry every one of them.
+say which plugins run where. Validation errors are `ConfigError`s that carry every one of them.
 
 Next: `load`, which tells the story.
 """

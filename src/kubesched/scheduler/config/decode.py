@@ -1,8 +1,8 @@
-"""Strict decoding: plain values into structs, collecting every mistake with its path.
+"""Strict decoding: plain values into structs, collecting every validation error with its path.
 
 As Kubernetes' strict decoder does, it refuses unknown fields and values of the wrong type, takes null for "not given",
-and fills what is missing with defaults or, for the structs of the model, with empty values. After a mistake it goes
-on with the default, so that the next mistake is found as well.
+and fills what is missing with defaults or, for the structs of the model, with empty values. After a validation error it
+goes on with the default, so that the next validation error is found as well.
 
 Next: `load`, which says what is decoded, and `source` for where the values come from.
 """
@@ -24,8 +24,8 @@ from kubesched.k8s.model.durations import Duration, DurationError
 from kubesched.scheduler.config.errors import ErrorList, display
 from kubesched.scheduler.config.source import join
 
-MISTAKE: Final = object()
-"""Returned in place of a value that could not be decoded; the mistake has been reported."""
+INVALID: Final = object()
+"""Returned in place of a value that could not be decoded; the validation error has been reported."""
 
 _LONGEST_VALUE_SHOWN = 60
 
@@ -40,7 +40,7 @@ class StrictDecoder:
         self._hooks = hooks or {}
 
     def decode(self, annotation: Any, value: Any, path: str) -> Any:
-        """`value` as the annotation asks, or `MISTAKE`. Null gives an empty value."""
+        """`value` as the annotation asks, or `INVALID`. Null gives an empty value."""
         kind = _without_none(annotation)
         if value is None:
             return self._empty(kind, path)
@@ -67,7 +67,7 @@ class StrictDecoder:
             given = value.get(name)
             if given is not None:
                 decoded = self.decode(field.type, given, join(path, name))
-                if decoded is not MISTAKE:
+                if decoded is not INVALID:
                     found[field.name] = decoded
             if field.required and field.name not in found:
                 found[field.name] = self.decode(field.type, None, join(path, name))
@@ -85,7 +85,7 @@ class StrictDecoder:
         if len(shown) > _LONGEST_VALUE_SHOWN:
             shown = shown[:_LONGEST_VALUE_SHOWN] + "..."
         self.errors.add(path, f"Invalid value: {shown}: must be of type {wanted}")
-        return MISTAKE
+        return INVALID
 
     def _array(self, item: Any, value: Any, path: str) -> Any:
         if not isinstance(value, list | tuple):
@@ -94,14 +94,14 @@ class StrictDecoder:
         for index, element in enumerate(value):
             decoded = self.decode(item, element, f"{path}[{index}]")
             # An empty element keeps the places of those after it, which messages speak of.
-            found.append(self._empty(item, f"{path}[{index}]") if decoded is MISTAKE else decoded)
+            found.append(self._empty(item, f"{path}[{index}]") if decoded is INVALID else decoded)
         return tuple(found)
 
     def _object(self, item: Any, value: Any, path: str) -> Any:
         if not isinstance(value, dict):
             return self.mistyped(path, value, "object")
         decoded = {key: self.decode(item, element, f"{path}[{key}]") for key, element in value.items()}
-        return {key: element for key, element in decoded.items() if element is not MISTAKE}
+        return {key: element for key, element in decoded.items() if element is not INVALID}
 
     def _scalar(self, kind: Any, value: Any, path: str) -> Any:
         plain = _bare(kind)
@@ -125,7 +125,7 @@ class StrictDecoder:
             return Duration.parse(value)
         except DurationError as error:
             self.errors.invalid(path, value, str(error))
-            return MISTAKE
+            return INVALID
 
     def _bytes(self, value: Any, path: str) -> Any:
         if not isinstance(value, str):
@@ -135,7 +135,7 @@ class StrictDecoder:
         except (binascii.Error, ValueError):
             # Not shown: it may be a key.
             self.errors.add(path, "Invalid value: illegal base64 data")
-            return MISTAKE
+            return INVALID
 
 
 def type_name(annotation: Any) -> str:

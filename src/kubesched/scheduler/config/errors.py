@@ -1,9 +1,9 @@
-"""Mistakes in a configuration: where each one is, what is wrong, in the words Kubernetes uses.
+"""Validation errors in a configuration: where each one is, what is wrong, in the words Kubernetes uses.
 
 `ErrorList` collects them while a file is read, so that the user sees all at once; `ConfigError` carries them out.
 The forms of the messages (`Invalid value: "x": …`, `Unsupported value: …`) are those of Kubernetes' field errors.
 
-Next: `load`, which raises `ConfigError`, and `validation`, which finds most mistakes.
+Next: `load`, which raises `ConfigError`, and `validation`, which finds most validation errors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubesched.k8s.model.durations import Duration
 
 
 class FieldError(NamedTuple):
-    """One mistake. `path` is empty when it concerns the file as a whole."""
+    """One validation error. `path` is empty when it concerns the file as a whole."""
 
     path: str
     message: str
@@ -26,7 +26,7 @@ class FieldError(NamedTuple):
 
 
 class ConfigError(Exception):
-    """A configuration cannot be used. `str()` gives one line per mistake: `file: path: message`."""
+    """A configuration cannot be used. `str()` gives one line per validation error: `file: path: message`."""
 
     def __init__(self, errors: Iterable[FieldError], source: str = "") -> None:
         self.errors = tuple(errors)
@@ -39,7 +39,7 @@ class ConfigError(Exception):
 
 
 class ErrorList:
-    """Mistakes in the order in which they were found."""
+    """Validation errors in the order in which they were found."""
 
     def __init__(self) -> None:
         self._errors: list[FieldError] = []

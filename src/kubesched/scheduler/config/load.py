@@ -1,7 +1,7 @@
 """From a file, or a mapping, to a configuration that can be used: decoded, defaulted, validated.
 
 `load` either returns a configuration that keeps every rule of kube-scheduler v1.36 that can be checked without knowing
-the plugins, or raises `ConfigError` with every mistake. It reads no file: the caller hands the content in.
+the plugins, or raises `ConfigError` with every validation error. It reads no file: the caller hands the content in.
 
 Next: `source`, `decode`, `defaults` and `validation`, in this order; then `resolve`.
 """

@@ -56,7 +56,7 @@ class ResolvedProfile(msgspec.Struct, frozen=True):
 def resolve_profiles(
     config: KubeSchedulerConfiguration, capabilities: Capabilities, source: str = ""
 ) -> tuple[ResolvedProfile, ...]:
-    """All profiles of a configuration. Raises `ConfigError` with the mistakes of all of them."""
+    """All profiles of a configuration. Raises `ConfigError` with the validation errors of all of them."""
     errors = ErrorList()
     resolved = []
     for index, profile in enumerate(config.profiles):

@@ -1,4 +1,4 @@
-"""What is allowed in a configuration: every rule of kube-scheduler v1.36, all mistakes at once.
+"""What is allowed in a configuration: every rule of kube-scheduler v1.36, all validation errors at once.
 
 Rules that need to know the plugins (does it exist? does it implement that point?) are in `resolve`.
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.k8s.model.requests import is_extended
 from kubesched.scheduler.config.configuration import (
     ClientConnectionConfiguration,
@@ -176,8 +176,8 @@ def _extenders(extenders: tuple[ExtenderConfiguration, ...], errors: ErrorList) 
 
 
 def _extended_resource_name(name: str, path: str, errors: ErrorList) -> None:
-    mistakes = label_key_mistakes(name)
-    for mistake in mistakes:
-        errors.invalid(path, name, mistake)
-    if not mistakes and not is_extended(name):
+    problems = label_key_errors(name)
+    for error in problems:
+        errors.invalid(path, name, error)
+    if not problems and not is_extended(name):
         errors.invalid(path, name, "is an invalid extended resource name")

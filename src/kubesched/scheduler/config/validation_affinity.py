@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from kubesched.k8s.model.core import NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.k8s.model.label_syntax import label_key_mistakes, label_value_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
 from kubesched.scheduler.config.errors import ErrorList
 
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
@@ -43,8 +43,8 @@ def _label_requirement(requirement: NodeSelectorRequirement, path: str, errors: 
     if operator not in _LABEL_OPERATORS:
         errors.unsupported(f"{path}.operator", operator, _LABEL_OPERATORS)
         return
-    if mistakes := label_key_mistakes(requirement.key):
-        errors.invalid(f"{path}.key", requirement.key, "; ".join(mistakes))
+    if problems := label_key_errors(requirement.key):
+        errors.invalid(f"{path}.key", requirement.key, "; ".join(problems))
     shown = None if requirement.values is None else list(values)
     if operator in ("In", "NotIn") and not values:
         errors.invalid(f"{path}.values", shown, "for 'in', 'notin' operators, values set can't be empty")
@@ -58,8 +58,8 @@ def _label_requirement(requirement: NodeSelectorRequirement, path: str, errors: 
                 detail = "for 'Gt', 'Lt' operators, the value must be an integer"
                 errors.invalid(f"{path}.values[{index}]", value, detail)
     for index, value in enumerate(values):
-        if mistakes := label_value_mistakes(value):
-            errors.invalid(f"{path}.values[{index}][{requirement.key}]", value, "; ".join(mistakes))
+        if problems := label_value_errors(value):
+            errors.invalid(f"{path}.values[{index}][{requirement.key}]", value, "; ".join(problems))
 
 
 def _field_requirement(requirement: NodeSelectorRequirement, path: str, errors: ErrorList) -> None:

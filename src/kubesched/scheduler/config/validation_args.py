@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kubesched.k8s.model.core import TopologySpreadConstraint
 from kubesched.k8s.model.durations import Duration
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.scheduler.config.errors import ErrorList
 from kubesched.scheduler.config.plugin_args import (
     LEAST_ALLOCATED,
@@ -188,5 +188,5 @@ def _volume_binding(args: VolumeBindingArgs, path: str, errors: ErrorList) -> No
 
 
 def _label_name(name: str, path: str, errors: ErrorList) -> None:
-    for mistake in label_key_mistakes(name):
-        errors.invalid(path, name, mistake)
+    for error in label_key_errors(name):
+        errors.invalid(path, name, error)

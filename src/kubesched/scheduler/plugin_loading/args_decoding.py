@@ -1,7 +1,8 @@
 """A plugin's arguments: a mapping of the configuration into the dataclass that the plugin names as its `args_type`.
 
-Strict, as all of the configuration: unknown fields and values of another type are mistakes, each with its path. Fields
-are spelled as Kubernetes spells them: `args_type`, say, would be `argsType`. Null stands for a field that is not given.
+Strict, as all of the configuration: unknown fields and values of another type are validation errors, each with its
+path. Fields are spelled as Kubernetes spells them: `args_type`, say, would be `argsType`. Null stands for a field that
+is not given.
 
 Next: `construction`, which gives the outcome to the plugin.
 """
@@ -18,8 +19,8 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 
 from kubesched.scheduler.config.errors import ErrorList, display
 
-MISTAKE: Final = object()
-"""In place of a value that could not be decoded; the mistake has been reported."""
+INVALID: Final = object()
+"""In place of a value that could not be decoded; the validation error has been reported."""
 
 _WORDS: dict[Any, str] = {int: "an integer", float: "a number", str: "a string", bool: "true or false"}
 
@@ -56,12 +57,12 @@ def _dataclass(kind: type, value: Any, path: str, errors: ErrorList) -> Any:
             else:
                 errors.required(f"{path}.{name}")
     if len(errors) > n_before:
-        return MISTAKE
+        return INVALID
     try:
         return kind(**found)
     except Exception as refusal:  # noqa: BLE001  the author's own rules, in whatever way they are broken
         errors.invalid(path, value, str(refusal) or type(refusal).__name__)
-        return MISTAKE
+        return INVALID
 
 
 def _value(annotation: Any, value: Any, path: str, errors: ErrorList) -> Any:
@@ -97,7 +98,7 @@ def _scalar(kind: type, value: Any, path: str, errors: ErrorList) -> Any:
 
 
 def _one_of(kinds: tuple[Any, ...], value: Any, path: str, errors: ErrorList) -> Any:
-    """The first that fits; of several that do not, the first one's mistakes are told."""
+    """The first that fits; of several that do not, the first one's validation errors are told."""
     tried = []
     for kind in kinds:
         if kind is types.NoneType:
@@ -108,7 +109,7 @@ def _one_of(kinds: tuple[Any, ...], value: Any, path: str, errors: ErrorList) ->
             return found
         tried.append(own)
     errors.extend(tried[0])
-    return MISTAKE
+    return INVALID
 
 
 def _enum(kind: type[Enum], value: Any, path: str, errors: ErrorList) -> Any:
@@ -123,8 +124,8 @@ def _several(kind: type, inner: tuple[Any, ...], value: Any, path: str, errors: 
         return _mistyped(value, path, "a list", errors)
     item = inner[0] if inner else Any
     found = [_value(item, element, f"{path}[{index}]", errors) for index, element in enumerate(value)]
-    if MISTAKE in found:
-        return MISTAKE
+    if INVALID in found:
+        return INVALID
     if issubclass(kind, AbstractSet):
         return frozenset(found) if issubclass(kind, frozenset) or not issubclass(kind, set) else set(found)
     return list(found) if issubclass(kind, list) else tuple(found)
@@ -139,12 +140,12 @@ def _mapping(inner: tuple[Any, ...], value: Any, path: str, errors: ErrorList) -
 
 def _mistyped(value: Any, path: str, wanted: str, errors: ErrorList) -> Any:
     errors.invalid(path, value, f"must be {wanted}")
-    return MISTAKE
+    return INVALID
 
 
 def _not_among(value: Any, choices: tuple[Any, ...], path: str, errors: ErrorList) -> Any:
     errors.add(path, f"Unsupported value: {display(value)}: supported values: {', '.join(map(display, choices))}")
-    return MISTAKE
+    return INVALID
 
 
 def _allows_none(annotation: Any) -> bool:

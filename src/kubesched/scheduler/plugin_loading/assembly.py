@@ -33,8 +33,8 @@ from kubesched.scheduler.config.profile import ALL_PLUGINS, Plugins
 from kubesched.scheduler.plugin_loading.args_decoding import decode_args
 from kubesched.scheduler.plugin_loading.entry_points import installed_plugins
 from kubesched.scheduler.plugin_loading.file_loading import plugins_from_files
-from kubesched.scheduler.plugin_loading.mistakes import mistake
 from kubesched.scheduler.plugin_loading.outside_plugins import OutsidePlugins
+from kubesched.scheduler.plugin_loading.plugin_errors import plugin_error
 from kubesched.scheduler.plugins.registry import REGISTRY
 
 NO_OUTSIDE_PLUGINS = OutsidePlugins()
@@ -52,7 +52,7 @@ class Assembly:
 def check_no_emulation(outside: bool, emulate: object) -> None:
     """An older scheduler knows no plugins but its own. Raises `ConfigError`."""
     if outside and emulate is not None:
-        raise mistake("", "plugins of your own run in today's scheduler only: give either them or --emulate")
+        raise plugin_error("", "plugins of your own run in today's scheduler only: give either them or --emulate")
 
 
 def plugin_files(config: KubeSchedulerConfiguration, source: str) -> list[Path]:
@@ -125,7 +125,7 @@ def _mentioned(config: KubeSchedulerConfiguration, *, with_args: bool = False) -
 
 
 def _check_args(config: KubeSchedulerConfiguration, outside: OutsidePlugins, source: str) -> None:
-    """All mistakes in the arguments of outside plugins, at once."""
+    """All validation errors in the arguments of outside plugins, at once."""
     errors = ErrorList()
     for position, profile in enumerate(config.profiles):
         path = f"profiles[{position}].pluginConfig"

@@ -27,7 +27,7 @@ from kubesched.framework.status import OK, Status
 from kubesched.scheduler.plugin_loading import answers, guards
 from kubesched.scheduler.plugin_loading.construction import construct, decoded_args
 from kubesched.scheduler.plugin_loading.guards import Method
-from kubesched.scheduler.plugin_loading.mistakes import mistake, told
+from kubesched.scheduler.plugin_loading.plugin_errors import plugin_error, told
 from kubesched.scheduler.plugin_loading.plugin_methods import METHODS, YES_OR_NO
 
 _log = logging.getLogger("kubesched.plugins")
@@ -119,7 +119,7 @@ class OutsidePlugin:
                 found = [_registered(item) for item in own()]
             except (Exception, SystemExit) as bug:
                 text = str(bug) if isinstance(bug, PluginFault) else f"raised {told(bug)}{guards.place_of(bug)}"
-                raise mistake(self.origin, f"events_to_register {text}", self.name) from bug
+                raise plugin_error(self.origin, f"events_to_register {text}", self.name) from bug
             return found
 
         return events

@@ -12,7 +12,7 @@ from typing import Any
 
 from kubesched.framework.caching import SCOPE_ATTRIBUTES, Scope
 from kubesched.framework.extension_points import extension_points_of
-from kubesched.scheduler.plugin_loading.mistakes import mistakes
+from kubesched.scheduler.plugin_loading.plugin_errors import plugin_errors
 from kubesched.scheduler.plugin_loading.plugin_methods import EXTENSION_POINT_METHODS, METHODS, NEEDED_BY
 
 _MOST_ARGUMENTS = 2
@@ -20,9 +20,9 @@ _MOST_ARGUMENTS = 2
 
 def check_class(plugin: type, origin: str) -> None:
     """Raises `ConfigError` with all that is wrong with a class that should be a plugin."""
-    found = [(_where(plugin, method), text) for method, text in _mistakes(plugin)]
+    found = [(_where(plugin, method), text) for method, text in _errors(plugin)]
     if found:
-        raise mistakes(origin, found)
+        raise plugin_errors(origin, found)
 
 
 def missing_of_a_plugin(plugin: type) -> str:
@@ -34,7 +34,7 @@ def missing_of_a_plugin(plugin: type) -> str:
     return ""
 
 
-def _mistakes(plugin: type) -> Iterator[tuple[str, str]]:
+def _errors(plugin: type) -> Iterator[tuple[str, str]]:
     """(method or empty, what is wrong) pairs."""
     if problem := missing_of_a_plugin(plugin):
         yield "", problem
@@ -42,19 +42,19 @@ def _mistakes(plugin: type) -> Iterator[tuple[str, str]]:
     name: str = plugin.name  # type: ignore[attr-defined]
     if not name or name == "*" or name != "".join(name.split()):
         yield "", f"name: {name!r} cannot be the name of a plugin"
-    yield from _attribute_mistakes(plugin)
-    yield from _constructor_mistakes(plugin)
+    yield from _attribute_errors(plugin)
+    yield from _constructor_errors(plugin)
     for method, given in METHODS.items():
         if method in SCOPE_ATTRIBUTES or not hasattr(plugin, method):
             continue
-        if text := _method_mistake(plugin, method, given):
+        if text := _method_error(plugin, method, given):
             yield method, text
     for method, other in NEEDED_BY.items():
         if hasattr(plugin, method) and not (hasattr(plugin, other) or hasattr(plugin, f"{other}_node")):
             yield method, f"without {other} it is never asked"
 
 
-def _attribute_mistakes(plugin: type) -> Iterator[tuple[str, str]]:
+def _attribute_errors(plugin: type) -> Iterator[tuple[str, str]]:
     for attribute in SCOPE_ATTRIBUTES:
         scope = getattr(plugin, attribute, None)
         if scope is not None and not isinstance(scope, Scope):
@@ -67,7 +67,7 @@ def _attribute_mistakes(plugin: type) -> Iterator[tuple[str, str]]:
         yield "", f"default_weight: {weight!r} is not a whole number above 0"
 
 
-def _constructor_mistakes(plugin: type) -> Iterator[tuple[str, str]]:
+def _constructor_errors(plugin: type) -> Iterator[tuple[str, str]]:
     needed = [
         parameter
         for parameter in constructor_parameters(plugin)
@@ -88,7 +88,7 @@ def constructor_parameters(plugin: type) -> list[inspect.Parameter]:
     return [parameter for parameter in parameters if parameter.kind not in variable]
 
 
-def _method_mistake(plugin: type, method: str, given: tuple[str, ...]) -> str:
+def _method_error(plugin: type, method: str, given: tuple[str, ...]) -> str:
     function: Any = getattr(plugin, method)
     if not callable(function):
         return "is not a method"

@@ -11,7 +11,7 @@ from kubesched.framework.handle import Handle
 from kubesched.scheduler.config.errors import ConfigError, ErrorList
 from kubesched.scheduler.plugin_loading.args_decoding import decode_args
 from kubesched.scheduler.plugin_loading.class_rules import constructor_parameters
-from kubesched.scheduler.plugin_loading.mistakes import line_of, mistake, told
+from kubesched.scheduler.plugin_loading.plugin_errors import line_of, plugin_error, told
 
 
 def decoded_args(plugin: type, args: Any, origin: str) -> Any:
@@ -38,4 +38,4 @@ def construct(plugin: type, decoded: Any, handle: Handle, origin: str) -> Any:
         return plugin(**given)
     except (Exception, SystemExit) as bug:
         name: str = plugin.name  # type: ignore[attr-defined]
-        raise mistake(origin, f'initializing plugin "{name}": {told(bug)}', line_of(bug, origin)) from bug
+        raise plugin_error(origin, f'initializing plugin "{name}": {told(bug)}', line_of(bug, origin)) from bug

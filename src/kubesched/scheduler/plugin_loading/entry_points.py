@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from importlib.metadata import EntryPoint, entry_points
 
-from kubesched.scheduler.plugin_loading.mistakes import mistake, told
 from kubesched.scheduler.plugin_loading.outside_plugins import OutsidePlugins, plugins_from_classes
+from kubesched.scheduler.plugin_loading.plugin_errors import plugin_error, told
 
 GROUP = "kubesched.plugins"
 
@@ -33,12 +33,12 @@ def _plugin_of(entry: EntryPoint) -> OutsidePlugins:
     try:
         plugin = entry.load()
     except (Exception, SystemExit) as bug:
-        raise mistake(origin, told(bug), entry.value) from bug
+        raise plugin_error(origin, told(bug), entry.value) from bug
     if not isinstance(plugin, type):
-        raise mistake(origin, "is not a class", entry.value)
+        raise plugin_error(origin, "is not a class", entry.value)
     own_name = getattr(plugin, "name", None)
     if isinstance(own_name, str) and own_name != entry.name:
-        raise mistake(
+        raise plugin_error(
             origin, f"the plugin is called {own_name}: entry point and plugin need the same name", entry.value
         )
     return plugins_from_classes([plugin], enable=False, origin=origin)

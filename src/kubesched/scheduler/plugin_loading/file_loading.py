@@ -15,8 +15,8 @@ from types import ModuleType
 
 from kubesched.framework.extension_points import extension_points_of
 from kubesched.scheduler.plugin_loading.class_rules import missing_of_a_plugin
-from kubesched.scheduler.plugin_loading.mistakes import line_of, mistake, told
 from kubesched.scheduler.plugin_loading.outside_plugins import OutsidePlugins, plugins_from_classes
+from kubesched.scheduler.plugin_loading.plugin_errors import line_of, plugin_error, told
 
 
 def plugins_from_files(paths: Iterable[str | Path], *, enable: bool) -> OutsidePlugins:
@@ -34,10 +34,10 @@ def _plugins_of(path: str, enable: bool) -> OutsidePlugins:
     plugins = [item for item in own if not missing_of_a_plugin(item)]
     for item in own:
         if _was_meant_to_be_one(item, own):
-            raise mistake(path, missing_of_a_plugin(item), item.__qualname__)
+            raise plugin_error(path, missing_of_a_plugin(item), item.__qualname__)
     if not plugins:
         almost = "; ".join(f"class {item.__qualname__} {missing_of_a_plugin(item)}" for item in own)
-        raise mistake(path, f"no plugin in it{': ' if almost else ''}{almost}")
+        raise plugin_error(path, f"no plugin in it{': ' if almost else ''}{almost}")
     return plugins_from_classes(plugins, enable=enable, origin=path)
 
 
@@ -54,7 +54,7 @@ def _run(path: str) -> ModuleType:
     try:
         text = Path(path).read_bytes()
     except OSError as problem:
-        raise mistake(path, problem.strerror or str(problem)) from None
+        raise plugin_error(path, problem.strerror or str(problem)) from None
     module = ModuleType(f"kubesched_plugin_{sha256(str(Path(path).resolve()).encode()).hexdigest()[:12]}")
     module.__file__ = path
     before = sys.modules.get(module.__name__)
@@ -66,5 +66,5 @@ def _run(path: str) -> ModuleType:
             del sys.modules[module.__name__]
         else:
             sys.modules[module.__name__] = before
-        raise mistake(path, told(bug), line_of(bug, path)) from bug
+        raise plugin_error(path, told(bug), line_of(bug, path)) from bug
     return module

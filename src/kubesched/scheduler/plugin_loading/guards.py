@@ -19,7 +19,7 @@ from kubesched.framework.plugin_fault import PluginFault
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Code, Status
 from kubesched.scheduler.plugin_loading import answers
-from kubesched.scheduler.plugin_loading.mistakes import told
+from kubesched.scheduler.plugin_loading.plugin_errors import told
 
 Method = Callable[..., Any]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.plugin_loading.checked_plugin import OutsideFactory
 from kubesched.scheduler.plugin_loading.class_rules import check_class
-from kubesched.scheduler.plugin_loading.mistakes import mistake
+from kubesched.scheduler.plugin_loading.plugin_errors import plugin_error
 from kubesched.scheduler.plugins.registry import REGISTRY
 
 _OURSELVES = "kubesched itself"
@@ -51,7 +51,7 @@ def plugins_from_classes(classes: Iterable[type], *, enable: bool = True, origin
     found = OutsidePlugins()
     for plugin in classes:
         if not isinstance(plugin, type):
-            raise mistake(origin or repr(plugin), f"a plugin is given as its class, not as {plugin!r}")
+            raise plugin_error(origin or repr(plugin), f"a plugin is given as its class, not as {plugin!r}")
         own = origin or f"{plugin.__module__}.{plugin.__qualname__}"
         check_class(plugin, own)
         name: str = plugin.name  # type: ignore[attr-defined]
@@ -63,4 +63,4 @@ def plugins_from_classes(classes: Iterable[type], *, enable: bool = True, origin
 
 def _clash(name: str, origin: str, other: str) -> Exception:
     where = "twice in it" if origin == other else f"also in {other}"
-    return mistake(origin, f"the plugin {name} is {where}: a name stands for one plugin only")
+    return plugin_error(origin, f"the plugin {name} is {where}: a name stands for one plugin only")

@@ -1,4 +1,4 @@
-"""From scenario files to steps that can be carried out. Mistakes name file, scenario and field."""
+"""From scenario files to steps that can be carried out. Validation errors name file, scenario and field."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read_scenarios(scenarios: Iterable[tuple[Scenario, str]], nodes: Iterable[st
             steps.append(step)
     for name, place in named:
         if name not in known:
-            raise place.mistake(f'there is no node "{name}"')
+            raise place.error(f'there is no node "{name}"')
     return sorted(steps, key=lambda step: step.at_s)
 
 
@@ -76,7 +76,7 @@ class _Place:
     def at_field(self, field: str) -> _Place:
         return _Place(self.source, self.scenario, self.index, _camel(field))
 
-    def mistake(self, problem: str) -> ManifestError:
+    def error(self, problem: str) -> ManifestError:
         path = f"events[{self.index}]" + (f".{self.field}" if self.field else "")
         return ManifestError(self.source, f"Scenario {self.scenario}", f"{path}: {problem}")
 
@@ -87,7 +87,7 @@ def _step(event: ScenarioEvent, place: _Place, known: set[str]) -> ScenarioStep:
     if len(set_verbs) != 1:
         listed = ", ".join(map(_camel, _VERBS))
         found = "none is set" if not set_verbs else f"{' and '.join(map(_camel, set_verbs))} are set"
-        raise place.mistake(f"exactly one of {listed} is expected; {found}")
+        raise place.error(f"exactly one of {listed} is expected; {found}")
     verb = set_verbs[0]
     if event.add_nodes is not None:
         return ScenarioStep(at_s, verb, place.source, objects=tuple(_nodes(event.add_nodes, place, known)))
@@ -102,10 +102,10 @@ def _step(event: ScenarioEvent, place: _Place, known: set[str]) -> ScenarioStep:
 def _time(text: str, place: _Place) -> float:
     try:
         found = Duration.parse(text).seconds
-    except DurationError as mistake:
-        raise place.at_field("at").mistake(str(mistake)) from None
+    except DurationError as error:
+        raise place.at_field("at").error(str(error)) from None
     if found < 0:
-        raise place.at_field("at").mistake(f'"{text}" is negative')
+        raise place.at_field("at").error(f'"{text}" is negative')
     return found
 
 
@@ -113,12 +113,12 @@ def _nodes(batch: NodeBatch, place: _Place, known: set[str]) -> Iterator[Node]:
     template = batch.template
     prefix = template.metadata.name
     if not prefix:
-        raise place.at_field("add_nodes.template.metadata.name").mistake("a name is required")
+        raise place.at_field("add_nodes.template.metadata.name").error("a name is required")
     if batch.count < 1:
-        raise place.at_field("add_nodes.count").mistake(f"at least 1 is expected, not {batch.count}")
+        raise place.at_field("add_nodes.count").error(f"at least 1 is expected, not {batch.count}")
     if len(known) + batch.count > MOST_NODES:
         problem = f"{batch.count:,} nodes, {len(known) + batch.count:,} with those before: at most {MOST_NODES:,}"
-        raise place.at_field("add_nodes.count").mistake(problem)
+        raise place.at_field("add_nodes.count").error(problem)
     taken, number = set(known), 0
     for _ in range(batch.count):
         number += 1
@@ -132,10 +132,10 @@ def _nodes(batch: NodeBatch, place: _Place, known: set[str]) -> Iterator[Node]:
 def _applied(documents: Iterable[object], place: _Place) -> tuple[KubeObject, ...]:
     try:
         found = manifests.from_dicts(documents, place.source, kinds=KINDS_WITH_WORKLOADS)
-    except ManifestError as mistake:
-        raise place.at_field("apply").mistake(f"{mistake.where}: {mistake.problem}") from None
+    except ManifestError as error:
+        raise place.at_field("apply").error(f"{error.where}: {error.problem}") from None
     if found.ignored:
-        raise place.at_field("apply").mistake(f"{next(iter(found.ignored))} is not a kind that is simulated")
+        raise place.at_field("apply").error(f"{next(iter(found.ignored))} is not a kind that is simulated")
     return tuple(found.objects)
 
 
@@ -143,7 +143,7 @@ def _deleted(names: Iterable[ObjectName], place: _Place) -> Iterator[tuple[type[
     for index, wanted in enumerate(names):
         struct = _STRUCTS.get(wanted.kind)
         if struct is None:
-            raise place.at_field(f"delete[{index}].kind").mistake(f'"{wanted.kind}" is not a kind that is simulated')
+            raise place.at_field(f"delete[{index}].kind").error(f'"{wanted.kind}" is not a kind that is simulated')
         namespace = (wanted.namespace or "default") if manifests.is_namespaced(struct) else ""
         yield struct, f"{namespace}/{wanted.name}" if namespace else wanted.name
 

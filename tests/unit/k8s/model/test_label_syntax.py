@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.k8s.model.label_syntax import label_key_mistakes, label_value_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
 from kubesched.k8s.model.requests import is_extended
 
 NAME_PART = (
@@ -45,7 +45,7 @@ PREFIX_PART = (
     ],
 )
 def test_label_keys(key: str, expected: list[str]) -> None:
-    assert list(label_key_mistakes(key)) == expected
+    assert list(label_key_errors(key)) == expected
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_label_values(value: str, expected: list[str]) -> None:
         "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
         "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
     )
-    assert list(label_value_mistakes(value)) == [pattern if mistake == "pattern" else mistake for mistake in expected]
+    assert list(label_value_errors(value)) == [pattern if error == "pattern" else error for error in expected]
 
 
 @pytest.mark.parametrize(

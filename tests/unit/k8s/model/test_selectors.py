@@ -108,7 +108,7 @@ def test_a_requirement_asks_for_a_label(
             "characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or "
             "'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]'), "
             "values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be an integer]",
-            id="all mistakes are told",
+            id="all validation errors are told",
         ),
     ],
 )
@@ -176,7 +176,7 @@ BROKEN = _label_term(("disk", "Gt", ("large",)))
         pytest.param((BROKEN,), False, id="a broken term matches no node"),
         pytest.param((_field_term("metadata.name", "In", "a"),), True, id="the node's name"),
         pytest.param((_field_term("metadata.name", "NotIn", "a"),), False, id="any name but this"),
-        pytest.param((_field_term("metadata.name", "In", "a", "b"),), False, id="two names are a mistake"),
+        pytest.param((_field_term("metadata.name", "In", "a", "b"),), False, id="two names are a validation error"),
         pytest.param((_field_term("metadata.name", "Exists"),), False, id="fields know In and NotIn"),
         pytest.param((_field_term("spec.podCIDR", "In", "x"),), False, id="other fields are empty"),
         pytest.param((_field_term("spec.podCIDR", "NotIn", "x"),), True, id="so they are not in anything"),

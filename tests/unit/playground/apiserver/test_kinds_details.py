@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from written_objects import FakeLookup, change_mistakes, create, mistakes, pod, resource_of
+from written_objects import FakeLookup, change_mistakes, create, errors, pod, resource_of
 
 from kubesched.playground.apiserver.kinds.kind import Object
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS, find
@@ -87,7 +87,7 @@ def _volume(**source: Any) -> list[Object]:
     ],
 )
 def test_pods_with_a_detail_that_is_wrong(spec: Object, expected: list[str]) -> None:
-    assert mistakes(PODS, pod(**spec)) == expected
+    assert errors(PODS, pod(**spec)) == expected
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_metadata_that_is_wrong_is_a_cause_each_time_it_is_looked_at() -> None:
 def test_storage_and_devices_that_are_wrong(kind: tuple[str, str, str], body: Object, expected: list[str]) -> None:
     resource = find(*kind)
     assert resource is not None
-    told = mistakes(resource, {"metadata": {"name": "x"}, **body})
+    told = errors(resource, {"metadata": {"name": "x"}, **body})
     assert [text.partition(": ")[0] for text in told] == expected
 
 

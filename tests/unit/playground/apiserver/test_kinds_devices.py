@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from apiserver_serving import TestClient, serve
-from written_objects import FakeLookup, change_mistakes, create, mistakes, resource_of
+from written_objects import FakeLookup, change_mistakes, create, errors, resource_of
 
 from kubesched.playground.apiserver.kinds.kind import Object, WriteContext
 
@@ -59,9 +59,9 @@ def test_selectors_are_compiled(expression: str, why: str) -> None:
     shown = f'Invalid value: "{expression}": {why}'
     classes = resource_of(_GROUP, "deviceclasses")
     body = {"metadata": {"name": "gpus"}, "spec": {"selectors": [_selector(expression)]}}
-    assert mistakes(classes, body) == [f"spec.selectors[0].cel.expression: {shown}"]
+    assert errors(classes, body) == [f"spec.selectors[0].cel.expression: {shown}"]
     at = "spec.devices.requests[0].exactly.selectors[0].cel.expression"
-    assert mistakes(_CLAIMS, _claim(_request(selectors=[_selector(expression)]))) == [f"{at}: {shown}"]
+    assert errors(_CLAIMS, _claim(_request(selectors=[_selector(expression)]))) == [f"{at}: {shown}"]
 
 
 def test_what_is_wrong_with_a_claim() -> None:
@@ -76,7 +76,7 @@ def test_what_is_wrong_with_a_claim() -> None:
     at = "spec.devices"
     unknown = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
     one = 'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set'
-    assert mistakes(_CLAIMS, claim) == [
+    assert errors(_CLAIMS, claim) == [
         f"{at}.requests[0].exactly.count: Invalid value: 2: must not be specified when allocationMode is 'All'",
         f"{at}.requests[2].firstAvailable[0].deviceClassName: Required value",
         f'{at}.requests[1]: Duplicate value: "gpu"',
@@ -211,7 +211,7 @@ def test_taints_of_devices_get_their_time() -> None:
     ],
 )
 def test_what_is_wrong_with_a_device(device: Object, expected: list[str]) -> None:
-    assert mistakes(_SLICES, _slice(device)) == expected
+    assert errors(_SLICES, _slice(device)) == expected
 
 
 def test_taint_rules_keep_the_time_of_their_effect() -> None:

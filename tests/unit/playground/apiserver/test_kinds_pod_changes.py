@@ -86,8 +86,8 @@ def test_a_narrower_affinity_is_allowed_while_gated() -> None:
 
 
 def test_everything_else_is_refused_with_the_difference() -> None:
-    (mistake,) = change_mistakes(PODS, pod(), {"spec.nodeName": "n9"})
-    assert mistake == (
+    (error,) = change_mistakes(PODS, pod(), {"spec.nodeName": "n9"})
+    assert error == (
         "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
         "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
         "`spec.tolerations` (only additions to existing tolerations),"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from written_objects import PODS, FakeLookup, container, create, mistakes, pod
+from written_objects import PODS, FakeLookup, container, create, errors, pod
 
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds.kind import Object
@@ -314,7 +314,7 @@ _ANTI = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExec
     ],
 )
 def test_what_is_wrong_is_told_in_the_real_words(spec: Object, expected: list[str]) -> None:
-    assert mistakes(PODS, pod(**spec)) == expected
+    assert errors(PODS, pod(**spec)) == expected
 
 
 def test_warnings_come_for_what_is_accepted_but_odd() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from written_objects import PODS, FakeLookup, change_mistakes, container, create, mistakes, pod, resource_of
+from written_objects import PODS, FakeLookup, change_mistakes, container, create, errors, pod, resource_of
 
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds import custom
@@ -211,7 +211,7 @@ def test_defaults(group_version: str, plural: str, body: Object, path: str, expe
 def test_what_is_wrong_is_told_in_the_real_words(
     group_version: str, plural: str, body: Object, expected: list[str]
 ) -> None:
-    assert mistakes(resource_of(group_version, plural), {"metadata": {"name": "x"}, **body}) == expected
+    assert errors(resource_of(group_version, plural), {"metadata": {"name": "x"}, **body}) == expected
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def test_a_custom_schema_prunes_and_sets_defaults() -> None:
     ],
 )
 def test_a_custom_schema_validates(spec: Object, expected: list[str]) -> None:
-    assert mistakes(_widgets(), {"metadata": {"name": "a"}, "spec": spec}) == expected
+    assert errors(_widgets(), {"metadata": {"name": "a"}, "spec": spec}) == expected
 
 
 def test_a_limit_range_fills_in_and_refuses() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from written_objects import container, mistakes, resource_of
+from written_objects import container, errors, resource_of
 
 from kubesched.playground.apiserver.kinds.kind import Object
 
@@ -34,5 +34,5 @@ def _stateful_set(mounted: str, **pod: Any) -> Object:
     ],
 )
 def test_a_stateful_set_mounts_the_volumes_of_its_claims(mounted: str, pod: Object, expected: list[str]) -> None:
-    found = mistakes(resource_of("apps/v1", "statefulsets"), _stateful_set(mounted, **pod))
+    found = errors(resource_of("apps/v1", "statefulsets"), _stateful_set(mounted, **pod))
     assert found == expected

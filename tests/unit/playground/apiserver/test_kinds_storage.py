@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from written_objects import FakeLookup, change_mistakes, create, mistakes, resource_of
+from written_objects import FakeLookup, change_mistakes, create, errors, resource_of
 
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds.kind import Object, WriteContext
@@ -110,7 +110,7 @@ def _claim(**spec: Any) -> Object:
     ],
 )
 def test_what_is_refused(group_version: str, plural: str, body: Object, expected: list[str]) -> None:
-    assert mistakes(resource_of(group_version, plural), {"metadata": {"name": "x"}, **body}) == expected
+    assert errors(resource_of(group_version, plural), {"metadata": {"name": "x"}, **body}) == expected
 
 
 def test_the_source_of_a_volume_stays() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from written_objects import mistakes, resource_of
+from written_objects import errors, resource_of
 
 from kubesched.playground.apiserver.kinds.kind import DecodeError
 
@@ -144,7 +144,7 @@ def _ingress(**path: Any) -> dict[str, Any]:
     ],
 )
 def test_what_is_wrong_is_told(group_version: str, plural: str, body: dict[str, Any], expected: list[str]) -> None:
-    assert mistakes(resource_of(group_version, plural), {"metadata": {"name": "x"}, **body}) == expected
+    assert errors(resource_of(group_version, plural), {"metadata": {"name": "x"}, **body}) == expected
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def create(resource: ServedResource, body: Object, lookup: FakeLookup | None = N
     return obj, ctx
 
 
-def mistakes(resource: ServedResource, body: Object, lookup: FakeLookup | None = None) -> list[str]:
+def errors(resource: ServedResource, body: Object, lookup: FakeLookup | None = None) -> list[str]:
     """What is wrong with a new object, as the message writes it."""
     obj, _ = create(resource, body, lookup)
     return [f"{error.field}: {error.message}" for error in resource.validate(obj, None)]

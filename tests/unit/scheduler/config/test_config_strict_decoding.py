@@ -172,7 +172,7 @@ CONSTRAINT_MISTAKES = (
                 'parallelism: Invalid value: "x": must be of type int32',
                 "percentageOfNodesToScore: Invalid value: 101: not in valid range [0-100]",
             ],
-            id="mistakes of decoding and of validation together",
+            id="validation errors of decoding and of validation together",
         ),
         pytest.param(
             {"leaderElection": {"leaseDuration": "x", "renewDeadline": "20s"}},
@@ -181,8 +181,8 @@ CONSTRAINT_MISTAKES = (
         ),
     ],
 )
-def test_mistakes_are_told_with_their_path(mistakes: Mistakes, fields: dict[str, Any], expected: list[str]) -> None:
-    assert mistakes(fields) == expected
+def test_mistakes_are_told_with_their_path(problems: Mistakes, fields: dict[str, Any], expected: list[str]) -> None:
+    assert problems(fields) == expected
 
 
 @pytest.mark.parametrize(
@@ -198,8 +198,8 @@ def test_mistakes_are_told_with_their_path(mistakes: Mistakes, fields: dict[str,
         ),
     ],
 )
-def test_what_kubernetes_takes_is_taken(mistakes: Mistakes, fields: dict[str, Any]) -> None:
-    assert mistakes(fields) == []
+def test_what_kubernetes_takes_is_taken(problems: Mistakes, fields: dict[str, Any]) -> None:
+    assert problems(fields) == []
 
 
 def test_a_whole_number_with_a_fraction_is_an_integer_in_yaml_but_not_in_json() -> None:

@@ -187,12 +187,12 @@ def enabled(*names: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_breaks_a_rule_is_told(mistakes: Mistakes, fields: dict[str, Any], expected: list[str]) -> None:
-    assert mistakes(fields) == expected
+def test_what_breaks_a_rule_is_told(problems: Mistakes, fields: dict[str, Any], expected: list[str]) -> None:
+    assert problems(fields) == expected
 
 
-def test_a_managed_resource_with_a_malformed_name_is_told_its_form(mistakes: Mistakes) -> None:
-    (message,) = mistakes({"extenders": [{"managedResources": [{"name": "a/b c"}]}]})
+def test_a_managed_resource_with_a_malformed_name_is_told_its_form(problems: Mistakes) -> None:
+    (message,) = problems({"extenders": [{"managedResources": [{"name": "a/b c"}]}]})
     assert message.startswith('extenders[0].managedResources[0].name: Invalid value: "a/b c": name part must consist')
 
 
@@ -231,8 +231,8 @@ def test_a_managed_resource_with_a_malformed_name_is_told_its_form(mistakes: Mis
         ),
     ],
 )
-def test_what_keeps_the_rules_loads(mistakes: Mistakes, fields: dict[str, Any]) -> None:
-    assert mistakes(fields) == []
+def test_what_keeps_the_rules_loads(problems: Mistakes, fields: dict[str, Any]) -> None:
+    assert problems(fields) == []
 
 
 def test_a_configuration_made_by_hand_needs_profiles_and_arguments_of_the_right_kind() -> None:

@@ -12,8 +12,8 @@ Mistakes = Callable[[dict[str, Any]], list[str]]
 PATH = "profiles[0].pluginConfig[0].args"
 
 
-def found(mistakes: Mistakes, plugin: str, args: dict[str, Any]) -> list[str]:
-    messages = mistakes({"profiles": [{"pluginConfig": [{"name": plugin, "args": args}]}]})
+def found(errors: Mistakes, plugin: str, args: dict[str, Any]) -> list[str]:
+    messages = errors({"profiles": [{"pluginConfig": [{"name": plugin, "args": args}]}]})
     assert all(message.startswith(f"{PATH}.") for message in messages)
     return [message.removeprefix(f"{PATH}.") for message in messages]
 
@@ -252,9 +252,9 @@ REJECTED = [
 
 @pytest.mark.parametrize(("plugin", "args", "expected"), REJECTED)
 def test_arguments_that_break_a_rule_are_told(
-    mistakes: Mistakes, plugin: str, args: dict[str, Any], expected: list[str]
+    errors: Mistakes, plugin: str, args: dict[str, Any], expected: list[str]
 ) -> None:
-    assert found(mistakes, plugin, args) == expected
+    assert found(errors, plugin, args) == expected
 
 
 @pytest.mark.parametrize(
@@ -265,8 +265,8 @@ def test_arguments_that_break_a_rule_are_told(
         pytest.param("PodTopologySpread", spread(topologyKey="a b"), id="a topology key"),
     ],
 )
-def test_names_must_be_label_names(mistakes: Mistakes, plugin: str, args: dict[str, Any]) -> None:
-    (message,) = found(mistakes, plugin, args)
+def test_names_must_be_label_names(errors: Mistakes, plugin: str, args: dict[str, Any]) -> None:
+    (message,) = found(errors, plugin, args)
     assert ': Invalid value: "a b": name part must consist of alphanumeric characters' in message
 
 
@@ -282,5 +282,5 @@ def test_names_must_be_label_names(mistakes: Mistakes, plugin: str, args: dict[s
         pytest.param("VolumeBinding", {"bindTimeoutSeconds": 0}, id="no waiting for volumes"),
     ],
 )
-def test_arguments_that_keep_the_rules_load(mistakes: Mistakes, plugin: str, args: dict[str, Any]) -> None:
-    assert found(mistakes, plugin, args) == []
+def test_arguments_that_keep_the_rules_load(errors: Mistakes, plugin: str, args: dict[str, Any]) -> None:
+    assert found(errors, plugin, args) == []

@@ -1,4 +1,5 @@
-"""Arguments of outside plugins: from the configuration into the plugin's dataclass, every mistake with its path."""
+"""Arguments of outside plugins: from the configuration into the plugin's dataclass, every validation error with its
+path."""
 
 from __future__ import annotations
 

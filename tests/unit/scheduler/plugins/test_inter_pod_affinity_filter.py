@@ -205,7 +205,7 @@ IS: Json = {"topologyKey": ZONE, "namespaceSelector": {"matchExpressions": [{"ke
         pytest.param(
             away(term(), IS, LIKE),
             'requiredAntiAffinityTerms: "Is" is not a valid label selector operator',
-            id="the first mistake of a list",
+            id="the first validation error of a list",
         ),
         pytest.param(
             {**near(LIKE), **away(IS)},

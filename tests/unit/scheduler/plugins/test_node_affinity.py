@@ -90,7 +90,9 @@ def fitting(spec: Spec, plugin: NodeAffinity = PLUGIN) -> str:
         pytest.param(requiring(term(fields=[named("b")])), "b", id="by name"),
         pytest.param(requiring(term(fields=[named("b", operator="NotIn")])), "ac", id="by other names"),
         pytest.param(requiring(term(expression("disk", "In", "ssd"), fields=[named("b")])), "", id="name and label"),
-        pytest.param(requiring(term(fields=[named("a", "b")])), "", id="two names in one requirement are a mistake"),
+        pytest.param(
+            requiring(term(fields=[named("a", "b")])), "", id="two names in one requirement are a validation error"
+        ),
         pytest.param(
             requiring(term(fields=[expression("spec.x", "NotIn", "v")])), "abc", id="a field that nodes do not have"
         ),
@@ -110,10 +112,10 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_required_term_with_a_mistake_matches_nothing_and_spoils_nothing(mistake: Spec) -> None:
-    assert fitting(requiring(term(mistake))) == ""
-    assert fitting(requiring(term(mistake), term(expression("disk", "In", "hdd")))) == "b"
+@pytest.mark.parametrize("validation error", MISTAKES)
+def test_a_required_term_with_a_mistake_matches_nothing_and_spoils_nothing(problem: Spec) -> None:
+    assert fitting(requiring(term(problem))) == ""
+    assert fitting(requiring(term(problem), term(expression("disk", "In", "hdd")))) == "b"
 
 
 @pytest.mark.parametrize(
@@ -232,7 +234,7 @@ LABEL_RULE = (
             [(1, term(expression("k", "In"))), (1, term(fields=[named("a", "b")]))],
             "[[0].matchExpressions[0].values: Invalid value: null: for 'in', 'notin' operators, values set can't be "
             'empty, [1].matchFields[0].values: Invalid value: ["a","b"]: must have one element]',
-            id="two mistakes",
+            id="two validation errors",
         ),
     ],
 )
@@ -253,7 +255,9 @@ NEEDS_SSD: Spec = {"nodeSelector": {"disk": "ssd"}}
         pytest.param(NEEDS_SSD, HDD, SSD, Hint.QUEUE, id="a node matches now"),
         pytest.param(NEEDS_SSD, SSD, SSD, Hint.SKIP, id="a node matched before"),
         pytest.param(NEEDS_SSD, SSD, HDD, Hint.SKIP, id="a node matches no longer"),
-        pytest.param(requiring(term(expression("disk", "Gt", "x"))), None, HDD, Hint.QUEUE, id="a term with a mistake"),
+        pytest.param(
+            requiring(term(expression("disk", "Gt", "x"))), None, HDD, Hint.QUEUE, id="a term with a validation error"
+        ),
         pytest.param(
             requiring(term(expression("disk", "Gt", "x")), **NEEDS_SSD), None, HDD, Hint.SKIP, id="the selector decides"
         ),
@@ -262,7 +266,7 @@ NEEDS_SSD: Spec = {"nodeSelector": {"disk": "ssd"}}
             SSD,
             HDD,
             Hint.QUEUE,
-            id="a mistake beside a term that matches now",
+            id="a validation error beside a term that matches now",
         ),
         pytest.param({}, None, None, Hint.QUEUE, id="something that cannot be, to be safe"),
     ],

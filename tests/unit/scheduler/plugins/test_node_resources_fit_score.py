@@ -183,7 +183,7 @@ ONLY_B = {
                 ),
             ],
             {"a": 0, "b": 0},
-            id="a node selector with a mistake",
+            id="a node selector with a validation error",
         ),
     ],
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn
 from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
-from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_mistakes, path_segment_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors, path_segment_errors
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME, PLAIN, field_text
 
@@ -80,7 +80,7 @@ def _binding_validator(namespaced: bool) -> Callable[[Object, Object | None], li
         if not role.get("name"):
             found.append(errors.required("roleRef.name"))
         else:
-            found += errors.all_invalid("roleRef.name", role["name"], path_segment_mistakes(role["name"]))
+            found += errors.all_invalid("roleRef.name", role["name"], path_segment_errors(role["name"]))
         for position, subject in enumerate(binding.get("subjects", [])):
             found += _subject_errors(subject, errors.index("subjects", position), namespaced)
         if old is not None and role != old["roleRef"]:
@@ -100,7 +100,7 @@ def _subject_errors(subject: Object, path: str, namespaced: bool) -> list[Invali
         found.append(errors.unsupported(f"{path}.kind", kind, ("ServiceAccount", "User", "Group")))
     elif kind == "ServiceAccount":
         name, group = subject.get("name", ""), subject.get("apiGroup", "")
-        found += errors.all_invalid(f"{path}.name", name, dns_subdomain_mistakes(name) if name else ())
+        found += errors.all_invalid(f"{path}.name", name, dns_subdomain_errors(name) if name else ())
         if group:
             found.append(errors.unsupported(f"{path}.apiGroup", group, ("",)))
         if not namespaced and not subject.get("namespace"):
@@ -138,19 +138,19 @@ def _binding_columns(kind: str, word: str) -> tuple[TableColumn, ...]:
 
 
 SERVICE_ACCOUNT = KindRules(columns=PLAIN)
-ROLE = KindRules(validate=_rule_validator(namespaced=True), name_rule=path_segment_mistakes, columns=DEFAULT_COLUMNS)
+ROLE = KindRules(validate=_rule_validator(namespaced=True), name_rule=path_segment_errors, columns=DEFAULT_COLUMNS)
 CLUSTER_ROLE = KindRules(
-    validate=_rule_validator(namespaced=False), name_rule=path_segment_mistakes, columns=DEFAULT_COLUMNS
+    validate=_rule_validator(namespaced=False), name_rule=path_segment_errors, columns=DEFAULT_COLUMNS
 )
 ROLE_BINDING = KindRules(
     set_defaults=_set_binding_defaults,
     validate=_binding_validator(namespaced=True),
-    name_rule=path_segment_mistakes,
+    name_rule=path_segment_errors,
     columns=_binding_columns("RoleBinding", "roleBinding"),
 )
 CLUSTER_ROLE_BINDING = KindRules(
     set_defaults=_set_binding_defaults,
     validate=_binding_validator(namespaced=False),
-    name_rule=path_segment_mistakes,
+    name_rule=path_segment_errors,
     columns=_binding_columns("ClusterRoleBinding", "clusterRoleBinding"),
 )

@@ -9,12 +9,12 @@ from functools import partial
 from kubesched.k8s.cel import CelCompileError
 from kubesched.k8s.cel.checking import kinds
 from kubesched.k8s.cel.checking.kinds import CelType
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn
 from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
 from kubesched.playground.apiserver.kinds.match_rules import choice_errors, match_errors, set_match_defaults
-from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_mistakes, path_segment_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors, path_segment_errors
 from kubesched.playground.apiserver.kinds.policy_expressions import JSON_PATCH, OBJECT, PolicyCompiler, struct
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, dig, print_selector
@@ -66,7 +66,7 @@ def _param_ref_errors(reference: Object | None, path: str) -> list[InvalidField]
     found: list[InvalidField] = []
     name, selector = reference.get("name", ""), reference.get("selector")
     if name:
-        found += errors.all_invalid(f"{path}.name", name, path_segment_mistakes(name))
+        found += errors.all_invalid(f"{path}.name", name, path_segment_errors(name))
         if selector is not None:
             found.append(errors.forbidden(f"{path}.name", "name and selector are mutually exclusive"))
     if selector is not None:
@@ -109,7 +109,7 @@ def _condition_errors(spec: Object, path: str) -> list[InvalidField]:
         if not name:
             found.append(errors.required(f"{at}.name"))
         else:
-            found += errors.all_invalid(f"{at}.name", name, label_key_mistakes(name))
+            found += errors.all_invalid(f"{at}.name", name, label_key_errors(name))
             if name in seen:
                 found.append(errors.duplicate(f"{at}.name", name))
             seen.add(name)
@@ -160,7 +160,7 @@ def _annotation_errors(spec: Object, policy: str, compiler: PolicyCompiler, path
     seen: set[str] = set()
     for place, one in enumerate(annotations):
         at, key, text = errors.index(path, place), one.get("key", ""), one.get("valueExpression", "")
-        found += errors.all_invalid(f"{at}.key", f"{policy}/{key}", label_key_mistakes(f"{policy}/{key}"))
+        found += errors.all_invalid(f"{at}.key", f"{policy}/{key}", label_key_errors(f"{policy}/{key}"))
         if not text.strip():
             found.append(errors.required(f"{at}.valueExpression", "valueExpression is not specified"))
         elif len(text.strip()) > _LONGEST_ANNOTATION:
@@ -253,7 +253,7 @@ def _validate_mutating_policy(obj: Object, _: Object | None) -> list[InvalidFiel
 
 def _binding_errors(spec: Object) -> list[InvalidField]:
     name = spec.get("policyName", "")
-    found = errors.all_invalid("spec.policyName", name, dns_subdomain_mistakes(name)) if name else []
+    found = errors.all_invalid("spec.policyName", name, dns_subdomain_errors(name)) if name else []
     if not name:
         found.append(errors.required("spec.policyName"))
     found += _param_ref_errors(spec.get("paramRef"), "spec.paramRef")

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from kubesched.k8s.model import quantity
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.k8s.model.requests import is_extended
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
 
 HUGE_PAGES = "hugepages-"
 _CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
@@ -61,9 +61,9 @@ def can_be_overcommitted(name: str) -> bool:
 
 
 def resource_name_errors(name: str, path: str) -> list[InvalidField]:
-    mistakes = label_key_mistakes(name)
-    if mistakes:
-        return errors.all_invalid(path, name, mistakes)
+    problems = label_key_errors(name)
+    if problems:
+        return errors.all_invalid(path, name, problems)
     if "/" not in name and name not in _STANDARD_RESOURCES and not is_quota_huge_page(name):
         return [errors.invalid(path, name, "must be a standard resource type or fully qualified")]
     return []
@@ -159,7 +159,7 @@ def _claim_errors(claims: list[Any], path: str, claim_names: frozenset[str]) -> 
         request = claim.get("request", "")
         full = f"{name}/{request}" if request else name
         if request and name not in seen:
-            found += errors.all_invalid(f"{at}.request", request, dns_label_mistakes(request))
+            found += errors.all_invalid(f"{at}.request", request, dns_label_errors(request))
         overlaps = name in seen or (not request and any(other.startswith(f"{name}/") for other in seen))
         if overlaps or full in seen:
             found.append(errors.duplicate(at, full if full in seen else name))

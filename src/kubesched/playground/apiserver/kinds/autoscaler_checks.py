@@ -7,7 +7,7 @@ from collections.abc import Callable
 from kubesched.k8s.model import quantity
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_mistakes, path_segment_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors, path_segment_errors
 
 _LONGEST_WINDOW_S = 3600
 _LONGEST_PERIOD_S = 1800
@@ -58,7 +58,7 @@ def _reference_errors(reference: Object, path: str) -> list[InvalidField]:
     found: list[InvalidField] = []
     for name in ("kind", "name"):
         at, value = f"{path}.{name}", reference.get(name, "")
-        found += errors.all_invalid(at, value, path_segment_mistakes(value)) if value else [errors.required(at)]
+        found += errors.all_invalid(at, value, path_segment_errors(value)) if value else [errors.required(at)]
     version = reference.get("apiVersion", "")
     if version.count("/") > 1:
         found.append(errors.invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}"))
@@ -129,7 +129,7 @@ def _identifier_errors(metric: Object, path: str) -> list[InvalidField]:
     name = metric.get("name", "")
     if not name:
         return [errors.required(f"{path}.name", "must specify a metric name")]
-    return errors.all_invalid(f"{path}.name", name, path_segment_mistakes(name))
+    return errors.all_invalid(f"{path}.name", name, path_segment_errors(name))
 
 
 def _target_errors(target: Object, path: str) -> list[InvalidField]:
@@ -190,7 +190,7 @@ def _container_errors(source: Object, path: str) -> list[InvalidField]:
     found = [] if source.get("name") else [errors.required(f"{path}.name", "must specify a resource name")]
     container, at = source.get("container", ""), f"{path}.container"
     found += (
-        errors.all_invalid(at, container, dns_label_mistakes(container))
+        errors.all_invalid(at, container, dns_label_errors(container))
         if container
         else [errors.required(at, "must specify a container")]
     )

@@ -20,7 +20,7 @@ from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.ages import human
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext, metadata_fields
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_mistakes, dns_subdomain_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors, dns_subdomain_errors
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, field_text
 
@@ -122,7 +122,7 @@ def _approve(new: Object, _: Object | None, ctx: WriteContext) -> None:
         raise StatusError(403, "Forbidden", f'{RESOURCE} "{name}" is forbidden: {why}', details)
 
 
-def _request_mistake(spec: Object) -> str:
+def _request_error(spec: Object) -> str:
     """What is wrong with the PEM of the request, or ""."""
     try:
         pem = base64.b64decode(spec.get("request") or "")
@@ -138,7 +138,7 @@ def _request_mistake(spec: Object) -> str:
         return f"x509: {error}"
 
 
-def _certificate_mistake(status: Object) -> str:
+def _certificate_error(status: Object) -> str:
     """What is wrong with the PEM of the certificate, or ""."""
     if not status.get("certificate"):
         return ""
@@ -160,9 +160,9 @@ def _certificate_mistake(status: Object) -> str:
 
 def _spec_errors(spec: Object, old: Object | None) -> list[InvalidField]:
     found: list[InvalidField] = []
-    mistake = _request_mistake(spec)
-    if mistake:
-        found.append(errors.invalid("spec.request", spec.get("request", ""), mistake))
+    problem = _request_error(spec)
+    if problem:
+        found.append(errors.invalid("spec.request", spec.get("request", ""), problem))
     usages = spec.get("usages") or []
     if not usages:
         found.append(errors.required("spec.usages"))
@@ -192,10 +192,10 @@ def _signer_errors(name: str, path: str) -> list[InvalidField]:
         why = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
         return [errors.invalid(path, name, why)]
     found = [errors.too_long(path, 253)] if len(domain) > 253 else []
-    found += _first_label_errors(path, domain, dns_label_mistakes)
+    found += _first_label_errors(path, domain, dns_label_errors)
     if "." not in domain:
         found.append(errors.invalid(path, domain, "should be a domain with at least two segments separated by dots"))
-    found += _first_label_errors(path, rest, dns_subdomain_mistakes)
+    found += _first_label_errors(path, rest, dns_subdomain_errors)
     if len(rest) > _LONGEST_PATH:
         found.append(errors.too_long(path, _LONGEST_PATH))
     return found
@@ -203,9 +203,9 @@ def _signer_errors(name: str, path: str) -> list[InvalidField]:
 
 def _first_label_errors(path: str, text: str, rule: Callable[[str], tuple[str, ...]]) -> list[InvalidField]:
     for label in text.split("."):
-        mistakes = rule(label)
-        if mistakes:
-            return [errors.invalid(path, text, f'validating label "{label}": {mistake}') for mistake in mistakes]
+        problems = rule(label)
+        if problems:
+            return [errors.invalid(path, text, f'validating label "{label}": {problem}') for problem in problems]
     return []
 
 
@@ -254,9 +254,9 @@ def _validator(subresource: str) -> Callable[[Object, Object | None], list[Inval
         found = _spec_errors(new["spec"], old)
         found += _condition_errors(_conditions(new), old_status.get("conditions") or [])
         if status.get("certificate") != old_status.get("certificate"):
-            mistake = _certificate_mistake(status)
-            if mistake:
-                found.append(errors.invalid("status.certificate", "<certificate data>", mistake))
+            problem = _certificate_error(status)
+            if problem:
+                found.append(errors.invalid("status.certificate", "<certificate data>", problem))
         return found + (_change_errors(new, old, subresource) if old is not None else [])
 
     return validate

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 
 from kubesched.k8s.model import quantity
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.amounts import is_native
@@ -144,7 +144,7 @@ def status_errors(claim: Object, _: Object) -> list[InvalidField]:
 
 
 def _resource_name_errors(name: str, path: str) -> list[InvalidField]:
-    found = errors.all_invalid(path, name, label_key_mistakes(name))
+    found = errors.all_invalid(path, name, label_key_errors(name))
     if not found and is_native(name) and name != "storage":
         found.append(errors.unsupported(path, name, ("storage",)))
     return found

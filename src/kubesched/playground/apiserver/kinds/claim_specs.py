@@ -6,7 +6,7 @@ from kubesched.k8s.model import quantity
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_mistakes, dns_subdomain_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors, dns_subdomain_errors
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")
@@ -37,7 +37,7 @@ def positive_amount_errors(amount: str, path: str) -> list[InvalidField]:
 
 
 def class_name_errors(name: str | None, path: str) -> list[InvalidField]:
-    return errors.all_invalid(path, name, dns_subdomain_mistakes(name)) if name else []
+    return errors.all_invalid(path, name, dns_subdomain_errors(name)) if name else []
 
 
 def mode_errors(modes: list[str], path: str) -> list[InvalidField]:
@@ -70,7 +70,7 @@ def _one_source_errors(source: Object, path: str, any_group: bool) -> list[Inval
     if not group and kind != "PersistentVolumeClaim":
         found.append(errors.invalid(path, kind, _DEFAULT_GROUP))
     if group and not any_group:
-        found += errors.all_invalid(f"{path}.apiGroup", group, dns_subdomain_mistakes(group))
+        found += errors.all_invalid(f"{path}.apiGroup", group, dns_subdomain_errors(group))
     if namespace:
-        found += errors.all_invalid(f"{path}.namespace", namespace, dns_label_mistakes(namespace))
+        found += errors.all_invalid(f"{path}.namespace", namespace, dns_label_errors(namespace))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 
@@ -34,7 +34,7 @@ def condition_errors(conditions: Sequence[Object], path: str) -> list[InvalidFie
 
 def _one_condition_errors(condition: Object, path: str) -> list[InvalidField]:
     sort, status = condition.get("type", ""), condition.get("status", "")
-    found = errors.all_invalid(f"{path}.type", sort, label_key_mistakes(sort))
+    found = errors.all_invalid(f"{path}.type", sort, label_key_errors(sort))
     if status not in _STATUSES:
         found.append(errors.unsupported(f"{path}.status", status, _STATUSES))
     generation = condition.get("observedGeneration", 0)

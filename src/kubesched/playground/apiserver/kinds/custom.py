@@ -27,7 +27,7 @@ from kubesched.playground.apiserver.kinds.kind import (
     WriteContext,
     metadata_fields,
 )
-from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors
 from kubesched.playground.apiserver.openapi.decoding import decode_object
 from kubesched.playground.apiserver.openapi.go_json import word_for
 from kubesched.playground.apiserver.openapi.struct_types import struct_type
@@ -188,7 +188,7 @@ def _validation(
 
     def validate(new: Object, old: Object | None) -> list[InvalidField]:
         if old is None:
-            found = metadata.validate_new(new["metadata"], namespaced, dns_subdomain_mistakes)
+            found = metadata.validate_new(new["metadata"], namespaced, dns_subdomain_errors)
         else:
             found = metadata.validate_changed(new["metadata"], old["metadata"])
         found += value_errors(new, typed, old=old)

@@ -10,7 +10,7 @@ from typing import Any
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, WriteContext
-from kubesched.playground.apiserver.kinds.name_syntax import dns_1035_label_mistakes, dns_subdomain_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_1035_label_errors, dns_subdomain_errors
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.structural_schemas import schema_errors
 from kubesched.playground.apiserver.kinds.table_columns import DEFAULT_COLUMNS
@@ -68,8 +68,8 @@ def _validate(obj: Object, old: Object | None) -> list[InvalidField]:
     is_shared = bool(schemas) and all(schema == schemas[0] for schema in schemas)
     for position, version in enumerate(versions):
         at = errors.index("spec.versions", position)
-        if mistakes := dns_1035_label_mistakes(version.get("name", "")):
-            found.append(errors.invalid(f"{at}.name", version.get("name", ""), ",".join(mistakes)))
+        if problems := dns_1035_label_errors(version.get("name", "")):
+            found.append(errors.invalid(f"{at}.name", version.get("name", ""), ",".join(problems)))
         found += _version_errors(version, at, has_own_schema=not is_shared)
     found += _storage_errors(versions) + _name_errors(spec["names"])
     if is_shared and schemas[0] is not None:
@@ -83,8 +83,8 @@ def _validate(obj: Object, old: Object | None) -> list[InvalidField]:
 def _group_errors(group: str) -> list[InvalidField]:
     if not group:
         return [errors.required("spec.group")]
-    if mistakes := dns_subdomain_mistakes(group):
-        return [errors.invalid("spec.group", group, ",".join(mistakes))]
+    if problems := dns_subdomain_errors(group):
+        return [errors.invalid("spec.group", group, ",".join(problems))]
     if "." not in group:
         return [errors.invalid("spec.group", group, "should be a domain with at least one dot")]
     return []
@@ -110,18 +110,18 @@ def _storage_errors(versions: list[Object]) -> list[InvalidField]:
 def _name_errors(names: Object) -> list[InvalidField]:
     found = [errors.required(f"spec.names.{n}") for n in ("plural", "singular", "kind", "listKind") if not names.get(n)]
     found += [
-        errors.invalid(f"spec.names.{field}", names[field], ",".join(dns_1035_label_mistakes(names[field])))
+        errors.invalid(f"spec.names.{field}", names[field], ",".join(dns_1035_label_errors(names[field])))
         for field in ("plural", "singular")
-        if names.get(field) and dns_1035_label_mistakes(names[field])
+        if names.get(field) and dns_1035_label_errors(names[field])
     ]
     for field in ("kind", "listKind"):
-        if names.get(field) and (mistakes := dns_1035_label_mistakes(names[field].lower())):
-            why = f"may have mixed case, but should otherwise match: {','.join(mistakes)}"
+        if names.get(field) and (problems := dns_1035_label_errors(names[field].lower())):
+            why = f"may have mixed case, but should otherwise match: {','.join(problems)}"
             found.append(errors.invalid(f"spec.names.{field}", names[field], why))
     for field in ("shortNames", "categories"):
         for position, name in enumerate(names.get(field) or ()):
-            if mistakes := dns_1035_label_mistakes(name):
-                found.append(errors.invalid(errors.index(f"spec.names.{field}", position), name, ",".join(mistakes)))
+            if problems := dns_1035_label_errors(name):
+                found.append(errors.invalid(errors.index(f"spec.names.{field}", position), name, ",".join(problems)))
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         found.append(errors.invalid("spec.names.listKind", names["listKind"], "kind and listKind may not be the same"))
     return found

@@ -21,7 +21,7 @@ from kubesched.playground.apiserver.go_text import quoted
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.custom_schema import EMBEDDED, EVERY_OBJECT_HAS
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_mistakes, dns_subdomain_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors, dns_subdomain_errors
 
 INT_OR_STRING = "x-kubernetes-int-or-string"
 _TYPES: dict[str, tuple[type[Any], ...]] = {
@@ -252,8 +252,8 @@ _FORMATS: dict[str, Callable[[str], bool]] = {
     "date": lambda text: bool(re.fullmatch(r"\d{4}-\d\d-\d\d", text)) and _parses(date.fromisoformat, ValueError)(text),
     "duration": lambda text: parse_duration(text) is not None,
     "datetime": lambda text: parse_timestamp(text) is not None,
-    "k8sshortname": lambda text: not dns_label_mistakes(text),
-    "k8slongname": lambda text: not dns_subdomain_mistakes(text),
+    "k8sshortname": lambda text: not dns_label_errors(text),
+    "k8slongname": lambda text: not dns_subdomain_errors(text),
 }
 """By their names without hyphens; others mean nothing."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.ages import since
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn, metadata_fields
@@ -84,7 +84,7 @@ def _plain_errors(event: Object, controller_field: str) -> list[InvalidField]:
     controller = event.get("reportingComponent", "")
     if not controller:
         found.append(errors.required(controller_field))
-    found += errors.all_invalid(controller_field, controller, label_key_mistakes(controller))
+    found += errors.all_invalid(controller_field, controller, label_key_errors(controller))
     for name in ("reportingInstance", "action", "reason"):
         if not event.get(name):
             found.append(errors.required(name))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.k8s.model.label_syntax import label_key_mistakes, label_value_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.metadata import label_errors
-from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors
 
 DEPRECATED_LABELS = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
@@ -75,10 +75,10 @@ def _requirement_errors(one: Object, path: str, for_nodes: bool, check_values: b
             found.append(errors.required(f"{path}.values", why))
     else:
         found.append(errors.invalid(f"{path}.operator", operator, "not a valid selector operator"))
-    found += errors.all_invalid(f"{path}.key", one.get("key", ""), label_key_mistakes(one.get("key", "")))
+    found += errors.all_invalid(f"{path}.key", one.get("key", ""), label_key_errors(one.get("key", "")))
     if check_values:
         for position, value in enumerate(values):
-            found += errors.all_invalid(errors.index(f"{path}.values", position), value, label_value_mistakes(value))
+            found += errors.all_invalid(errors.index(f"{path}.values", position), value, label_value_errors(value))
     return found
 
 
@@ -95,7 +95,7 @@ def _field_requirement_errors(one: Object, path: str) -> list[InvalidField]:
         found.append(errors.invalid(f"{path}.key", one.get("key", ""), "not a valid field selector key"))
         return found
     for position, value in enumerate(values):
-        found += errors.all_invalid(errors.index(f"{path}.values", position), value, dns_subdomain_mistakes(value))
+        found += errors.all_invalid(errors.index(f"{path}.values", position), value, dns_subdomain_errors(value))
     return found
 
 
@@ -107,5 +107,5 @@ def node_term_warnings(term: Object, path: str, check_values: bool = False) -> l
         if key in DEPRECATED_LABELS:
             found.append(f"{at}.key: {key} is {DEPRECATED_LABELS[key]}")
         for place, value in enumerate(one.get("values") or []) if check_values else ():
-            found += [f"{at}.values[{place}]: {value} is invalid, {why}" for why in label_value_mistakes(value)]
+            found += [f"{at}.values[{place}]: {value} is invalid, {why}" for why in label_value_errors(value)]
     return found

@@ -11,7 +11,7 @@ from typing import Any
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
-from kubesched.playground.apiserver.kinds.name_syntax import path_segment_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import path_segment_errors
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 
@@ -50,7 +50,7 @@ def _rule_errors(rule: Object, path: str) -> list[InvalidField]:
     seen: set[str] = set()
     for place, name in enumerate(rule.get("resourceNames") or ()):
         at = errors.index(f"{path}.resourceNames", place)
-        found += errors.all_invalid(at, name, path_segment_mistakes(name))
+        found += errors.all_invalid(at, name, path_segment_errors(name))
         if name in seen:
             found.append(errors.duplicate(at, name))
         seen.add(name)

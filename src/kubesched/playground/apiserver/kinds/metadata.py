@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.k8s.model.label_syntax import label_key_mistakes, label_value_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
 from kubesched.playground.apiserver.go_text import quoted
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
-from kubesched.playground.apiserver.kinds.name_syntax import NameRule, dns_label_mistakes, with_prefix_allowed
+from kubesched.playground.apiserver.kinds.name_syntax import NameRule, dns_label_errors, with_prefix_allowed
 
 _MOST_ANNOTATION_BYTES = 256 * 1024
 _MOST_MANAGER_BYTES = 128
@@ -23,8 +23,8 @@ def validate_new(meta: Object, namespaced: bool, name_rule: NameRule) -> list[In
     found: list[InvalidField] = []
     generate = meta.get("generateName", "")
     if generate:
-        mistakes = name_rule(with_prefix_allowed(generate))
-        found += errors.all_invalid("metadata.generateName", generate, mistakes)
+        problems = name_rule(with_prefix_allowed(generate))
+        found += errors.all_invalid("metadata.generateName", generate, problems)
     name = meta.get("name", "")
     if not name:
         found.append(errors.required("metadata.name", "name or generateName is required"))
@@ -67,11 +67,11 @@ def _manager_errors(entries: list[Any]) -> list[InvalidField]:
     found: list[InvalidField] = []
     for position, entry in enumerate(entries):
         path = errors.index("metadata.managedFields", position) + ".manager"
-        found += [InvalidField(reason, path, message) for reason, message in manager_mistakes(entry.get("manager", ""))]
+        found += [InvalidField(reason, path, message) for reason, message in manager_errors(entry.get("manager", ""))]
     return found
 
 
-def manager_mistakes(manager: str) -> list[tuple[str, str]]:
+def manager_errors(manager: str) -> list[tuple[str, str]]:
     """Reason and message of what is wrong with the name of a field manager."""
     if len(manager.encode()) > _MOST_MANAGER_BYTES:
         return [("FieldValueTooLong", f"Too long: may not be more than {_MOST_MANAGER_BYTES} bytes")]
@@ -95,8 +95,8 @@ def template_metadata_errors(meta: Object, path: str) -> list[InvalidField]:
 def label_errors(labels: Object, path: str) -> list[InvalidField]:
     found: list[InvalidField] = []
     for name, value in sorted(labels.items()):
-        found += errors.all_invalid(path, name, label_key_mistakes(name))
-        found += errors.all_invalid(path, value, label_value_mistakes(value))
+        found += errors.all_invalid(path, name, label_key_errors(name))
+        found += errors.all_invalid(path, value, label_value_errors(value))
     return found
 
 
@@ -104,7 +104,7 @@ def annotation_errors(annotations: Object, path: str) -> list[InvalidField]:
     found: list[InvalidField] = []
     n_bytes = 0
     for name, value in sorted(annotations.items()):
-        found += errors.all_invalid(path, name, label_key_mistakes(name.lower()))
+        found += errors.all_invalid(path, name, label_key_errors(name.lower()))
         n_bytes += len(name.encode()) + len(value.encode())
     if n_bytes > _MOST_ANNOTATION_BYTES:
         found.append(errors.too_long(path, _MOST_ANNOTATION_BYTES))
@@ -116,7 +116,7 @@ def _namespace_errors(namespace: str, namespaced: bool) -> list[InvalidField]:
         return [errors.forbidden("metadata.namespace", "not allowed on this type")] if namespace else []
     if not namespace:
         return [errors.required("metadata.namespace")]
-    return errors.all_invalid("metadata.namespace", namespace, dns_label_mistakes(namespace))
+    return errors.all_invalid("metadata.namespace", namespace, dns_label_errors(namespace))
 
 
 def _owner_errors(owners: list[Any]) -> list[InvalidField]:
@@ -144,7 +144,7 @@ def _finalizer_errors(meta: Object) -> list[InvalidField]:
     path, finalizers = "metadata.finalizers", meta.get("finalizers", [])
     found: list[InvalidField] = []
     for name in finalizers:
-        found += errors.all_invalid(path, name, label_key_mistakes(name))
+        found += errors.all_invalid(path, name, label_key_errors(name))
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         why = "finalizer orphan and foregroundDeletion cannot be both set"
         found.append(errors.invalid(path, finalizers, why))

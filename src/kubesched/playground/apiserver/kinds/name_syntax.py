@@ -1,6 +1,6 @@
 """The form of names: what is wrong with a text as DNS label, subdomain or port name, in Kubernetes' words.
 
-Each function returns the mistakes, none if the name is good. Label keys and values:
+Each function returns the validation errors, none if the name is good. Label keys and values:
 ``kubesched.k8s.model.label_syntax``.
 """
 
@@ -42,30 +42,30 @@ _UNDERSCORED_TEXT = (
 
 
 def _limited(text: str, most: int, pattern: str, rule: str) -> tuple[str, ...]:
-    mistakes = []
+    problems = []
     if len(text.encode()) > most:
-        mistakes.append(f"must be no more than {most} characters")
+        problems.append(f"must be no more than {most} characters")
     if not re.fullmatch(pattern, text):
-        mistakes.append(rule)
-    return tuple(mistakes)
+        problems.append(rule)
+    return tuple(problems)
 
 
-def dns_label_mistakes(text: str) -> tuple[str, ...]:
+def dns_label_errors(text: str) -> tuple[str, ...]:
     if "." in text and re.fullmatch(_SUBDOMAIN, text):
         too_long = (f"must be no more than {63} characters",) if len(text) > 63 else ()
         return (*too_long, "must not contain dots")
     return _limited(text, 63, _LABEL, _LABEL_TEXT)
 
 
-def dns_1035_label_mistakes(text: str) -> tuple[str, ...]:
+def dns_1035_label_errors(text: str) -> tuple[str, ...]:
     return _limited(text, 63, _OLDER_LABEL, _OLDER_LABEL_TEXT)
 
 
-def dns_subdomain_mistakes(text: str) -> tuple[str, ...]:
+def dns_subdomain_errors(text: str) -> tuple[str, ...]:
     return _limited(text, 253, _SUBDOMAIN, _SUBDOMAIN_TEXT)
 
 
-def underscored_subdomain_mistakes(text: str) -> tuple[str, ...]:
+def underscored_subdomain_errors(text: str) -> tuple[str, ...]:
     return _limited(text, 253, _UNDERSCORED, _UNDERSCORED_TEXT)
 
 
@@ -78,33 +78,33 @@ def address_errors(text: str, path: str) -> list[InvalidField]:
     return []
 
 
-def path_segment_mistakes(text: str) -> tuple[str, ...]:
+def path_segment_errors(text: str) -> tuple[str, ...]:
     """Names of RBAC objects: anything that can stand between two slashes of a path."""
     if text in (".", ".."):
         return (f"may not be '{text}'",)
     return tuple(f"may not contain '{sign}'" for sign in ("/", "%") if sign in text)
 
 
-def port_name_mistakes(text: str) -> tuple[str, ...]:
-    mistakes = []
+def port_name_errors(text: str) -> tuple[str, ...]:
+    problems = []
     if len(text) > 15:
-        mistakes.append("must be no more than 15 characters")
+        problems.append("must be no more than 15 characters")
     if not re.fullmatch(r"[-a-z0-9]+", text):
-        mistakes.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+        problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not re.search(r"[a-z]", text):
-        mistakes.append("must contain at least one letter (a-z)")
+        problems.append("must contain at least one letter (a-z)")
     if "--" in text:
-        mistakes.append("must not contain consecutive hyphens")
+        problems.append("must not contain consecutive hyphens")
     if text and (text[0] == "-" or text[-1] == "-"):
-        mistakes.append("must not begin or end with a hyphen")
-    return tuple(mistakes)
+        problems.append("must not begin or end with a hyphen")
+    return tuple(problems)
 
 
 def any_name(_: str) -> tuple[str, ...]:
     return ()
 
 
-def port_number_mistakes(port: int) -> tuple[str, ...]:
+def port_number_errors(port: int) -> tuple[str, ...]:
     return () if 1 <= port <= 65535 else ("must be between 1 and 65535, inclusive",)
 
 
@@ -118,4 +118,4 @@ def driver_name_errors(name: str, path: str) -> list[InvalidField]:
     if not name:
         return [errors.required(path)]
     found = [errors.too_long(path, _LONGEST_DRIVER_NAME)] if len(name.encode()) > _LONGEST_DRIVER_NAME else []
-    return found + errors.all_invalid(path, name, dns_subdomain_mistakes(name.lower()))
+    return found + errors.all_invalid(path, name, dns_subdomain_errors(name.lower()))

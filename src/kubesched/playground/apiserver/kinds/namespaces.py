@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext, metadata_fields
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, dig
 
@@ -56,7 +56,7 @@ NAMESPACE = KindRules(
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,
     validate_through={"status": _validate_status},
-    name_rule=dns_label_mistakes,
+    name_rule=dns_label_errors,
     columns=(NAME, TableColumn("Status", dig("status.phase"), description="The status of the namespace"), AGE),
     selectable_fields=_selectable,
 )

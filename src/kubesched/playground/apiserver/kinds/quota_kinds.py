@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubesched.k8s.model import quantity
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.amounts import (
     QUOTA_RESOURCES,
@@ -63,7 +63,7 @@ def _limit_range_errors(obj: Object, _: Object | None) -> list[InvalidField]:
     seen: set[str] = set()
     for position, item in enumerate(obj["spec"].get("limits") or []):
         at, sort = errors.index("spec.limits", position), item.get("type", "")
-        wrong = errors.all_invalid(f"{at}.type", sort, label_key_mistakes(sort))
+        wrong = errors.all_invalid(f"{at}.type", sort, label_key_errors(sort))
         if not wrong and "/" not in sort and sort not in _LIMIT_TYPES:
             wrong = [errors.invalid(f"{at}.type", sort, "must be a standard limit type or fully qualified")]
         found += wrong

@@ -11,7 +11,7 @@ from kubesched.playground.apiserver.kinds.conditions import condition_errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext
 from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
 from kubesched.playground.apiserver.kinds.metadata import label_errors
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
 from kubesched.playground.apiserver.kinds.pods.tolerations import toleration_errors
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig
@@ -70,7 +70,7 @@ def _validate_priority_class(obj: Object, old: Object | None) -> list[InvalidFie
 def _validate_runtime_class(obj: Object, old: Object | None) -> list[InvalidField]:
     handler = obj.get("handler", "")
     if handler:
-        found = errors.all_invalid("handler", handler, dns_label_mistakes(handler))
+        found = errors.all_invalid("handler", handler, dns_label_errors(handler))
     else:
         found = [errors.required("handler")]
     scheduling = obj.get("scheduling", {})
@@ -133,7 +133,7 @@ def _validate_workload(obj: Object, old: Object | None) -> list[InvalidField]:
         elif name in seen:
             found.append(errors.duplicate(place, {"name": name}))
         else:
-            found += errors.all_invalid(f"{place}.name", name, dns_label_mistakes(name))
+            found += errors.all_invalid(f"{place}.name", name, dns_label_errors(name))
         seen.add(name)
         found += _policy_errors(template.get("schedulingPolicy", {}), f"{place}.schedulingPolicy")
     return found + _fixed_spec_errors(obj, old)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubesched.playground.apiserver.kinds.kind import Object, TableColumn
-from kubesched.playground.apiserver.kinds.name_syntax import path_segment_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import path_segment_errors
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig
 
@@ -93,7 +93,7 @@ _WEBHOOK_COLUMNS = (
 VALIDATING_WEBHOOKS = KindRules(set_defaults=_set_webhook_defaults, columns=_WEBHOOK_COLUMNS)
 MUTATING_WEBHOOKS = KindRules(set_defaults=_set_mutating_webhook_defaults, columns=_WEBHOOK_COLUMNS)
 FLOW_SCHEMA = KindRules(
-    name_rule=path_segment_mistakes,
+    name_rule=path_segment_errors,
     set_defaults=_set_flow_schema_defaults,
     columns=(
         NAME,
@@ -119,7 +119,7 @@ FLOW_SCHEMA = KindRules(
     ),
 )
 PRIORITY_LEVEL = KindRules(
-    name_rule=path_segment_mistakes,
+    name_rule=path_segment_errors,
     set_defaults=_set_priority_level_defaults,
     columns=(
         NAME,

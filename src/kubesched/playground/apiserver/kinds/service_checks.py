@@ -5,15 +5,15 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.metadata import label_errors
 from kubesched.playground.apiserver.kinds.name_syntax import (
     address_errors,
-    dns_label_mistakes,
-    dns_subdomain_mistakes,
-    port_number_mistakes,
+    dns_label_errors,
+    dns_subdomain_errors,
+    port_number_errors,
 )
 from kubesched.playground.apiserver.kinds.pods.probes import port_or_name_errors
 
@@ -77,9 +77,9 @@ def _type_errors(spec: Object) -> list[InvalidField]:
         unwanted = [name for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy") if spec.get(name)]
         found += [errors.forbidden(f"spec.{name}", "may not be set for ExternalName services") for name in unwanted]
         name = spec.get("externalName", "").removesuffix(".")
-        mistakes = dns_subdomain_mistakes(name)
+        problems = dns_subdomain_errors(name)
         found += (
-            errors.all_invalid("spec.externalName", name, mistakes) if name else [errors.required("spec.externalName")]
+            errors.all_invalid("spec.externalName", name, problems) if name else [errors.required("spec.externalName")]
         )
     return found
 
@@ -90,17 +90,17 @@ def _port_errors(port: Object, path: str, needs_name: bool, names: set[str]) -> 
     if needs_name and not name:
         found.append(errors.required(f"{path}.name"))
     elif name:
-        found += errors.all_invalid(f"{path}.name", name, dns_label_mistakes(name))
+        found += errors.all_invalid(f"{path}.name", name, dns_label_errors(name))
         if name in names:
             found.append(errors.duplicate(f"{path}.name", name))
         names.add(name)
-    found += errors.all_invalid(f"{path}.port", port.get("port", 0), port_number_mistakes(port.get("port", 0)))
+    found += errors.all_invalid(f"{path}.port", port.get("port", 0), port_number_errors(port.get("port", 0)))
     if port.get("protocol") not in PROTOCOLS:
         found.append(errors.unsupported(f"{path}.protocol", port.get("protocol", ""), PROTOCOLS))
     found += port_or_name_errors(port["targetPort"], f"{path}.targetPort")
     protocol = port.get("appProtocol")
-    mistakes = label_key_mistakes(protocol) if protocol is not None else ()
-    return found + errors.all_invalid(f"{path}.appProtocol", protocol, mistakes)
+    problems = label_key_errors(protocol) if protocol is not None else ()
+    return found + errors.all_invalid(f"{path}.appProtocol", protocol, problems)
 
 
 def _affinity_errors(spec: Object) -> list[InvalidField]:
@@ -248,7 +248,7 @@ def _balancer_class_errors(spec: Object) -> list[InvalidField]:
         return []
     if spec["type"] != "LoadBalancer":
         return [errors.forbidden("spec.loadBalancerClass", _ONLY_BALANCERS)]
-    return errors.all_invalid("spec.loadBalancerClass", name, label_key_mistakes(name))
+    return errors.all_invalid("spec.loadBalancerClass", name, label_key_errors(name))
 
 
 def _traffic_errors(spec: Object) -> list[InvalidField]:
@@ -265,7 +265,7 @@ def _traffic_errors(spec: Object) -> list[InvalidField]:
         why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         found.append(errors.invalid("spec.healthCheckNodePort", health, why))
     elif health:
-        found += errors.all_invalid("spec.healthCheckNodePort", health, port_number_mistakes(health))
+        found += errors.all_invalid("spec.healthCheckNodePort", health, port_number_errors(health))
     inner, distribution = spec.get("internalTrafficPolicy"), spec.get("trafficDistribution")
     if inner is not None and inner not in ("Cluster", "Local"):
         found.append(errors.unsupported("spec.internalTrafficPolicy", inner, ("Cluster", "Local")))

@@ -9,7 +9,7 @@ from typing import Any
 from kubesched.playground.apiserver.errors import unclassified
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, WriteContext, metadata_fields
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
 from kubesched.playground.apiserver.kinds.service_checks import (
     is_reachable_from_outside,
     needs_health_port,
@@ -259,7 +259,7 @@ SERVICE = KindRules(
     prepare_update=_prepare,
     validate=service_errors,
     validate_through={"status": _validate_status},
-    name_rule=dns_label_mistakes,
+    name_rule=dns_label_errors,
     selectable_fields=_selectable_service,
     columns=(
         NAME,

@@ -20,7 +20,7 @@ from kubesched.playground.apiserver.kinds.kind import (
     WriteContext,
     metadata_fields,
 )
-from kubesched.playground.apiserver.kinds.name_syntax import NameRule, dns_subdomain_mistakes, path_segment_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import NameRule, dns_subdomain_errors, path_segment_errors
 from kubesched.playground.apiserver.openapi.decoding import decode_object
 from kubesched.playground.apiserver.openapi.struct_types import ValueType, type_of_kind
 from kubesched.playground.apiserver.openapi.zero_values import zero_value
@@ -70,7 +70,7 @@ class KindRules:
     # what is wrong in view of other objects; told before all else
     validate_in_context: Callable[[Object, Object | None, WriteContext], list[InvalidField]] = _nothing_wrong_here
     approve: Callable[[Object, Object | None, WriteContext], None] = _no_objection
-    name_rule: NameRule = dns_subdomain_mistakes
+    name_rule: NameRule = dns_subdomain_errors
     keeps_status: bool = False  # a status sent at creation counts
     metadata_again: str = "changed"  # what its validation of updates looks at again: changed, all, both or none
     columns: tuple[TableColumn, ...] = ()
@@ -140,7 +140,7 @@ def _validation(rules: KindRules, namespaced: bool) -> Callable[[Object, Object 
         meta = new.get("metadata", {})
         if old is None and rules.metadata_again == "none":
             # the kind does not look at metadata: it is looked at for all kinds, when all else is well
-            return rules.validate(new, None) or metadata.validate_new(meta, namespaced, path_segment_mistakes)
+            return rules.validate(new, None) or metadata.validate_new(meta, namespaced, path_segment_errors)
         if old is None:
             found = metadata.validate_new(meta, namespaced, rules.name_rule) + metadata.finalizer_name_errors(meta)
         else:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubesched.k8s.model import quantity
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.internal_form import internal_form
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
-from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_mistakes, driver_name_errors
+from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors, driver_name_errors
 from kubesched.playground.apiserver.kinds.volume_checks import volume_spec_errors
 
 _ONE_SOURCE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
@@ -61,7 +61,7 @@ def attributes_class_errors(obj: Object, old: Object | None) -> list[InvalidFiel
 def provisioner_errors(name: str, path: str) -> list[InvalidField]:
     if not name:
         return [errors.required(path)]
-    return errors.all_invalid(path, name.lower(), label_key_mistakes(name.lower()))
+    return errors.all_invalid(path, name.lower(), label_key_errors(name.lower()))
 
 
 def _parameter_errors(parameters: dict[str, str], path: str) -> list[InvalidField]:
@@ -102,7 +102,7 @@ def _topology_term(expressions: Sequence[Object], path: str) -> tuple[dict[str, 
             for number, value in enumerate(values)
             if value in values[:number]
         ]
-        found += errors.all_invalid(f"{here}.key", key, label_key_mistakes(key))
+        found += errors.all_invalid(f"{here}.key", key, label_key_errors(key))
         if key in allowed:
             found.append(errors.duplicate(f"{here}.key", key))
         allowed[key] = frozenset(values)
@@ -152,7 +152,7 @@ def _topology_key_errors(keys: Sequence[str], path: str) -> list[InvalidField]:
             found.append(errors.required(path))
         if key in keys[:position]:
             found.append(errors.duplicate(path, key))
-        found += errors.all_invalid(path, key, label_key_mistakes(key))
+        found += errors.all_invalid(path, key, label_key_errors(key))
     return found
 
 
@@ -210,7 +210,7 @@ def capacity_errors(obj: Object, old: Object | None) -> list[InvalidField]:
     """A CSIStorageCapacity."""
     found = label_selector_errors(obj.get("nodeTopology"), "nodeTopology")
     name = obj.get("storageClassName", "")
-    found += errors.all_invalid("storageClassName", name, dns_subdomain_mistakes(name))
+    found += errors.all_invalid("storageClassName", name, dns_subdomain_errors(name))
     amount = obj.get("capacity")
     if amount is not None and quantity.parse(amount).nanos < 0:
         found.append(errors.invalid("capacity", amount, "must be greater than or equal to 0"))
@@ -227,13 +227,13 @@ def attachment_errors(obj: Object, old: Object | None) -> list[InvalidField]:
     found = driver_name_errors(spec.get("attacher", ""), "spec.attacher")
     found += _attachment_source_errors(spec.get("source", {}), "spec.source")
     node, volume = spec.get("nodeName", ""), spec.get("source", {}).get("persistentVolumeName")
-    found += errors.all_invalid("spec.nodeName", node, dns_subdomain_mistakes(node))
+    found += errors.all_invalid("spec.nodeName", node, dns_subdomain_errors(node))
     if _n_bytes(status.get("attachmentMetadata") or {}) > _MOST_METADATA_BYTES:
         found.append(errors.too_long("status.attachmentMetadata", _MOST_METADATA_BYTES))
     for sort in ("attachError", "detachError"):
         found += _volume_error_errors(status.get(sort), f"status.{sort}")
     if volume is not None:
-        found += errors.all_invalid("spec.source.persistentVolumeName", volume, dns_subdomain_mistakes(volume))
+        found += errors.all_invalid("spec.source.persistentVolumeName", volume, dns_subdomain_errors(volume))
     if old is not None and spec != old["spec"]:
         found.append(errors.immutable("spec", internal_form(spec, "storage.VolumeAttachmentSpec")))
     return found

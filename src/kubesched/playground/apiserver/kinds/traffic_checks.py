@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
-from kubesched.playground.apiserver.kinds.name_syntax import address_errors, dns_label_mistakes, dns_subdomain_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import address_errors, dns_label_errors, dns_subdomain_errors
 from kubesched.playground.apiserver.kinds.service_checks import PROTOCOLS, endpoint_address_errors
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
@@ -21,7 +21,7 @@ def ingress_class_errors(obj: Object, old: Object | None) -> list[InvalidField]:
         found.append(errors.immutable("spec.controller", controller))
     if not controller:
         found.append(errors.required("spec.controller"))
-    elif "/" not in controller or label_key_mistakes(controller):
+    elif "/" not in controller or label_key_errors(controller):
         why = 'must be a domain-prefixed path (such as "acme.io/foo")'
         found.append(errors.invalid("spec.controller", controller, why))
     parameters = spec.get("parameters")
@@ -39,7 +39,7 @@ def ingress_errors(obj: Object, _: Object | None) -> list[InvalidField]:
         at = errors.index("spec.rules", position)
         host = rule.get("host", "")
         if host and not host.startswith("*."):
-            found += errors.all_invalid(f"{at}.host", host, dns_subdomain_mistakes(host))
+            found += errors.all_invalid(f"{at}.host", host, dns_subdomain_errors(host))
         paths = (rule.get("http") or {}).get("paths") if rule.get("http") is not None else None
         if rule.get("http") is not None and not paths:
             found.append(errors.required(f"{at}.http.paths"))
@@ -102,15 +102,15 @@ def endpoint_slice_errors(obj: Object, old: Object | None) -> list[InvalidField]
 
 def _slice_port_errors(port: Object, path: str, names: set[str]) -> list[InvalidField]:
     name, protocol = port.get("name") or "", port.get("protocol", "")
-    found = errors.all_invalid(f"{path}.name", name, dns_label_mistakes(name)) if name else []
+    found = errors.all_invalid(f"{path}.name", name, dns_label_errors(name)) if name else []
     if name in names:
         found.append(errors.duplicate(f"{path}.name", name))
     names.add(name)
     if protocol not in PROTOCOLS:
         found.append(errors.unsupported(f"{path}.protocol", protocol, PROTOCOLS))
     application = port.get("appProtocol")
-    mistakes = label_key_mistakes(application) if application is not None else ()
-    return found + errors.all_invalid(f"{path}.appProtocol", application, mistakes)
+    problems = label_key_errors(application) if application is not None else ()
+    return found + errors.all_invalid(f"{path}.appProtocol", application, problems)
 
 
 def _endpoint_errors(endpoint: Object, path: str, sort: str) -> list[InvalidField]:
@@ -123,8 +123,8 @@ def _endpoint_errors(endpoint: Object, path: str, sort: str) -> list[InvalidFiel
         if not wrong and (":" in address) != (sort == "IPv6"):
             found.append(errors.invalid(at, address, f"must be an {sort} address"))
         found += wrong or endpoint_address_errors(address, errors.index(at, position))
-    for name, mistakes_of in (("nodeName", dns_subdomain_mistakes), ("hostname", dns_label_mistakes)):
+    for name, errors_of in (("nodeName", dns_subdomain_errors), ("hostname", dns_label_errors)):
         value = endpoint.get(name)
         if value is not None:
-            found += errors.all_invalid(f"{path}.{name}", value, mistakes_of(value))
+            found += errors.all_invalid(f"{path}.{name}", value, errors_of(value))
     return found

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.name_syntax import (
-    dns_label_mistakes,
-    dns_subdomain_mistakes,
+    dns_label_errors,
+    dns_subdomain_errors,
     driver_name_errors,
 )
 
@@ -189,7 +189,7 @@ def _persistent_glusterfs_errors(source: Object, path: str) -> list[InvalidField
     if not namespace:
         why = "if the endpointnamespace is set, it must be a valid namespace name"
         return [errors.invalid(at, namespace, why)]
-    return errors.all_invalid(at, namespace, dns_label_mistakes(namespace))
+    return errors.all_invalid(at, namespace, dns_label_errors(namespace))
 
 
 def _flocker_errors(source: Object, path: str) -> list[InvalidField]:
@@ -248,9 +248,9 @@ def _storageos_errors(source: Object, path: str) -> list[InvalidField]:
     name, namespace = source.get("volumeName", ""), source.get("volumeNamespace", "")
     found = [] if name else [errors.required(f"{path}.volumeName")]
     if name:
-        found += errors.all_invalid(f"{path}.volumeName", name, dns_label_mistakes(name))
+        found += errors.all_invalid(f"{path}.volumeName", name, dns_label_errors(name))
     if namespace:
-        found += errors.all_invalid(f"{path}.volumeNamespace", namespace, dns_label_mistakes(namespace))
+        found += errors.all_invalid(f"{path}.volumeNamespace", namespace, dns_label_errors(namespace))
     return found
 
 
@@ -266,7 +266,7 @@ def _persistent_csi_errors(source: Object, path: str) -> list[InvalidField]:
 
 def _secret_reference_errors(reference: Object, path: str) -> list[InvalidField]:
     found: list[InvalidField] = []
-    for part, rule in (("name", dns_subdomain_mistakes), ("namespace", dns_label_mistakes)):
+    for part, rule in (("name", dns_subdomain_errors), ("namespace", dns_label_errors)):
         text, at = reference.get(part, ""), f"{path}.{part}"
         found += errors.all_invalid(at, text, rule(text)) if text else [errors.required(at)]
     return found

@@ -16,7 +16,7 @@ from kubesched.playground.apiserver.kinds.kind import (
     WriteContext,
     metadata_fields,
 )
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
 from kubesched.playground.apiserver.kinds.pods import warnings
 from kubesched.playground.apiserver.kinds.pods.defaults import set_template_defaults
 from kubesched.playground.apiserver.kinds.serving import KindRules
@@ -192,7 +192,7 @@ def _new_set_errors(spec: Object) -> list[InvalidField]:
     for position, claim in enumerate(spec.get("volumeClaimTemplates", [])):
         found += claim_spec_errors(claim.get("spec", {}), f"{errors.index('spec.volumeClaimTemplates', position)}.spec")
     if name := spec.get("serviceName", ""):
-        found += errors.all_invalid("spec.serviceName", name, dns_label_mistakes(name))
+        found += errors.all_invalid("spec.serviceName", name, dns_label_errors(name))
     return found
 
 

@@ -54,7 +54,7 @@ def read_scalar(value: Any, of: ValueType, where: str) -> Any:
             if isinstance(value, list):
                 return _read_bytes(value, where)
             fits = isinstance(value, str)
-            if fits and (at := _base64_mistake(value)) is not None:
+            if fits and (at := _base64_error(value)) is not None:
                 raise DecodeError(f"illegal base64 data at input byte {at}")
         case "quantity":
             return _read_quantity(value)
@@ -75,7 +75,7 @@ def _read_bytes(numbers: list[Any], where: str) -> str:
     return base64.b64encode(bytes(numbers)).decode()
 
 
-def _base64_mistake(text: str) -> int | None:
+def _base64_error(text: str) -> int | None:
     """Where standard base64 goes wrong, None if it does not."""
     body = text.rstrip("=")
     wrong = re.search(r"[^A-Za-z0-9+/]", body)
@@ -146,7 +146,7 @@ def _print_micro(text: str, at_s: float) -> str:
     return f"{times.print_instant(int(at_s))[:-1]}.{micros}Z"
 
 
-def restore_mistake(value: Any, of: ValueType) -> str:
+def restore_error(value: Any, of: ValueType) -> str:
     """The first thing that does not fit, in the words of the real server where it does not read JSON but plain values.
 
     Strategic merge patches and server-side apply end there; "" when all fits, or when only a JSON decoder would tell.
@@ -156,17 +156,17 @@ def restore_mistake(value: Any, of: ValueType) -> str:
     if of.form == "struct":
         if not isinstance(value, dict):
             return f"cannot restore struct from: {_kind_word(value)}"
-        mistakes = (restore_mistake(value[name], known.type) for name, known in of.fields.items() if name in value)
-        return next(filter(None, mistakes), "")
+        errors = (restore_error(value[name], known.type) for name, known in of.fields.items() if name in value)
+        return next(filter(None, errors), "")
     if of.form == "map":
         if not isinstance(value, dict):
             return f"cannot restore map from {_kind_word(value)}"
-        return next(filter(None, (restore_mistake(value[name], of.element or of) for name in sorted(value))), "")
+        return next(filter(None, (restore_error(value[name], of.element or of) for name in sorted(value))), "")
     if of.form == "list":
         if not isinstance(value, list):
             return f"cannot restore slice from {_kind_word(value)}"
-        return next(filter(None, (restore_mistake(item, of.element or of) for item in value)), "")
-    return _scalar_mistake(value, of)
+        return next(filter(None, (restore_error(item, of.element or of) for item in value)), "")
+    return _scalar_error(value, of)
 
 
 def restore_whole_numbers(value: Any, of: ValueType) -> None:
@@ -190,12 +190,12 @@ def _whole(value: Any, of: ValueType) -> Any:
     return int(value) if of.form == "integer" and isinstance(value, float) and value.is_integer() else value
 
 
-def _scalar_mistake(value: Any, of: ValueType) -> str:
+def _scalar_error(value: Any, of: ValueType) -> str:
     found = _kind_word(value)
     if of.form == "bytes":
         if not isinstance(value, str):
             return f"cannot restore slice from {found}"
-        at = _base64_mistake(value)
+        at = _base64_error(value)
         return "" if at is None else f"error decoding from json: illegal base64 data at input byte {at}"
     wanted = {"string": "string", "boolean": "bool", "integer": of.go_type or of.format, "number": "float64"}.get(
         of.form

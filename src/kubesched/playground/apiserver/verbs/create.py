@@ -14,7 +14,7 @@ from kubesched.playground.apiserver.errors import already_exists, bad_request, u
 from kubesched.playground.apiserver.kinds.kind import Object
 from kubesched.playground.apiserver.storage.store import ObjectKey, Stored
 from kubesched.playground.apiserver.verbs import quotas, writing
-from kubesched.playground.apiserver.verbs.request import Target, WriteOptions, version_mistake
+from kubesched.playground.apiserver.verbs.request import Target, WriteOptions, version_error
 
 _SET_BY_SERVER = (
     "uid",
@@ -44,7 +44,7 @@ def create(api: Api, target: Target, obj: Object, options: WriteOptions) -> Stor
     resource.approve(obj, None, context)
     api.admission.validate(target, "CREATE", obj, None, options)
     charges = quotas.charges_of(api, target, obj, None)
-    if version and not options.dry_run and not version_mistake(version) and int(version):
+    if version and not options.dry_run and not version_error(version) and int(version):
         raise unclassified("resourceVersion should not be set on objects to be created")
     if api.store.get(resource.storage_key, ObjectKey(metadata.get("namespace", ""), metadata["name"])):
         raise already_exists(resource, metadata["name"])

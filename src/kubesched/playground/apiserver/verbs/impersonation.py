@@ -19,7 +19,7 @@ import msgspec
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_mistakes, dns_subdomain_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors, dns_subdomain_errors
 from kubesched.playground.apiserver.verbs.authorization import Action, RbacAuthorizer, forbidden_action
 from kubesched.playground.apiserver.verbs.request import RequestUser
 
@@ -143,7 +143,7 @@ class Impersonation:
 def _node_of(name: str) -> str:
     """The node that a user name stands for, or ""."""
     node = name.removeprefix(_NODE_PREFIX)
-    return node if node != name and not dns_subdomain_mistakes(node) else ""
+    return node if node != name and not dns_subdomain_errors(node) else ""
 
 
 def _account_of(name: str) -> tuple[str, str] | None:
@@ -151,7 +151,7 @@ def _account_of(name: str) -> tuple[str, str] | None:
     parts = name.split(":")
     if len(parts) != 4 or parts[:2] != ["system", "serviceaccount"]:
         return None
-    return None if dns_label_mistakes(parts[2]) or dns_subdomain_mistakes(parts[3]) else (parts[2], parts[3])
+    return None if dns_label_errors(parts[2]) or dns_subdomain_errors(parts[3]) else (parts[2], parts[3])
 
 
 def _only_a_name(wanted: RequestUser) -> bool:
@@ -205,7 +205,7 @@ def _domain_prefixed_path_errors(text: str, at: str) -> list[InvalidField]:
     host, _, path = text.partition("/")
     if not host or not path:
         return [errors.invalid(at, text, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    found = errors.all_invalid(at, host, dns_subdomain_mistakes(host))
+    found = errors.all_invalid(at, host, dns_subdomain_errors(host))
     if not re.fullmatch(_HTTP_PATH, path):
         found.append(errors.invalid(at, path, f"Invalid path (regex used for validation is '{_HTTP_PATH}')"))
     return found

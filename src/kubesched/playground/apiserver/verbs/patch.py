@@ -16,7 +16,7 @@ from kubesched.playground.apiserver.errors import StatusError, bad_request, conf
 from kubesched.playground.apiserver.go_text import json_kind, printed
 from kubesched.playground.apiserver.kinds.kind import DecodeError, Object, ServedResource
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
-from kubesched.playground.apiserver.openapi.go_json import restore_mistake, restore_whole_numbers
+from kubesched.playground.apiserver.openapi.go_json import restore_error, restore_whole_numbers
 from kubesched.playground.apiserver.openapi.struct_types import ValueType
 from kubesched.playground.apiserver.patching import json_patch, strategic
 from kubesched.playground.apiserver.patching.apply import apply as server_side_apply
@@ -130,7 +130,7 @@ def _has_no_version(new: Object, media_type: str) -> bool:
     return media_type != STRATEGIC_PATCH and not new.get("apiVersion")
 
 
-def _kind_mistake(resource: ServedResource, new: Object, media_type: str) -> str:
+def _kind_error(resource: ServedResource, new: Object, media_type: str) -> str:
     """What is wrong with kind and apiVersion after the patch; a strategic patch cannot change them."""
     kind, version = new.pop("kind", None) or resource.kind, new.pop("apiVersion", None)
     if not version and media_type != STRATEGIC_PATCH:
@@ -140,7 +140,7 @@ def _kind_mistake(resource: ServedResource, new: Object, media_type: str) -> str
         if isinstance(value, str):
             continue
         if media_type == STRATEGIC_PATCH:
-            return restore_mistake(value, _STRING)
+            return restore_error(value, _STRING)
         why = f"json: cannot unmarshal {json_kind(value)} into Go struct field .{name} of type string"
         return f"couldn't get version/kind; json parse error: {why}"
     if media_type == STRATEGIC_PATCH or (kind, version) == (resource.kind, resource.api_version):
@@ -166,18 +166,18 @@ def read_patched(resource: ServedResource, new: Object, body: PatchBody, options
     head: Object = {name: new[name] for name in ("apiVersion", "kind") if name in new}
     # without a version nothing of it is understood
     lost = sorted(new.keys() - {"apiVersion", "kind"}) if _has_no_version(new, media_type) else []
-    mistake = _kind_mistake(resource, new, media_type)
-    if mistake and resource.is_custom:
-        raise bad_request(mistake)
-    if mistake:
-        raise _wrong_patch(_shown_patch({**head, **new}, body, resource), mistake)
+    problem = _kind_error(resource, new, media_type)
+    if problem and resource.is_custom:
+        raise bad_request(problem)
+    if problem:
+        raise _wrong_patch(_shown_patch({**head, **new}, body, resource), problem)
     shown = _shown_patch({**head, **new}, body, resource) if is_strict else ""
     mark_reset(new)
     restores = media_type == STRATEGIC_PATCH and not resource.is_custom
-    mistake = restore_mistake(new, type_for(resource)) if restores else ""
+    problem = restore_error(new, type_for(resource)) if restores else ""
     try:
-        if mistake:
-            raise DecodeError(mistake)
+        if problem:
+            raise DecodeError(problem)
         if restores:
             restore_whole_numbers(new, type_for(resource))
         unknown = resource.decode(new)
@@ -273,10 +273,10 @@ def _applied_version(content: Object) -> str:
 def _read_applied(target: Target, new: Object, options: WriteOptions) -> None:
     """The schema's word on the merged object."""
     resource = target.resource
-    mistake = "" if resource.is_custom else restore_mistake(new, type_for(resource))
+    problem = "" if resource.is_custom else restore_error(new, type_for(resource))
     try:
-        if mistake:
-            raise DecodeError(mistake)
+        if problem:
+            raise DecodeError(problem)
         if not resource.is_custom:
             restore_whole_numbers(new, type_for(resource))
         unknown = resource.decode(new)

@@ -30,7 +30,7 @@ from kubesched.playground.apiserver.verbs.request import (
     options_error,
     single,
     truth,
-    version_mistake,
+    version_error,
 )
 from kubesched.playground.apiserver.verbs.selectors import Matcher, parse_fields, parse_labels
 
@@ -117,9 +117,9 @@ def version_of(query: Query, is_list: bool = False) -> int:
     text = single(query, "resourceVersion")
     if text == "":
         return 0
-    mistake = version_mistake(text)
-    if mistake:
-        message = f"resourceVersion: Invalid value: {quoted(text)}: {mistake}"
+    problem = version_error(text)
+    if problem:
+        message = f"resourceVersion: Invalid value: {quoted(text)}: {problem}"
         raise bad_request(f"invalid resource version: {message}") if is_list else unclassified(message)
     return int(text.lstrip("0") or "0")
 
@@ -174,13 +174,13 @@ def _read_token(token: str) -> tuple[int, str]:
         content = json.loads(text)
     except (ValueError, RecursionError):
         raise bad_request(f"{wrong}: {go_json_error(text) or 'invalid character'}") from None
-    mistake = _token_mistake(content)
-    if mistake:
-        raise bad_request(f"{wrong}: {mistake}")
+    problem = _token_error(content)
+    if problem:
+        raise bad_request(f"{wrong}: {problem}")
     return content["rv"], content["start"].removeprefix("/")
 
 
-def _token_mistake(content: Any) -> str:
+def _token_error(content: Any) -> str:
     """What is wrong with the content of a token."""
     if content is not None and not isinstance(content, dict):
         return f"json: cannot unmarshal {json_kind(content)} into Go value of type storage.continueToken"

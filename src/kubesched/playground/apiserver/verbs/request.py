@@ -16,7 +16,7 @@ from kubesched.playground.apiserver.api import Api
 from kubesched.playground.apiserver.errors import StatusError, bad_request
 from kubesched.playground.apiserver.go_text import quoted
 from kubesched.playground.apiserver.kinds.kind import Object, ServedResource, WriteContext
-from kubesched.playground.apiserver.kinds.metadata import manager_mistakes
+from kubesched.playground.apiserver.kinds.metadata import manager_errors
 
 _LONGEST_INT64 = 20
 _MOST_UINT64 = 2**64 - 1
@@ -106,7 +106,7 @@ def integer(query: Query, name: str) -> int | None:
     return int(values[0])
 
 
-def version_mistake(text: str) -> str:
+def version_error(text: str) -> str:
     """What Go's parser says about a resourceVersion that is no number; "" if it is one, or empty."""
     is_number = text.isascii() and text.isdigit()
     digits = text.lstrip("0")
@@ -138,7 +138,7 @@ def write_options(query: Query, user: RequestUser, user_agent: str, options_kind
     if options_kind == "DeleteOptions":
         query = {name: values for name, values in query.items() if name not in ("fieldManager", "fieldValidation")}
     manager = single(query, "fieldManager")
-    causes += [(reason, "fieldManager", message) for reason, message in manager_mistakes(manager)]
+    causes += [(reason, "fieldManager", message) for reason, message in manager_errors(manager)]
     validation = single(query, "fieldValidation")
     if validation not in ("", "Ignore", "Strict", "Warn"):
         message = f'Unsupported value: {quoted(validation)}: supported values: "", "Ignore", "Strict", "Warn"'

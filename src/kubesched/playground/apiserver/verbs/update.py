@@ -23,7 +23,7 @@ from kubesched.playground.apiserver.kinds.kind import Object, ServedResource
 from kubesched.playground.apiserver.storage.store import Stored
 from kubesched.playground.apiserver.verbs import quotas, writing
 from kubesched.playground.apiserver.verbs.create import create, place_in_namespace
-from kubesched.playground.apiserver.verbs.request import Target, WriteOptions, version_mistake
+from kubesched.playground.apiserver.verbs.request import Target, WriteOptions, version_error
 
 _SERVER_OWNED = ("creationTimestamp", "generation")
 _OF_STATUS = ("status", "approval")
@@ -94,9 +94,9 @@ def _check_version(target: Target, new: dict[str, Any], before: Stored) -> None:
     """The version that the request names must be the stored one."""
     resource, name = target.resource, target.name
     version = new.get("resourceVersion") or ""
-    mistake = version_mistake(version)
-    if mistake:
-        raise unclassified(mistake)
+    error = version_error(version)
+    if error:
+        raise unclassified(error)
     if not int(version or "0"):
         if not resource.unconditional_update and target.subresource in ("", "status"):
             raise _version_required(target)

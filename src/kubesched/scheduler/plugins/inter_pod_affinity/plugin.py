@@ -36,7 +36,7 @@ from kubesched.scheduler.plugins.inter_pod_affinity import hints
 from kubesched.scheduler.plugins.inter_pod_affinity.filtering import AffinityFilterState, required_anti_terms
 from kubesched.scheduler.plugins.inter_pod_affinity.scoring import AffinityScoreState, normalize, scoring_terms
 from kubesched.scheduler.plugins.inter_pod_affinity.term_index import TermIndex
-from kubesched.scheduler.plugins.inter_pod_affinity.terms import mistakes_in
+from kubesched.scheduler.plugins.inter_pod_affinity.terms import errors_in
 
 NO_FILTER_STATE = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
 NO_SCORE_STATE = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
@@ -70,8 +70,8 @@ class InterPodAffinity:
     # -- required terms ------------------------------------------------------------------------------------------------
 
     def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
-        if (mistakes := mistakes_in(pod)) is not None:
-            return PreFilterResult(Status.unresolvable(f"parsing pod: {mistakes}"))
+        if (errors := errors_in(pod)) is not None:
+            return PreFilterResult(Status.unresolvable(f"parsing pod: {errors}"))
         handle = self._handle
         namespace_labels = handle.namespace_labels(pod.namespace)
         state = AffinityFilterState(pod, nodes, handle.objects.namespaces, namespace_labels, self._anti_terms)
@@ -95,8 +95,8 @@ class InterPodAffinity:
     def pre_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Status:
         if self._args.ignore_preferred_terms_of_existing_pods and not _has_preferred_terms(pod.pod):
             return SKIP
-        if (mistakes := mistakes_in(pod)) is not None:
-            return Status.error(f"failed to parse pod: {mistakes}")
+        if (errors := errors_in(pod)) is not None:
+            return Status.error(f"failed to parse pod: {errors}")
         handle = self._handle
         namespace_labels = handle.namespace_labels(pod.namespace)
         state = AffinityScoreState(pod, nodes, handle.objects.namespaces, namespace_labels, self._scoring_terms)

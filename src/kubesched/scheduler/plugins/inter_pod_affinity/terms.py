@@ -58,8 +58,8 @@ def speak_all_of(terms: Sequence[ScopedTerm], pod: PodInfo) -> bool:
 # -- Terms that cannot be understood -----------------------------------------------------------------------------------
 
 
-def mistakes_in(pod: PodInfo) -> str | None:
-    """What is wrong with a pod's terms, by the first mistake of every list; None if nothing is."""
+def errors_in(pod: PodInfo) -> str | None:
+    """What is wrong with a pod's terms, by the first validation error of every list; None if nothing is."""
     found = pod.affinity.mistakes
     if not found:
         return None

@@ -23,7 +23,7 @@ def selected_nodes(selector: CompiledNodeSelector, nodes: NodeTable) -> BoolArra
 
 
 def term_nodes(term: NodeTerm, nodes: NodeTable) -> BoolArray:
-    """(n_nodes,) where everything in the term holds; nowhere if it has a mistake in it."""
+    """(n_nodes,) where everything in the term holds; nowhere if it has a validation error in it."""
     if term.error is not None:
         return np.zeros(len(nodes), dtype=np.bool_)
     mask = labelled_nodes(term.labels, nodes)

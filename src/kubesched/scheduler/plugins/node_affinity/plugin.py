@@ -88,8 +88,8 @@ class NodeAffinity:
             return SKIP
         try:
             cycle.put(preferred_node_affinity(pod.spec))
-        except SelectorError as mistake:
-            return Status.error(str(mistake))
+        except SelectorError as problem:
+            return Status.error(str(problem))
         return OK
 
     def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:

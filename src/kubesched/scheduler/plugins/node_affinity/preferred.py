@@ -1,7 +1,7 @@
 """What a pod would like of a node: weighted terms, each of which adds its weight where it matches.
 
-Unlike a required term, a preferred one with a mistake in it ends the cycle with an error. The API server lets some
-through (a text under `Gt`, a value that no label can have), so this does happen.
+Unlike a required term, a preferred one with a validation error in it ends the cycle with an error. The API server lets
+some through (a text under `Gt`, a value that no label can have), so this does happen.
 
 Next: `plugin`, which scores by it.
 """
@@ -47,12 +47,12 @@ def preferred_terms_of(spec: core.PodSpec) -> tuple[core.PreferredSchedulingTerm
 
 
 def preferred_node_affinity(spec: core.PodSpec) -> PreferredNodeAffinity:
-    """Raises SelectorError, with all mistakes in Kubernetes' words, where a term cannot be understood."""
+    """Raises SelectorError, with all validation errors in Kubernetes' words, where a term cannot be understood."""
     terms = preferred_terms_of(spec) or ()
     errors = ErrorList()
     validate_node_affinity(core.NodeAffinity(preferred_during_scheduling_ignored_during_execution=terms), "", errors)
     if errors:
         # Kubernetes counts from the list of terms here, not from the affinity that holds it.
-        mistakes = [f"{error.path.removeprefix(_FIELD)}: {error.message}" for error in errors]
-        raise SelectorError(mistakes[0] if len(mistakes) == 1 else f"[{', '.join(mistakes)}]")
+        problems = [f"{error.path.removeprefix(_FIELD)}: {error.message}" for error in errors]
+        raise SelectorError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
     return PreferredNodeAffinity(selectors.compile_preferred_terms(terms))

@@ -75,8 +75,8 @@ def _inline_volume(volume: Volume) -> VolumeIdentity | Status | None:
         return None
     try:
         handle = csi_migration.inline_handle(volume)
-    except csi_migration.TranslationError as mistake:
-        return Status.error(f"converting volume({volume.name}) from inline to csi: {mistake}")
+    except csi_migration.TranslationError as problem:
+        return Status.error(f"converting volume({volume.name}) from inline to csi: {problem}")
     return VolumeIdentity(plugin.driver, handle)
 
 

@@ -68,10 +68,10 @@ class ConstraintSource:
             if own:
                 return tuple(_compile(own, pod.labels, action))
             return self._default(pod, action)
-        except SelectorError as mistake:
+        except SelectorError as error:
             origin = "obtaining pod's" if own else "setting default"
-            text = f"{origin} {_STRENGTH[action]} topology spread constraints: {mistake}"
-            raise ConstraintError(text) from mistake
+            text = f"{origin} {_STRENGTH[action]} topology spread constraints: {error}"
+            raise ConstraintError(text) from error
 
     def _default(self, pod: Pod, action: str) -> tuple[SpreadConstraint, ...]:
         constraints = [c for c in self._defaults if c.when_unsatisfiable == action]

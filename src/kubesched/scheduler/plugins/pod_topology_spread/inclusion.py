@@ -60,7 +60,8 @@ class InclusionPolicies:
 
 
 def _admitted_by_affinity(spec: PodSpec, nodes: NodeTable) -> BoolArray:
-    """Nodes that the pod's node selector and required node affinity admit. A term with a mistake admits none."""
+    """Nodes that the pod's node selector and required node affinity admit. A term with a validation error admits
+    none."""
     admitted = np.ones(len(nodes), dtype=np.bool_)
     for requirement in from_labels(spec.node_selector).requirements:
         admitted &= nodes.matching(requirement)

@@ -70,8 +70,8 @@ class PodTopologySpread:
     def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         try:
             constraints = self._source.of(pod.pod, DO_NOT_SCHEDULE)
-        except ConstraintError as mistake:
-            return PreFilterResult(Status.error(f"get constraints from pod: {mistake}"))
+        except ConstraintError as problem:
+            return PreFilterResult(Status.error(f"get constraints from pod: {problem}"))
         if not constraints:
             return PreFilterResult(SKIP)
         row_counts = RowCounts(nodes, pod.namespace)
@@ -96,8 +96,8 @@ class PodTopologySpread:
     def pre_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Status:
         try:
             constraints = self._source.of(pod.pod, SCHEDULE_ANYWAY)
-        except ConstraintError as mistake:
-            return Status.error(f"calculating preScoreState: {mistake}")
+        except ConstraintError as problem:
+            return Status.error(f"calculating preScoreState: {problem}")
         if not constraints:
             return SKIP
         row_counts = cycle.find(RowCounts) or RowCounts(nodes, pod.namespace)

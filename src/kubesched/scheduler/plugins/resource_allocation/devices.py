@@ -1,7 +1,7 @@
 """Counts, per node, the devices of a class and those of them that are allocated.
 
 Every published slice counts, whatever its pool's state. A node about which something cannot be decided, because of a
-mistake in a node selector or in the class's expression, counts as having no devices.
+validation error in a node selector or in the class's expression, counts as having no devices.
 
 Next: `device_classes` says which devices are of a class.
 """

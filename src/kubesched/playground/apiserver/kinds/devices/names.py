@@ -5,12 +5,12 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from kubesched.k8s.model.label_syntax import label_key_mistakes, label_value_mistakes
+from kubesched.k8s.model import label_syntax
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField
 from kubesched.playground.apiserver.kinds.name_syntax import (
-    dns_label_mistakes,
-    dns_subdomain_mistakes,
+    dns_label_errors,
+    dns_subdomain_errors,
     driver_name_errors,
 )
 
@@ -31,16 +31,16 @@ _UUID_NORMAL = (
 
 def label_name_errors(name: str, path: str) -> list[InvalidField]:
     """As a key of a label, and of much else."""
-    return errors.all_invalid(path, name, label_key_mistakes(name))
+    return errors.all_invalid(path, name, label_syntax.label_key_errors(name))
 
 
 def label_value_errors(value: str, path: str) -> list[InvalidField]:
-    return errors.all_invalid(path, value, label_value_mistakes(value))
+    return errors.all_invalid(path, value, label_syntax.label_value_errors(value))
 
 
 def short_name_errors(name: str, path: str) -> list[InvalidField]:
     """Of a device, a request, a counter."""
-    return errors.all_invalid(path, name, dns_label_mistakes(name))
+    return errors.all_invalid(path, name, dns_label_errors(name))
 
 
 def pool_name_errors(name: str, path: str) -> list[InvalidField]:
@@ -48,7 +48,7 @@ def pool_name_errors(name: str, path: str) -> list[InvalidField]:
         return [errors.required(path)]
     found = [errors.too_long(path, _LONGEST_POOL)] if len(name.encode()) > _LONGEST_POOL else []
     for part in name.split("/"):
-        found += errors.all_invalid(path, part, dns_subdomain_mistakes(part))
+        found += errors.all_invalid(path, part, dns_subdomain_errors(part))
     return found
 
 

@@ -13,7 +13,7 @@ from kubesched.playground.apiserver.kinds.devices.taints import set_toleration_d
 from kubesched.playground.apiserver.kinds.internal_form import internal_form
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, WriteContext
 from kubesched.playground.apiserver.kinds.metadata import template_metadata_errors
-from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors
 
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 MOST_REQUESTS = 32
@@ -136,7 +136,7 @@ def _alternative_errors(request: Object, path: str) -> list[InvalidField]:
 
 def _exact_errors(request: Object, path: str) -> list[InvalidField]:
     wanted, at = request.get("deviceClassName", ""), f"{path}.deviceClassName"
-    found = errors.all_invalid(at, wanted, dns_subdomain_mistakes(wanted)) if wanted else [errors.required(at)]
+    found = errors.all_invalid(at, wanted, dns_subdomain_errors(wanted)) if wanted else [errors.required(at)]
     found += selector_errors(request.get("selectors") or [], f"{path}.selectors")
     mode, count = request.get("allocationMode", ""), request.get("count", 0)
     if mode not in _MODES:

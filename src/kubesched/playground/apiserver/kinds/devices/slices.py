@@ -19,7 +19,7 @@ from kubesched.playground.apiserver.kinds.devices.taints import taint_errors
 from kubesched.playground.apiserver.kinds.internal_form import internal_form
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, WriteContext
 from kubesched.playground.apiserver.kinds.label_selectors import node_selector_errors
-from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_mistakes, driver_name_errors
+from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors, driver_name_errors
 
 _ONE_PLACE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 _ONE_DEVICE_PLACE = (
@@ -115,7 +115,7 @@ def _place_errors(spec: Object) -> list[InvalidField]:
         found.append(errors.invalid("spec.nodeName", "", why))
     elif "nodeName" in spec:
         given.append("`nodeName`")
-        found += errors.all_invalid("spec.nodeName", spec["nodeName"], dns_subdomain_mistakes(spec["nodeName"]))
+        found += errors.all_invalid("spec.nodeName", spec["nodeName"], dns_subdomain_errors(spec["nodeName"]))
     if "nodeSelector" in spec:
         given.append("`nodeSelector`")
         found += node_selector_errors(spec["nodeSelector"], "spec.nodeSelector")
@@ -181,7 +181,7 @@ def _device_place_errors(device: Object, path: str, has_own_place: bool) -> list
         found.append(errors.invalid(f"{path}.nodeName", "", "must not be empty"))
     elif name is not None:
         given.append("`nodeName`")
-        found += errors.all_invalid(f"{path}.nodeName", name, dns_subdomain_mistakes(name))
+        found += errors.all_invalid(f"{path}.nodeName", name, dns_subdomain_errors(name))
     if "nodeSelector" in device:
         given.append("`nodeSelector`")
         found += node_selector_errors(device["nodeSelector"], f"{path}.nodeSelector")

@@ -13,7 +13,7 @@ from typing import Any
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
-from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors
 from kubesched.playground.apiserver.kinds.pods.internal_form import spec_difference
 from kubesched.playground.apiserver.kinds.pods.tolerations import toleration_errors
 
@@ -185,7 +185,7 @@ def status_errors(pod: Object, old: Object) -> list[InvalidField]:
     found: list[InvalidField] = []
     name = status.get("nominatedNodeName", "")
     if name and name != before.get("nominatedNodeName", ""):
-        found += errors.all_invalid("status.nominatedNodeName", name, dns_subdomain_mistakes(name))
+        found += errors.all_invalid("status.nominatedNodeName", name, dns_subdomain_errors(name))
         if old["spec"].get("nodeName"):
             why = "may not be set on pods that are already bound to a node"
             found.append(errors.forbidden("status.nominatedNodeName", why))
@@ -208,7 +208,7 @@ def _claim_status_errors(statuses: Sequence[Object], claims: Sequence[Object]) -
         seen.add(name)
         claim = one.get("resourceClaimName")
         if claim is not None:
-            found += errors.all_invalid(f"{at}.resourceClaimName", claim, dns_subdomain_mistakes(claim))
+            found += errors.all_invalid(f"{at}.resourceClaimName", claim, dns_subdomain_errors(claim))
     return found
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.name_syntax import (
-    dns_subdomain_mistakes,
-    port_name_mistakes,
-    port_number_mistakes,
+    dns_subdomain_errors,
+    port_name_errors,
+    port_number_errors,
 )
 from kubesched.playground.apiserver.kinds.pods import files
 
@@ -24,18 +24,18 @@ def port_errors(ports: Sequence[Object], path: str) -> list[InvalidField]:
     for position, port in enumerate(ports):
         at = errors.index(path, position)
         if name := port.get("name", ""):
-            mistakes = port_name_mistakes(name)
-            found += errors.all_invalid(f"{at}.name", name, mistakes)
-            if not mistakes and name in names:
+            problems = port_name_errors(name)
+            found += errors.all_invalid(f"{at}.name", name, problems)
+            if not problems and name in names:
                 found.append(errors.duplicate(f"{at}.name", name))
             names.add(name)
         if not port.get("containerPort"):
             found.append(errors.required(f"{at}.containerPort"))
         else:
-            mistakes = port_number_mistakes(port["containerPort"])
-            found += errors.all_invalid(f"{at}.containerPort", port["containerPort"], mistakes)
+            problems = port_number_errors(port["containerPort"])
+            found += errors.all_invalid(f"{at}.containerPort", port["containerPort"], problems)
         if port.get("hostPort"):
-            found += errors.all_invalid(f"{at}.hostPort", port["hostPort"], port_number_mistakes(port["hostPort"]))
+            found += errors.all_invalid(f"{at}.hostPort", port["hostPort"], port_number_errors(port["hostPort"]))
         if port.get("protocol", "") not in _PROTOCOLS:
             found.append(errors.unsupported(f"{at}.protocol", port.get("protocol", ""), _PROTOCOLS))
     return found
@@ -64,13 +64,13 @@ def env_errors(variables: Sequence[Object], path: str) -> list[InvalidField]:
         if not name:
             found.append(errors.required(f"{at}.name"))
         else:
-            found += errors.all_invalid(f"{at}.name", name, _variable_name_mistakes(name))
+            found += errors.all_invalid(f"{at}.name", name, _variable_name_errors(name))
         if "valueFrom" in variable:
             found += _value_from_errors(variable, f"{at}.valueFrom")
     return found
 
 
-def _variable_name_mistakes(name: str) -> list[str]:
+def _variable_name_errors(name: str) -> list[str]:
     if all(" " <= sign <= "~" and sign != "=" for sign in name):
         return []
     return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
@@ -104,11 +104,11 @@ def env_from_errors(sources: Sequence[Object], path: str) -> list[InvalidField]:
         at = errors.index(path, position)
         given = [name for name in ("configMapRef", "secretRef") if name in source]
         if prefix := source.get("prefix", ""):
-            found += errors.all_invalid(f"{at}.prefix", prefix, _variable_name_mistakes(prefix))
+            found += errors.all_invalid(f"{at}.prefix", prefix, _variable_name_errors(prefix))
         for name in given:
             wanted = source[name].get("name", "")
-            mistakes = dns_subdomain_mistakes(wanted) if wanted else []
-            found += errors.all_invalid(f"{at}.{name}.name", wanted, mistakes)
+            problems = dns_subdomain_errors(wanted) if wanted else []
+            found += errors.all_invalid(f"{at}.{name}.name", wanted, problems)
             found += [] if wanted else [errors.required(f"{at}.{name}.name")]
         if not given:
             found.append(errors.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))

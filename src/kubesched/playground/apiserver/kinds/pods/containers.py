@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kubesched.playground.apiserver.kinds import amounts
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
 from kubesched.playground.apiserver.kinds.pods import container_parts as parts
 from kubesched.playground.apiserver.kinds.pods.probes import hook_errors, probe_errors
 from kubesched.playground.apiserver.kinds.pods.security import container_security_errors, resize_policy_errors
@@ -113,7 +113,7 @@ def _shared_errors(container: Object, path: str, pod: PodParts) -> list[InvalidF
     if not name:
         found.append(errors.required(f"{path}.name"))
     else:
-        found += errors.all_invalid(f"{path}.name", name, dns_label_mistakes(name))
+        found += errors.all_invalid(f"{path}.name", name, dns_label_errors(name))
     if not container.get("image"):
         found.append(errors.required(f"{path}.image"))
     if container["terminationMessagePolicy"] not in _MESSAGE_POLICIES:

@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 
 from kubesched.k8s.model import quantity
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
-from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors
 
 _MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 _KEY = "[-._a-zA-Z0-9]+"
@@ -99,7 +99,7 @@ def field_errors_of(reference: Object, path: str, allowed: Sequence[str]) -> lis
     if subscript:
         if subscript[1] not in _SUBSCRIPTED:
             return [errors.invalid(f"{path}.fieldPath", field, "does not support subscript")]
-        return errors.all_invalid(path, subscript[2], label_key_mistakes(subscript[2].lower()))
+        return errors.all_invalid(path, subscript[2], label_key_errors(subscript[2].lower()))
     if field not in _KNOWN:
         why = f"error converting fieldPath: field label not supported: {field}"
         return [errors.invalid(f"{path}.fieldPath", field, why)]
@@ -136,13 +136,13 @@ def _divisor_errors(name: str, divisor: str, path: str) -> list[InvalidField]:
 def key_reference_errors(reference: Object, path: str) -> list[InvalidField]:
     """A reference to a key of a config map or secret."""
     name, key = reference.get("name", ""), reference.get("key", "")
-    found = errors.all_invalid(f"{path}.name", name, dns_subdomain_mistakes(name))
+    found = errors.all_invalid(f"{path}.name", name, dns_subdomain_errors(name))
     if not key:
         return [*found, errors.required(f"{path}.key")]
-    return found + errors.all_invalid(f"{path}.key", key, key_mistakes(key))
+    return found + errors.all_invalid(f"{path}.key", key, key_errors(key))
 
 
-def key_mistakes(key: str) -> list[str]:
+def key_errors(key: str) -> list[str]:
     found: list[str] = []
     if len(key) > _LONGEST_KEY:
         found.append(f"must be no more than {_LONGEST_KEY} bytes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.label_selectors import (
@@ -12,7 +12,7 @@ from kubesched.playground.apiserver.kinds.label_selectors import (
     node_selector_errors,
     node_term_errors,
 )
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -61,12 +61,12 @@ def _pod_term_errors(term: Object, path: str) -> list[InvalidField]:
     found = label_selector_errors(term.get("labelSelector"), f"{path}.labelSelector")
     found += label_selector_errors(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for name in term.get("namespaces", []):
-        found += errors.all_invalid(f"{path}.namespace", name, dns_label_mistakes(name))
+        found += errors.all_invalid(f"{path}.namespace", name, dns_label_errors(name))
     found += _label_key_errors(term, path)
     key = term.get("topologyKey", "")
     if not key:
         found.append(errors.required(f"{path}.topologyKey", "can not be empty"))
-    return found + errors.all_invalid(f"{path}.topologyKey", key, label_key_mistakes(key))
+    return found + errors.all_invalid(f"{path}.topologyKey", key, label_key_errors(key))
 
 
 def _label_key_errors(term: Object, path: str) -> list[InvalidField]:
@@ -80,7 +80,7 @@ def _label_key_errors(term: Object, path: str) -> list[InvalidField]:
             found.append(errors.forbidden(at, "must not be specified when labelSelector is not set"))
             continue
         for position, key in enumerate(keys):
-            found += errors.all_invalid(errors.index(at, position), key, label_key_mistakes(key))
+            found += errors.all_invalid(errors.index(at, position), key, label_key_errors(key))
     if selector is not None:
         selected = set(selector.get("matchLabels", {}))
         for expression in selector.get("matchExpressions", []):
@@ -136,7 +136,7 @@ def gate_errors(gates: Sequence[Object], path: str) -> list[InvalidField]:
     seen: set[str] = set()
     for position, gate in enumerate(gates):
         at, name = errors.index(path, position), gate.get("name", "")
-        found += errors.all_invalid(at, name, label_key_mistakes(name))
+        found += errors.all_invalid(at, name, label_key_errors(name))
         if name in seen:
             found.append(errors.duplicate(at, name))
         seen.add(name)

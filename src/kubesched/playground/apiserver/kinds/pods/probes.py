@@ -7,7 +7,7 @@ from typing import Any
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
-from kubesched.playground.apiserver.kinds.name_syntax import port_name_mistakes, port_number_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import port_name_errors, port_number_errors
 
 _HEADER = (
     "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', "
@@ -47,7 +47,7 @@ def _action_errors(sort: str, action: Object, path: str) -> list[InvalidField]:
         return [] if action.get("command") else [errors.required(f"{path}.command")]
     if sort == "grpc":
         port = action.get("port", 0)
-        return errors.all_invalid(f"{path}.port", port, port_number_mistakes(port))
+        return errors.all_invalid(f"{path}.port", port, port_number_errors(port))
     if sort == "sleep":
         return []
     found = port_or_name_errors(action.get("port", 0), f"{path}.port")
@@ -63,5 +63,5 @@ def _action_errors(sort: str, action: Object, path: str) -> list[InvalidField]:
 
 
 def port_or_name_errors(port: Any, path: str) -> list[InvalidField]:
-    mistakes = port_number_mistakes(port) if isinstance(port, int) else port_name_mistakes(port)
-    return errors.all_invalid(path, port, mistakes)
+    problems = port_number_errors(port) if isinstance(port, int) else port_name_errors(port)
+    return errors.all_invalid(path, port, problems)

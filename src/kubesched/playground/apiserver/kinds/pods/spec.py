@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubesched.k8s.model import quantity
-from kubesched.k8s.model.label_syntax import label_key_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.k8s.model.pod_totals import container_totals
 from kubesched.playground.apiserver.kinds import amounts
 from kubesched.playground.apiserver.kinds import field_errors as errors
@@ -17,9 +17,9 @@ from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.metadata import label_errors
 from kubesched.playground.apiserver.kinds.name_syntax import (
     address_errors,
-    dns_label_mistakes,
-    dns_subdomain_mistakes,
-    underscored_subdomain_mistakes,
+    dns_label_errors,
+    dns_subdomain_errors,
+    underscored_subdomain_errors,
 )
 from kubesched.playground.apiserver.kinds.pods import containers, placement
 from kubesched.playground.apiserver.kinds.pods.security import pod_security_errors
@@ -57,7 +57,7 @@ def pod_spec_errors(spec: Object, pod_name: str, path: str, is_pod: bool) -> lis
     found += _dns_errors(spec, path)
     for position, gate in enumerate(spec.get("readinessGates") or []):
         at, condition = errors.index(f"{path}.readinessGates", position), gate.get("conditionType", "")
-        found += errors.all_invalid(f"{at}.conditionType", condition, label_key_mistakes(condition))
+        found += errors.all_invalid(f"{at}.conditionType", condition, label_key_errors(condition))
     found += placement.gate_errors((spec.get("schedulingGates") or []), f"{path}.schedulingGates")
     found += placement.spread_errors((spec.get("topologySpreadConstraints") or []), f"{path}.topologySpreadConstraints")
     return found + _name_and_rest_errors(spec, path)
@@ -67,19 +67,19 @@ def _name_and_rest_errors(spec: Object, path: str) -> list[InvalidField]:
     found: list[InvalidField] = []
     for name in ("serviceAccountName", "nodeName"):
         if spec.get(name):
-            found += errors.all_invalid(f"{path}.{name}", spec[name], dns_subdomain_mistakes(spec[name]))
+            found += errors.all_invalid(f"{path}.{name}", spec[name], dns_subdomain_errors(spec[name]))
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _MOST_SECONDS:
         why = f"must be between 1 and {_MOST_SECONDS}, inclusive"
         found.append(errors.invalid(f"{path}.activeDeadlineSeconds", deadline, why))
     for name in ("hostname", "subdomain"):
         if spec.get(name):
-            found += errors.all_invalid(f"{path}.{name}", spec[name], dns_label_mistakes(spec[name]))
+            found += errors.all_invalid(f"{path}.{name}", spec[name], dns_label_errors(spec[name]))
     found += toleration_errors((spec.get("tolerations") or []), f"{path}.tolerations")
     found += _alias_errors((spec.get("hostAliases") or []), f"{path}.hostAliases")
     for name in ("priorityClassName", "runtimeClassName"):
         if spec.get(name):
-            found += errors.all_invalid(f"{path}.{name}", spec[name], dns_subdomain_mistakes(spec[name]))
+            found += errors.all_invalid(f"{path}.{name}", spec[name], dns_subdomain_errors(spec[name]))
     policy = spec.get("preemptionPolicy")
     if policy is not None and policy not in _PREEMPTION_POLICIES:
         found.append(errors.unsupported(f"{path}.preemptionPolicy", policy, _PREEMPTION_POLICIES))
@@ -127,8 +127,8 @@ def _dns_config_errors(config: Object, path: str) -> list[InvalidField]:
     for position, search in enumerate(searches):
         if search != ".":
             bare = search.removesuffix(".")
-            mistakes = underscored_subdomain_mistakes(bare)
-            found += errors.all_invalid(errors.index(f"{path}.searches", position), bare, mistakes)
+            problems = underscored_subdomain_errors(bare)
+            found += errors.all_invalid(errors.index(f"{path}.searches", position), bare, problems)
     return found + [
         errors.required(errors.index(f"{path}.options", position), "must not be empty")
         for position, option in enumerate(config.get("options") or [])
@@ -142,7 +142,7 @@ def _alias_errors(aliases: Sequence[Object], path: str) -> list[InvalidField]:
         at = errors.index(path, position)
         found += address_errors(alias.get("ip", ""), f"{at}.ip")
         for place, name in enumerate(alias.get("hostnames") or []):
-            found += errors.all_invalid(errors.index(f"{at}.hostnames", place), name, dns_subdomain_mistakes(name))
+            found += errors.all_invalid(errors.index(f"{at}.hostnames", place), name, dns_subdomain_errors(name))
     return found
 
 
@@ -164,7 +164,7 @@ def _claim_errors(claims: Sequence[Object], path: str) -> list[InvalidField]:
         elif name in seen:
             found.append(errors.duplicate(f"{at}.name", name))
         else:
-            found += errors.all_invalid(f"{at}.name", name, dns_label_mistakes(name))
+            found += errors.all_invalid(f"{at}.name", name, dns_label_errors(name))
         seen.add(name)
         shown = {"Name": name, "ResourceClaimName": by_name, "ResourceClaimTemplateName": by_template}
         if by_name is not None and by_template is not None:
@@ -175,7 +175,7 @@ def _claim_errors(claims: Sequence[Object], path: str) -> list[InvalidField]:
             found.append(errors.invalid(at, shown, why))
         for sort, value in (("resourceClaimName", by_name), ("resourceClaimTemplateName", by_template)):
             if value is not None:
-                found += errors.all_invalid(f"{at}.{sort}", value, dns_subdomain_mistakes(value))
+                found += errors.all_invalid(f"{at}.{sort}", value, dns_subdomain_errors(value))
     return found
 
 
@@ -214,4 +214,4 @@ def _scheduling_group_errors(group: Object, path: str) -> list[InvalidField]:
     name = group.get("podGroupName")
     if name is None:
         return [errors.invalid(f"{path}.podGroupName", None, "must specify one of: `podGroupName`")]
-    return errors.all_invalid(f"{path}.podGroupName", name, dns_subdomain_mistakes(name))
+    return errors.all_invalid(f"{path}.podGroupName", name, dns_subdomain_errors(name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubesched.k8s.model.label_syntax import label_key_mistakes, label_value_mistakes
+from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 
@@ -25,7 +25,7 @@ def _one_toleration(toleration: Object, path: str) -> list[InvalidField]:
     effect = toleration.get("effect", "")
     found: list[InvalidField] = []
     if key:
-        found += errors.all_invalid(f"{path}.key", key, label_key_mistakes(key))
+        found += errors.all_invalid(f"{path}.key", key, label_key_errors(key))
     elif operator != "Exists":
         why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
         found.append(errors.invalid(f"{path}.operator", operator, why))
@@ -41,8 +41,8 @@ def _one_toleration(toleration: Object, path: str) -> list[InvalidField]:
 def _operator_errors(operator: str, value: str, path: str) -> list[InvalidField]:
     at = f"{path}.operator"
     if operator in ("Equal", ""):
-        mistakes = label_value_mistakes(value)
-        return [errors.invalid(at, value, ";".join(mistakes))] if mistakes else []
+        problems = label_value_errors(value)
+        return [errors.invalid(at, value, ";".join(problems))] if problems else []
     if operator == "Exists":
         return [errors.invalid(at, value, "value must be empty when `operator` is 'Exists'")] if value else []
     return [errors.unsupported(at, operator, _ALL_OPERATORS if operator in ("Lt", "Gt") else _ALL_OPERATORS[:2])]
@@ -54,9 +54,9 @@ def taint_errors(taints: Sequence[Object], path: str) -> list[InvalidField]:
     for position, taint in enumerate(taints):
         at = errors.index(path, position)
         key, value, effect = taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
-        found += errors.all_invalid(f"{at}.key", key, label_key_mistakes(key))
-        if mistakes := label_value_mistakes(value):
-            found.append(errors.invalid(f"{at}.value", value, ";".join(mistakes)))
+        found += errors.all_invalid(f"{at}.key", key, label_key_errors(key))
+        if problems := label_value_errors(value):
+            found.append(errors.invalid(f"{at}.value", value, ";".join(problems)))
         if not effect:
             found.append(errors.required(f"{at}.effect"))
         elif effect not in EFFECTS:

@@ -10,8 +10,8 @@ from kubesched.playground.apiserver.kinds.claim_specs import claim_spec_errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.metadata import template_metadata_errors
 from kubesched.playground.apiserver.kinds.name_syntax import (
-    dns_label_mistakes,
-    dns_subdomain_mistakes,
+    dns_label_errors,
+    dns_subdomain_errors,
     driver_name_errors,
 )
 from kubesched.playground.apiserver.kinds.pods import files
@@ -44,7 +44,7 @@ def volume_errors(volumes: Sequence[Object], pod_name: str, path: str) -> tuple[
         name = volume.get("name", "")
         wrong = _volume_source_errors(volume, pod_name, at)
         if name:
-            wrong += errors.all_invalid(f"{at}.name", name, dns_label_mistakes(name))
+            wrong += errors.all_invalid(f"{at}.name", name, dns_label_errors(name))
         else:
             wrong.append(errors.required(f"{at}.name"))
         if name in names:
@@ -109,7 +109,7 @@ def _csi_errors(source: Object, path: str) -> list[InvalidField]:
         return found
     if not secret.get("name"):
         return [*found, errors.required(f"{path}.nodePublishSecretRef.name")]
-    return found + errors.all_invalid(f"{path}.name", secret["name"], dns_subdomain_mistakes(secret["name"]))
+    return found + errors.all_invalid(f"{path}.name", secret["name"], dns_subdomain_errors(secret["name"]))
 
 
 def _ephemeral_errors(source: Object, path: str) -> list[InvalidField]:
@@ -125,7 +125,7 @@ def _claim_name_errors(pod_name: str, volume_name: str, path: str) -> list[Inval
     if not pod_name or not volume_name:
         return []
     name = f"{pod_name}-{volume_name}"
-    return [errors.invalid(path, volume_name, f'PVC name "{name}": {why}') for why in dns_subdomain_mistakes(name)]
+    return [errors.invalid(path, volume_name, f'PVC name "{name}": {why}') for why in dns_subdomain_errors(name)]
 
 
 def _image_errors(source: Object, path: str) -> list[InvalidField]:

@@ -11,7 +11,7 @@ from typing import Any
 from kubesched.k8s.model import quantity
 from kubesched.playground.apiserver.kinds.kind import Object
 from kubesched.playground.apiserver.kinds.label_selectors import DEPRECATED_LABELS
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_mistakes
+from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
 from kubesched.playground.apiserver.kinds.volume_warnings import for_pod_volumes
 
 _CRITICAL = "scheduler.alpha.kubernetes.io/critical-pod"
@@ -22,9 +22,9 @@ _BYTES = ("memory", "ephemeral-storage")
 def for_new_pod(pod: Object) -> list[str]:
     name = pod["metadata"].get("name", "")
     found = []
-    if name and (mistakes := dns_label_mistakes(name)):
+    if name and (errors := dns_label_errors(name)):
         why = "this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended"
-        found.append(f"metadata.name: {why}: [{' '.join(mistakes)}]")
+        found.append(f"metadata.name: {why}: [{' '.join(errors)}]")
     return found + for_pod_spec(pod["spec"], pod["metadata"], "")
 
 

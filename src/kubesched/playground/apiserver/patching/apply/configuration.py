@@ -31,68 +31,68 @@ _FORMS: dict[str, tuple[type[Any], ...]] = {
 
 def fits(value: Object, of: ValueType) -> bool:
     """Whether a value has the types of its schema."""
-    mistakes: list[str] = []
-    _check(value, of, "", mistakes)
-    return not mistakes
+    problems: list[str] = []
+    _check(value, of, "", problems)
+    return not problems
 
 
 def check_configuration(applied: Object, kind_type: ValueType, resource: ServedResource) -> None:
     """Raises StatusError if the configuration does not fit."""
-    mistakes: list[str] = []
-    _check(applied, kind_type, "", mistakes)
-    if not mistakes:
+    problems: list[str] = []
+    _check(applied, kind_type, "", problems)
+    if not problems:
         return
     meta = applied.get("metadata")
     name = meta.get("name", "") if isinstance(meta, dict) else ""
     namespace = meta.get("namespace", "") if isinstance(meta, dict) else ""
     name = name if isinstance(name, str) else ""
     kind = f"{resource.group}/{resource.version}, Kind={resource.kind}"
-    why = mistakes[0] if len(mistakes) == 1 else "errors:" + "".join(f"\n  {one}" for one in mistakes)
+    why = problems[0] if len(problems) == 1 else "errors:" + "".join(f"\n  {one}" for one in problems)
     raise unclassified(f"failed to create typed patch object ({namespace}/{name}; {kind}): {why}")
 
 
-def _check(value: Any, of: ValueType, path: str, mistakes: list[str]) -> None:
+def _check(value: Any, of: ValueType, path: str, problems: list[str]) -> None:
     if value is None or of.form == "any":
         return
     if of.form in ("quantity", "int-or-string"):
         if isinstance(value, dict | list):
-            mistakes.append(f"{path}: expected any scalar, got &{{{printed(value)}}}")
+            problems.append(f"{path}: expected any scalar, got &{{{printed(value)}}}")
         return
     wanted = _FORMS[of.form]
     if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
-        mistakes.append(f"{path}: expected {_expectation(value, of.form)}")
+        problems.append(f"{path}: expected {_expectation(value, of.form)}")
     elif of.form == "struct":
         for name, part in value.items():
             known = of.fields.get(name)
             if known is None:
-                mistakes.append(f"{path}.{name}: field not declared in schema")
+                problems.append(f"{path}.{name}: field not declared in schema")
                 return  # the real server looks no further in this object
-            _check(part, known.type, f"{path}.{name}", mistakes)
+            _check(part, known.type, f"{path}.{name}", problems)
     elif of.form == "map" and of.element is not None:
         for name, part in value.items():
-            _check(part, of.element, f"{path}.{name}", mistakes)
+            _check(part, of.element, f"{path}.{name}", problems)
     elif of.form == "list":
-        _check_list(value, of, path, mistakes)
+        _check_list(value, of, path, problems)
 
 
-def _check_list(items: list[Any], of: ValueType, path: str, mistakes: list[str]) -> None:
+def _check_list(items: list[Any], of: ValueType, path: str, problems: list[str]) -> None:
     element = of.element
     assert element is not None
     if not is_granular(items, of):
         for position, item in enumerate(items):
-            _check(item, element, f"{path}[{position}]", mistakes)
+            _check(item, element, f"{path}[{position}]", problems)
         return
     seen: set[str] = set()
     strays = [f"{path}: element {place}: {why}" for place, item in enumerate(items) if (why := _stray(item, of))]
     if strays:
-        mistakes += strays
+        problems += strays
         return
     for name, item in named_items(items, of):
         printed = print_path((name,))
         if name in seen:
-            mistakes.append(f"{path}: duplicate entries for key {printed}")
+            problems.append(f"{path}: duplicate entries for key {printed}")
         seen.add(name)
-        _check(item, element, f"{path}{printed}", mistakes)
+        _check(item, element, f"{path}{printed}", problems)
 
 
 def _stray(item: Any, of: ValueType) -> str:

@@ -1,4 +1,4 @@
-"""Mistakes in plugins from outside, as the errors that a configuration has: where, and what is wrong.
+"""Validation errors in plugins from outside, as the errors that a configuration has: where, and what is wrong.
 
 Next: `kubesched.scheduler.config.errors`.
 """
@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from kubesched.scheduler.config.errors import ConfigError, FieldError
 
 
-def mistake(origin: str, text: str, where: str = "") -> ConfigError:
+def plugin_error(origin: str, text: str, where: str = "") -> ConfigError:
     """`origin` is the file, class or distribution."""
     return ConfigError([FieldError(where, text)], origin)
 
 
-def mistakes(origin: str, texts: Iterable[tuple[str, str]]) -> ConfigError:
+def plugin_errors(origin: str, texts: Iterable[tuple[str, str]]) -> ConfigError:
     """From (where, text) pairs."""
     return ConfigError([FieldError(where, text) for where, text in texts], origin)
 
