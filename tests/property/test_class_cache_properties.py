@@ -257,7 +257,7 @@ def test_a_plugin_that_does_not_say_what_it_depends_on_is_asked_for_every_pod() 
 
 def test_a_pod_for_one_node_leaves_it_to_those_it_is_promised_to() -> None:
     promised = make.pod(
-        "rival", cpu=4, priority=9, spec={"schedulerName": "another"}, status={"nominatedNodeName": "c"}
+        "nominated pod", cpu=4, priority=9, spec={"schedulerName": "another"}, status={"nominatedNodeName": "c"}
     )
     history: list[Step] = [("put", make.node(name, cpu=4)) for name in "abc"]
     history += [("put", _pinned(make.pod(f"d{name}", cpu=1), name)) for name in "ab"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubesched.explanation.failing import Failures, rivals_by_row
+from kubesched.explanation.failing import Failures, nominated_pods_by_row
 from kubesched.explanation.findings.finding import Finding, FindingSource
 from kubesched.explanation.findings.node_affinity import UnmetNodeAffinity
 from kubesched.explanation.findings.pod_affinity import UnmetPodAffinity
@@ -45,16 +45,16 @@ class Evidence:
         self, cluster: Cluster, pod: PodInfo, failures: Failures, spread_constraints: Sequence[SpreadConstraint]
     ) -> None:
         self._failures = failures
-        rivals = rivals_by_row(cluster, pod)
-        self.shortages = ResourceShortages(cluster, pod, failures, rivals)
+        nominated_pods = nominated_pods_by_row(cluster, pod)
+        self.shortages = ResourceShortages(cluster, pod, failures, nominated_pods)
         self._sources: dict[str, FindingSource] = {
             NodeResourcesFit.name: self.shortages,
             NodeUnschedulable.name: Cordoned(),
             TaintToleration.name: UntoleratedTaints(cluster, pod),
             NodeAffinity.name: UnmetNodeAffinity(cluster, pod),
-            NodePorts.name: TakenPorts(cluster, pod, rivals),
+            NodePorts.name: TakenPorts(cluster, pod, nominated_pods),
             PodTopologySpread.name: SkewedDomains(cluster, pod, spread_constraints),
-            InterPodAffinity.name: UnmetPodAffinity(cluster, pod, rivals),
+            InterPodAffinity.name: UnmetPodAffinity(cluster, pod, nominated_pods),
         }
 
     def by(self, plugin: str, row: int) -> tuple[Finding, ...]:

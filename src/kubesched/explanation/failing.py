@@ -24,7 +24,7 @@ from kubesched.scheduler.engine.filter import ask, change_state
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome, run_pre_filter
 from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.row_check import rivals_on
+from kubesched.scheduler.engine.row_check import nominated_pods_on
 from kubesched.scheduler.engine.steps import FilterStep
 
 LEFT_OUT = ""
@@ -124,21 +124,21 @@ def find_failures(cluster: Cluster, profile: Profile, pod: PodInfo) -> Failures 
     }
     left_out = _left_out_rows(prefilter, nodes)
     crowded = {
-        row: _crowded_statuses(cluster, profile, cycle, pod, row, rivals)
-        for row, rivals in rivals_by_row(cluster, pod).items()
+        row: _crowded_statuses(cluster, profile, cycle, pod, row, nominated_pods)
+        for row, nominated_pods in nominated_pods_by_row(cluster, pod).items()
         if row not in left_out
     }
     return Failures(len(nodes), verdicts, crowded, absent_status(prefilter), left_out)
 
 
-def rivals_by_row(cluster: Cluster, pod: PodInfo) -> dict[int, Sequence[PodInfo]]:
+def nominated_pods_by_row(cluster: Cluster, pod: PodInfo) -> dict[int, Sequence[PodInfo]]:
     """Pods nominated to a node that this one must not overtake, by the node's row."""
     found: dict[int, Sequence[PodInfo]] = {}
     for node_name in cluster.nominations.node_names():
         row = cluster.table.rows.get(node_name)
-        rivals = rivals_on(cluster, pod, node_name)
-        if row is not None and rivals:
-            found[row] = rivals
+        nominated_pods = nominated_pods_on(cluster, pod, node_name)
+        if row is not None and nominated_pods:
+            found[row] = nominated_pods
     return found
 
 
@@ -151,21 +151,21 @@ def _ask_all(plugin: FilterStep, cycle: CycleState, pod: PodInfo, nodes: NodeTab
 
 
 def _crowded_statuses(
-    cluster: Cluster, profile: Profile, cycle: CycleState, pod: PodInfo, row: int, rivals: Sequence[PodInfo]
+    cluster: Cluster, profile: Profile, cycle: CycleState, pod: PodInfo, row: int, nominated_pods: Sequence[PodInfo]
 ) -> tuple[Status, ...]:
     alone = cluster.nodes.take(np.array([row]))
     found = []
-    with cluster.with_pods(rivals, row):
-        for rival in rivals:
-            change_state(profile, cycle, pod, rival, cluster, row, adding=True)
+    with cluster.with_pods(nominated_pods, row):
+        for nominated_pod in nominated_pods:
+            change_state(profile, cycle, pod, nominated_pod, cluster, row, adding=True)
         for plugin in profile.filter:
             if plugin.name in cycle.skip_filter:
                 continue
             verdicts = _ask_all(plugin, cycle, pod, alone)
             if verdicts is not ACCEPT_ALL and not verdicts.status(0).is_success:
                 found.append(verdicts.status(0).by(plugin.name))
-        for rival in reversed(rivals):
-            change_state(profile, cycle, pod, rival, cluster, row, adding=False)
+        for nominated_pod in reversed(nominated_pods):
+            change_state(profile, cycle, pod, nominated_pod, cluster, row, adding=False)
     return tuple(found)
 
 

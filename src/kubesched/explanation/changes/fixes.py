@@ -36,7 +36,7 @@ class Fixes:
 
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
-        pod_affinity = UnmetPodAffinity(situation.cluster, situation.pod, situation.rivals)
+        pod_affinity = UnmetPodAffinity(situation.cluster, situation.pod, situation.nominated_pods)
         counts = domain_counts(situation.cluster, situation.pod, situation.spread_constraints)
         self._by_plugin: dict[str, Sequence[Fix]] = {
             NodeUnschedulable.name: [partial(propose_uncordoning, situation)],

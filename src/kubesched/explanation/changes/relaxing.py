@@ -120,7 +120,7 @@ def propose_pod_affinity(situation: Situation, row: int, unmet_terms: UnmetPodAf
 
 
 def propose_ports(situation: Situation, row: int) -> Proposal | None:
-    holders = [*situation.cluster.table.pods.on(row), *situation.rivals.get(row, ())]
+    holders = [*situation.cluster.table.pods.on(row), *situation.nominated_pods.get(row, ())]
     taken = [port for holder in holders for port in holder.host_ports]
     spec = situation.pod.spec
     drops = []

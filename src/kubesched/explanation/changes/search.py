@@ -20,7 +20,7 @@ from kubesched.explanation.changes.relaxing import drop_node_affinity
 from kubesched.explanation.changes.requests import lower_requests
 from kubesched.explanation.changes.situation import Situation
 from kubesched.explanation.changes.what_if import WhatIf
-from kubesched.explanation.failing import LEFT_OUT, Failures, rivals_by_row
+from kubesched.explanation.failing import LEFT_OUT, Failures, nominated_pods_by_row
 from kubesched.framework.pod_info import PodInfo
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
@@ -47,8 +47,8 @@ def smallest_changes(
     """Changes by size, the smallest first. The cluster is changed for each trial, and changed back."""
     what_if = WhatIf(cluster, scheduler, pod)
     known = failures or Failures(len(cluster.nodes), {}, {}, decision.diagnosis_of_absent(), frozenset())
-    rivals = rivals_by_row(cluster, pod)
-    situation = Situation(cluster, scheduler, pod, decision, known, rivals, spread_constraints, what_if)
+    nominated_pods = nominated_pods_by_row(cluster, pod)
+    situation = Situation(cluster, scheduler, pod, decision, known, nominated_pods, spread_constraints, what_if)
     found = _against_rejection(situation) if failures is None else _against_failures(situation)
     return tuple(sorted(found, key=lambda change: change.proposal.size))
 

@@ -70,8 +70,10 @@ def _amounts(situation: Situation, rows: RowArray, resources: tuple[str, ...]) -
     for index, name in enumerate(resources):
         allocatable[index] = nodes.allowed_pods if name == PODS else nodes.allocatable(name)
         free[index] = allocatable[index] - (nodes.pod_counts if name == PODS else nodes.requested(name))
-        for row, rivals in situation.rivals.items():
-            taken = sum(1 if name == PODS else rival.resources.requests.get(name, 0) for rival in rivals)
+        for row, nominated_pods in situation.nominated_pods.items():
+            taken = sum(
+                1 if name == PODS else nominated_pod.resources.requests.get(name, 0) for nominated_pod in nominated_pods
+            )
             free[index, rows == row] -= taken
     return free, allocatable
 

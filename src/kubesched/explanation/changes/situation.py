@@ -22,7 +22,7 @@ class Situation:
     pod: PodInfo
     decision: Decision
     failures: Failures
-    rivals: Mapping[int, Sequence[PodInfo]]
+    nominated_pods: Mapping[int, Sequence[PodInfo]]
     """Pods nominated to a row that this one must not overtake."""
     spread_constraints: Sequence[SpreadConstraint]
     what_if: WhatIf

@@ -26,10 +26,10 @@ _PLUGIN = InterPodAffinity.name
 class UnmetPodAffinity:
     """Facts by row. What is asked of a topology's domain is asked once for all its nodes."""
 
-    def __init__(self, cluster: Cluster, pod: PodInfo, rivals: Mapping[int, Sequence[PodInfo]]) -> None:
+    def __init__(self, cluster: Cluster, pod: PodInfo, nominated_pods: Mapping[int, Sequence[PodInfo]]) -> None:
         self._cluster = cluster
         self._pod = pod
-        self._rivals = rivals
+        self._nominated_pods = nominated_pods
         self._namespace_labels = cluster.namespace_labels(pod.namespace)
         self._toward = scoped(pod.affinity.required, cluster.objects.namespaces)
         self._away = scoped(pod.affinity.required_anti, cluster.objects.namespaces)
@@ -103,7 +103,7 @@ class UnmetPodAffinity:
         key = (f"away {index}", domain)
         if key not in self._found:
             self._found[key] = next(self._pods_in(term, domain), None)
-        return self._found[key] or next(filter(term.speaks_of, self._rivals.get(row, ())), None)
+        return self._found[key] or next(filter(term.speaks_of, self._nominated_pods.get(row, ())), None)
 
     # -- who must not be near it ---------------------------------------------------------------------------------------
 
@@ -129,9 +129,9 @@ class UnmetPodAffinity:
                 near = rows[codes[rows] == codes[row]]
                 pods = (other for at in near[:1].tolist() for other in self._cluster.table.pods.on(at))
                 yield from ((term, other) for other in pods if term in other.affinity.required_anti)
-        for rival in self._rivals.get(row, ()):
-            terms = (term for term in rival.affinity.required_anti if self._is_against_us(term))
-            yield from ((term, rival) for term in terms)
+        for nominated_pod in self._nominated_pods.get(row, ()):
+            terms = (term for term in nominated_pod.affinity.required_anti if self._is_against_us(term))
+            yield from ((term, nominated_pod) for term in terms)
 
     def _is_against_us(self, term: AffinityTerm) -> bool:
         return term.matches(self._pod.namespace, self._pod.labels, self._namespace_labels)

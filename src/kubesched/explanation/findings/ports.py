@@ -14,13 +14,13 @@ from kubesched.scheduler.plugins.node_ports import ALL_ADDRESSES, NodePorts
 class TakenPorts:
     """Facts by row: one for each wanted port and the pod that holds it."""
 
-    def __init__(self, cluster: Cluster, pod: PodInfo, rivals: Mapping[int, Sequence[PodInfo]]) -> None:
+    def __init__(self, cluster: Cluster, pod: PodInfo, nominated_pods: Mapping[int, Sequence[PodInfo]]) -> None:
         self._pods = cluster.table.pods
         self._wanted = pod.host_ports
-        self._rivals = rivals
+        self._nominated_pods = nominated_pods
 
     def of(self, row: int) -> tuple[Fact, ...]:
-        holders = [*self._pods.on(row), *self._rivals.get(row, ())]
+        holders = [*self._pods.on(row), *self._nominated_pods.get(row, ())]
         return tuple(
             _fact(wanted, holder)
             for wanted in self._wanted

@@ -19,13 +19,13 @@ class ResourceShortages:
     """Shortages by row. `lacking` reads the plugin's own reasons, so that what it ignores is not told as missing."""
 
     def __init__(
-        self, cluster: Cluster, pod: PodInfo, failures: Failures, rivals: Mapping[int, Sequence[PodInfo]]
+        self, cluster: Cluster, pod: PodInfo, failures: Failures, nominated_pods: Mapping[int, Sequence[PodInfo]]
     ) -> None:
         self._table = cluster.table
         self._nodes = cluster.nodes
         self._wanted = pod.resources.wanted
         self._failures = failures
-        self._rivals = rivals
+        self._nominated_pods = nominated_pods
 
     def of(self, row: int) -> tuple[Shortage, ...]:
         for status in self._failures.statuses(row):
@@ -34,12 +34,12 @@ class ResourceShortages:
         return ()
 
     def shortage(self, row: int, resource: str) -> Shortage:
-        rivals = self._rivals.get(row, ())
+        nominated_pods = self._nominated_pods.get(row, ())
         if resource == PODS:
-            n_pods = int(self._table.pod_counts.data[row]) + len(rivals)
+            n_pods = int(self._table.pod_counts.data[row]) + len(nominated_pods)
             allowed = int(self._table.allowed_pods.data[row])
-            return Shortage(NodeResourcesFit.name, PODS, 1, n_pods, allowed, len(rivals))
-        nominated = sum(rival.resources.requests.get(resource, 0) for rival in rivals)
+            return Shortage(NodeResourcesFit.name, PODS, 1, n_pods, allowed, len(nominated_pods))
+        nominated = sum(nominated_pod.resources.requests.get(resource, 0) for nominated_pod in nominated_pods)
         node = self._nodes.at(row)
         return Shortage(
             NodeResourcesFit.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kubesched.explanation.changes import ChangeKind
-from kubesched.explanation.failing import rivals_by_row
+from kubesched.explanation.failing import nominated_pods_by_row
 from kubesched.explanation.layout import Style, counted, listed, wrapped
 
 if TYPE_CHECKING:
@@ -33,15 +33,15 @@ def evictions(explanation: Explanation, style: Style) -> list[str]:
 
 def nominated_pods(explanation: Explanation, style: Style) -> list[str]:
     """Pods that the pod must leave room for."""
-    rivals = rivals_by_row(explanation.cluster, explanation.pod)
-    if explanation.decision is None or not rivals:
+    nominees = nominated_pods_by_row(explanation.cluster, explanation.pod)
+    if explanation.decision is None or not nominees:
         return []
     names = explanation.cluster.table.names
     lines = ["Counted as if they ran there already (nominated, and of no lower priority)"]
-    for row, pods in list(rivals.items())[: style.most(CANDIDATES_SHOWN)]:
+    for row, pods in list(nominees.items())[: style.most(CANDIDATES_SHOWN)]:
         told = [f"{pod.key} (priority {pod.priority})" for pod in pods]
         lines.extend(wrapped(f"{names[row]}: {', '.join(told)}", indent=2, hanging=2, width=style.width))
-    n_more = len(rivals) - len(lines) + 1
+    n_more = len(nominees) - len(lines) + 1
     return [*lines, f"  and on {counted(n_more, 'more node')}"] if n_more > 0 else lines
 
 

@@ -94,7 +94,7 @@ class BoundedSite(web.BaseSite):
             except OSError as problem:
                 if problem.errno in _EXHAUSTED:
                     _log.warning("No connection can be accepted: %s", problem.strerror)
-                    self._make_room()
+                    self._close_some_idle()
                 await asyncio.sleep(_GO_ON_AFTER_S)
                 continue
             peer = str(address[0]) if isinstance(address, tuple) else str(address)
@@ -166,7 +166,7 @@ class BoundedSite(web.BaseSite):
             for state in [one for one in self._closers if one.is_overdue(self._limits, now_s)]:
                 self._close(state)
 
-    def _make_room(self) -> None:
+    def _close_some_idle(self) -> None:
         """There are no file descriptors left, for whatever reason: a few of those who ask nothing must go."""
         idle = sorted((one for one in self._closers if not one.is_busy), key=lambda one: (one.has_asked, one.since_s))
         for state in idle[:8]:

@@ -18,7 +18,7 @@ from kubesched.scheduler.cluster.view import NodeRow, TableView
 from kubesched.scheduler.engine.filter import FilterOutcome, change_state
 from kubesched.scheduler.engine.metrics.extension_point_watch import timed_extension_point
 from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.row_check import rivals_on
+from kubesched.scheduler.engine.row_check import nominated_pods_on
 
 
 @dataclass(slots=True)
@@ -42,12 +42,12 @@ class NodeByNode:
 
     def on_row(self, cycle: CycleState, pod: PodInfo, row: int) -> tuple[Status, ...]:
         """What speaks against the node: first beside the pods that are promised it, then as it is."""
-        rivals = rivals_on(self.cluster, pod, self.cluster.table.names[row])
-        if rivals:
+        nominated_pods = nominated_pods_on(self.cluster, pod, self.cluster.table.names[row])
+        if nominated_pods:
             beside = cycle.fork()
-            with self.cluster.with_pods(rivals, row):
-                for rival in rivals:
-                    change_state(self.profile, beside, pod, rival, self.cluster, row, adding=True)
+            with self.cluster.with_pods(nominated_pods, row):
+                for nominated_pod in nominated_pods:
+                    change_state(self.profile, beside, pod, nominated_pod, self.cluster, row, adding=True)
                 found = self._ask(beside, pod, row)
             if found:
                 return found

@@ -78,7 +78,7 @@ GRACE_S = 50.0
 """How long a node may be silent. A lease that is held for longer is waited for."""
 
 _CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
-_SPEAKER = "node-controller"
+_SOURCE = "node-controller"
 _REASON, _MESSAGE = "NodeStatusUnknown", "Kubelet stopped posting node status."
 
 
@@ -111,7 +111,7 @@ class NodeLifecycleController:
         if key not in self._heard:
             self._heard[key] = (None if lease is None else lease.spec.renew_time, self._context.now_s())
             note = f"Node {key} event: Registered Node {key} in Controller"
-            self._context.event(_SPEAKER, node, "RegisteredNode", note)
+            self._context.event(_SOURCE, node, "RegisteredNode", note)
         held_s = 0.0 if lease is None else float(lease.spec.duration_s)
         left_s = self._heard[key][1] + max(self._grace_s, held_s) - self._context.now_s()
         if left_s <= 0 and _readiness(node) != "Unknown":
@@ -139,12 +139,12 @@ class NodeLifecycleController:
             for kind in _CONDITIONS
         ]
         await self._patch_status(node, conditions)
-        self._context.event(_SPEAKER, node, "NodeNotReady", f"Node {node.name} status is now: NodeNotReady")
+        self._context.event(_SOURCE, node, "NodeNotReady", f"Node {node.name} status is now: NodeNotReady")
         for pod in self._view.pods_on(node.name):
             if is_active(pod) and is_ready(pod):
                 unready = {"type": "Ready", "status": "False", "lastTransitionTime": moment}
                 await self._patch_status(pod, [unready])
-                self._context.event(_SPEAKER, pod, "NodeNotReady", "Node is not ready", WARNING)
+                self._context.event(_SOURCE, pod, "NodeNotReady", "Node is not ready", WARNING)
 
     async def _patch_status(self, item: Node | Pod, conditions: list[dict[str, Any]]) -> None:
         patch = {"status": {"conditions": conditions}}

@@ -36,7 +36,7 @@ from kubesched.scheduler.engine.postfilter import run_post_filter
 from kubesched.scheduler.engine.preemption import Preemption
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome, run_pre_filter
 from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.row_check import check_row_beside, check_row_with_nominated, rivals_on
+from kubesched.scheduler.engine.row_check import check_row_beside, check_row_with_nominated, nominated_pods_on
 from kubesched.scheduler.engine.sampling import cut_search, feasible_nodes_to_find
 from kubesched.scheduler.engine.score import ScoreOutcome, run_scores
 from kubesched.scheduler.engine.select import TieBreak
@@ -189,7 +189,7 @@ class ProfileScheduler:
             return
         decision.prefilter = run_pre_filter(self.profile, cycle, pod, nodes)
         if not decision.prefilter.status.is_success:
-            self._make_room(decision, Diagnosis(nodes, decision.prefilter))
+            self._run_post_filter(decision, Diagnosis(nodes, decision.prefilter))
             return
         if self._take_nominated(decision, nodes) and not complete:
             return
@@ -203,7 +203,7 @@ class ProfileScheduler:
         if len(feasible) == 0:
             if self._classes is not None and not complete:
                 self._classes.keep_failed(pod, cycle, decision.prefilter, filtered)
-            self._make_room(decision, Diagnosis(nodes, decision.prefilter, filtered))
+            self._run_post_filter(decision, Diagnosis(nodes, decision.prefilter, filtered))
             return
         self._choose(decision, feasible, complete)
 
@@ -287,7 +287,9 @@ class ProfileScheduler:
         enough = feasible_nodes_to_find(self._percentage, n) if self.compares_nodes else 1
         start = self.next_start % n if enough < n else 0
         asked = AskingSearch(known, pod) if known.has_fresh else known
-        rows, n_looked_at = asked.search(start, enough, self._places_of_rivals(known, pod) if nominations else ())
+        rows, n_looked_at = asked.search(
+            start, enough, self._places_of_nominated_pods(known, pod) if nominations else ()
+        )
         n_found = len(rows)
         if n_found == 0:
             return False
@@ -323,7 +325,7 @@ class ProfileScheduler:
         row = self.cluster.table.rows.get(decision.pod.pin)
         if row is None or known.looks_at_cluster or not known.lets_in(row):
             return False
-        if rivals_on(self.cluster, decision.pod, decision.pod.pin):
+        if nominated_pods_on(self.cluster, decision.pod, decision.pod.pin):
             return False
         self.n_decided_by_class += 1
         decision.cycle = known.cycle.fork()
@@ -339,23 +341,23 @@ class ProfileScheduler:
         decision.cycle = failed.cycle.fork()
         decision.cycle.put(failed.plans)
         decision.prefilter = failed.prefilter
-        self._make_room(decision, Diagnosis(self.cluster.nodes, failed.prefilter, failed.rejections))
+        self._run_post_filter(decision, Diagnosis(self.cluster.nodes, failed.prefilter, failed.rejections))
 
-    def _places_of_rivals(self, known: PodClass, pod: PodInfo) -> Sequence[int]:
+    def _places_of_nominated_pods(self, known: PodClass, pod: PodInfo) -> Sequence[int]:
         """The rows that are promised to others beside whom the pod would not fit."""
         closed = []
         for node_name in self.cluster.nominations.node_names():
             row = self.cluster.table.rows.get(node_name)
             if row is None or not known.lets_in(row):
                 continue
-            rivals = rivals_on(self.cluster, pod, node_name)
-            if rivals:
-                status = check_row_beside(self.cluster, self.profile, known.cycle, pod, row, rivals)
+            nominated_pods = nominated_pods_on(self.cluster, pod, node_name)
+            if nominated_pods:
+                status = check_row_beside(self.cluster, self.profile, known.cycle, pod, row, nominated_pods)
                 if not status.is_success:
                     closed.append(row)
         return closed
 
-    def _make_room(self, decision: Decision, diagnosis: Diagnosis) -> None:
+    def _run_post_filter(self, decision: Decision, diagnosis: Diagnosis) -> None:
         decision.diagnosis = diagnosis
         if not self.profile.post_filter:
             return

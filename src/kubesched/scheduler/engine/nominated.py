@@ -13,7 +13,7 @@ from kubesched.framework.status import Code
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.filter import FilterOutcome, index_of, run_filters
 from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.row_check import check_row_beside, rivals_on
+from kubesched.scheduler.engine.row_check import check_row_beside, nominated_pods_on
 
 
 def run_filters_with_nominated(
@@ -25,13 +25,13 @@ def run_filters_with_nominated(
     rows = nodes.rows
     for node_name in cluster.nominations.node_names():
         row = cluster.table.rows.get(node_name)
-        rivals = rivals_on(cluster, pod, node_name)
-        if row is None or not rivals:
+        nominated_pods = nominated_pods_on(cluster, pod, node_name)
+        if row is None or not nominated_pods:
             continue
         position = row if row < len(rows) and rows[row] == row else index_of(rows, row)
         if position is None:
             continue
-        status = check_row_beside(cluster, profile, cycle, pod, row, rivals)
+        status = check_row_beside(cluster, profile, cycle, pod, row, nominated_pods)
         if not status.is_success:
             outcome.fits[position] = False
             outcome.unresolvable[position] = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE

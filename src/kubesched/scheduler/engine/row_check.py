@@ -47,16 +47,16 @@ def check_row(cluster: Cluster, profile: Profile, cycle: CycleState, pod: PodInf
 
 
 def check_row_with_nominated(cluster: Cluster, profile: Profile, cycle: CycleState, pod: PodInfo, row: int) -> Status:
-    """The pod must fit beside its rivals (asked first, as their rejection counts) and without them."""
-    rivals = rivals_on(cluster, pod, cluster.table.names[row])
-    if rivals:
-        status = check_row_beside(cluster, profile, cycle, pod, row, rivals)
+    """The pod must fit beside the nominated pods (asked first, as their rejection counts) and without them."""
+    nominated_pods = nominated_pods_on(cluster, pod, cluster.table.names[row])
+    if nominated_pods:
+        status = check_row_beside(cluster, profile, cycle, pod, row, nominated_pods)
         if not status.is_success:
             return status
     return check_row(cluster, profile, cycle, pod, row)
 
 
-def rivals_on(cluster: Cluster, pod: PodInfo, node_name: str) -> list[PodInfo]:
+def nominated_pods_on(cluster: Cluster, pod: PodInfo, node_name: str) -> list[PodInfo]:
     """Pods nominated to the node that this one must not overtake."""
     return [p for p in cluster.nominations.on(node_name) if p.priority >= pod.priority and p.uid != pod.uid]
 

@@ -152,10 +152,10 @@ def test_who_may_grow(phase: str, expansion: bool, why: str) -> None:
     new = {**old, "spec": {**old["spec"], "resources": {"requests": {"storage": "2Gi"}}}}
     context = WriteContext(lookup, now="2026-01-01T00:00:00Z")
     if not why:
-        claims.approve(new, old, context)
+        claims.validate_admission(new, old, context)
         return
     with pytest.raises(StatusError, match=why) as refused:
-        claims.approve(new, old, context)
+        claims.validate_admission(new, old, context)
     assert refused.value.code == 403
 
 

@@ -53,7 +53,7 @@ def create(resource: ServedResource, body: Object, lookup: FakeLookup | None = N
     record(obj, None, resource, "tester", "", NOW)
     ctx = WriteContext(lookup or FakeLookup(), NOW)
     resource.prepare_create(obj, ctx)
-    resource.approve(obj, None, ctx)
+    resource.validate_admission(obj, None, ctx)
     return obj, ctx
 
 

@@ -122,8 +122,8 @@ def test_an_exception_names_the_plugin() -> None:
     ],
 )
 def test_the_pod_must_fit_beside_nominated_pods(priority: int, fits: bool) -> None:
-    rival = make.pod("rival", priority=priority, status={"nominatedNodeName": "b"})
-    cluster, pod = _cluster(rival)
+    nominated_pod = make.pod("nominated pod", priority=priority, status={"nominatedNodeName": "b"})
+    cluster, pod = _cluster(nominated_pod)
     outcome = run_filters_with_nominated(cluster, _profile(OnePodPerNode()), CycleState(), pod, cluster.nodes)
     assert outcome.fits.tolist() == [True, fits, True, True]
     assert outcome.reason_counts() == ({} if fits else {"taken": 1})

@@ -220,10 +220,10 @@ def test_writes_without_versions_are_not_compared() -> None:
 
 def _is_free(binding: Binding, name: str) -> bool:
     """Whether another pod's claim can be given the volume."""
-    binding.see(claim("rival", storage_class="static"))
-    cycle, rival = CycleState(), binding.cluster.info(pod("rival", "rival"))
-    binding.plugin.pre_filter(cycle, rival, binding.cluster.nodes)
-    verdicts = binding.plugin.filter(cycle, rival, binding.cluster.nodes)
+    binding.see(claim("nominated pod", storage_class="static"))
+    cycle, nominated_pod = CycleState(), binding.cluster.info(pod("nominated pod", "nominated pod"))
+    binding.plugin.pre_filter(cycle, nominated_pod, binding.cluster.nodes)
+    verdicts = binding.plugin.filter(cycle, nominated_pod, binding.cluster.nodes)
     return name in binding.cluster.objects.persistent_volumes and not verdicts.reasons
 
 

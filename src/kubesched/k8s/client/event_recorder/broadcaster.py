@@ -59,9 +59,9 @@ class EventBroadcaster:
         self._combining = AlikeEvents(now_s)
 
     def tell(
-        self, speaker: EventSource, regarding: ObjectReference, reason: str, note: str, type_: str = NORMAL
+        self, source: EventSource, regarding: ObjectReference, reason: str, note: str, type_: str = NORMAL
     ) -> None:
-        record = EventToRecord(regarding, type_, reason, "", note, speaker.component, reporting_host=speaker.host)
+        record = EventToRecord(regarding, type_, reason, "", note, source.component, reporting_host=source.host)
         self._recorder.record(self._combining.combined(record))
 
     async def run(self) -> None:

@@ -110,7 +110,7 @@ def _set_times(new: list[Object], old: list[Object], now: str) -> None:
             one["lastTransitionTime"] = next((was["lastTransitionTime"] for was in same), now)
 
 
-def _approve(new: Object, _: Object | None, ctx: WriteContext) -> None:
+def _validate_admission(new: Object, _: Object | None, ctx: WriteContext) -> None:
     """Nobody gets a client certificate of the group that may do everything."""
     if ctx.subresource or new["spec"].get("signerName") != _CLIENT_SIGNER:
         return
@@ -287,7 +287,7 @@ REQUEST = KindRules(
     prepare_update=_prepare_changed,
     validate=_validator(""),
     validate_through={"status": _validator("status"), "approval": _validator("approval")},
-    approve=_approve,
+    validate_admission=_validate_admission,
     name_rule=_any_name,
     columns=(
         NAME,

@@ -109,7 +109,7 @@ CONFIG_MAP = KindRules(
     columns=(NAME, described("Data", _n_keys, _CONFIG_MAP, "data"), AGE),
 )
 SECRET = KindRules(
-    approve=_warn_of_certificate,
+    validate_admission=_warn_of_certificate,
     metadata_again="both",
     set_defaults=_set_secret_defaults,
     validate=_validate_secret,

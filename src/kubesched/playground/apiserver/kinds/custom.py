@@ -86,7 +86,7 @@ def _served(spec: Object, version: Object) -> ServedResource:
         decode=_decoder(schema),
         prepare_create=_creation("status" in subresources),
         validate=_validation(namespaced, schema, scale, identity),
-        approve=_warnings(schema, identity),
+        validate_admission=_warnings(schema, identity),
         columns=printer_columns.columns_of(version.get("additionalPrinterColumns") or []),
         tracks_generation=True,
         unconditional_update=False,

@@ -127,7 +127,7 @@ class ServedResource:
     # what is wrong in view of other objects; told before all else
     validate_in_context: Callable[[Object, Object | None, WriteContext], list[InvalidField]] = _no_errors
     # after validation: refuses what admission has the last word on, and warns of what is accepted
-    approve: Callable[[Object, Object | None, WriteContext], None] = _nothing
+    validate_admission: Callable[[Object, Object | None, WriteContext], None] = _nothing
     columns: tuple[TableColumn, ...] = ()
     selectable_fields: Callable[[Object], Mapping[str, str]] = metadata_fields
     tracks_generation: bool = (

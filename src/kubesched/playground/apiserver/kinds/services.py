@@ -252,7 +252,7 @@ def _warn(service: Object, _: Object | None, ctx: WriteContext) -> None:
 
 
 SERVICE = KindRules(
-    approve=_warn,
+    validate_admission=_warn,
     metadata_again="both",
     set_defaults=_set_service_defaults,
     prepare_create=lambda obj, ctx: _prepare(obj, None, ctx),

@@ -69,7 +69,7 @@ class KindRules:
     validate_through: Mapping[str, Callable[[Object, Object], list[InvalidField]]] = field(default_factory=dict)
     # what is wrong in view of other objects; told before all else
     validate_in_context: Callable[[Object, Object | None, WriteContext], list[InvalidField]] = _nothing_wrong_here
-    approve: Callable[[Object, Object | None, WriteContext], None] = _no_objection
+    validate_admission: Callable[[Object, Object | None, WriteContext], None] = _no_objection
     name_rule: NameRule = dns_subdomain_errors
     keeps_status: bool = False  # a status sent at creation counts
     metadata_again: str = "changed"  # what its validation of updates looks at again: changed, all, both or none
@@ -103,7 +103,7 @@ def serve(
         validate=_validation(rules, namespaced),
         validate_through={name: _narrow_validation(check) for name, check in rules.validate_through.items()},
         validate_in_context=rules.validate_in_context,
-        approve=rules.approve,
+        validate_admission=rules.validate_admission,
         columns=rules.columns,
         selectable_fields=rules.selectable_fields,
         **names,

@@ -62,7 +62,7 @@ def _admit_claim(claim: Object, old: Object | None, ctx: WriteContext) -> None:
     ctx.warnings += volume_warnings.for_claim(claim)
     if old is not None:
         claim_checks.refuse_resize(claim, old, ctx.lookup)
-    limits.approve_claim(claim, old, ctx)
+    limits.validate_claim(claim, old, ctx)
 
 
 def _set_volume_defaults(volume: Object) -> None:
@@ -169,7 +169,7 @@ CLAIM = KindRules(
     prepare_update=_update_claim,
     validate=claim_checks.claim_errors,
     validate_through={"status": claim_checks.status_errors},
-    approve=_admit_claim,
+    validate_admission=_admit_claim,
     columns=(
         NAME,
         described("Status", _phase, _PVC_STATUS, "phase"),
@@ -198,7 +198,9 @@ VOLUME = KindRules(
     prepare_update=_update_volume,
     validate=volume_errors,
     validate_through={"status": lambda new, old: []},
-    approve=lambda volume, _, ctx: ctx.warnings.extend([] if ctx.subresource else volume_warnings.for_volume(volume)),
+    validate_admission=lambda volume, _, ctx: ctx.warnings.extend(
+        [] if ctx.subresource else volume_warnings.for_volume(volume)
+    ),
     columns=(
         NAME,
         described("Capacity", dig("spec.capacity.storage", "0"), _PV_SPEC, "capacity"),
@@ -221,7 +223,7 @@ STORAGE_CLASS = KindRules(
     metadata_again="both",
     set_defaults=_set_class_defaults,
     validate=storage_checks.class_errors,
-    approve=lambda obj, _, ctx: ctx.warnings.extend(volume_warnings.for_class(obj)),
+    validate_admission=lambda obj, _, ctx: ctx.warnings.extend(volume_warnings.for_class(obj)),
     columns=(
         TableColumn("Name", _class_name, format="name", description=NAME.description),
         _field("Provisioner", "provisioner", _STORAGE + "StorageClass"),
@@ -249,7 +251,7 @@ CSI_DRIVER = KindRules(
     set_defaults=_set_driver_defaults,
     prepare_update=_count_driver_changes,
     validate=storage_checks.driver_errors,
-    approve=_warn_of_driver,
+    validate_admission=_warn_of_driver,
     columns=(
         NAME,
         _field("AttachRequired", "spec.attachRequired", _DRIVER, default=True, kind="boolean"),

@@ -41,7 +41,7 @@ def create(api: Api, target: Target, obj: Object, options: WriteOptions) -> Stor
     obj = api.admission.mutate(target, "CREATE", obj, None, options)
     metadata = obj["metadata"]
     writing.check(resource, obj, None, context)
-    resource.approve(obj, None, context)
+    resource.validate_admission(obj, None, context)
     api.admission.validate(target, "CREATE", obj, None, options)
     charges = quotas.charges_of(api, target, obj, None)
     if version and not options.dry_run and not version_error(version) and int(version):

@@ -73,7 +73,7 @@ def apply_update(api: Api, target: Target, new: Object, before: Stored, options:
     if resource.tracks_generation and target.subresource != "status" and _wants_new_generation(resource, new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     writing.check(resource, new, old, context)
-    resource.approve(new, old, context)
+    resource.validate_admission(new, old, context)
     api.admission.validate(target, "UPDATE", new, old, options)
     charges = quotas.charges_of(api, target, new, old)
     if is_finished(new["metadata"], old["metadata"]):

@@ -16,7 +16,7 @@ from kubesched.scheduler.engine.preemption.plans import PreemptionPlans
 from kubesched.scheduler.engine.preemption.staying import who_stays
 from kubesched.scheduler.engine.preemption.victims import NO_VICTIMS, ImaginedTrial, Trial, select_victims, trial_on
 from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.row_check import rivals_on
+from kubesched.scheduler.engine.row_check import nominated_pods_on
 from kubesched.scheduler.engine.steps import FilterStep
 
 
@@ -35,8 +35,8 @@ class DryRun:
     def unless_in_vain(self, row: int, plans: PreemptionPlans) -> Candidate | Status:
         """The same, without a trial where the plans know that those who stay are in the way."""
         table = self.cluster.table
-        rivals = rivals_on(self.cluster, self.pod, table.names[row])
-        staying = who_stays(table.pods.on(row), rivals, self.pod.priority)
+        nominated_pods = nominated_pods_on(self.cluster, self.pod, table.names[row])
+        staying = who_stays(table.pods.on(row), nominated_pods, self.pod.priority)
         if staying is None:
             return NO_VICTIMS
         known = plans.in_vain(row, staying)
@@ -44,8 +44,8 @@ class DryRun:
             return known
         trial = self._trial_on(row)
         found = self._run(trial, row)
-        # Where it is not all of them together who are in the way, it matters which of them are rivals.
-        are_in_the_way = isinstance(trial, ImaginedTrial) and (trial.is_crowded_out or not rivals)
+        # Where it is not all of them together who are in the way, it matters which of them are nominated pods.
+        are_in_the_way = isinstance(trial, ImaginedTrial) and (trial.is_crowded_out or not nominated_pods)
         if are_in_the_way and isinstance(found, Status) and found.is_rejected:
             plans.keep_in_vain(row, staying, found)
         return found

@@ -98,7 +98,7 @@ class PreemptionExecutor:
     def start(self, preemptor: PodInfo, preemption: Preemption) -> None:
         self._clear_lower_nominations(preemptor, preemption.node_name)
         victims = [victim for victim in preemption.victims if not victim.pod.is_terminating]
-        victims = [victim for victim in victims if not self._turned_down(preemptor, victim, preemption.node_name)]
+        victims = [victim for victim in victims if not self._was_rejected(preemptor, victim, preemption.node_name)]
         if self._observers.steps is not None:
             self._observers.steps(
                 PreemptionStarted(preemptor, preemption.node_name, len(preemption.victims), len(victims))
@@ -202,7 +202,7 @@ class PreemptionExecutor:
         elif self._observers.steps is not None:
             self._observers.steps(VictimEvicted(preemptor, victim, node_name, was_gone=failure is not None))
 
-    def _turned_down(self, preemptor: PodInfo, victim: PodInfo, node_name: str) -> bool:
+    def _was_rejected(self, preemptor: PodInfo, victim: PodInfo, node_name: str) -> bool:
         extension_point = self._reject_waiting(victim, _PLUGIN)
         if not extension_point:
             return False

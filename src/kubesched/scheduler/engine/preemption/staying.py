@@ -13,10 +13,13 @@ Staying = tuple[tuple[str, PodSignature, bool], ...]
 """By uid: the pod's signature, and whether it is on its way out. All of a pod that a filter of one node may look at."""
 
 
-def who_stays(pods: Sequence[PodInfo], rivals: Sequence[PodInfo], priority: int) -> Staying | None:
+def who_stays(pods: Sequence[PodInfo], nominated_pods: Sequence[PodInfo], priority: int) -> Staying | None:
     """None if nobody would have to go."""
     staying = [(other.uid, other.signature, other.pod.is_terminating) for other in pods if other.priority >= priority]
     if len(staying) == len(pods):
         return None
-    staying.extend((rival.uid, rival.signature, rival.pod.is_terminating) for rival in rivals)
+    staying.extend(
+        (nominated_pod.uid, nominated_pod.signature, nominated_pod.pod.is_terminating)
+        for nominated_pod in nominated_pods
+    )
     return tuple(staying)

@@ -22,7 +22,7 @@ from kubesched.scheduler.engine.plugin_call import blamed
 from kubesched.scheduler.engine.preemption.budgets import Budgets
 from kubesched.scheduler.engine.preemption.candidates import Candidate, importance
 from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.row_check import check_row_with_nominated, rivals_on
+from kubesched.scheduler.engine.row_check import check_row_with_nominated, nominated_pods_on
 from kubesched.scheduler.engine.steps import FilterStep
 
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
@@ -85,9 +85,9 @@ class ImaginedTrial:
     steps: Sequence[FilterStep]
     steps_about_pods: Sequence[FilterStep]
     """Those among them to ask again, once all have let the pod in."""
-    rivals: Sequence[PodInfo]
+    nominated_pods: Sequence[PodInfo]
     is_crowded_out: bool = False
-    """Whether the pod was found not to fit beside all its rivals."""
+    """Whether the pod was found not to fit beside all nominated pods."""
 
     @property
     def node_name(self) -> str:
@@ -104,12 +104,12 @@ class ImaginedTrial:
         self.node.bring(other)
 
     def status(self) -> Status:
-        if self.rivals:
-            for rival in self.rivals:
-                self.node.bring(rival)
+        if self.nominated_pods:
+            for nominated_pod in self.nominated_pods:
+                self.node.bring(nominated_pod)
             status = self._check()
-            for rival in self.rivals:
-                self.node.take_away(rival)
+            for nominated_pod in self.nominated_pods:
+                self.node.take_away(nominated_pod)
             if not status.is_success:
                 self.is_crowded_out = True
                 return status
@@ -141,7 +141,7 @@ def trial_on(
         return TableTrial(cluster, profile, cycle, pod, row)
     node = NodeRow(cluster.table, row)
     about_pods = node_steps(profile, cycle, pod).about_pods
-    return ImaginedTrial(pod, cycle, ImaginedNode(node), steps, about_pods, rivals_on(cluster, pod, node.name))
+    return ImaginedTrial(pod, cycle, ImaginedNode(node), steps, about_pods, nominated_pods_on(cluster, pod, node.name))
 
 
 def select_victims(cluster: Cluster, trial: Trial, row: int, budgets: Budgets) -> Candidate | Status:

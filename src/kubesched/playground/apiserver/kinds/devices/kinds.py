@@ -82,7 +82,7 @@ RESOURCE_SLICE = KindRules(
     prepare_create=lambda piece, _: slices.drop_disabled(piece),
     prepare_update=lambda piece, *_: slices.drop_disabled(piece),
     validate=slices.slice_errors,
-    approve=slices.warn_of_driver,
+    validate_admission=slices.warn_of_driver,
     selectable_fields=_slice_fields,
     columns=(
         NAME,

@@ -26,7 +26,7 @@ def admit_new(pod: Object, ctx: WriteContext) -> None:
     _apply_runtime_class(pod, ctx)
 
 
-def approve_new(pod: Object, ctx: WriteContext) -> None:
+def validate_new(pod: Object, ctx: WriteContext) -> None:
     """What is refused only after the pod is known to be valid."""
     spec = pod["spec"]
     if "overhead" in spec:

@@ -57,7 +57,7 @@ def first_violation(pod: Object, ranges: Iterable[Object]) -> str:
     return _first(ranges, lambda one: _pod_violations(pod, one))
 
 
-def approve_claim(claim: Object, old: Object | None, ctx: WriteContext) -> None:
+def validate_claim(claim: Object, old: Object | None, ctx: WriteContext) -> None:
     """Refuses a volume claim that asks for too much or too little, or comes to."""
     if ctx.subresource or (old is not None and old["metadata"].get("deletionTimestamp")):
         return

@@ -36,9 +36,9 @@ def _validate(pod: Object, old: Object | None) -> list[InvalidField]:
     return found + (_creation_errors(pod["spec"]) if old is None else change_errors(pod, old))
 
 
-def _approve(pod: Object, old: Object | None, ctx: WriteContext) -> None:
+def _validate_admission(pod: Object, old: Object | None, ctx: WriteContext) -> None:
     if old is None:
-        admission.approve_new(pod, ctx)
+        admission.validate_new(pod, ctx)
         ctx.warnings += warnings.for_new_pod(pod)
 
 
@@ -85,7 +85,7 @@ POD = KindRules(
     metadata_again="both",
     set_defaults=_set_defaults,
     prepare_create=strategy.prepare_create,
-    approve=_approve,
+    validate_admission=_validate_admission,
     prepare_update=strategy.prepare_update,
     validate=_validate,
     validate_through={"status": status_errors, "resize": resize_errors, "ephemeralcontainers": ephemeral_errors},
