@@ -2,7 +2,7 @@
 
 A pod belongs to a gang by the label `gang`, and says by `gang-size` how many are needed. Each member gets its node as
 any pod does; at permit it is held until the others have theirs. When the last one comes, all are let go. When one of
-them is turned down, or has waited too long, all that wait are turned down with it, so that they do not sit on room that
+them is rejected, or has waited too long, all that wait are rejected with it, so that they do not hold resources that
 others could use.
 """
 
@@ -67,10 +67,10 @@ class Gang:
         """The pod lost its node: the others of its gang do not wait for it any longer."""
         if self._size(pod) > 1:
             for other in self._waiting(pod):
-                self.handle.reject(other.info.uid, self.name, "another pod of the gang was turned down")
+                self.handle.reject(other.info.uid, self.name, "another pod of the gang was rejected")
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
-        """A gang that fell apart is tried again when a member comes, or somebody else makes room."""
+        """A gang that fell apart is tried again when a member comes, or another pod frees resources."""
         return [
             RegisteredEvent(ClusterEvent(EventResource.POD, ActionType.ADD), self._is_member),
             RegisteredEvent(ClusterEvent(EventResource.POD, ActionType.DELETE), self._is_other),

@@ -63,7 +63,9 @@ def _outcome(explanation: Explanation, decision: Decision) -> str:
         preemption = decision.preemption
         if preemption is None or not preemption.node_name:
             return f"{text}."
-        return f"{text}; evicting {counted(len(preemption.victims), 'pod')} would make room on {preemption.node_name}."
+        return (
+            f"{text}; evicting {counted(len(preemption.victims), 'pod')} would make it fit on {preemption.node_name}."
+        )
     n_fitting = 0 if decision.scored is None else len(decision.scored.nodes)
     return f"fits on {n_fitting} of {counted(n_nodes, 'node')} and would go to {_goal(decision)}."
 

@@ -47,7 +47,7 @@ async def wait_settled(
 
 
 def is_decided(pod: Pod) -> bool:
-    """Has a place, has finished, or cannot have a place now. A pod that makes room for itself is still to come."""
+    """Has a place, has finished, or cannot have a place now. A pod that preempts others is still to come."""
     if pod.is_terminating:
         return False
     if pod.spec.node_name or pod.is_terminal or pod.spec.scheduling_gates:

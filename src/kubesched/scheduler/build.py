@@ -143,7 +143,7 @@ def build_loop(
 
 
 def queue_profile(profile: Profile, *, has_extenders: bool) -> QueueProfile:
-    """What the queue is told of a profile."""
+    """What the queue needs to know of a profile."""
     events = registered_events(profile.plugins.values())
     if has_extenders:
         events[EXTENDER] = EVERY_CHANGE

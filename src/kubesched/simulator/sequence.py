@@ -1,6 +1,6 @@
 """Pods one after another, in a given order, each seeing the earlier ones on their nodes.
 
-A pod that fits nowhere, even by preemption, is left out from then on. Where preemption makes room, the victims go at
+A pod that fits nowhere, even by preemption, is left out from then on. Where preemption helps, the victims go at
 once and the pod takes the node. A placed pod counts as started one second after the one before it.
 """
 

@@ -54,7 +54,7 @@ def test_members_that_run_already_count() -> None:
 
 
 def test_what_a_held_gang_takes_is_given_back_after_the_timeout() -> None:
-    """The rest of a gang that cannot start holds room; a pod of no gang gets it once the gang is turned down."""
+    """The rest of a gang that cannot start holds room; a pod of no gang gets it once the gang is rejected."""
     gang = [member(f"p{n}", "big", 3, cpu=1) for n in range(3)]
     objects = [make.node("a", cpu=2), *gang, make.pod("alone", cpu=2)]
     config = config_with("Gang", {"timeoutS": 20})

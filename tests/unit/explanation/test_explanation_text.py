@@ -47,7 +47,7 @@ VERDICTS = [
     pytest.param(
         [make.node("a", cpu=2), make.pod("x", on="a", cpu=1), make.pod("p", cpu=2, priority=1)],
         [
-            "Pod default/p does not fit on any of 1 node; evicting 1 pod would make room on a.",
+            "Pod default/p does not fit on any of 1 node; evicting 1 pod would make it fit on a.",
             f"  {NOBODY} 1 Insufficient cpu.",
         ],
         id="nowhere without evictions",

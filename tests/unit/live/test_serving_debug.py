@@ -174,7 +174,8 @@ def state_of(world: LiveWorld) -> dict[str, Any]:
 
 
 def test_looking_leaves_no_trace(world: LiveWorld) -> None:
-    """Neither in what is known, nor in what is kept for pods alike: later decisions come from it as if none looked."""
+    """Neither in what is known, nor in what is kept for pods with the same signature: later decisions come from it as
+    if none looked."""
     unseen = filled_world()
     for path in ("/debug/queue", "/debug/cache?check", "/explain/default/big", "/metrics", "/metrics/resources"):
         assert world.ask(path).status == 200

@@ -1,4 +1,4 @@
-"""Claims, volumes and devices on the pretend cluster."""
+"""Claims, volumes and devices on the simulated cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workloads on the pretend cluster: expanded, placed, run to their end, in virtual time."""
+"""Workloads on the simulated cluster: expanded, placed, run to their end, in virtual time."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class PrioritySearch:
         return {row: shortfalls.amounts(position) for position, row in enumerate(rows)}
 
     def _lowest_on(self, row: int, at_least: int, best: Room | None) -> Room | None:
-        """The lowest priority below the best one that makes room on this node."""
+        """The lowest priority below the best one at which preemption helps on this node."""
         lowest = self._situation.pod.priority + (self._situation.pod.spec.preemption_policy != _NEVER)
         levels = {max(other.priority + 1, lowest) for other in self._situation.cluster.table.pods.on(row)}
         for level in sorted(levels):

@@ -88,8 +88,8 @@ class Shortage:
         requested, free, used, allocatable = (
             readable(self.resource, units) for units in (self.requested, self.free, self.used, self.allocatable)
         )
-        promised = f", {readable(self.resource, self.nominated)} of it by nominated pods" if self.nominated else ""
-        return f"{self.resource}: requested {requested}, free {free} (used {used} of {allocatable}{promised})"
+        by_nominated = f", {readable(self.resource, self.nominated)} of it by nominated pods" if self.nominated else ""
+        return f"{self.resource}: requested {requested}, free {free} (used {used} of {allocatable}{by_nominated})"
 
     def to_dict(self) -> dict[str, Any]:
         amounts = {

@@ -1,6 +1,6 @@
 """Leader election on a Lease: of many copies of the scheduler one leads, and only that one writes.
 
-The promise: by any copy's own clock, from the moment at which `must_not_write_after_s` has passed until that copy has
+The guarantee: by any copy's own clock, from the moment at which `must_not_write_after_s` has passed until that copy has
 renewed the lease again, it must not write; and as long as clocks run at about the same speed (leaseDuration to
 renewDeadline, 15 to 10 by default) no two copies may write at the same moment. It rests on this:
 

@@ -1,6 +1,6 @@
 """Requests to one API server: rate limited, timed, repeated only where that is safe, with typed errors.
 
-`request` is one request and its whole answer; `stream` is a watch, line by line. What is promised about repeating:
+`request` is one request and its whole answer; `stream` is a watch, line by line. What is guaranteed about repeating:
 reads are repeated (a few times, with growing pauses) when the server is overloaded or out of reach; writes only when
 the server said that it did not do them (429, or 5xx with Retry-After); a write whose answer was lost, never. A 401 is
 answered with renewed credentials once.

@@ -39,8 +39,8 @@ def build_older_schedulers(
     schedulers = {}
     for emulated in emulation.profiles:
         handle = EngineHandle(cluster, tie_break)
-        making_room = PreemptionOfThen(_attempt(cluster, emulation.generation, tie_break, handle), handle)
-        profile = replace(_build_profile(emulated, emulation.generation, handle, making_room), watch=watch)
+        preemption = PreemptionOfThen(_attempt(cluster, emulation.generation, tie_break, handle), handle)
+        profile = replace(_build_profile(emulated, emulation.generation, handle, preemption), watch=watch)
         if observers is not None:
             profile = replace(profile, observers=observers)
         handle.profile = profile
@@ -59,7 +59,7 @@ def _attempt(cluster: Cluster, generation: Generation, tie_break: TieBreak, hand
 
 
 def _build_profile(
-    emulated: EmulatedProfile, generation: Generation, handle: EngineHandle, making_room: PreemptionOfThen
+    emulated: EmulatedProfile, generation: Generation, handle: EngineHandle, preemption: PreemptionOfThen
 ) -> Profile:
     """A plugin that filters and scores under one name, with one set of arguments, is one object."""
     known: list[tuple[EmulatedPlugin, Plugin]] = []
@@ -76,17 +76,17 @@ def _build_profile(
     scores = [(built(wanted), wanted.weight) for wanted in emulated.scores]
     binder = DefaultBinder(None, handle)
     sort = PrioritySort(None, handle)
-    plugins: Sequence[Plugin] = [*filters, *(plugin for plugin, _ in scores), binder, sort, making_room]
+    plugins: Sequence[Plugin] = [*filters, *(plugin for plugin, _ in scores), binder, sort, preemption]
     return Profile(
         scheduler_name=emulated.scheduler_name,
         percentage_of_nodes_to_score=None,
         plugins={plugin.name: plugin for plugin in reversed(plugins)},
-        pre_enqueue=[making_room],
+        pre_enqueue=[preemption],
         queue_sort=[sort],
         pre_filter=[plugin for plugin in filters if isinstance(plugin, PreFilter)],
         pre_filter_extensions=[plugin for plugin in filters if isinstance(plugin, PreFilterExtensions)],
         filter=[filter_step(plugin) for plugin in filters],
-        post_filter=[making_room] if emulated.preempts else [],
+        post_filter=[preemption] if emulated.preempts else [],
         pre_score=[plugin for plugin, _ in scores if isinstance(plugin, PreScore)],
         score=[score_step(plugin, weight) for plugin, weight in scores],
         reserve=[plugin for plugin in filters if isinstance(plugin, Reserve)],

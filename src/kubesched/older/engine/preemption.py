@@ -71,7 +71,7 @@ NO_CANDIDATES = PostFilterResult(Status.unschedulable("no candidates"))
 
 @dataclass(frozen=True, slots=True)
 class OlderPreemption:
-    """One attempt to make room."""
+    """One attempt to preempt."""
 
     cluster: Cluster
     profile: Profile
@@ -111,7 +111,7 @@ class OlderPreemption:
         return self._take(cycle, answer) if answer else NO_CANDIDATES
 
     def _may_preempt(self, pod: PodInfo, statuses: NodeStatuses) -> bool:
-        """Not while pods of lower priority are leaving the node that it was promised."""
+        """Not while pods of lower priority are leaving the node that it was nominated to."""
         honours_policy = self.generation.honours_preemption_policy
         if honours_policy and pod.spec.preemption_policy == "Never":
             return False
@@ -167,7 +167,7 @@ class OlderPreemption:
 
 def least_harmful_of_old(candidates: Sequence[Candidate], *, by_start_time: bool) -> tuple[Candidate, ...]:
     """As today's choice, but that a node without victims goes before all, and when victims started may not count. The
-    first victim counts as the most important, be it that one of a broken budget stands before it."""
+    first victim counts as the most important, even if one of a violated budget comes before it."""
     free = [candidate for candidate in candidates if not candidate.victims]
     if free:
         return least_harmful(free, ())

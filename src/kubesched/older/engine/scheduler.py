@@ -1,4 +1,4 @@
-"""One pod's cycle in an older scheduler: look at its claims, filter, score, or make room.
+"""One pod's cycle in an older scheduler: look at its claims, filter, score, or preempt.
 
 Answers in today's `Decision`, so that loop, simulation and explanation need not know.
 """

@@ -1,4 +1,4 @@
-"""What pods were told of failed attempts, and victims of their preemptors, by the words of a version.
+"""What pods' events said of failed attempts, and victims of their preemptors, by the words of a version.
 
 Whatever ended a search for a node was called unschedulable, broken or not. What failed later had words of its own in
 the event, and often others in the condition.

@@ -1,6 +1,6 @@
 """What all verbs share: the store, the kinds served, the clock and the source of identities.
 
-Promises that a name is served by at most one resource and that kinds from CustomResourceDefinitions appear as soon as
+Guarantees that a name is served by at most one resource and that kinds from CustomResourceDefinitions appear as soon as
 those are written. Read ``verbs/create.py`` next.
 """
 

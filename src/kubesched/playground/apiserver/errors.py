@@ -1,6 +1,6 @@
 """Refusals of the API server as exceptions: each carries the Kubernetes Status that the client receives.
 
-Promises the real server's code, reason, message and details for each kind of refusal. Raised by verbs, kinds and
+Guarantees the real server's code, reason, message and details for each kind of refusal. Raised by verbs, kinds and
 patching; turned into an answer by ``http/app.py``.
 """
 

@@ -1,6 +1,6 @@
 """The API server as one object: start it, ask for its address, stop it.
 
-Promises that ``start`` returns when requests are answered, that everything acknowledged survives a crash when there
+Guarantees that ``start`` returns when requests are answered, that everything acknowledged survives a crash when there
 is a data directory, and that ``stop`` ends watches cleanly. Read ``http/app.py`` for what happens with a request.
 """
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kubesched.k8s.client.event_recorder import NORMAL, EventSource, Tell
+from kubesched.k8s.client.event_recorder import NORMAL, EventSource, RecordEvent
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import ObjectReference
 from kubesched.k8s.workloads.names import SAFE_LETTERS
@@ -43,7 +43,7 @@ class ControllerContext:
     now_s: Callable[[], float] = time.time
     """Seconds since the epoch."""
     names: RandomNames = field(default_factory=RandomNames)
-    tell: Tell = say_nothing
+    tell: RecordEvent = say_nothing
 
     def event(self, component: str, item: KubeObject, reason: str, note: str, type_: str = NORMAL) -> None:
         """For `kubectl describe` of this object."""

@@ -1,4 +1,4 @@
-"""Volumes and claims: bound to each other, and made by a pretend provisioner where a class has one.
+"""Volumes and claims: bound to each other, and made by a simulated provisioner where a class has one.
 
 A claim whose class waits for its first consumer is served when the scheduler has written the node it chose
 (`volume.kubernetes.io/selected-node`). What is decided is in `kubesched.k8s.workloads.volume_claims`.

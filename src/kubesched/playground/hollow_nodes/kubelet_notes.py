@@ -5,7 +5,7 @@ Next: `fleet`, which knows when.
 
 from __future__ import annotations
 
-from kubesched.k8s.client.event_recorder import NORMAL, WARNING, EventSource, Tell, pod_reference
+from kubesched.k8s.client.event_recorder import NORMAL, WARNING, EventSource, RecordEvent, pod_reference
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.storage import ObjectReference
 from kubesched.playground.hollow_nodes.container_states import CRASH_LOOP
@@ -14,7 +14,7 @@ from kubesched.playground.hollow_nodes.pod_play import Turn
 
 
 class KubeletNotes:
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, tell: RecordEvent) -> None:
         self._tell = tell
         self._is_cordoned: dict[str, bool] = {}
         """By node, as it was seen last."""

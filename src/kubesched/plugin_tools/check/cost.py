@@ -1,7 +1,7 @@
 """What a plugin costs: CPU time of its extension points on a thousand nodes, and how often the scheduler will ask.
 
 Measured on this machine, on a cluster of ordinary nodes and pods; the best of several rounds. A number to compare
-plugins and forms by, no promise.
+plugins and forms by, no guarantee.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEPT = {
     None: "not kept: asked anew for every pod",
     Scope.NODE: "kept until the node's object changes",
     Scope.NODES: "kept until any node's object changes",
-    Scope.AMOUNTS: "kept per set of amounts: asked once for nodes alike",
+    Scope.AMOUNTS: "kept per set of amounts: asked once for nodes with equal amounts",
     Scope.ROW: "kept until the node or its pods change",
     Scope.CLUSTER: "not kept, unless pods_changed follows",
 }

@@ -2,7 +2,7 @@
 
 `cluster` takes facts; `table` keeps nodes and pods as rows and columns, `view` is what plugins read, `pod_table` counts
 pods by label class, `signatures` finds pods with the same signature, `objects` holds the rest by key,
-`nominations` who is promised which node, `node_order` the order in which nodes are looked at.
+`nominations` which pods are nominated, `node_order` the order in which nodes are looked at.
 """
 
 from kubesched.scheduler.cluster.cluster import Cluster

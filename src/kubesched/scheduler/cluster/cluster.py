@@ -155,12 +155,12 @@ class Cluster:
             if pod.spec.node_name == known.spec.node_name and info.signature is known.signature:
                 self._replace_in_place(known, info)
                 return
-        promised = self._promised_node(info)
+        nominated = self._nominated_node(info)
         self._drop_pod(key)
         if not pod.is_terminal:
-            self._add_pod(info, promised)
+            self._add_pod(info, nominated)
 
-    def _promised_node(self, info: PodInfo) -> str:
+    def _nominated_node(self, info: PodInfo) -> str:
         """The node that the pod, which is pending, is nominated to: what its status says; or, as long as that has never
         said anything, what was decided here and is perhaps not written yet."""
         written = info.pod.status.nominated_node_name
@@ -169,12 +169,12 @@ class Cluster:
             return written
         return self.nominations.node_of(known)
 
-    def _add_pod(self, info: PodInfo, promised: str = "") -> None:
+    def _add_pod(self, info: PodInfo, nominated: str = "") -> None:
         pod = info.pod
         if not pod.spec.node_name:
             self.pending[info.key] = info
-            if promised:
-                self.nominations.add(info, promised)
+            if nominated:
+                self.nominations.add(info, nominated)
             return
         self._pods[info.key] = info
         row = self.table.rows.get(pod.spec.node_name)

@@ -1,4 +1,4 @@
-"""Which pods are promised which node: pods that waited for evictions there, and must not be overtaken."""
+"""Which pods are nominated to which node: pods that waited for evictions there, and must not be overtaken."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubesched.scheduler.cluster.journal import ChangeLog
 
 
 class Nominations:
-    """Nominated pods by node name. A pod is promised one node at a time."""
+    """Nominated pods by node name. A pod is nominated to one node at a time."""
 
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, PodInfo]] = {}
@@ -19,7 +19,7 @@ class Nominations:
         """The nodes whose nominations changed."""
 
     def __len__(self) -> int:
-        """How many pods are promised a node."""
+        """How many pods are nominated to a node."""
         return len(self.node_by_uid)
 
     def add(self, info: PodInfo, node_name: str) -> None:
@@ -46,12 +46,12 @@ class Nominations:
         return info.pod.status.nominated_node_name or self.node_by_uid.get(info.uid, "")
 
     def node_of(self, info: PodInfo) -> str:
-        """Empty if the pod is promised none."""
+        """Empty if the pod is nominated to none."""
         return self.node_by_uid.get(info.uid, "")
 
     def node_names(self) -> Iterable[str]:
         return self._by_node.keys()
 
     def has(self, info: PodInfo) -> bool:
-        """Whether this pod is promised a node."""
+        """Whether this pod is nominated to a node."""
         return info.uid in self.node_by_uid

@@ -50,7 +50,7 @@ class ResolvedProfile(msgspec.Struct, frozen=True):
     plugin_args: Mapping[str, PluginArgs | dict[str, Any] | None]
     """The arguments of every plugin that has some, by the plugin's name."""
     plugin_names: tuple[str, ...]
-    """Every plugin that is enabled, be it that it runs at no point; sorted."""
+    """Every plugin that is enabled, even if no extension point runs it; sorted."""
 
 
 def resolve_profiles(

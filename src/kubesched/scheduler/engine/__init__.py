@@ -2,6 +2,6 @@
 of all of the way, from the queue to the bound pod.
 
 `profile` has the plugins of a scheduler name in their order, `diagnosis` what was found wrong with each node,
-`class_cache` what is known of pods with the same signature, `preemption` makes room by evicting pods of lower priority.
+`class_cache` what is known of pods with the same signature, `preemption` evicts pods of lower priority.
 Nothing here does input or output, reads a clock or draws a number of its own.
 """

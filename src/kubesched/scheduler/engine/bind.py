@@ -49,7 +49,7 @@ class PreBindOver:
 
 
 CALLED_OFF = Failed("context canceled")
-"""What a prebind plugin is answered when its pod has to make room for another."""
+"""What a prebind plugin is answered when its pod is preempted by another."""
 
 
 def steps_to_bind(

@@ -1,7 +1,7 @@
 """One pod's cycle, from the queue's door to the choice of a node.
 
     pre_enqueue → prefilter → (nominated node first) filter → score → select
-                                        └─ no node fits → postfilter: make room by preemption
+                                        └─ no node fits → postfilter: preemption
 
 Beside this file stands one file per extension point. Reserving, permitting and binding what was decided belong to the
 loop that runs cycles one after another.
@@ -344,7 +344,7 @@ class ProfileScheduler:
         self._run_post_filter(decision, Diagnosis(self.cluster.nodes, failed.prefilter, failed.rejections))
 
     def _places_of_nominated_pods(self, known: PodClass, pod: PodInfo) -> Sequence[int]:
-        """The rows that are promised to others beside whom the pod would not fit."""
+        """The rows that are nominated to others beside whom the pod would not fit."""
         closed = []
         for node_name in self.cluster.nominations.node_names():
             row = self.cluster.table.rows.get(node_name)

@@ -128,8 +128,8 @@ class EventHandlers:
             if was_pending and pod.spec.scheduler_name in self._scheduler_names:
                 self._observers.steps(PodEvent(DELETED, pod, is_scheduled=False))
         assumed = self._cluster.placed.get(key) if old is None else None
-        promises = self._cluster.nominations.node_by_uid
-        promised = promises.get(waiting.uid, "") if promises and waiting is not None else ""
+        nominated_nodes = self._cluster.nominations.node_by_uid
+        nominated_node = nominated_nodes.get(waiting.uid, "") if nominated_nodes and waiting is not None else ""
         self._cluster.put_pod(pod, key)
         if pod.metadata.deletion_timestamp is not None:
             self._waiters.pod_leaves(key, now_s)
@@ -137,8 +137,8 @@ class EventHandlers:
             self._queue.delete(waiting)
         self.handled = _ASSIGNED_ADD if old is None else _ASSIGNED_UPDATE
         self._queue.on_assigned_pod(old, pod, now_s)
-        if promised and waiting is not None and promised != pod.spec.node_name:
-            self.promise_over(waiting.pod, promised, now_s)  # somebody else bound it, and elsewhere
+        if nominated_node and waiting is not None and nominated_node != pod.spec.node_name:
+            self.promise_over(waiting.pod, nominated_node, now_s)  # somebody else bound it, and elsewhere
         if assumed is not None and assumed.pod.spec.node_name != pod.spec.node_name:
             self._queue.move_all(ASSIGNED_POD_DELETE, assumed.pod, None, now_s)  # the place we had for it is free
         elif assumed is not None and assumed.pod.metadata.labels != pod.metadata.labels:

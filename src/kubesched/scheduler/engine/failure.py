@@ -19,14 +19,14 @@ from kubesched.scheduler.queue import QueuedPodInfo, SchedulingQueue
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
-_PROMISE_OVER = PostFilterResult(OK, NominatingMode.OVERRIDE)
+_NOMINATION_OVER = PostFilterResult(OK, NominatingMode.OVERRIDE)
 
-PromiseOver = Callable[[Pod, str, float], None]
+NominationOver = Callable[[Pod, str, float], None]
 """(a pod, the node it was nominated to, now) -> None: it no longer counts there."""
 
 
 class Told(NamedTuple):
-    """What the pod is told of a failed attempt."""
+    """What the pod's event says of a failed attempt."""
 
     reason: str
     """Of the condition."""
@@ -62,12 +62,12 @@ class FailureHandler:
         cluster: Cluster,
         queue: SchedulingQueue,
         outbox: Outbox,
-        promise_over: PromiseOver,
+        promise_over: NominationOver,
         observers: Observers,
     ) -> None:
         self._cluster = cluster
         self._observers = observers
-        self._promise_over = promise_over
+        self._nomination_over = promise_over
         self._queue = queue
         self._outbox = outbox
         self.words = FailureWords()
@@ -107,13 +107,13 @@ class FailureHandler:
         if observers.steps is not None:
             where = self._queue.contents.place_of(queued)
             observers.steps(PodRequeued(info, where, queued.attempts, queued.unschedulable_plugins))
-        post_filter = post_filter or _PROMISE_OVER
-        self._nominate(info, self._promised_after(info, post_filter), now_s)
+        post_filter = post_filter or _NOMINATION_OVER
+        self._nominate(info, self._nominated_after(info, post_filter), now_s)
         self._report(queued, told, post_filter)
 
-    def _promised_after(self, info: PodInfo, post_filter: PostFilterResult) -> str:
-        """The node that the pod is nominated to from now on. A promise that is not written yet is kept only if somebody
-        looked at it: where PostFilter broke, it would be kept for ever, and nobody could see it."""
+    def _nominated_after(self, info: PodInfo, post_filter: PostFilterResult) -> str:
+        """The node that the pod is nominated to from now on. A nomination that is not written yet is kept only if
+        somebody looked at it: where PostFilter broke, it would be kept for ever, and nobody could see it."""
         if post_filter.mode is NominatingMode.OVERRIDE:
             return post_filter.node_name
         is_looked_at = post_filter.status.is_rejected
@@ -167,7 +167,7 @@ class FailureHandler:
         else:
             nominations.remove(info)
         if before and before != node_name and not status.nominated_node_name:
-            self._promise_over(info.pod, before, now_s)  # it was never written
+            self._nomination_over(info.pod, before, now_s)  # it was never written
 
     def _report(self, queued: QueuedPodInfo, told: Told, post_filter: PostFilterResult) -> None:
         info = queued.info
@@ -187,8 +187,8 @@ class FailureHandler:
         unchanged = not told.is_probe and any(known == condition for known in status.conditions or ())
         observers = self._observers
         if observers.steps is not None:
-            promised = post_filter.node_name if post_filter.mode is NominatingMode.OVERRIDE else None
-            observers.steps(PodStatusTold(info, condition, promised))
+            nominated_node = post_filter.node_name if post_filter.mode is NominatingMode.OVERRIDE else None
+            observers.steps(PodStatusTold(info, condition, nominated_node))
         is_news = post_filter.node_name != status.nominated_node_name
         nominated = post_filter.node_name if post_filter.mode is NominatingMode.OVERRIDE and is_news else None
         if not unchanged or nominated is not None:

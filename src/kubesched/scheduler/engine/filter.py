@@ -3,7 +3,7 @@
 Plugins run in their order, and the first to reject a node owns its reasons. Once few nodes are alive, the rest of the
 plugins are asked about those alone; as long as most are, asking about all of them is cheaper than picking them out.
 
-Next: `nominated`, which takes the pods into account that are promised a node.
+Next: `nominated`, which takes the pods into account that are nominated to a node.
 """
 
 from __future__ import annotations

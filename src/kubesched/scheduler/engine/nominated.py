@@ -1,4 +1,4 @@
-"""Filter with the pods that are promised a node.
+"""Filter with the pods that are nominated to a node.
 
 Pods of equal or higher priority that are nominated to a node are treated as if they ran there: the pod must fit with
 them and without them.

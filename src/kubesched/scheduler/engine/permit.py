@@ -1,6 +1,6 @@
 """Permit: go, no, or wait; and the pods that wait.
 
-A waiting pod goes on when every plugin that asked it to wait has allowed it, and is turned down when one rejects it or
+A waiting pod goes on when every plugin that asked it to wait has allowed it, and is rejected when one rejects it or
 the shortest of their timeouts has passed.
 """
 

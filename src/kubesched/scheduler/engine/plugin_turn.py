@@ -1,4 +1,5 @@
-"""A plugin's turn in Reserve, Permit, PreBind or Bind: told to whoever listens, and worded as the pod is told of it."""
+"""A plugin's turn in Reserve, Permit, PreBind or Bind: told to whoever listens, and worded as the pod's event says
+it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ def turn_began(profile: Profile, extension_point: str, plugin: str, pod: PodInfo
 def turn_ended(
     profile: Profile, extension_point: str, plugin: str, pod: PodInfo, node_name: str, status: Status
 ) -> Status:
-    """What the plugin answered, as the pod is told of it: a rejection as it is, any other failure as an error that
+    """What the plugin answered, as the pod's event says it: a rejection as it is, any other failure as an error that
     names extension point and plugin."""
     is_failed = not (status is OK or status.is_success or status.is_rejected or status.is_skip or status.is_wait)
     observers = profile.observers

@@ -2,7 +2,7 @@
 
 Every effect is answered by whoever carries it out, so there is nothing to be found. If there is, somebody outside has a
 bug, or something in here broke half way; and a pod would wait for ever, its room taken, without a word. So every few
-seconds it is looked for
+seconds it looks for
 
 - effects that have waited longer than any answer can take: they are sent once more as `FindOut`, which reads what
   became of them;

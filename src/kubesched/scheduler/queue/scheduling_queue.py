@@ -42,7 +42,7 @@ SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF = "PopFromBackoffQ"
 LEFTOVER_CHECK_S = 30.0
-"""How often it is looked for pods that are unschedulable for too long."""
+"""How often pods that are unschedulable for too long are flushed."""
 
 _ADDED = UNSCHEDULED_POD_ADD.label
 _UPDATED = UNSCHEDULED_POD_UPDATE.label

@@ -1,4 +1,4 @@
-"""Carries out a scenario on the pretend cluster, each step at its time."""
+"""Carries out a scenario on the simulated cluster, each step at its time."""
 
 from __future__ import annotations
 

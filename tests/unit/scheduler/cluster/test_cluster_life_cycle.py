@@ -266,11 +266,11 @@ def _nominated(to: str) -> Pod:
         pytest.param([_pod(on="b")], "", id="over when the pod has a node"),
     ],
 )
-def test_a_nomination_decided_here(updates: list[Pod], promised: str) -> None:
+def test_a_nomination_decided_here(updates: list[Pod], nominated: str) -> None:
     cluster = Cluster.from_objects([_node("a"), _node("b"), _pod()])
     cluster.nominations.add(cluster.pending[KEY], "a")
     for pod in updates:
         cluster.put(pod)
     found = [name for name in ("a", "b") for info in cluster.nominations.on(name) if info.pod is updates[-1]]
-    assert found == ([promised] if promised else [])
+    assert found == ([nominated] if nominated else [])
     _check(cluster, _node("a"), _node("b"), updates[-1])

@@ -6,7 +6,7 @@
 Next: `recorder`, then `series` and `forms`.
 """
 
-from kubesched.k8s.client.event_recorder.broadcaster import EventBroadcaster, EventSource, Tell
+from kubesched.k8s.client.event_recorder.broadcaster import EventBroadcaster, EventSource, RecordEvent
 from kubesched.k8s.client.event_recorder.forms import CoreV1Form, EventForm, EventsV1Form, choose_form
 from kubesched.k8s.client.event_recorder.record import NORMAL, WARNING, EventToRecord, pod_reference
 from kubesched.k8s.client.event_recorder.recorder import EventRecorder
@@ -21,7 +21,7 @@ __all__ = [
     "EventSource",
     "EventToRecord",
     "EventsV1Form",
-    "Tell",
+    "RecordEvent",
     "choose_form",
     "pod_reference",
 ]

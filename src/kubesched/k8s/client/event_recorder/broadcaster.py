@@ -38,7 +38,7 @@ class EventSource:
     host: str = ""
 
 
-Tell = Callable[[EventSource, ObjectReference, str, str, str], None]
+RecordEvent = Callable[[EventSource, ObjectReference, str, str, str], None]
 """Who says it, about what, the reason, the note, and whether it is normal: becomes an event."""
 
 

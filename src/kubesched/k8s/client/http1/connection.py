@@ -1,6 +1,6 @@
 """One connection: one request at a time, its answer or why there is none.
 
-Keeps the promise of `errors`: a failure before the first byte was written is `Unreachable` (the pool sees to that, by
+Keeps the guarantee of `errors`: a failure before the first byte was written is `Unreachable` (the pool sees to that, by
 never lending a dead connection); after it, `AnswerLost`.
 
 Next: `pool`, which lends connections; `answer_reader`, which reads the answers.

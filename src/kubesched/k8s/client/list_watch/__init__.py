@@ -5,7 +5,7 @@
 
 `Informers` has one shared informer per kind; that is where to begin. `reflector` tells how one kind is followed,
 `informer` what handlers can rely on. One thread, one asyncio task per kind, synchronous handlers: there is no queue of
-deltas between reflector and informer (docs/concepts/list-watch.md says where its promises live).
+deltas between reflector and informer (docs/concepts/list-watch.md says where its guarantees live).
 """
 
 from kubesched.k8s.client.list_watch.handlers import EventHandlerFuncs, InformerHandler, ResourceEventHandler

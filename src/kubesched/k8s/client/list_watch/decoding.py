@@ -126,7 +126,7 @@ class KindDecoder(Generic[K]):
 
     def __init__(self, kind: type[K]) -> None:
         self.kind = kind
-        self._checks_amounts = kind is not Pod  # whose amounts are read as soon as it is told of, and often the same
+        self._checks_amounts = kind is not Pod  # whose amounts are read as soon as it is seen, and often the same
         self._decode_page: Callable[[bytes], _ListPage[K]] = msgspec.json.Decoder(_ListPage[kind]).decode  # type: ignore[valid-type]
         self._decode_event: Callable[[bytes], WatchEvent[K]] = msgspec.json.Decoder(WatchEvent[kind]).decode  # type: ignore[valid-type]
         self._decode_item: Callable[[msgspec.Raw], K] = msgspec.json.Decoder(kind).decode

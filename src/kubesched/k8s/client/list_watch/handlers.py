@@ -1,4 +1,4 @@
-"""Who is told of changes: by what there is now (`InformerHandler`), or by what happened (`ResourceEventHandler`).
+"""Who is notified of changes: by what there is now (`InformerHandler`), or by what happened (`ResourceEventHandler`).
 
 A scheduler only needs to know what there is: `put` and `remove` are enough, and cost least. Who wants to know what an
 object was before, whether it was there from the beginning, or whether its deletion was seen, is a
@@ -20,7 +20,7 @@ K_contra = TypeVar("K_contra", bound=KubeObject, contravariant=True)
 
 
 class InformerHandler(Protocol):
-    """Told of every change, synchronously: it must be quick, and not wait."""
+    """Notified of every change, synchronously: it must be quick, and not wait."""
 
     def put(self, item: KubeObject) -> None: ...
 

@@ -100,7 +100,7 @@ class SharedInformer(Generic[K]):
         self.watch_error_handler = handler
 
     def resync(self) -> None:
-        """Tell everybody of everything again."""
+        """Deliver everything to every handler again."""
         for item in self.lister:
             self._tell_put(item, item)
 

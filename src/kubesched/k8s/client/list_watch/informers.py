@@ -41,7 +41,7 @@ from kubesched.k8s.model.stand_ins import StandIn, as_far_as_read
 class InformerSettings:
     """`resync_s` 0 is never, as in kube-scheduler; `resyncs_s` has the kinds that differ. `transforms` may make objects
     of a kind smaller before they are kept. `stand_in` decides what an object counts as that cannot be read in full:
-    what can be read of it, unless told otherwise. `watch_error_handler` is told of errors instead of the log.
+    what can be read of it, unless told otherwise. `watch_error_handler` gets errors instead of the log.
     `streams_lists` asks for lists as part of the watch where the server can do that; such a list is given up when it
     takes longer than `initial_events_within_s`, and any watch that does not begin in `answers_within_s`. `name` is what
     the log calls these informers."""

@@ -1,8 +1,8 @@
 """Applies the stored admission policies to what is written: changes it, refuses it, warns of it.
 
-Promises the real server's order (in-tree admission, mutating policies, validation, validating policies), its words, and
-that a server without policies pays nothing for them. Policies and bindings are compiled when they change. Policies do
-not apply to policies and bindings. ``verbs/create.py``, ``verbs/update.py`` and ``verbs/delete.py`` call this.
+Guarantees the real server's order (in-tree admission, mutating policies, validation, validating policies), its words,
+and that a server without policies pays nothing for them. Policies and bindings are compiled when they change. Policies
+do not apply to policies and bindings. ``verbs/create.py``, ``verbs/update.py`` and ``verbs/delete.py`` call this.
 """
 
 from __future__ import annotations

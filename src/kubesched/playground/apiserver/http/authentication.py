@@ -1,6 +1,6 @@
 """Who asks: bearer tokens, client certificates, service accounts' tokens; and who the headers ask to be instead.
 
-Promises the real server's answers: a token that is not known is 401, none at all is ``system:anonymous`` (which may
+Guarantees the real server's answers: a token that is not known is 401, none at all is ``system:anonymous`` (which may
 read health and version only). ``verbs/authorization.py`` decides what the user may do,
 ``verbs/impersonation.py`` whom it may be.
 """

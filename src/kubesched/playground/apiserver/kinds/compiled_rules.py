@@ -257,5 +257,5 @@ def _cel_text(value: str, form: str) -> Any:
             case "date-time":
                 return timestamp_from_string(value)
     except (CelEvaluationError, binascii.Error, ValueError):
-        pass  # the format has been told of already
+        pass  # the format has been reported already
     return value

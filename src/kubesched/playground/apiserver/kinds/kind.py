@@ -1,6 +1,6 @@
 """What the server knows of one kind it serves: names, rules on writing, columns of its table.
 
-A ServedResource promises: after ``prepare_create`` or ``prepare_update`` the object has every default of its kind,
+A ServedResource guarantees: after ``prepare_create`` or ``prepare_update`` the object has every default of its kind,
 and ``validate`` then returns everything that is wrong with it, in the order of the real server. The verbs do what is
 the same for all kinds (names, uid, versions, generation, managed fields, timestamps). Read ``registry.py`` for the
 kinds served, ``verbs/`` for who calls this.

@@ -1,6 +1,6 @@
 """From a kind's own rules to the ServedResource: what all built-in kinds share is put around them here.
 
-``serve`` promises: decoding follows the kind's schema and then sets its defaults (as the real server's decoder does),
+``serve`` guarantees: decoding follows the kind's schema and then sets its defaults (as the real server's decoder does),
 validation begins with the metadata, a status sent at creation is dropped where the kind has a status subresource. A
 kind's module gives a ``KindRules``.
 """

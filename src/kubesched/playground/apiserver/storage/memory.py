@@ -1,6 +1,6 @@
 """The store in memory: the current objects, the history of changes, and the revision counter.
 
-Promises what ``store.py`` says, durable only as long as the process lives. History is bounded by count and bytes;
+Guarantees what ``store.py`` says, durable only as long as the process lives. History is bounded by count and bytes;
 what falls out moves ``compacted`` forward. ``sqlite.py`` builds the durable store on this one.
 """
 

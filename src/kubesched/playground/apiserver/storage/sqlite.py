@@ -233,7 +233,7 @@ class SqliteStore(MemoryStore):
         tried.add_done_callback(self._tried)
 
     def _try(self, durable: int) -> None:
-        """Runs in the writer thread. What a failed group may have left goes, too: nobody was told of it."""
+        """Runs in the writer thread. What a failed group may have left goes, too: nobody was notified."""
         self._in_transaction(
             lambda execute: (execute(_DELETE_BEYOND, (durable,)), execute(_SET_NUMBER, ("tried", durable)))
         )

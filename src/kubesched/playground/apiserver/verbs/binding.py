@@ -1,6 +1,6 @@
 """Binding: a pod is given to a node, once and for good.
 
-Promises what a scheduler relies on: a pod that has a node, is being deleted or is gated is never bound; uid and
+Guarantees what a scheduler relies on: a pod that has a node, is being deleted or is gated is never bound; uid and
 version in the request must be the pod's; topology labels of the node are copied to the pod. Written in one change
 with the PodScheduled condition. Of the stored pod only what binding looks at is decoded; the rest goes over as the
 bytes that it was.

@@ -1,6 +1,6 @@
 """Create: a new object under the name it carries, or under a generated one.
 
-Promises the real server's order: namespace, metadata, managed fields (a manager owns what it sent, not what admission
+Guarantees the real server's order: namespace, metadata, managed fields (a manager owns what it sent, not what admission
 adds), the kind's admission, validation, quotas, then the store (a taken name is told last). Read ``writing.py`` for the
 shared steps and ``update.py`` for its sibling.
 """

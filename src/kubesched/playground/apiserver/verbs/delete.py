@@ -1,6 +1,6 @@
 """Delete: one object or a collection; with grace for pods, held by finalizers, guarded by preconditions.
 
-Promises the real server's events: an object that only waits for finalizers or its grace period is MODIFIED, then
+Guarantees the real server's events: an object that only waits for finalizers or its grace period is MODIFIED, then
 DELETED when nothing holds it. Nothing here deletes dependents: that is a controller's work. ``update.py`` removes
 objects whose last finalizer goes.
 """

@@ -1,6 +1,6 @@
 """Eviction: a pod is deleted unless a disruption budget forbids it.
 
-Promises that a budget's ``disruptionsAllowed`` never goes below zero and that the pod is noted in ``disruptedPods``:
+Guarantees that a budget's ``disruptionsAllowed`` never goes below zero and that the pod is noted in ``disruptedPods``:
 budgets are read and written in one step. Without a controller nobody raises ``disruptionsAllowed``: see ``status`` of
 the budget.
 """

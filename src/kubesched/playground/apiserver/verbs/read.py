@@ -1,6 +1,6 @@
 """Get and list: current objects or those of an older version, selected, and in pages.
 
-Promises lists in the order of namespace and name; a page's continue token names the version, so that the following
+Guarantees lists in the order of namespace and name; a page's continue token names the version, so that the following
 pages show the same state. A version that is not reached yet is answered with 504 after three seconds, a forgotten one
 with 410. ``watch.py`` goes on from a list's version.
 """

@@ -133,7 +133,7 @@ def _action(obj: Object) -> Action:
 
 
 def _refuse(found: list[InvalidField]) -> None:
-    """Reviews have no name: what is wrong is told of their group alone."""
+    """Reviews have no name: errors name their group alone."""
     if not found:
         return
     texts = [f"{one.field}: {one.message}" for one in found]

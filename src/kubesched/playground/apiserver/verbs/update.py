@@ -1,6 +1,6 @@
 """Update: an object is replaced by another one of the same name.
 
-Promises that nobody's change is lost when the request names the version it changes, that a no-op is not written, and
+Guarantees that nobody's change is lost when the request names the version it changes, that a no-op is not written, and
 that taking away the last finalizer of an object on its way out removes it. ``apply_update`` is also what patches and
 most subresources end in. Read ``patch.py`` next.
 """

@@ -1,6 +1,6 @@
 """Watch: a collection's changes as a stream of lines, each encoded once and shared by all who watch.
 
-Promises no gap: events come in order of their versions, from exactly the version asked for, or the watch ends with
+Guarantees no gap: events come in order of their versions, from exactly the version asked for, or the watch ends with
 410 Expired. An object that leaves the selection is told as DELETED, one that enters it as ADDED. ``http/streams.py``
 sends what ``batches`` yields.
 """

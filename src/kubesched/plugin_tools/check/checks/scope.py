@@ -128,7 +128,8 @@ def _amounts(trial: PluginTrial, name: str) -> tuple[object, ...]:
 def _followed(
     trial: PluginTrial, cycle: CycleState, applied: AppliedChange, place: int
 ) -> tuple[RuleViolation | None, CycleState]:
-    """How state that was told of the change differs from state prepared anew, if so; and the state to go on with."""
+    """How state that was notified of the change differs from state prepared anew, if so; and the state to go on
+    with."""
     plugin, fresh = trial.plugin, CycleState()
     is_prepared = asking.pre_filter(plugin, fresh, trial.pod, trial.nodes).status.is_success
     changes = trial.cluster.table.journal.pods.since(place)

@@ -61,14 +61,14 @@ class ExtendedCycle:
         if look.decision.prefilter is None:
             return look.decision  # there are no nodes
         if not len(look.feasible):
-            return (yield from self._run_post_filter(look, {}, dropped_nodes=False))
+            return (yield from self._preempt(look, {}, dropped_nodes=False))
         asked = look.names
         passed = yield from ask_to_filter(self._extenders, self._cluster, self.pod, asked)
         dropped = len(passed.names) != len(asked)
         if passed.was_asked:
             look = self._look_again(look)
         if not passed.names:
-            return (yield from self._run_post_filter(look, passed.statuses, dropped_nodes=dropped))
+            return (yield from self._preempt(look, passed.statuses, dropped_nodes=dropped))
         look.keep(passed.names)
         return (yield from self._choose(look))
 
@@ -116,7 +116,7 @@ class ExtendedCycle:
         self._scheduler.choose_among(look.decision, look.feasible)
         return look.decision
 
-    def _run_post_filter(
+    def _preempt(
         self, look: Look, statuses: Mapping[str, Status], *, dropped_nodes: bool
     ) -> Consultation[Decision | None]:
         """Preemption; where extenders have a say in it, it is worked out, shown to them, and taken as they leave it."""

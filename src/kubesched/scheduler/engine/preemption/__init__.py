@@ -1,4 +1,4 @@
-"""Preemption: makes room for a pod by evicting pods of lower priority.
+"""Preemption: evicts pods of lower priority.
 
 `evaluation` tells the story: is the pod eligible, on which nodes would evictions help (`victims`, a dry run node by
 node, sparing what `budgets` protect), and which of these is hurt least (`choice`).

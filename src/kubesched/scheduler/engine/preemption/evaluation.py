@@ -1,4 +1,4 @@
-"""One attempt to make room: eligibility, candidates, choice."""
+"""One attempt to preempt: eligibility, candidates, choice."""
 
 from __future__ import annotations
 

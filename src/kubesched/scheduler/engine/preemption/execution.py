@@ -3,7 +3,7 @@
 All victims but the last are evicted at once, the last one when these are done. Until then, and until all of them are
 seen to leave, the preemptor is *preempting* and not let into the queue again, so that it does not preempt twice; it is
 called when that is over. If an eviction fails, it is let in at once. A victim that waits for a permit, or for its
-volumes, is turned down there instead of deleted.
+volumes, is rejected there instead of deleted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def preempted_by(preemptor: PodInfo, node_name: str) -> str:
 
 
 class PreemptionExecutor:
-    """Evictions under way, by the preemptor they make room for."""
+    """Evictions under way, by preemptor."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class PreemptionExecutor:
         self._leaving: dict[str, list[PodInfo]] = {}
         """Victims that were evicted, and that the informer may not have shown as leaving yet."""
         self._awaited_by: dict[PodKey, list[PodInfo]] = {}
-        """By victim, the preemptors that it makes room for."""
+        """By victim, its preemptors."""
 
     def is_preempting(self, uid: str) -> bool:
         """Whether victims still have to be asked to go, or are not yet seen to. The last one has gone before its
@@ -226,7 +226,7 @@ class PreemptionExecutor:
         )
 
     def _clear_lower_nominations(self, preemptor: PodInfo, node_name: str) -> None:
-        """Pods of lower priority that were promised this node have to look elsewhere."""
+        """Pods of lower priority that were nominated to this node have to look elsewhere."""
         for other in self._cluster.nominations.on(node_name):
             if other.priority < preemptor.priority:
                 self._cluster.nominations.remove(other)

@@ -1,4 +1,4 @@
-"""Who stays on a node whatever a preemptor does: pods it may not evict, and those promised the node before it.
+"""Who stays on a node whatever a preemptor does: pods it may not evict, and those nominated to the node before it.
 
 Where the preemptor does not fit beside these, evictions are in vain; and stay so while others come and go.
 """

@@ -112,7 +112,7 @@ class AffinityFilterState:
 
 
 def _count_wanted(terms: Sequence[ScopedTerm], nodes: NodeTable) -> TopologyCounts:
-    """Pods that all terms speak of: one that only some of them speak of is no company."""
+    """Pods that all terms speak of: one that only some of them speak of does not match."""
     counts = TopologyCounts(nodes)
     if terms:
         pods = nodes.pods
