@@ -132,8 +132,8 @@ def _validate_cron_job(job: Object, _: Object | None) -> list[InvalidField]:
         found.append(errors.invalid("metadata.name", name, f"must be no more than {_LONGEST_CRON_NAME} characters"))
     if not spec.get("schedule"):
         found.append(errors.required("spec.schedule"))
-    elif mistake := schedule_problem(spec["schedule"]):
-        found.append(errors.invalid("spec.schedule", spec["schedule"], mistake))
+    elif error := schedule_problem(spec["schedule"]):
+        found.append(errors.invalid("spec.schedule", spec["schedule"], error))
     zone = spec.get("timeZone")
     if zone is not None and not _is_time_zone(zone):
         found.append(errors.invalid("spec.timeZone", zone, f"unknown time zone {zone}"))
