@@ -1,6 +1,6 @@
 """The HTTP application: every request through login, impersonation and authorization to the verb it names.
 
-Promises an answer to anything: what is wrong is refused with a Kubernetes Status, never with a bare traceback.
+Guarantees an answer to anything: what is wrong is refused with a Kubernetes Status, never with a bare traceback.
 ``paths.py`` reads the path, ``resources.py`` serves resources, ``discovery.py`` what there is.
 
 The small endpoints stand here too: health (a disk that takes no writes is all that can be wrong with a living server;
