@@ -44,7 +44,7 @@ def capabilities() -> Capabilities:
 
 
 @pytest.fixture
-def errors() -> Callable[[dict[str, Any]], list[str]]:
+def problems() -> Callable[[dict[str, Any]], list[str]]:
     """The messages that loading these fields of a configuration gives; none if it loads."""
 
     def messages(fields: dict[str, Any]) -> list[str]:
