@@ -15,9 +15,9 @@ PATH = "profiles[0].pluginConfig[0].args.addedAffinity"
 TERM = f"{PATH}.{REQUIRED}.nodeSelectorTerms[0]"
 
 
-def load_affinity(errors: Mistakes, affinity: dict[str, Any]) -> list[str]:
+def load_affinity(problems: Mistakes, affinity: dict[str, Any]) -> list[str]:
     entry = {"name": "NodeAffinity", "args": {"addedAffinity": affinity}}
-    return errors({"profiles": [{"pluginConfig": [entry]}]})
+    return problems({"profiles": [{"pluginConfig": [entry]}]})
 
 
 def required(*terms: dict[str, Any]) -> dict[str, Any]:
@@ -102,21 +102,21 @@ def field(operator: str, *values: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_mistakes_in_required_terms_are_told(errors: Mistakes, term: dict[str, Any], expected: list[str]) -> None:
-    assert load_affinity(errors, required(term)) == expected
+def test_mistakes_in_required_terms_are_told(problems: Mistakes, term: dict[str, Any], expected: list[str]) -> None:
+    assert load_affinity(problems, required(term)) == expected
 
 
-def test_keys_and_values_must_have_the_form_of_labels(errors: Mistakes) -> None:
-    key, value = load_affinity(errors, required(expression("In", "b!", key="a b")))
+def test_keys_and_values_must_have_the_form_of_labels(problems: Mistakes) -> None:
+    key, value = load_affinity(problems, required(expression("In", "b!", key="a b")))
     assert key.startswith(f'{TERM}.matchExpressions[0].key: Invalid value: "a b": name part must consist of')
     assert value.startswith(
         f'{TERM}.matchExpressions[0].values[0][a b]: Invalid value: "b!": a valid label must be an empty string or'
     )
 
 
-def test_mistakes_in_preferred_terms_are_told_where_kubernetes_sees_them(errors: Mistakes) -> None:
+def test_mistakes_in_preferred_terms_are_told_where_kubernetes_sees_them(problems: Mistakes) -> None:
     terms = [{"weight": 1, "preference": expression("In", "a")}, {"weight": 2, "preference": field("Gt")}]
-    assert load_affinity(errors, {PREFERRED: terms}) == [
+    assert load_affinity(problems, {PREFERRED: terms}) == [
         f'{PATH}.{PREFERRED}[1].matchFields[0].operator: Unsupported value: "Gt": supported values: "In", "NotIn"'
     ]
 
@@ -132,5 +132,5 @@ def test_mistakes_in_preferred_terms_are_told_where_kubernetes_sees_them(errors:
         pytest.param(required(field("NotIn", "any text: it is no label")), id="a field's value has no form"),
     ],
 )
-def test_what_is_right_or_cannot_matter_loads(errors: Mistakes, affinity: dict[str, Any]) -> None:
-    assert load_affinity(errors, affinity) == []
+def test_what_is_right_or_cannot_matter_loads(problems: Mistakes, affinity: dict[str, Any]) -> None:
+    assert load_affinity(problems, affinity) == []

@@ -12,8 +12,8 @@ Mistakes = Callable[[dict[str, Any]], list[str]]
 PATH = "profiles[0].pluginConfig[0].args"
 
 
-def found(errors: Mistakes, plugin: str, args: dict[str, Any]) -> list[str]:
-    messages = errors({"profiles": [{"pluginConfig": [{"name": plugin, "args": args}]}]})
+def found(problems: Mistakes, plugin: str, args: dict[str, Any]) -> list[str]:
+    messages = problems({"profiles": [{"pluginConfig": [{"name": plugin, "args": args}]}]})
     assert all(message.startswith(f"{PATH}.") for message in messages)
     return [message.removeprefix(f"{PATH}.") for message in messages]
 
@@ -252,7 +252,7 @@ REJECTED = [
 
 @pytest.mark.parametrize(("plugin", "args", "expected"), REJECTED)
 def test_arguments_that_break_a_rule_are_told(
-    errors: Mistakes, plugin: str, args: dict[str, Any], expected: list[str]
+    problems: Mistakes, plugin: str, args: dict[str, Any], expected: list[str]
 ) -> None:
     assert found(errors, plugin, args) == expected
 
@@ -265,7 +265,7 @@ def test_arguments_that_break_a_rule_are_told(
         pytest.param("PodTopologySpread", spread(topologyKey="a b"), id="a topology key"),
     ],
 )
-def test_names_must_be_label_names(errors: Mistakes, plugin: str, args: dict[str, Any]) -> None:
+def test_names_must_be_label_names(problems: Mistakes, plugin: str, args: dict[str, Any]) -> None:
     (message,) = found(errors, plugin, args)
     assert ': Invalid value: "a b": name part must consist of alphanumeric characters' in message
 
@@ -282,5 +282,5 @@ def test_names_must_be_label_names(errors: Mistakes, plugin: str, args: dict[str
         pytest.param("VolumeBinding", {"bindTimeoutSeconds": 0}, id="no waiting for volumes"),
     ],
 )
-def test_arguments_that_keep_the_rules_load(errors: Mistakes, plugin: str, args: dict[str, Any]) -> None:
+def test_arguments_that_keep_the_rules_load(problems: Mistakes, plugin: str, args: dict[str, Any]) -> None:
     assert found(errors, plugin, args) == []
