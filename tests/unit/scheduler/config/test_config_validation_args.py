@@ -254,7 +254,7 @@ REJECTED = [
 def test_arguments_that_break_a_rule_are_told(
     problems: Mistakes, plugin: str, args: dict[str, Any], expected: list[str]
 ) -> None:
-    assert found(errors, plugin, args) == expected
+    assert found(problems, plugin, args) == expected
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_arguments_that_break_a_rule_are_told(
     ],
 )
 def test_names_must_be_label_names(problems: Mistakes, plugin: str, args: dict[str, Any]) -> None:
-    (message,) = found(errors, plugin, args)
+    (message,) = found(problems, plugin, args)
     assert ': Invalid value: "a b": name part must consist of alphanumeric characters' in message
 
 
@@ -283,4 +283,4 @@ def test_names_must_be_label_names(problems: Mistakes, plugin: str, args: dict[s
     ],
 )
 def test_arguments_that_keep_the_rules_load(problems: Mistakes, plugin: str, args: dict[str, Any]) -> None:
-    assert found(errors, plugin, args) == []
+    assert found(problems, plugin, args) == []
