@@ -116,9 +116,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "src/kubesched/simulator/bench/volume_controller.py": TO_COME,
         "src/kubesched/simulator/virtual/__init__.py": TO_COME,
         "src/kubesched/simulator/virtual/cluster.py": TO_COME,
-        "src/kubesched/simulator/virtual/device_claims.py": TO_COME,
         "src/kubesched/simulator/virtual/kubelets.py": TO_COME,
-        "src/kubesched/simulator/virtual/store.py": TO_COME,
     },
     "validate, admit": {
         "src/kubesched/playground/apiserver/bootstrap_roles.py": CERTIFICATES,
@@ -162,7 +160,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "src/kubesched/playground/hollow_nodes/container_states.py": TO_COME,
         "src/kubesched/scheduler/queue/scheduling_queue.py": TO_COME,
         "src/kubesched/simulator/bench/world.py": TO_COME,
-        "src/kubesched/simulator/virtual/store.py": TO_COME,
         "docs/reference/plugin-api.md": TO_COME,
     },
     "plain English": {

@@ -32,14 +32,14 @@ def world(args: dict[str, Any]) -> World:
 def test_a_claim_is_created_for_the_pod_and_belongs_to_it() -> None:
     it = world({})
     assert it.bound == {"default/web": "node-1"}, "it asks for no scratch space"
-    claim = it.find(PersistentVolumeClaim, KEY)
+    claim = it.objects.find(PersistentVolumeClaim, KEY)
     assert claim is not None and claim.spec.storage_class_name == "scratch"
     assert [(owner.kind, owner.name) for owner in claim.metadata.owner_references or ()] == [("Pod", "sort")]
 
 
 def test_the_pod_is_bound_when_the_claim_is() -> None:
     it = world({})
-    claim = it.find(PersistentVolumeClaim, KEY)
+    claim = it.objects.find(PersistentVolumeClaim, KEY)
     assert claim is not None
     it.add(replace(claim, status=PersistentVolumeClaimStatus("Bound")))
     it.run()
@@ -52,7 +52,7 @@ def test_a_claim_that_is_not_served_in_time_costs_the_attempt_and_is_found_by_th
     it.run(for_s=5)
     (note,) = [event.note for event in it.events if event.reason == "FailedScheduling"]
     assert note == ('running PreBind plugin "ScratchVolume": waiting for the scratch volume: context deadline exceeded')
-    claim = it.find(PersistentVolumeClaim, KEY)
+    claim = it.objects.find(PersistentVolumeClaim, KEY)
     assert claim is not None
     it.add(replace(claim, status=PersistentVolumeClaimStatus("Bound")))
     it.run(for_s=20)

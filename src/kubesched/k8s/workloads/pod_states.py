@@ -62,5 +62,13 @@ def available_next_s(pods: Iterable[Pod], min_ready_s: int, now_s: float) -> flo
 
 
 def with_condition(pod: Pod, condition: PodCondition) -> Pod:
-    others = (known for known in pod.status.conditions or () if known.type != condition.type)
-    return replace(pod, status=replace(pod.status, conditions=(*others, condition)))
+    return replace(pod, status=replace(pod.status, conditions=merge_condition(pod.status.conditions, condition)))
+
+
+def merge_condition(known: tuple[PodCondition, ...] | None, condition: PodCondition) -> tuple[PodCondition, ...]:
+    """As a strategic merge does: in the place of the one of its type, or at the end."""
+    if not known:
+        return (condition,)
+    if not any(other.type == condition.type for other in known):
+        return (*known, condition)
+    return tuple(condition if other.type == condition.type else other for other in known)

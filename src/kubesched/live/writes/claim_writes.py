@@ -39,6 +39,11 @@ _decode_claim = msgspec.json.Decoder(ResourceClaim).decode
 _decode_raw = msgspec.json.Decoder(dict[str, Any]).decode
 _PODS = resource_of(Pod)
 _TRIES = 5
+_MODIFIED = (
+    'Operation cannot be fulfilled on resourceclaims.resource.k8s.io "%s": the object has been modified; '
+    "please apply your changes to the latest version and try again"
+)
+"""In the API server's words: it would say so of a claim that changed just after it was read."""
 
 RawClaim = dict[str, Any]
 ClaimAnswer = ResourceClaim | ClaimConflict | Failed
@@ -152,10 +157,11 @@ class ClaimWrites:
         """Without a version: based on what is there now."""
         raw = _decode_raw(await self._requests.request("GET", self._path(key)))
         metadata = raw.get("metadata", {})
+        name = key.rpartition("/")[2]
         if metadata.get("uid") != uid:
-            raise ApiError(404, "NotFound", f'resourceclaims "{key}" not found')
+            raise ApiError(404, "NotFound", f'resourceclaims.resource.k8s.io "{name}" not found')
         if version and metadata.get("resourceVersion") != version:
-            raise ApiError(409, "Conflict", f'resourceclaims "{key}": the object has been modified')
+            raise ApiError(409, "Conflict", _MODIFIED % name)
         change(raw)
         return await self._requests.request("PUT", self._path(key, subresource), body=_encode(raw))
 

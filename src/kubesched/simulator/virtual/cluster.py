@@ -17,7 +17,6 @@ from kubesched.k8s.workloads.bursts import Bursts
 from kubesched.k8s.workloads.names import NameSource
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.simulator.ledger import PodLedger
-from kubesched.simulator.object_effects import ObjectEffects
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.utilisation import UtilisationMeter
 from kubesched.simulator.virtual.clock import VirtualClock
@@ -58,11 +57,8 @@ class VirtualCluster:
         TaintEvictions(clock, store, self.deletions)
         rules = ControllerRules(clock, store, names, bursts)
         self._controllers = ControllerSet(clock, store, self.intake, self.deletions, rules, self.ledger.refused)
-        devices = DeviceClaims(clock, store, names)
-        objects = ObjectEffects(store, names.name)
-        self._effects = EffectHandler(
-            clock, store, self.deletions, devices, objects, self.ledger, options.bind_latency_s
-        )
+        DeviceClaims(clock, store)
+        self._effects = EffectHandler(clock, store, self.deletions, names, self.ledger, options.bind_latency_s)
         self._until_s = None if options.until_s is None else clock.start_s + options.until_s
         self.ended_at_s = clock.now_s
         """When the last thing happened; that the scheduler tried a pod once more in vain is no such thing."""

@@ -1,37 +1,20 @@
-"""Carries out what the scheduling loop asks for, as an API server would, and gives the answers.
+"""What the scheduler asks for is carried out in virtual time, and told to the ledger.
 
 A binding may take a while (`bind_latency_s`); everything else happens at once.
 """
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
-from kubesched.framework.effects import (
-    BindPod,
-    Done,
-    EvictPod,
-    Failed,
-    PatchObject,
-    PatchPodStatus,
-    RecordEvent,
-    WriteObject,
-)
-from kubesched.k8s.model.core import Pod, PodCondition
-from kubesched.k8s.model.meta import PodKey
-from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.k8s.model.volume_claims import BOUND_BY_CONTROLLER_ANNOTATION, SELECTED_NODE_ANNOTATION
-from kubesched.k8s.workloads.pod_states import with_condition
+from kubesched.framework.effects import BindPod, EvictPod, PatchPodStatus, RecordEvent
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.times import print_instant
+from kubesched.k8s.workloads.names import NameSource
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
+from kubesched.simulator.api_model.interpreter import EffectInterpreter
 from kubesched.simulator.ledger import PodLedger
-from kubesched.simulator.object_effects import ObjectEffects
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions
-from kubesched.simulator.virtual.device_claims import DeviceAction, DeviceClaims, not_found
 from kubesched.simulator.virtual.store import ClusterStore
-
-_CONFLICT = "the object has been modified; please apply your changes to the latest version and try again"
 
 
 class EffectHandler:
@@ -40,18 +23,21 @@ class EffectHandler:
         clock: VirtualClock,
         store: ClusterStore,
         deletions: Deletions,
-        devices: DeviceClaims,
-        objects: ObjectEffects,
+        names: NameSource,
         ledger: PodLedger,
         bind_latency_s: float,
     ) -> None:
         self._clock = clock
         self._store = store
         self._deletions = deletions
-        self._devices = devices
-        self._objects = objects
-        self._ledger = ledger
         self._bind_latency_s = bind_latency_s
+        self._interpreter = EffectInterpreter(
+            store,
+            now=lambda: print_instant(clock.now_s),
+            new_name=names.name,
+            delete=self._delete,
+            also={RecordEvent: ledger.scheduler_event},
+        )
 
     def settle(self, loop: Scheduler) -> bool:
         """Carries out all effects that are there; False if there were none."""
@@ -66,94 +52,23 @@ class EffectHandler:
         return bool(effects)
 
     def _bind_later(self, loop: Scheduler, effect_id: int, action: BindPod) -> None:
-        self._clock.after(self._bind_latency_s, lambda: loop.answer(effect_id, self._bind(action), self._clock.now_s))
+        def bind() -> None:
+            loop.answer(effect_id, self._interpreter.carry_out(action), self._clock.now_s)
+
+        self._clock.after(self._bind_latency_s, bind)
 
     def _carry_out(self, action: object) -> object:
-        """The answer; None for what is not answered."""
-        match action:
-            case BindPod():
-                return self._bind(action)
-            case EvictPod():
-                return self._evict(action)
-            case PatchPodStatus():
-                self._patch(action)
-                return None
-            case RecordEvent():
-                self._ledger.scheduler_event(action)
-                return None
-            case BindVolumeToClaim():
-                return self._bind_volume(action)
-            case SelectNodeForClaim():
-                return self._select_node(action)
-            case WriteObject():
-                return self._objects.write(action)
-            case PatchObject():
-                return self._objects.patch(action)
-            case _:
-                assert isinstance(action, DeviceAction), action
-                return self._devices.carry_out(action)
+        if not isinstance(action, PatchPodStatus):
+            return self._interpreter.carry_out(action)
+        n_changes, nominated = self._store.n_changes, self._nominated_node(action)
+        self._interpreter.carry_out(action)
+        if nominated == self._nominated_node(action):
+            self._store.n_changes = n_changes  # what a pod says of its own failure lets no other one in
+        return None
 
-    # -- pods ----------------------------------------------------------------------------------------------------------
+    def _nominated_node(self, action: PatchPodStatus) -> str:
+        pod = self._store.find(Pod, action.pod)
+        return "" if pod is None else pod.status.nominated_node_name
 
-    def _find(self, key: PodKey, uid: str) -> Pod | None:
-        pod = self._store.find(Pod, key)
-        return pod if pod is not None and pod.metadata.uid == uid else None
-
-    def _bind(self, action: BindPod) -> object:
-        pod = self._find(action.pod, action.uid)
-        if pod is None:
-            return Failed(not_found(action.pod), is_gone=True)
-        if pod.spec.node_name:
-            return Failed(f"pod {pod.name} is already assigned to node {pod.spec.node_name!r}")
-        if pod.is_terminating:
-            return Failed(f"pod {pod.name} is being deleted, cannot be assigned to a host")
-        spec = replace(pod.spec, node_name=action.node_name)
-        bound = replace(pod, spec=spec, status=replace(pod.status, nominated_node_name=""))
-        self._store.update(with_condition(bound, PodCondition("PodScheduled", "True")))
-        return Done()
-
-    def _evict(self, action: EvictPod) -> object:
-        pod = self._find(action.pod, action.uid)
-        if pod is not None and not pod.is_terminating:
-            marked = self._store.update(with_condition(pod, action.condition))
-            self._deletions.delete(marked, f"preempted by {action.preemptor}")
-        return Done()
-
-    def _patch(self, action: PatchPodStatus) -> None:
-        pod = self._find(action.pod, action.uid)
-        if pod is None:
-            return
-        if action.condition is not None:
-            pod = self._store.update(with_condition(pod, action.condition), matters=False)
-        if action.nominated_node_name is not None:
-            status = replace(pod.status, nominated_node_name=action.nominated_node_name)
-            self._store.update(replace(pod, status=status))
-
-    # -- volumes -------------------------------------------------------------------------------------------------------
-
-    def _bind_volume(self, action: BindVolumeToClaim) -> object:
-        volume = self._store.find(PersistentVolume, action.volume_name)
-        if volume is None:
-            return Failed(f'persistentvolumes "{action.volume_name}" not found', is_gone=True)
-        if volume.metadata.resource_version != action.resource_version:
-            return Failed(_CONFLICT)
-        metadata = volume.metadata
-        if action.is_ours:
-            annotations = {**(metadata.annotations or {}), BOUND_BY_CONTROLLER_ANNOTATION: "yes"}
-            metadata = replace(metadata, annotations=annotations)
-        spec = replace(volume.spec, claim_ref=action.claim)
-        return _written(self._store.update(replace(volume, metadata=metadata, spec=spec)))
-
-    def _select_node(self, action: SelectNodeForClaim) -> object:
-        claim = self._store.find(PersistentVolumeClaim, f"{action.namespace}/{action.claim_name}")
-        if claim is None:
-            return Failed(f'persistentvolumeclaims "{action.claim_name}" not found', is_gone=True)
-        if claim.metadata.resource_version != action.resource_version:
-            return Failed(_CONFLICT)
-        annotations = {**(claim.metadata.annotations or {}), SELECTED_NODE_ANNOTATION: action.node_name}
-        metadata = replace(claim.metadata, annotations=annotations)
-        return _written(self._store.update(replace(claim, metadata=metadata)))
-
-
-def _written(item: PersistentVolume | PersistentVolumeClaim) -> Written:
-    return Written(item.metadata.resource_version)
+    def _delete(self, pod: Pod, action: EvictPod) -> None:
+        self._deletions.delete(pod, f"preempted by {action.preemptor}")

@@ -1,6 +1,4 @@
-"""The pretend API server's objects: versions, uids, owners, and who is told of changes.
-
-Every change is told to all listeners in the order they came, as (before, after).
+"""The simulated API server's objects: what the typed store has, and who owns what, which pods are where.
 
 Next: `deletion`, because objects take others with them when they go, and pods take their time.
 """
@@ -8,8 +6,7 @@ Next: `deletion`, because objects take others with them when they go, and pods t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -18,44 +15,28 @@ from kubesched.k8s.model.meta import KubeObject, OwnerReference, controller_of
 from kubesched.k8s.model.times import print_instant
 from kubesched.k8s.model.workloads import Job
 from kubesched.k8s.workloads.names import NameSource
+from kubesched.simulator.api_model.store import TypedStore
 from kubesched.simulator.virtual.clock import VirtualClock
 
 Item = TypeVar("Item", bound=KubeObject)
-Listener = Callable[[KubeObject | None, KubeObject | None], None]
-"""(before, after): no before for a new object, no after for one that is gone."""
-
 
 _FORGETFUL = ("Job", "ReplicaSet", "ReplicationController")
 """Controllers that leave their finished pods alone."""
 
 
-class ClusterStore:
-    """Objects by kind and key."""
-
+class ClusterStore(TypedStore):
     def __init__(self, clock: VirtualClock, names: NameSource) -> None:
+        super().__init__()
         self._clock = clock
         self._names = names
-        self._objects: dict[type[KubeObject], dict[str, KubeObject]] = defaultdict(dict)
         self._by_uid: dict[str, KubeObject] = {}
         self._owned: dict[str, dict[str, KubeObject]] = defaultdict(dict)
         self._pods_on: dict[str, dict[str, Pod]] = defaultdict(dict)
         self._pods_in: dict[str, dict[str, Pod]] = defaultdict(dict)
-        self._listeners: list[Listener] = []
-        self._version = 0
         self.n_changes = 0
         """Changes that could matter to a pod that waits."""
 
-    def listen(self, listener: Listener) -> None:
-        self._listeners.append(listener)
-
     # -- to read -------------------------------------------------------------------------------------------------------
-
-    def of(self, kind: type[Item]) -> dict[str, Item]:
-        """All objects of a kind by key; not to be changed."""
-        return cast("dict[str, Item]", self._objects[kind])
-
-    def find(self, kind: type[Item], key: str) -> Item | None:
-        return cast("Item | None", self._objects[kind].get(key))
 
     def by_uid(self, uid: str) -> KubeObject | None:
         return self._by_uid.get(uid)
@@ -84,10 +65,6 @@ class ClusterStore:
         """Those that have not finished."""
         return list(self._pods_in.get(namespace, {}).values())
 
-    def __iter__(self) -> Iterator[KubeObject]:
-        for items in self._objects.values():
-            yield from items.values()
-
     # -- to write ------------------------------------------------------------------------------------------------------
 
     def create(self, item: Item) -> Item:
@@ -99,10 +76,10 @@ class ClusterStore:
             creation_timestamp=metadata.creation_timestamp or print_instant(self._clock.now_s),
             generation=metadata.generation or 1,
         )
-        return self._put(None, replace(item, metadata=stamped))
+        return self.write(item, metadata=stamped)
 
-    def update(self, item: Item, *, matters: bool = True) -> Item:
-        """The object as it is to be from now on; its identity stays. `matters` as for `n_changes`."""
+    def update(self, item: Item) -> Item:
+        """The object as it is to be from now on; its identity stays."""
         known = self._objects[type(item)].get(item.key)
         if known is None:
             return item
@@ -115,29 +92,22 @@ class ClusterStore:
         item = replace(item, metadata=metadata)
         if item == known:
             return item
-        return self._put(known, item, matters=matters)
+        return self.write(item)
 
-    def remove(self, item: KubeObject) -> None:
-        """The object is gone, at once."""
-        known = self._objects[type(item)].pop(item.key, None)
-        if known is None:
-            return
-        self._forget(known)
-        self.n_changes += 1
-        for listener in self._listeners:
-            listener(known, None)
-
-    def _put(self, known: KubeObject | None, item: Item, *, matters: bool = True) -> Item:
-        self._version += 1
-        self.n_changes += matters
-        item = replace(item, metadata=replace(item.metadata, resource_version=str(self._version)))
+    def keep(self, item: Item) -> Item:
+        known = self._objects[type(item)].get(item.key)
         if known is not None:
             self._forget(known)
-        self._objects[type(item)][item.key] = item
         self._remember(item)
-        for listener in self._listeners:
-            listener(known, item)
-        return item
+        self.n_changes += 1
+        return super().keep(item)
+
+    def remove(self, item: KubeObject) -> None:
+        known = self._objects[type(item)].get(item.key)
+        if known is not None:
+            self._forget(known)
+            self.n_changes += 1
+            super().remove(known)
 
     # -- indexes -------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,87 @@
+"""Typed objects by kind and key, with versions, and who is notified of changes.
+
+Every change is told to all listeners in the order in which they were added, as (before, after).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any, TypeVar, cast
+
+from msgspec.structs import replace
+
+from kubesched.k8s.model.meta import KubeObject
+
+Item = TypeVar("Item", bound=KubeObject)
+Listener = Callable[[KubeObject | None, KubeObject | None], None]
+"""(before, after): no before for a new object, no after for one that is gone."""
+
+
+class TypedStore:
+    """`next_version` gives versions, each only once, and `new_uid` an identity to an object that has none."""
+
+    def __init__(
+        self, next_version: Callable[[], str] | None = None, new_uid: Callable[[KubeObject], str] | None = None
+    ) -> None:
+        self._numbers = count(1)
+        self._next_version = next_version or self._next_number
+        self._new_uid = new_uid or (lambda item: f"{item.name}-{self._next_number()}")
+        self._objects: dict[type[KubeObject], dict[str, KubeObject]] = defaultdict(dict)
+        self._listeners: list[Listener] = []
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    # -- to read -------------------------------------------------------------------------------------------------------
+
+    def of(self, kind: type[Item]) -> dict[str, Item]:
+        """All objects of a kind by key; not to be changed."""
+        return cast("dict[str, Item]", self._objects[kind])
+
+    def find(self, kind: type[Item], key: str) -> Item | None:
+        return cast("Item | None", self._objects[kind].get(key))
+
+    def __iter__(self) -> Iterator[KubeObject]:
+        for items in self._objects.values():
+            yield from items.values()
+
+    # -- to write ------------------------------------------------------------------------------------------------------
+
+    def create(self, item: Item) -> Item:
+        """A new object, of a name that is free."""
+        metadata = item.metadata
+        return self.write(item, metadata=replace(metadata, uid=metadata.uid or self._new_uid(item)))
+
+    def write(self, item: Item, **fields: Any) -> Item:
+        """The object, with these fields changed, is as it is to be from now on, in a new version."""
+        metadata = replace(fields.pop("metadata", item.metadata), resource_version=self._next_version())
+        return self.keep(replace(item, metadata=metadata, **fields))
+
+    def update(self, item: Item) -> Item:
+        """The object as it is to be from now on."""
+        return self.write(item)
+
+    def keep(self, item: Item) -> Item:
+        """As `write`, for an object that brings its version."""
+        objects, key = self._objects[type(item)], item.key
+        known = objects.get(key)
+        objects[key] = item
+        for listener in self._listeners:
+            listener(known, item)
+        return item
+
+    def remove(self, item: KubeObject) -> None:
+        """The object is gone, at once."""
+        known = self._objects[type(item)].pop(item.key, None)
+        if known is not None:
+            for listener in self._listeners:
+                listener(known, None)
+
+    def versioned(self, item: Item) -> Item:
+        """In a new version, and not kept: what a watch says of a deletion."""
+        return replace(item, metadata=replace(item.metadata, resource_version=self._next_version()))
+
+    def _next_number(self) -> str:
+        return str(next(self._numbers))
