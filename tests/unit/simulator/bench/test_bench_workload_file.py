@@ -109,11 +109,11 @@ def test_a_file_that_is_none_is_refused(text: str, problem: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("params", "param", "problem"),
     [
-        pytest.param({}, "$n", "operation 0: parameter $n is not defined", id="not defined"),
+        pytest.param({}, "$count", "operation 0: parameter $count is not defined", id="not defined"),
         pytest.param({"n": 3}, "n", "a parameter begins with $", id="without a dollar"),
-        pytest.param({"n": "x"}, "$n", "$n: a number is expected, not 'x'", id="a text"),
-        pytest.param({"n": True}, "$n", "$n: a number is expected, not True", id="a truth"),
-        pytest.param({"n": -1}, "$n", "a count of 0 or more is expected, not -1", id="below zero"),
+        pytest.param({"count": "x"}, "$count", "$count: a number is expected, not 'x'", id="a text"),
+        pytest.param({"count": True}, "$count", "$count: a number is expected, not True", id="a truth"),
+        pytest.param({"count": -1}, "$count", "a count of 0 or more is expected, not -1", id="below zero"),
     ],
 )
 def test_a_parameter_must_be_a_count(params: dict[str, Any], param: str, problem: str, tmp_path: Path) -> None:
