@@ -62,7 +62,9 @@ FOR_BOTH = [
     pytest.param(b"\0" * 100_000, "not a text: it has bytes that are zero", id="zeros"),
     pytest.param(b"!!python/object/apply:os.system [ls]", "could not determine a constructor", id="a tag that runs"),
     pytest.param(b"apiVersion: v1\nkind: Pod\nmetadata: {? [a] : b}", "found unhashable key", id="a list as a key"),
-    pytest.param(b"apiVersion: v1\nkind: Pod\nmetadata: !!set {name}", "metadata: expected object", id="a set"),
+    pytest.param(
+        b"apiVersion: v1\nkind: Pod\nmetadata: !!set {name}", "metadata.name: expected str, got null", id="a set"
+    ),
     pytest.param(
         pod(b'},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":true}}}]}}'),
         "Pod p: spec.containers[0].resources.requests[...]: expected int | float | str, got bool",

@@ -216,7 +216,7 @@ def test_a_plugin_that_asks_learns_of_the_cluster(tmp_path: Path) -> None:
     cluster = {
         "server": "https://h:1",
         "certificate-authority": "ca.crt",
-        "tls-server-name": "n",
+        "tls-server-name": "name.of.it",
         "proxy-url": "http://p:1",
         "extensions": [extension, {"name": "other", "extension": {}}],
     }
@@ -233,7 +233,7 @@ def test_a_plugin_that_asks_learns_of_the_cluster(tmp_path: Path) -> None:
     assert told.pop("certificate-authority-data")
     assert told == {
         "server": "https://h:1",
-        "tls-server-name": "n",
+        "tls-server-name": "name.of.it",
         "proxy-url": "http://p:1",
         "config": {"audience": "x"},
     }

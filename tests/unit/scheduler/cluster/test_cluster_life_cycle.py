@@ -256,7 +256,7 @@ def _nominated(to: str) -> Pod:
 
 
 @pytest.mark.parametrize(
-    ("updates", "promised"),
+    ("updates", "nominated"),
     [
         pytest.param([_pod(resourceVersion="2")], "a", id="kept while nothing is written of it"),
         pytest.param([_nominated("a")], "a", id="kept when it is written"),

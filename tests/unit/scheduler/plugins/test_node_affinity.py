@@ -112,7 +112,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize("validation error", MISTAKES)
+@pytest.mark.parametrize("problem", MISTAKES)
 def test_a_required_term_with_a_mistake_matches_nothing_and_spoils_nothing(problem: Spec) -> None:
     assert fitting(requiring(term(problem))) == ""
     assert fitting(requiring(term(problem), term(expression("disk", "In", "hdd")))) == "b"
