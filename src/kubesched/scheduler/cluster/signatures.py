@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.framework.pod_info import PodInfo, PodSignature
-from kubesched.k8s.model.core import NodeSelector, Pod, PodSpec
+from kubesched.k8s.model.core import NodeSelector, Pod, PodCondition, PodSpec, PodStatus
 from kubesched.k8s.model.meta import PodKey, controller_of
 from kubesched.k8s.model.selectors import NODE_NAME_FIELD
 from kubesched.k8s.model.volumes import Volume
@@ -69,8 +69,16 @@ def _has_same_signature(old: Pod, new: Pod) -> bool:
         and old_status.init_container_statuses == new_status.init_container_statuses
         and old_status.resources == new_status.resources
         and old_status.allocated_resources == new_status.allocated_resources
-        and old_status.conditions == new_status.conditions
+        and _resize_conditions(old_status) == _resize_conditions(new_status)
     )
+
+
+def _resize_conditions(status: PodStatus) -> tuple[PodCondition, ...] | None:
+    """Conditions change what a pod requests only while a resize is pending; those of a binding do not."""
+    conditions = status.conditions
+    if not conditions or not any(condition.type == "PodResizePending" for condition in conditions):
+        return None
+    return conditions
 
 
 def _without_pin(spec: PodSpec) -> tuple[PodSpec, str]:
@@ -101,7 +109,6 @@ def _signature_key(pod: Pod, spec: PodSpec) -> bytes:
         # Those that nobody looks at differ in name from pod to pod: every pod has one with its account's token.
         known = tuple(volume for volume in spec.volumes if volume != Volume(name=volume.name))
         spec = replace(spec, volumes=known or None)
-    resizing = any(c.type == "PodResizePending" for c in status.conditions) if status.conditions else False
     return _encode(
         (
             metadata.namespace,
@@ -112,6 +119,6 @@ def _signature_key(pod: Pod, spec: PodSpec) -> bytes:
             status.init_container_statuses,
             status.resources,
             status.allocated_resources,
-            status.conditions if resizing else None,
+            _resize_conditions(status),
         )
     )

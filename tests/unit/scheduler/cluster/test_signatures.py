@@ -9,6 +9,7 @@ import pytest
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import PodKey
 from kubesched.scheduler.cluster import Cluster
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
@@ -99,7 +100,7 @@ def test_the_pod_of_a_shape_is_not_pinned_but_keeps_the_rest() -> None:
     assert term.match_expressions
 
 
-def test_a_newer_state_of_a_pod_keeps_shape_and_pin() -> None:
+def test_a_newer_state_of_a_pod_keeps_signature_and_pin() -> None:
     cluster = Cluster()
     first, second = (
         pod for pod in manifests.from_dicts([make.pod("p", spec=_daemon("a"))] * 2).objects if isinstance(pod, Pod)
@@ -108,3 +109,28 @@ def test_a_newer_state_of_a_pod_keeps_shape_and_pin() -> None:
     newer = cluster.signatures.info_like(second, known, second.pod_key)
     assert newer.signature is known.signature
     assert newer.pin == "a"
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_asked"),
+    [
+        pytest.param("PodScheduled", False, id="that of a binding does not count"),
+        pytest.param("PodResizePending", True, id="that of a resize does"),
+    ],
+)
+def test_a_condition_is_looked_at_only_where_it_changes_what_a_pod_requests(
+    condition: str, is_asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pods = [make.pod("p"), make.pod("p", status={"conditions": [{"type": condition, "status": "True"}]})]
+    before, after = (pod for pod in manifests.from_dicts(pods).objects if isinstance(pod, Pod))
+    signatures = Cluster().signatures
+    known = signatures.info(before)
+    asked: list[Pod] = []
+
+    def ask(pod: Pod, key: PodKey) -> PodInfo:
+        asked.append(pod)
+        return PodInfo(pod, known.signature, key)
+
+    monkeypatch.setattr(signatures, "info", ask)
+    assert signatures.info_like(after, known, after.pod_key).signature is known.signature
+    assert asked == ([after] if is_asked else [])
