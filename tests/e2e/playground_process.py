@@ -37,7 +37,7 @@ class RunningPlayground:
     def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
         self._process = process
         self._folder = folder
-        self.told = self._read_until("Ctrl-C stops all of it.")
+        self.told = self._read_until("Press Ctrl-C to stop everything.")
 
     @property
     def kubeconfig(self) -> Path:

@@ -23,19 +23,25 @@ from kubesched.playground.apiserver.storage.memory import HistoryLimits
 
 @click.command()
 @click.option("--data", type=click.Path(file_okay=False, path_type=Path), help="Keep objects in this directory.")
-@click.option("--in-memory", is_flag=True, help="Keep objects in memory only; they are gone at the end.")
-@click.option("--port", type=click.IntRange(0, 65535), default=6443, show_default=True, help="0 takes a free port.")
+@click.option("--in-memory", is_flag=True, help="Keep objects in memory only; they are lost on exit.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=6443,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
+)
 @click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--insecure-http", is_flag=True, help="Serve plain HTTP, on loopback only: for tests and measurements.")
+@click.option("--insecure-http", is_flag=True, help="Serve plain HTTP, loopback only; for tests and benchmarks.")
 @click.option(
     "--history",
     type=click.IntRange(min=1),
     default=HistoryLimits().changes,
     show_default=True,
-    help="Changes to keep for watches that come back.",
+    help="Number of changes to keep for watches that resume.",
 )
 @click.option(
-    "--write-kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Write a kubeconfig for kubectl here."
+    "--write-kubeconfig", type=click.Path(dir_okay=False, path_type=Path), help="Write a kubeconfig to this file."
 )
 def apiserver(
     data: Path | None,
@@ -46,9 +52,9 @@ def apiserver(
     history: int,
     write_kubeconfig: Path | None,
 ) -> None:
-    """Serve the Kubernetes API from this machine."""
+    """Run the embedded Kubernetes API server."""
     if (data is None) == (not in_memory):
-        raise click.UsageError("give either --data or --in-memory")
+        raise click.UsageError("specify either --data or --in-memory")
     if insecure_http and bind_address not in ("127.0.0.1", "::1", "localhost"):
         raise click.UsageError("--insecure-http serves on loopback only")
     settings = ServerSettings(data, bind_address, port, not insecure_http, HistoryLimits(changes=history))

@@ -28,22 +28,29 @@ NOT_PLACED_EXIT = 1
 @click.command("bench")
 @click.argument("names", nargs=-1, metavar="[NAME...]")
 @click.option(
-    "-f", "--filename", "filenames", multiple=True, metavar="FILE", help="A workload file, for those that come along."
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    metavar="FILE",
+    help="A workload file to use instead of the built-in ones.",
 )
 @click.option("--label", "labels", multiple=True, help="Only workloads with this label. Repeatable.")
 @click.option("--nodes", "n_nodes", type=click.IntRange(min=0), help="Number of nodes.")
-@click.option("--pods", "n_pods", type=click.IntRange(min=0), help="Number of measured pods.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Breaks ties between equally good nodes.")
+@click.option("--pods", "n_pods", type=click.IntRange(min=0), help="Number of pods to measure.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed for breaking ties between equally good nodes."
+)
 @class_cache_option
 @plugin_option
-@click.option("--list", "list_only", is_flag=True, help="Only say which workloads there are.")
+@click.option("--list", "list_only", is_flag=True, help="List the workloads and exit.")
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="json prints one object a line for each workload.",
+    help="json prints one object per line, one for each workload.",
 )
 def bench(
     names: tuple[str, ...],
@@ -57,7 +64,7 @@ def bench(
     list_only: bool,
     output: str,
 ) -> None:
-    """Measure how fast pods are scheduled: engine and loop together, no network, virtual time.
+    """Measure scheduling throughput: the engine and its loop, in virtual time, without a network.
 
     \b
     kubesched bench --list

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import click
 
-HELP = "Decide for every pod from scratch: slower, with the same answers."
+HELP = "Evaluate every pod from scratch: slower, same results."
 
 
 def class_cache_option(command: Callable[..., None]) -> Callable[..., None]:

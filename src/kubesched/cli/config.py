@@ -28,20 +28,22 @@ _output_option = click.option(
 
 @click.group("config")
 def config() -> None:
-    """Show, complete, check and convert KubeSchedulerConfiguration files."""
+    """Show, validate and convert KubeSchedulerConfiguration files."""
 
 
 @config.command("view")
-@click.option("-f", "--filename", metavar="FILE", help="The file; - for standard input.")
+@click.option("-f", "--filename", metavar="FILE", help="Configuration file; - for standard input.")
 @click.option("--emulate", metavar="VERSION", help="Show what this version runs: 1.13, 1.14, 1.17, 1.18 or 1.19.")
-@click.option("--policy-config-file", metavar="FILE", help="With --emulate: a Policy.")
-@click.option("--algorithm-provider", metavar="NAME", help="With --emulate: a provider.")
-@click.option("--feature-gates", type=GatePairs(), metavar="NAME=BOOL,...", help="With --emulate: its gates.")
+@click.option("--policy-config-file", metavar="FILE", help="With --emulate: a Policy file.")
+@click.option("--algorithm-provider", metavar="NAME", help="With --emulate: an algorithm provider.")
+@click.option(
+    "--feature-gates", type=GatePairs(), metavar="NAME=BOOL,...", help="With --emulate: feature gates of that version."
+)
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["text", "yaml", "json"]),
-    help="Output format; yaml, or text with --emulate, unless given.",
+    help="Output format.  [default: yaml; text with --emulate]",
 )
 def view(
     filename: str | None,
@@ -51,10 +53,10 @@ def view(
     feature_gates: dict[str, bool] | None,
     output: str | None,
 ) -> None:
-    """Print a configuration with all its defaults filled in, or what an older scheduler runs.
+    """Print a configuration with all defaults, or what an older version runs.
 
-    With --emulate: predicates and priorities, or the plugins of each extension point, with weights; of the
-    configuration, the Policy or the provider that is given, or of the version's default provider.
+    With --emulate, shows the predicates and priorities, or the plugins of each extension point, with their weights:
+    those of the given configuration, Policy or provider, or of that version's default provider.
     """
     from kubesched.cli.files import InputError
     from kubesched.cli.scheduler_choice import SchedulerChoice
@@ -67,7 +69,9 @@ def view(
             return
         for flag, given in (("--policy-config-file", policy_config_file), ("--algorithm-provider", algorithm_provider)):
             if given is not None:
-                raise click.UsageError(f"{flag} needs --emulate; `kubesched config convert` translates older files")
+                raise click.UsageError(
+                    f"{flag} needs --emulate; to convert older files, use `kubesched config convert`"
+                )
         if filename is None:
             raise click.UsageError("Missing option '-f' / '--filename', or --emulate.")
         if output == "text":
@@ -102,7 +106,7 @@ def _view_emulated(choice: SchedulerChoice, output: str) -> None:
 @config.command("default")
 @_output_option
 def default_configuration(output: str) -> None:
-    """Print the configuration of a scheduler that was given none."""
+    """Print the default configuration."""
     from kubesched.scheduler.config import default, to_manifest
 
     _print_manifest(to_manifest(default()), output)
@@ -110,9 +114,9 @@ def default_configuration(output: str) -> None:
 
 @config.command("validate")
 @click.argument("filenames", nargs=-1, required=True, metavar="FILE...")
-@click.option("--resolved", is_flag=True, help="Show the plugins of each extension point, in order, with weights.")
+@click.option("--resolved", is_flag=True, help="Also show the plugins of each extension point, in order, with weights.")
 def validate(filenames: tuple[str, ...], resolved: bool) -> None:
-    """Check configurations: print `FILE: ok`, or every validation error."""
+    """Validate configurations: prints `FILE: ok`, or every error."""
     from kubesched.cli.files import InputError
     from kubesched.scheduler.config import ConfigError, load
     from kubesched.scheduler.config.extenders import extender_warnings
@@ -141,9 +145,9 @@ def validate(filenames: tuple[str, ...], resolved: bool) -> None:
 @click.argument("filename", metavar="FILE")
 @_output_option
 def convert(filename: str, output: str) -> None:
-    """Translate a Policy, or a configuration before v1, into v1.
+    """Convert a Policy or an older configuration to v1.
 
-    The result goes to standard output; what was changed or dropped on the way goes to standard error, one line each.
+    The result goes to standard output; what had to be changed or dropped goes to standard error, one line each.
     FILE may be - for standard input.
     """
     from kubesched.cli.files import InputError

@@ -49,11 +49,11 @@ def _settings(record: dict[str, Any]) -> Iterator[Row]:
     profiles = record["profiles"]
     yield "preemption", _by_profile(profiles, "preempts")
     if any(profile["checksAllPredicates"] for profile in profiles):
-        yield "all predicates of a node are checked", _by_profile(profiles, "checksAllPredicates")
+        yield "check all predicates of a node", _by_profile(profiles, "checksAllPredicates")
     share = record["percentageOfNodesToScore"]
-    yield "nodes to score", f"{share} %" if share else "by the size of the cluster"
+    yield "nodes to score", f"{share} %" if share else "depends on cluster size"
     for name, value in sorted(record["featureGates"].items()):
-        yield f"gate {name}", "on" if value else "off"
+        yield f"feature gate {name}", "on" if value else "off"
     for extender in record.get("extenders", ()):
         verbs = [verb for verb in ("filter", "prioritize", "preempt", "bind") if extender.get(f"{verb}Verb")]
         yield f"extender {extender['urlPrefix']}", ", ".join(verbs) or "no verbs"

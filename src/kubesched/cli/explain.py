@@ -39,8 +39,8 @@ _WORKLOADS = {
     "filenames",
     multiple=True,
     metavar="FILE",
-    help="Manifests of the cluster: YAML or JSON, lists, dumps, a directory; - for standard input. Repeatable. "
-    "Without any, the cluster of the kubeconfig is read.",
+    help="Manifests of the cluster: YAML or JSON, a dump, a directory; - for standard input. Repeatable. "
+    "Without any, the live cluster is read.",
 )
 @server_options
 @live_option
@@ -55,7 +55,7 @@ def explain(
     scheduler: SchedulerChoice,
     output: str,
 ) -> None:
-    """Explain where a pending pod would go, or why nowhere and what would make it fit.
+    """Explain where a pending pod would go, or why it fits nowhere and what would make it fit.
 
     \b
     kubesched explain shop/web-1
@@ -150,7 +150,7 @@ def _given_workload(
         return given, text, []
     made = with_one_pod(given.found, kind, key)
     if made is None:
-        raise InputError(f"{given.source}: there is no {kind} {key}")
+        raise InputError(f"{given.source}: {kind} {key} does not exist")
     given.found, one = made
     return given, one.pod_key, [f"{kind} {key}: explained by one of its pods, as it would be created now"]
 
@@ -161,7 +161,7 @@ def _default_target() -> ServerTarget:
     try:
         return ServerChoice().target()
     except InputError as error:
-        raise InputError(f"{error}, or -f FILE for the manifests of a cluster") from None
+        raise InputError(f"{error}; or read manifests with -f FILE") from None
 
 
 def _print(explanation: Explanation, output: str) -> None:

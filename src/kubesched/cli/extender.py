@@ -27,33 +27,39 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @server_options
 @click.option(
-    "--no-cluster", is_flag=True, help="Follow no cluster: plugins see the nodes that a request carries, and no pods."
+    "--no-cluster", is_flag=True, help="Watch no cluster: plugins see only the nodes in each request, and no pods."
 )
 @click.option("--bind-address", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8888, show_default=True, help="0 takes a free port.")
-@click.option("--tls-cert-file", type=_FILE, help="Serve HTTPS with this certificate (PEM).")
-@click.option("--tls-private-key-file", type=_FILE, help="The certificate's key.")
 @click.option(
-    "--client-ca-file", type=_FILE, help="Answer callers with a certificate of these authorities, instead of a token."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8888,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
+)
+@click.option("--tls-cert-file", type=_FILE, help="Serve HTTPS with this certificate (PEM).")
+@click.option("--tls-private-key-file", type=_FILE, help="Private key of the certificate (PEM).")
+@click.option(
+    "--client-ca-file", type=_FILE, help="Require client certificates signed by these CAs, instead of a token."
 )
 @click.option(
     "--token-file",
     type=_FILE,
-    help="The token that callers must show; made if missing. Without it there is a new token at every start.",
+    help="File with the token that clients must send; created if missing. Without it, each start makes a new token.",
 )
-@click.option("--insecure-allow-anybody", is_flag=True, help="Answer whoever reaches the port.")
+@click.option("--insecure-allow-anybody", is_flag=True, help="Answer any client, without a token or certificate.")
 @click.option(
     "--max-request-mib",
     type=click.IntRange(1, 1024),
     default=64,
     show_default=True,
-    help="Larger requests are refused.",
+    help="Largest request body, in MiB.",
 )
 @click.option(
-    "--url-prefix", metavar="URL", help="Where kube-scheduler finds this server, if not at the address above."
+    "--url-prefix", metavar="URL", help="URL at which kube-scheduler reaches this server, if not the bind address."
 )
-@click.option("--bind", "binds", is_flag=True, help="Let kube-scheduler bind pods through this server in any case.")
-@click.option("--print-config", is_flag=True, help="Print the configuration for kube-scheduler, and end.")
+@click.option("--bind", "binds", is_flag=True, help="Bind pods through this server even if no plugin asks for it.")
+@click.option("--print-config", is_flag=True, help="Print the configuration for kube-scheduler and exit.")
 def extender(
     config_file: str | None,
     plugin_files: tuple[str, ...],
@@ -78,19 +84,21 @@ def extender(
     kubesched extender --plugin my_plugin.py > kube-scheduler.yaml
     kube-scheduler --config kube-scheduler.yaml ...
 
-    The plugins of --plugin and those that --config enables are asked; in-tree ones are not, as kube-scheduler has run
-    them by then. Callers show a token, which is part of the printed address, or a client certificate.
+    It serves the plugins of --plugin and those that --config enables; in-tree plugins are left to kube-scheduler.
+    Clients authenticate with a token, which is part of the printed URL, or with a client certificate.
     """
     if (tls_cert_file is None) != (tls_private_key_file is None):
-        raise click.UsageError("--tls-cert-file and --tls-private-key-file belong together")
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file must be given together")
     if client_ca_file is not None and tls_cert_file is None:
         raise click.UsageError("--client-ca-file needs --tls-cert-file")
     if insecure_allow_anybody and (client_ca_file or token_file):
-        raise click.UsageError("--insecure-allow-anybody does not go with --client-ca-file or --token-file")
+        raise click.UsageError("--insecure-allow-anybody cannot be combined with --client-ca-file or --token-file")
     if client_ca_file is not None and token_file is not None:
-        raise click.UsageError("--token-file does not go with --client-ca-file: callers show the one or the other")
+        raise click.UsageError(
+            "--token-file cannot be combined with --client-ca-file: clients authenticate with one or the other"
+        )
     if no_cluster and (kubeconfig or context or binds):
-        raise click.UsageError("--no-cluster does not go with --kubeconfig, --context or --bind")
+        raise click.UsageError("--no-cluster cannot be combined with --kubeconfig, --context or --bind")
     from kubesched.cli.extender_serving import ServingChoice, serve
     from kubesched.cli.files import InputError
     from kubesched.plugin_tools.extender_server.access import TokenFileError

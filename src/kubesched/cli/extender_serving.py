@@ -83,7 +83,8 @@ async def serve(choice: ServingChoice) -> None:
         parts.push_async_callback(server.stop)
         click.echo(_snippet(choice, profiles, server.url, rules), nl=False)
         click.echo(
-            f"serving plugins on {server.url}; kube-scheduler needs the configuration on standard output", err=True
+            f"serving plugins on {server.url}; start kube-scheduler with the configuration printed on standard output",
+            err=True,
         )
         configure_logs()
         if follower is not None:
@@ -112,17 +113,17 @@ def _profiles(choice: ServingChoice, cluster: Cluster) -> OutsideProfiles:
 
 def _warn(choice: ServingChoice, profiles: OutsideProfiles) -> None:
     for plugin, extension_points in profiles.unserved.items():
-        say_warning(f"{plugin}: kube-scheduler does not ask extenders about {', '.join(extension_points)}: left out")
+        say_warning(f"{plugin}: kube-scheduler does not call extenders for {', '.join(extension_points)}: ignored")
     if profiles.binds and not choice.follows:
-        say_warning("without a cluster nothing can be bound: preBind, bind and postBind are left out")
+        say_warning("without a cluster nothing can be bound: preBind, bind and postBind are ignored")
     where = choice.listen.bind_address
     if choice.lets_anybody_in:
-        say_warning(f"whoever reaches {where} may call, and bind pods: leave out --insecure-allow-anybody")
+        say_warning(f"anyone who can reach {where} may call the plugins and bind pods: remove --insecure-allow-anybody")
     elif where not in _LOOPBACK and choice.listen.cert_file is None:
-        say_warning(f"the token goes to {where} in the clear: consider --tls-cert-file and --client-ca-file")
+        say_warning(f"the token is sent to {where} unencrypted: consider --tls-cert-file and --client-ca-file")
     has_own_key = choice.lets_anybody_in or choice.token_file is not None or choice.listen.client_ca_file is not None
     if choice.only_prints and not has_own_key:
-        say_warning("the printed token is good for no server: give --token-file, here and when serving")
+        say_warning("no server will accept the printed token: use --token-file, here and when serving")
 
 
 def _caller_rules(choice: ServingChoice) -> CallerRules:
@@ -168,7 +169,7 @@ def _target(choice: ServingChoice) -> ServerTarget:
             return load_in_cluster_target()
         return load_target(None if choice.kubeconfig is None else Path(choice.kubeconfig), choice.context)
     except ClientConfigError as error:
-        raise InputError(f"{error}; or --no-cluster, to judge by what requests carry") from None
+        raise InputError(f"{error}; or use --no-cluster, to see only what requests contain") from None
 
 
 def _is_synced(follower: ClusterFollower | None) -> Callable[[], bool]:

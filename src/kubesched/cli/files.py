@@ -58,7 +58,7 @@ def read_bytes(filename: str) -> bytes:
 def _bounded(file: IO[bytes], name: str) -> bytes:
     first = file.read(_FIRST_BYTES)
     if b"\0" * 8 in first:
-        raise InputError(f"{name}: not a text: it has bytes that are zero")
+        raise InputError(f"{name}: not a text file: it contains NUL bytes")
     data = first + file.read(MOST_BYTES + 1 - len(first))
     if len(data) > MOST_BYTES:
         raise InputError(f"{name}: larger than {MOST_BYTES >> 20} MiB")

@@ -33,16 +33,16 @@ _NAMESAKES_SHOWN = 3
 def server_options(command: F) -> F:
     """`--kubeconfig` and `--context`, as kubectl has them."""
     kubeconfig = click.option(
-        "--kubeconfig", metavar="FILE", help="How to reach the cluster, instead of $KUBECONFIG and ~/.kube/config."
+        "--kubeconfig", metavar="FILE", help="Kubeconfig to use instead of $KUBECONFIG and ~/.kube/config."
     )
-    context = click.option("--context", metavar="NAME", help="The context of the kubeconfig, instead of the current.")
+    context = click.option("--context", metavar="NAME", help="Context to use instead of the current one.")
     return kubeconfig(context(command))
 
 
 def live_option(command: F) -> F:
     """`--live`, for commands that read files too."""
     option = click.option(
-        "--live", is_flag=True, help="Read the cluster from its server also where files are given; these add to it."
+        "--live", is_flag=True, help="Read the live cluster even if files are given; their objects are added to it."
     )
     return option(command)
 

@@ -19,17 +19,17 @@ INTERRUPTED_EXIT = 130
 BROKEN_PIPE_EXIT = 141
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "apiserver": ("kubesched.cli.apiserver:apiserver", "Serve the Kubernetes API from this machine."),
-    "bench": ("kubesched.cli.bench:bench", "Measure how fast pods are scheduled."),
-    "config": ("kubesched.cli.config:config", "Show, complete and check KubeSchedulerConfiguration files."),
-    "explain": ("kubesched.cli.explain:explain", "Explain where a pending pod would go, or why nowhere."),
+    "apiserver": ("kubesched.cli.apiserver:apiserver", "Run the embedded Kubernetes API server."),
+    "bench": ("kubesched.cli.bench:bench", "Measure scheduling throughput."),
+    "config": ("kubesched.cli.config:config", "Show, validate and convert KubeSchedulerConfiguration files."),
+    "explain": ("kubesched.cli.explain:explain", "Explain where a pending pod would go, or why it fits nowhere."),
     "extender": ("kubesched.cli.extender:extender", "Serve Python plugins to a stock kube-scheduler."),
     "nodes": ("kubesched.cli.nodes:nodes", "Run hollow nodes in a cluster."),
-    "plugin": ("kubesched.cli.plugin:plugin", "Begin a plugin of your own, and try it out."),
-    "run": ("kubesched.cli.run:run", "Schedule a cluster, in the place of kube-scheduler or beside it."),
-    "simulate": ("kubesched.cli.simulate:simulate", "Simulate workloads on a cluster, in virtual time."),
-    "snapshot": ("kubesched.cli.snapshot:snapshot", "Save a live cluster in a file, for explain and simulate."),
-    "up": ("kubesched.cli.up:up", "Start a cluster with hollow nodes on this machine."),
+    "plugin": ("kubesched.cli.plugin:plugin", "Create and check a plugin of your own."),
+    "run": ("kubesched.cli.run:run", "Schedule a live cluster, instead of kube-scheduler or beside it."),
+    "simulate": ("kubesched.cli.simulate:simulate", "Simulate workloads on a cluster in virtual time."),
+    "snapshot": ("kubesched.cli.snapshot:snapshot", "Save a live cluster to a file, for explain and simulate."),
+    "up": ("kubesched.cli.up:up", "Start a local cluster with hollow nodes."),
 }
 """Where each subcommand is, and what it does in a line."""
 
@@ -75,7 +75,7 @@ class LazyGroup(OneLineCommand, click.Group):
 @click.group("kubesched", cls=LazyGroup)
 @click.version_option(package_name="kubesched", message="%(prog)s %(version)s")
 def main() -> None:
-    """The Kubernetes scheduler in Python: decides as kube-scheduler does, and says why."""
+    """The Kubernetes scheduler in Python: decides as kube-scheduler does, and explains why."""
 
 
 def _one_line(error: click.ClickException) -> str:

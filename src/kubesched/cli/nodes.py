@@ -26,10 +26,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 def shape_options(command: F) -> F:
     """What nodes look like that are made by number."""
     for option in (
-        click.option("--zones", type=click.IntRange(0), default=3, show_default=True, help="Zones to spread over."),
-        click.option("--pods", type=click.IntRange(1), default=110, show_default=True, help="Pods of a node."),
-        click.option("--memory", default="32Gi", show_default=True, help="Memory of a node."),
-        click.option("--cpu", default="8", show_default=True, help="CPUs of a node."),
+        click.option(
+            "--zones",
+            type=click.IntRange(0),
+            default=3,
+            show_default=True,
+            help="Number of zones to spread the nodes over.",
+        ),
+        click.option(
+            "--pods", type=click.IntRange(1), default=110, show_default=True, help="Pod capacity of each node."
+        ),
+        click.option("--memory", default="32Gi", show_default=True, help="Memory of each node."),
+        click.option("--cpu", default="8", show_default=True, help="CPUs of each node."),
     ):
         command = option(command)
     return command
@@ -37,17 +45,26 @@ def shape_options(command: F) -> F:
 
 def delay_options(command: F) -> F:
     seconds = click.FloatRange(min=0)
-    stop = click.option("--stop-delay", type=seconds, default=1.0, show_default=True, help="Seconds a pod takes to end")
+    stop = click.option(
+        "--stop-delay", type=seconds, default=1.0, show_default=True, help="Seconds until a deleted pod is gone."
+    )
     start = click.option(
-        "--start-delay", type=seconds, default=1.0, show_default=True, help="Seconds a pod takes until it is ready."
+        "--start-delay", type=seconds, default=1.0, show_default=True, help="Seconds until a bound pod is ready."
     )
     return start(stop(command))
 
 
 @click.command("nodes")
-@click.option("--count", type=click.IntRange(1), help="Make so many nodes, all alike.")
-@click.option("-f", "--filename", "filenames", multiple=True, metavar="FILE", help="Nodes from manifests; - is stdin.")
-@click.option("--prefix", default="node-", show_default=True, help="How names of made nodes begin.")
+@click.option("--count", type=click.IntRange(1), help="Number of nodes to create, all identical.")
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    metavar="FILE",
+    help="Manifests of nodes to run; - for standard input. Repeatable.",
+)
+@click.option("--prefix", default="node-", show_default=True, help="Name prefix of the created nodes.")
 @shape_options
 @delay_options
 @server_options
@@ -64,10 +81,10 @@ def nodes(
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
-    """Run hollow nodes in a cluster: they register, stay alive, and say that their pods run.
+    """Run hollow nodes in a cluster: they register, renew their leases, and report their pods as running.
 
-    Pods run for as long as their annotation kubesched.dev/duration says, or until they are deleted. The nodes stay
-    registered when this ends; their leases then run out.
+    A pod runs for as long as its annotation kubesched.dev/duration says, or until it is deleted. The nodes stay
+    registered when this command ends; their leases then expire.
     """
     from kubesched.cli.files import InputError
     from kubesched.k8s.model.quantity import QuantityError
@@ -76,7 +93,7 @@ def nodes(
     from kubesched.playground.hollow_nodes.pod_steps import Delays
 
     if count is None and not filenames:
-        raise click.UsageError("give --count or -f")
+        raise click.UsageError("specify --count or -f")
     try:
         shape = NodeShape(cpu, memory, pods, zones, prefix).checked()
         bodies = [*shape.bodies(count or 0), *nodes_of_files(filenames)]
@@ -118,7 +135,7 @@ async def _play(target: ServerTarget, bodies: list[dict[str, Any]], settings: Fl
     fleet = KubeletFleet(client, settings)
     try:
         n_nodes = await fleet.start(bodies)
-        click.echo(f"{n_nodes} hollow nodes in {target.url}; Ctrl-C stops their kubelets", err=True)
+        click.echo(f"{n_nodes} hollow nodes in {target.url}; press Ctrl-C to stop their kubelets", err=True)
         await stopped.wait()
     except NodeRefusedError as error:
         say_error(str(error))

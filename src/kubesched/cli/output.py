@@ -19,7 +19,7 @@ explanation_format = click.option(
     type=click.Choice(["text", "wide", "json", "yaml"]),
     default="text",
     show_default=True,
-    help="wide shows every node with all that speaks against it.",
+    help="wide shows every node with every reason against it.",
 )
 
 

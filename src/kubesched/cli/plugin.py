@@ -23,16 +23,18 @@ _CHECKS = ("answers", "forms", "writes", "bounds", "symmetry", "events", "determ
 
 @click.group("plugin")
 def plugin() -> None:
-    """Begin a plugin of your own, and try it out."""
+    """Create and check a plugin of your own."""
 
 
 @plugin.command("new")
 @click.argument("name")
-@click.option("--directory", default=".", show_default=True, metavar="DIR", help="Where to write; made if need be.")
+@click.option(
+    "--directory", default=".", show_default=True, metavar="DIR", help="Directory to write to; created if missing."
+)
 def new(name: str, directory: str) -> None:
-    """Write a plugin that works, and its test.
+    """Create a working plugin and its test.
 
-    NAME is written as QuietHours or quiet-hours. Nothing is overwritten.
+    NAME is CamelCase or kebab-case: QuietHours or quiet-hours. Existing files are not overwritten.
     """
     from kubesched.plugin_tools.check.template import PluginNameError, new_plugin
 
@@ -41,7 +43,7 @@ def new(name: str, directory: str) -> None:
         paths = {Path(directory) / file: text for file, text in made.files.items()}
         for path in paths:
             if path.exists():
-                raise FileExistsError(f"{path}: is there already, and is left as it is")
+                raise FileExistsError(f"{path}: already exists, not overwritten")
         Path(directory).mkdir(parents=True, exist_ok=True)
         for path, text in paths.items():
             path.write_text(text, encoding="utf-8")
@@ -62,11 +64,18 @@ def new(name: str, directory: str) -> None:
     "--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration with the plugin's arguments."
 )
 @click.option(
-    "-f", "--filename", "manifests", multiple=True, metavar="FILE", help="A cluster of your own to try it on, too."
+    "-f",
+    "--filename",
+    "manifests",
+    multiple=True,
+    metavar="FILE",
+    help="Manifests of a cluster to check it on as well. Repeatable.",
 )
-@click.option("--only", multiple=True, type=click.Choice(_CHECKS), help="Run these checks only. Repeatable.")
-@click.option("--cases", "n_cases", type=click.IntRange(1), default=100, show_default=True, help="Clusters to draw.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed draws the same clusters.")
+@click.option("--only", multiple=True, type=click.Choice(_CHECKS), help="Run only this check. Repeatable.")
+@click.option(
+    "--cases", "n_cases", type=click.IntRange(1), default=100, show_default=True, help="Number of random clusters."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random clusters.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def check(
     files: tuple[str, ...],
@@ -77,9 +86,9 @@ def check(
     seed: int,
     output: str,
 ) -> None:
-    """Try the plugins of these files on drawn clusters, and hold their answers against the rules.
+    """Run plugins on random clusters and check their answers against the plugin contract.
 
-    The exit code is 1 if a check failed, with the smallest case found; 2 if there was nothing to check.
+    Exit code 1: a check failed, and the smallest failing case is shown. Exit code 2: there was nothing to check.
     """
     from kubesched.cli.files import InputError
     from kubesched.k8s.model.manifests import ManifestError
@@ -126,5 +135,5 @@ def _cases_of(filenames: tuple[str, ...]) -> list[Case]:
         return []
     cases = cases_of(documents_of_files(filenames))
     if not cases:
-        raise InputError(f"{filenames[0]}: no pending pod in it")
+        raise InputError(f"{filenames[0]}: contains no pending pod")
     return cases

@@ -38,7 +38,7 @@ async def reload_plugins(playground: Playground, pause: Callable[[], Awaitable[N
         try:
             playground.scheduler.reload_plugins()
         except ConfigError as error:
-            say_error(f"{error}\nthe plugins that run stay as they were")
+            say_error(f"{error}\nstill running the previous plugins")
         else:
             names = ", ".join(playground.scheduler.assembled.outside.classes)
             click.echo(f"{', '.join(map(str, changed))} changed: reloaded {names}")

@@ -39,7 +39,7 @@ _log = logging.getLogger("kubesched.run")
 @click.command("run", cls=FlagsCommand)
 @with_flags
 def run(given: GivenFlags) -> None:
-    """Schedule a cluster, in the place of kube-scheduler or beside it."""
+    """Schedule a live cluster, instead of kube-scheduler or beside it."""
     try:
         options = _complete(given, read_options(given))
         if options.write_config_to is not None:

@@ -36,7 +36,7 @@ class GatePairs(click.ParamType[dict[str, bool]]):
         for pair in filter(None, str(value).split(",")):
             name, _, switch = pair.partition("=")
             if switch.lower() not in ("true", "false"):
-                self.fail(f"{pair!r} is not of the form Name=true or Name=false", param, ctx)
+                self.fail(f"{pair!r} must have the form Name=true or Name=false", param, ctx)
             found[name.strip()] = switch.lower() == "true"
         return found
 
@@ -46,7 +46,7 @@ plugin_option = click.option(
     "plugin_files",
     multiple=True,
     metavar="FILE",
-    help="A Python file with plugins, to run beside the others unless the configuration mentions them. Repeatable.",
+    help="A Python file with plugins; they are enabled unless the configuration mentions them. Repeatable.",
 )
 
 
@@ -59,16 +59,16 @@ def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
         metavar="FILE",
         help="A KubeSchedulerConfiguration, v1 or older; - for standard input.",
     )
-    @click.option("--policy-config-file", metavar="FILE", help="A Policy, as kube-scheduler read it until v1.22.")
+    @click.option("--policy-config-file", metavar="FILE", help="A Policy file, as kube-scheduler accepted until v1.22.")
     @click.option("--algorithm-provider", metavar="NAME", help="DefaultProvider or ClusterAutoscalerProvider.")
     @click.option(
         "--emulate",
         metavar="VERSION",
         help="Decide as this version did: 1.13, 1.14, 1.17, 1.18 or 1.19. Without it, older configurations are "
-        "translated into today's.",
+        "converted to v1.",
     )
     @plugin_option
-    @click.option("--feature-gates", type=GatePairs(), metavar="NAME=BOOL,...", help="Of the version to emulate.")
+    @click.option("--feature-gates", type=GatePairs(), metavar="NAME=BOOL,...", help="Feature gates, with --emulate.")
     @wraps(command)
     def with_scheduler(
         *args: Any,
@@ -149,7 +149,7 @@ class SchedulerChoice:
         if reference is None:
             return given
         if not isinstance(reference, PolicyFile):
-            text = f"{reference} is in a cluster: give the Policy by --policy-config-file"
+            text = f"{reference} is in a cluster: pass the Policy with --policy-config-file"
             raise ConfigError([FieldError("algorithmSource.policy.configMap", text)], given.config_source)
         return replace(given, policy=read_bytes(reference.path), policy_source=reference.path, reference=reference)
 

@@ -39,7 +39,7 @@ class SpanOfTime(click.ParamType[float]):
         try:
             seconds = Duration.parse(str(value)).seconds
         except DurationError:
-            self.fail(f"{value!r} is not a span of time such as 90s, 24h or 1h30m", param, ctx)
+            self.fail(f"{value!r} is not a duration such as 90s, 24h or 1h30m", param, ctx)
         if seconds < 0:
             self.fail(f"{value!r} is negative", param, ctx)
         return seconds
@@ -56,33 +56,33 @@ SPAN = SpanOfTime()
     required=True,
     multiple=True,
     metavar="FILE",
-    help="Manifests of cluster, workloads and scenarios: YAML or JSON, dumps, a directory; - for standard input. "
+    help="Manifests of the cluster, workloads and scenarios: YAML or JSON, a dump, a directory; - for standard input. "
     "Repeatable.",
 )
 @server_options
 @live_option
 @scheduler_options
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same answer.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed; the same seed gives the same result.")
 @click.option(
     "--tie-break",
     type=click.Choice(["random", "name"]),
     default="random",
     show_default=True,
-    help="Among equally good nodes: one by the seed, or the lowest name.",
+    help="How to choose among equally good nodes: at random (by the seed), or the first by name.",
 )
-@click.option("--until", type=SPAN, help="Stop after so long; a workload without an end is stopped after 24h.")
-@click.option("--start", metavar="TIME", help="When the run starts (RFC 3339), for cron jobs.")
-@click.option("--bind-latency", type=SPAN, default="0s", show_default=True, help="How long a binding takes.")
-@click.option("--start-latency", type=SPAN, default="0s", show_default=True, help="From bound to running.")
+@click.option("--until", type=SPAN, help="Stop after this much virtual time; workloads that never end stop after 24h.")
+@click.option("--start", metavar="TIME", help="Virtual start time (RFC 3339); matters for CronJobs.")
+@click.option("--bind-latency", type=SPAN, default="0s", show_default=True, help="Time that a binding takes.")
+@click.option("--start-latency", type=SPAN, default="0s", show_default=True, help="Time from bound to running.")
 @click.option(
     "-o",
     "--output",
     type=click.Choice(["text", "wide", "json", "yaml", "csv"]),
     default="text",
     show_default=True,
-    help="wide shows every pod; csv is one table.",
+    help="wide shows every pod; csv prints one table (--table).",
 )
-@click.option("--table", type=click.Choice(TABLES), default="pods", show_default=True, help="The table for csv.")
+@click.option("--table", type=click.Choice(TABLES), default="pods", show_default=True, help="Table to print as csv.")
 @class_cache_option
 @click.option("--watch", "is_watching", is_flag=True, help="Run again whenever one of the files changes.")
 def simulate(
@@ -102,7 +102,7 @@ def simulate(
     no_class_cache: bool,
     is_watching: bool,
 ) -> None:
-    """Simulate workloads on a cluster, in virtual time: where each pod goes, and why not.
+    """Simulate workloads on a cluster in virtual time: where each pod goes, or why it stays pending.
 
     \b
     kubesched simulate -f cluster.yaml -f workload.yaml

@@ -30,11 +30,11 @@ STDOUT = "-"
     "--output",
     required=True,
     metavar="FILE",
-    help="Where to: JSON if it ends in .json, else YAML; - for YAML on standard output.",
+    help="File to write: JSON if it ends in .json, else YAML; - prints YAML to standard output.",
 )
 @server_options
 def snapshot(output: str, kubeconfig: str | None, context: str | None) -> None:
-    """Save a live cluster in a file, without secrets, for explain and simulate.
+    """Save a live cluster to a file, without secrets, for explain and simulate.
 
     \b
     kubesched snapshot -o dump.json && kubesched explain shop/web-1 -f dump.json
@@ -64,7 +64,7 @@ def check_place(output: str) -> None:
     if path.is_dir():
         raise InputError(f"{output}: is a directory")
     if not path.parent.is_dir():
-        raise InputError(f"{output}: there is no directory {path.parent}")
+        raise InputError(f"{output}: directory {path.parent} does not exist")
 
 
 def _write(output: str, given: GivenCluster) -> None:

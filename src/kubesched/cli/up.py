@@ -41,18 +41,33 @@ DEFAULT_PORT = 6443
     "--nodes",
     "n_nodes",
     type=click.IntRange(0),
-    help=f"Hollow nodes to make.  [default: {DEFAULT_NODES} in a new cluster]",
+    help=f"Number of hollow nodes.  [default: {DEFAULT_NODES} in a new cluster]",
 )
-@click.option("-f", "--filename", "filenames", multiple=True, metavar="FILE", help="Objects to put in; - is stdin.")
-@click.option("--config", metavar="FILE", help="KubeSchedulerConfiguration of the scheduler.")
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    metavar="FILE",
+    help="Manifests to create in the cluster; - for standard input. Repeatable.",
+)
+@click.option("--config", metavar="FILE", help="A KubeSchedulerConfiguration for the scheduler.")
 @plugin_option
-@click.option("--reload", "is_reloading", is_flag=True, help="Read the files of plugins again whenever they change.")
+@click.option("--reload", "is_reloading", is_flag=True, help="Reload plugin files when they change.")
 @class_cache_option
-@click.option("--data", metavar="DIR", help="Where the cluster is kept.  [default: ~/.local/state/kubesched]")
-@click.option("--in-memory", is_flag=True, help="Keep nothing: the cluster ends with this command.")
-@click.option("--port", type=click.IntRange(0, 65535), help=f"0 takes a free port.  [default: {DEFAULT_PORT}]")
-@click.option("--once", is_flag=True, help="Schedule what the files hold, say what became of it, and end.")
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=120.0, show_default=True, help="Seconds for --once.")
+@click.option(
+    "--data", metavar="DIR", help="Directory that holds the cluster's state.  [default: ~/.local/state/kubesched]"
+)
+@click.option("--in-memory", is_flag=True, help="Keep the cluster in memory; it is lost on exit.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help=f"Port of the API server; 0 picks a free one.  [default: {DEFAULT_PORT}]",
+)
+@click.option("--once", is_flag=True, help="Schedule the given manifests, print where the pods went, and exit.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0.1), default=120.0, show_default=True, help="Timeout of --once, in seconds."
+)
 @click.option("--merge-kubeconfig", is_flag=True, help="Also add the cluster to $KUBECONFIG or ~/.kube/config.")
 @shape_options
 @delay_options
@@ -76,19 +91,19 @@ def up(
     start_delay: float,
     stop_delay: float,
 ) -> None:
-    """Start a cluster: API server, controllers, hollow nodes and the scheduler. kubectl works against it.
+    """Start a local cluster for kubectl: API server, controllers, hollow nodes and the scheduler.
 
-    With --once it is gone afterwards, and the exit code says whether all pods found a place.
+    With --once, the cluster is deleted afterwards, and the exit code is 1 if a pod stayed pending.
     """
     from kubesched.playground.hollow_nodes.node_bodies import NodeShape
     from kubesched.playground.hollow_nodes.pod_steps import Delays
 
     if once and (data is not None or not filenames):
-        raise click.UsageError("--once needs -f, and keeps nothing: leave out --data")
+        raise click.UsageError("--once needs -f, and keeps no state: remove --data")
     if once and is_reloading:
-        raise click.UsageError("--once ends by itself: leave out --reload")
+        raise click.UsageError("--once exits by itself: remove --reload")
     if in_memory and data is not None:
-        raise click.UsageError("give either --data or --in-memory")
+        raise click.UsageError("specify either --data or --in-memory")
     delays = Delays(min(start_delay, 0.05), min(stop_delay, 0.05)) if once else Delays(start_delay, stop_delay)
     with _errors_in_one_line(), _directory(data, in_memory or once) as directory:
         shape = NodeShape(cpu, memory, pods, zones).checked()
@@ -213,14 +228,14 @@ def _tell(playground: Playground, settings: PlaygroundSettings, page_url: str) -
     rows = (
         ("API server", f"{playground.url} ({kept})"),
         ("controllers", ", ".join(playground.controllers.names)),
-        ("kubelets", f"{playground.n_nodes} hollow nodes; any node that you create gets one"),
+        ("kubelets", f"{playground.n_nodes} hollow nodes; every node you create gets one"),
         ("scheduler", ", ".join(playground.scheduler.loop.schedulers)),
         ("web page", page_url),
     )
     for name, what in rows:
         click.echo(f"{name:<12} {what}")
     click.echo(f"\nexport KUBECONFIG={settings.kubeconfig}\n")
-    click.echo("Ctrl-C stops all of it.")
+    click.echo("Press Ctrl-C to stop everything.")
 
 
 async def _run_once(settings: PlaygroundSettings, timeout_s: float) -> int:
@@ -236,5 +251,5 @@ async def _run_once(settings: PlaygroundSettings, timeout_s: float) -> int:
     for line in outcome.lines():
         click.echo(line)
     if not is_settled:
-        say_error(f"not all was decided within {timeout_s:g} s")
+        say_error(f"not every pod was scheduled or rejected within {timeout_s:g} s")
     return PENDING_EXIT if outcome.n_pending or not is_settled else 0

@@ -29,7 +29,7 @@ def watch(
         while True:
             watched = WatchedFiles(files())
             work()
-            click.echo("watching for changes, Ctrl-C ends", err=True)
+            click.echo("watching for changes; press Ctrl-C to stop", err=True)
             while not (changed := watched.changed()):
                 pause()
             click.echo(f"\n{', '.join(map(str, changed))} changed", err=True)

@@ -28,7 +28,7 @@ _POD_WORDS = ("pod", "pods", "po")
 
 @click.command("why", cls=OneLineCommand)
 @click.argument("pod", metavar="[POD]", required=False)
-@click.option("-n", "--namespace", metavar="NAME", help="The pod's namespace, instead of the context's.")
+@click.option("-n", "--namespace", metavar="NAME", help="Namespace to use instead of the context's.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="List the pending pods of all namespaces.")
 @server_options
 @click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration; - for standard input.")
@@ -44,7 +44,7 @@ def why(
     plugin_files: tuple[str, ...],
     output: str,
 ) -> None:
-    """Why a pod is pending, or where it would go; without POD, all pending pods with a line each.
+    """Explain why a pod is pending, or where it would go; without POD, list all pending pods, one line each.
 
     \b
     kubectl why web-1 -n shop
@@ -78,7 +78,7 @@ def _in_namespace(pod: str, namespace: str | None) -> str:
     if namespace is None:
         return pod
     if slash and first != namespace:
-        raise click.UsageError(f"{pod} is not in the namespace {namespace}: name one of the two")
+        raise click.UsageError(f"{pod} is not in the namespace {namespace}: specify the namespace once")
     return pod if slash else f"{namespace}/{pod}"
 
 

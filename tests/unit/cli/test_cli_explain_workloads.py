@@ -84,7 +84,9 @@ def test_a_pod_in_a_namespace_that_is_called_like_a_kind_is_a_pod(tmp_path: Path
 @pytest.mark.parametrize(
     ("name", "item", "says"),
     [
-        pytest.param("deploy/other", workload("Deployment", "web"), "there is no Deployment default/other", id="none"),
+        pytest.param(
+            "deploy/other", workload("Deployment", "web"), "Deployment default/other does not exist", id="none"
+        ),
         pytest.param(
             "job/web",
             workload("Job", "web", parallelism=0),

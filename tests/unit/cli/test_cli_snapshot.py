@@ -86,7 +86,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     ("place", "problem"),
     [
         pytest.param("", "is a directory", id="a directory"),
-        pytest.param("none/dump.yaml", "there is no directory ", id="in no directory"),
+        pytest.param("none/dump.yaml", "directory ", id="in no directory"),
     ],
 )
 def test_a_place_that_cannot_be_written_is_told_before_the_cluster_is_read(

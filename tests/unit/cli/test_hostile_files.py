@@ -59,7 +59,7 @@ FOR_BOTH = [
     pytest.param(b'{"apiVersion":"v1","kind":"Pod","metadata":[]}', "Pod: metadata: expected object", id="metadata"),
     pytest.param(pod(b',"labels":{"a":1}}}'), "Pod p: metadata.labels[...]: expected str", id="labels"),
     pytest.param(pod(b',"labels":{"a":"\xff"}}}'), "line 1: not UTF-8", id="no UTF-8"),
-    pytest.param(b"\0" * 100_000, "not a text: it has bytes that are zero", id="zeros"),
+    pytest.param(b"\0" * 100_000, "not a text file: it contains NUL bytes", id="zeros"),
     pytest.param(b"!!python/object/apply:os.system [ls]", "could not determine a constructor", id="a tag that runs"),
     pytest.param(b"apiVersion: v1\nkind: Pod\nmetadata: {? [a] : b}", "found unhashable key", id="a list as a key"),
     pytest.param(
@@ -206,7 +206,7 @@ def test_an_endless_file_is_not_read_to_its_end(
 
 def test_a_device_of_zeros_is_not_read_to_its_end() -> None:
     told = refused(CliRunner().invoke(main, ["explain", "p", "-f", "/dev/zero"]))
-    assert told == "/dev/zero: not a text: it has bytes that are zero\n"
+    assert told == "/dev/zero: not a text file: it contains NUL bytes\n"
 
 
 def test_a_configuration_that_is_hostile_is_one_line(tmp_path: Path) -> None:

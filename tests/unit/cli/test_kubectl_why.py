@@ -56,7 +56,7 @@ def test_other_forms_are_those_of_explain(example: LiveCluster) -> None:
 
 def test_two_namespaces_are_one_too_many(example: LiveCluster) -> None:
     line = the_one_error(ask(example, "shop/report", "-n", "lab"))
-    assert line.startswith("shop/report is not in the namespace lab: name one of the two")
+    assert line.startswith("shop/report is not in the namespace lab: specify the namespace once")
 
 
 def test_a_pod_that_is_not_there_is_one_line(example: LiveCluster) -> None:

@@ -120,7 +120,7 @@ def test_once_ends_with_a_summary_and_a_code_for_ci(tmp_path: Path, cpu: str, co
     ("options", "problem"),
     [
         pytest.param(["--once"], "--once needs -f", id="once without files"),
-        pytest.param(["--data", "d", "--in-memory"], "give either --data or --in-memory", id="kept and not kept"),
+        pytest.param(["--data", "d", "--in-memory"], "specify either --data or --in-memory", id="kept and not kept"),
         pytest.param(["--in-memory", "--cpu", "lots"], "error: ", id="an amount that is none"),
         pytest.param(["--in-memory", "-f", "/does/not/exist"], "error: /does/not/exist: No such file", id="no file"),
     ],

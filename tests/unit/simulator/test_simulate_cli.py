@@ -118,7 +118,7 @@ SCENARIO = "---\n{apiVersion: kubesched.dev/v1alpha1, kind: Scenario, metadata: 
         pytest.param(
             ["-f", "-", "--until", "soon"],
             NODE,
-            "Invalid value for '--until': 'soon' is not a span of time such as 90s, 24h or 1h30m "
+            "Invalid value for '--until': 'soon' is not a duration such as 90s, 24h or 1h30m "
             "(try: kubesched simulate --help)",
             id="no span of time",
         ),

@@ -85,7 +85,7 @@ def _next(rest: Iterator[str], what: str) -> str:
 
 KUBERNETES_VERSION = "v1.36.4"
 
-_HELP_ROW = ("-h, --help", "Show this and exit.")
+_HELP_ROW = ("-h, --help", "Show this help and exit.")
 
 GivenFlags = Mapping[str, Any]
 """Values by the name of the flag. Absent: not given."""

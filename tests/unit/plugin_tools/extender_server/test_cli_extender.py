@@ -50,12 +50,12 @@ def test_the_configuration_is_printed_and_can_be_loaded(plugin: str) -> None:
     token = token_file.read_text().strip()
     assert extender.url_prefix == f"http://kubesched:{token}@127.0.0.1:8899"
     assert extender.filter_verb == "filter"
-    assert warnings == "warning: Anywhere: kube-scheduler does not ask extenders about permit: left out\n"
+    assert warnings == "warning: Anywhere: kube-scheduler does not call extenders for permit: ignored\n"
 
 
 def test_a_token_that_no_server_will_know_is_told(plugin: str) -> None:
     _, _, warnings = run("--plugin", plugin, "--print-config")
-    assert "warning: the printed token is good for no server: give --token-file, here and when serving\n" in warnings
+    assert "warning: no server will accept the printed token: use --token-file, here and when serving\n" in warnings
 
 
 def test_kube_scheduler_is_told_the_address_that_it_can_reach(plugin: str) -> None:
@@ -63,13 +63,18 @@ def test_kube_scheduler_is_told_the_address_that_it_can_reach(plugin: str) -> No
         "--plugin", plugin, "--print-config", "--bind-address", "0.0.0.0", "--url-prefix", "http://plugins.svc:8888/"
     )
     assert load(text, "printed").extenders[0].url_prefix.endswith("@plugins.svc:8888")
-    assert "warning: the token goes to 0.0.0.0 in the clear: consider --tls-cert-file and --client-ca-file" in warnings
+    assert (
+        "warning: the token is sent to 0.0.0.0 unencrypted: consider --tls-cert-file and --client-ca-file" in warnings
+    )
 
 
 def test_letting_anybody_in_is_told(plugin: str) -> None:
     _, text, warnings = run("--plugin", plugin, "--print-config", "--insecure-allow-anybody")
     assert load(text, "printed").extenders[0].url_prefix == "http://127.0.0.1:8888"
-    assert "warning: whoever reaches 127.0.0.1 may call, and bind pods: leave out --insecure-allow-anybody" in warnings
+    assert (
+        "warning: anyone who can reach 127.0.0.1 may call the plugins and bind pods: remove --insecure-allow-anybody"
+        in warnings
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,12 +83,14 @@ def test_letting_anybody_in_is_told(plugin: str) -> None:
         pytest.param(["--no-cluster"], "no plugin of your own is enabled", id="nothing to serve"),
         pytest.param(["--plugin", "/none.py"], "/none.py: No such file", id="no such plugin"),
         pytest.param(["--config", "/none.yaml"], "/none.yaml: No such file", id="no such configuration"),
-        pytest.param(["--tls-cert-file", "x"], "belong together", id="a certificate without a key"),
+        pytest.param(["--tls-cert-file", "x"], "must be given together", id="a certificate without a key"),
         pytest.param(["--client-ca-file", "x"], "--client-ca-file needs", id="authorities without a certificate"),
         pytest.param(
-            ["--insecure-allow-anybody", "--token-file", "x"], "--insecure-allow-anybody does not go", id="anybody"
+            ["--insecure-allow-anybody", "--token-file", "x"],
+            "--insecure-allow-anybody cannot be combined",
+            id="anybody",
         ),
-        pytest.param(["--no-cluster", "--bind"], "--no-cluster does not go with", id="nobody to bind"),
+        pytest.param(["--no-cluster", "--bind"], "--no-cluster cannot be combined with", id="nobody to bind"),
     ],
 )
 def test_mistakes_are_one_line_and_code_2(arguments: list[str], message: str) -> None:
