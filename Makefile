@@ -129,7 +129,7 @@ docs: setup
 	$(BIN)/python -m kubesched.scheduler.config.reference_page > docs/reference/configuration.md
 	$(BIN)/python -m kubesched.scheduler.plugins.reference_page > docs/reference/plugins.md
 	$(BIN)/python -m kubesched.framework.reference_page > docs/reference/plugin-api.md
-	$(BIN)/python -m kubesched.scheduler.engine.metrics.reference_page > docs/reference/metrics.md
+	$(BIN)/python -m kubesched.scheduler.engine.metrics.exposition > docs/reference/metrics.md
 	$(BIN)/python -m kubesched.older.engine.metrics.reference_page > docs/reference/older-metrics.md
 	$(BIN)/python -m kubesched.live.options.reference_page > docs/reference/flags.md
 	$(BIN)/python -m kubesched.live.logs.reference_page > docs/reference/logs.md

@@ -18,7 +18,7 @@ from kubesched.explanation.explain import build_cluster, explain_pod
 from kubesched.k8s.model import manifests
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.config import default
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.testing import make
 from kubesched.testing.make import HOSTNAME, ZONE, Manifest
 

@@ -25,7 +25,7 @@ from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import default
 from kubesched.scheduler.engine.cycle import ProfileScheduler
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.testing import make
 

@@ -140,7 +140,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "src/kubesched/framework/results.py": TO_COME,
         "src/kubesched/scheduler/cluster/columns.py": TO_COME,
         "src/kubesched/scheduler/engine/class_cache/cache.py": TO_COME,
-        "src/kubesched/scheduler/engine/class_cache/recently_used.py": TO_COME,
         "docs/reference/plugin-api.md": TO_COME,
     },
     "matching pods": {

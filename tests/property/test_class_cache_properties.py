@@ -15,7 +15,7 @@ from kubesched.k8s.model.core import Pod
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default, load
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
-from kubesched.scheduler.engine.select import Seeded
+from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make, strategies
 from kubesched.testing.make import Manifest

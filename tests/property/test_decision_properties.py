@@ -17,7 +17,7 @@ from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import default
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.preemption import evaluation, victims
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.testing import make, strategies
 from kubesched.testing.make import Manifest
 

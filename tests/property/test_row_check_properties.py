@@ -14,7 +14,7 @@ from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import default
 from kubesched.scheduler.engine import row_check
 from kubesched.scheduler.engine.prefilter import run_pre_filter
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.testing import strategies
 from kubesched.testing.make import Manifest
 

@@ -21,8 +21,8 @@ from kubesched.older.engine.filtering import RejectionsByNode
 from kubesched.older.engine.scheduler import OlderScheduler
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.cycle import Decision
-from kubesched.scheduler.engine.diagnosis import for_event
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.postfilter import for_event
+from kubesched.scheduler.engine.score import ByName
 
 
 @dataclass

@@ -22,7 +22,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import PodTopologySpreadArgs
 from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.scheduler.plugins.node_affinity import NodeAffinity
 from kubesched.scheduler.plugins.node_ports import NodePorts

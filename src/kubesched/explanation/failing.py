@@ -19,13 +19,12 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.diagnosis import absent_status
 from kubesched.scheduler.engine.filter import ask, change_state
 from kubesched.scheduler.engine.plugin_call import PluginError
+from kubesched.scheduler.engine.postfilter import absent_status
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome, run_pre_filter
-from kubesched.scheduler.engine.profile import Profile
+from kubesched.scheduler.engine.profile import FilterStep, Profile
 from kubesched.scheduler.engine.row_check import nominated_pods_on
-from kubesched.scheduler.engine.steps import FilterStep
 
 LEFT_OUT = ""
 """Stands for the plugin's name on nodes that PreFilter left out of the search and no filter rejects."""

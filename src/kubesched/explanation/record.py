@@ -13,8 +13,8 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PostFilterResult
 from kubesched.framework.status import Status
 from kubesched.scheduler.engine.cycle import Decision
-from kubesched.scheduler.engine.diagnosis import for_event
 from kubesched.scheduler.engine.filter import FilterOutcome
+from kubesched.scheduler.engine.postfilter import for_event
 from kubesched.scheduler.engine.preemption import Candidate, Preemption
 from kubesched.scheduler.engine.score import ScoreOutcome
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kubesched.explanation.layout import Style, counted, listed
 from kubesched.explanation.sections.changes import evictions, nominated_pods, smallest_changes
 from kubesched.explanation.sections.nodes import fitting_nodes, rejected_nodes
-from kubesched.scheduler.engine.diagnosis import for_event
+from kubesched.scheduler.engine.postfilter import for_event
 
 if TYPE_CHECKING:
     from kubesched.explanation.explain import Explanation

@@ -66,7 +66,7 @@ from kubesched.live.writes.writer import EffectWriter
 from kubesched.older.engine.variant import variant_of
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import LeaderElectionConfiguration
-from kubesched.scheduler.engine.select import Seeded
+from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.engine.self_check import AnswerLimit
 from kubesched.scheduler.plugin_loading import Assembly
 from kubesched.scheduler.reload import reload_plugins

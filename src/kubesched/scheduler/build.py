@@ -15,11 +15,11 @@ from kubesched.scheduler.engine.enqueue import checked_gate, checked_pre_enqueue
 from kubesched.scheduler.engine.extender import EXTENDER, build_extenders
 from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.scheduler.engine.metrics.extension_point_watch import Clock, ExtensionPointWatch
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
+from kubesched.scheduler.engine.metrics.timing import Clock, ExtensionPointWatch
 from kubesched.scheduler.engine.observations import Observers
 from kubesched.scheduler.engine.profile import Profile, build_profile
-from kubesched.scheduler.engine.select import TieBreak
+from kubesched.scheduler.engine.score import TieBreak
 from kubesched.scheduler.engine.self_check import AnswerLimit
 from kubesched.scheduler.plugins import registry as in_tree
 from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue, registered_events

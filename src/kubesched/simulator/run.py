@@ -26,7 +26,7 @@ from kubesched.older.config import Emulation
 from kubesched.older.engine.variant import variant_of
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import KubeSchedulerConfiguration
-from kubesched.scheduler.engine.select import ByName, Seeded, TieBreak
+from kubesched.scheduler.engine.score import ByName, Seeded, TieBreak
 from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.scenario.playing import plan_scenario

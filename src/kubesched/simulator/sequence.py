@@ -24,11 +24,11 @@ from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
-from kubesched.scheduler.engine.diagnosis import for_event
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
+from kubesched.scheduler.engine.postfilter import for_event
 from kubesched.scheduler.engine.preemption import Preemption
 from kubesched.scheduler.engine.reserve import run_reserve
-from kubesched.scheduler.engine.select import ByName, Seeded, TieBreak
+from kubesched.scheduler.engine.score import ByName, Seeded, TieBreak
 
 _FIRST_START_S = parse_instant("2026-01-02T00:00:00Z")
 _TIES_LISTED = 20

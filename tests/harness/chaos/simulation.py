@@ -31,7 +31,7 @@ from kubesched.framework.registry import Registry
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import KubeSchedulerConfiguration, load
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.scheduler.engine.select import ByName, Seeded
+from kubesched.scheduler.engine.score import ByName, Seeded
 from kubesched.scheduler.plugins.registry import REGISTRY
 
 _BINDS = 2

@@ -12,7 +12,7 @@ from kubesched.k8s.model import manifests
 from kubesched.k8s.model.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import load
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.testing.world import World
 

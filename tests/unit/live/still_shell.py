@@ -11,7 +11,7 @@ from kubesched.k8s.model import manifests
 from kubesched.live.shell import LiveShell
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.testing.make import Manifest
 
 

@@ -18,7 +18,7 @@ from kubesched.live.logs import configure_logs, reference_page, scheduling_lines
 from kubesched.live.logs.scheduling import SchedulingLog
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import load
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make
 from kubesched.testing.world import World

@@ -18,7 +18,7 @@ from kubesched.live.serving.pages.debug_pages import cache_report, cache_text, q
 from kubesched.scheduler import config
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.cluster.self_check import self_check
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.testing import make
 from kubesched.testing.world import World
 

@@ -20,10 +20,10 @@ from kubesched.older.config import EMULATED_VERSIONS, emulate, generation_of
 from kubesched.older.engine.variant import variant_of
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default
-from kubesched.scheduler.engine.metrics.collect import collect
 from kubesched.scheduler.engine.metrics.exposition import render
+from kubesched.scheduler.engine.metrics.loop_metrics import collect
 from kubesched.scheduler.engine.metrics.series import MetricFamily
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.testing import make
 from kubesched.testing.world import World
 

@@ -20,7 +20,7 @@ from kubesched.older.config import PolicyFile, emulate, generation_of
 from kubesched.older.engine.variant import variant_of
 from kubesched.scheduler import config
 from kubesched.scheduler.build import build_loop
-from kubesched.scheduler.engine.select import Seeded
+from kubesched.scheduler.engine.score import Seeded
 
 WARNING = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees "

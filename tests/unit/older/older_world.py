@@ -14,8 +14,8 @@ from kubesched.older.config import emulate, generation_of
 from kubesched.older.engine.variant import variant_of
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import load
-from kubesched.scheduler.engine.metrics.extension_point_watch import Clock
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.metrics.timing import Clock
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim
 from kubesched.testing.make import Manifest
 from kubesched.testing.world import World

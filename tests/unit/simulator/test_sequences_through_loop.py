@@ -15,7 +15,7 @@ from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.times import parse_instant, print_instant
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default, load
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.testing.vectors import Case, read_cases
 from kubesched.testing.world import World
 

@@ -21,7 +21,7 @@ from kubesched.k8s.model.requests import PODS
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.preemption import Candidate
 from kubesched.scheduler.engine.preemption.budgets import Budgets
-from kubesched.scheduler.engine.preemption.choice import least_harmful
+from kubesched.scheduler.engine.preemption.candidates import least_harmful
 from kubesched.scheduler.engine.preemption.victims import select_victims, steps_to_imagine, trial_on
 from kubesched.scheduler.engine.prefilter import run_pre_filter
 from kubesched.scheduler.plugins.default_preemption import DefaultPreemption

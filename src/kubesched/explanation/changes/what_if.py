@@ -29,7 +29,7 @@ from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.requests import node_units
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.cycle import ProfileScheduler
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 
 TRIES = 6
 """How many proposals of a kind are tried, smallest first, before the search gives up on that kind."""

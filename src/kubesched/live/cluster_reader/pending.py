@@ -15,8 +15,8 @@ from kubesched.framework.registry import Registry
 from kubesched.k8s.model.manifests import Manifests
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.config import KubeSchedulerConfiguration
-from kubesched.scheduler.engine.diagnosis import for_event
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.postfilter import for_event
+from kubesched.scheduler.engine.score import ByName
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from kubesched.live.logs import scheduling_lines as lines
 from kubesched.scheduler.cluster.node_order import zone_of
 from kubesched.scheduler.engine import observations as seen
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.scheduler.engine.metrics.traces import LONG_S, Trace
+from kubesched.scheduler.engine.metrics.timing import LONG_S, Trace
 from kubesched.scheduler.engine.plugin_call import PluginError
 
 _TELL_EVERY_S = 60.0

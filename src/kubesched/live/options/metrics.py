@@ -19,8 +19,7 @@ from kubesched.k8s.model.kubernetes_yaml import load_document
 from kubesched.live.options.serving import FlagValue
 from kubesched.live.options.settings import MetricsSettings
 from kubesched.scheduler.config.errors import ErrorList
-from kubesched.scheduler.engine.metrics.relabelling import relabelled
-from kubesched.scheduler.engine.metrics.series import LabelValues, MetricFamily
+from kubesched.scheduler.engine.metrics.series import LabelValues, MetricFamily, relabelled
 
 UNEXPECTED = "unexpected"
 

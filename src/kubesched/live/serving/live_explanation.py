@@ -25,7 +25,7 @@ from kubesched.older.config import Emulation
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugin_loading import Assembly
 
 _AGAIN = "It is on node {node}. Were it to be scheduled again now, with all else as it is:\n\n"

@@ -20,7 +20,7 @@ from kubesched.older.config.manifest_of_then import manifest_of_then
 from kubesched.older.config.running import running
 from kubesched.scheduler.config import KubeSchedulerConfiguration, to_manifest
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.scheduler.engine.metrics.collect import collect
+from kubesched.scheduler.engine.metrics.loop_metrics import collect
 from kubesched.scheduler.plugin_loading import Assembly
 from kubesched.scheduler.plugins.registry import REGISTRY
 

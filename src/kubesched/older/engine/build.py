@@ -16,11 +16,10 @@ from kubesched.older.engine.scheduler import OlderScheduler
 from kubesched.older.plugins.kinds import build_plugin
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.metrics.extension_point_watch import ExtensionPointWatch
+from kubesched.scheduler.engine.metrics.timing import ExtensionPointWatch
 from kubesched.scheduler.engine.observations import Observers
-from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.select import TieBreak
-from kubesched.scheduler.engine.steps import filter_step, score_step
+from kubesched.scheduler.engine.profile import Profile, filter_step, score_step
+from kubesched.scheduler.engine.score import TieBreak
 from kubesched.scheduler.plugins.default_binder import DefaultBinder
 from kubesched.scheduler.plugins.priority_sort import PrioritySort
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kubesched.scheduler.engine.diagnosis import Diagnosis
-from kubesched.scheduler.engine.extender.diagnosis import ExtendedDiagnosis
+from kubesched.scheduler.engine.extender.cycle import ExtendedDiagnosis
+from kubesched.scheduler.engine.postfilter import Diagnosis
 
 
 @dataclass(slots=True)

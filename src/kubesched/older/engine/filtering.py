@@ -16,7 +16,7 @@ from kubesched.older.config import Generation
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import NodeRow, TableView
 from kubesched.scheduler.engine.filter import FilterOutcome, change_state
-from kubesched.scheduler.engine.metrics.extension_point_watch import timed_extension_point
+from kubesched.scheduler.engine.metrics.timing import timed_extension_point
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.row_check import nominated_pods_on
 

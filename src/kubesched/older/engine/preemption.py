@@ -15,11 +15,18 @@ from kubesched.older.config import Generation
 from kubesched.older.config.generations import BudgetRule
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.plugin_call import PluginError
-from kubesched.scheduler.engine.preemption.candidates import Candidate, CandidateReview, Preemption, importance
-from kubesched.scheduler.engine.preemption.choice import RULES, RULES_BUT_START, least_harmful
+from kubesched.scheduler.engine.preemption.candidates import (
+    RULES,
+    RULES_BUT_START,
+    Candidate,
+    CandidateReview,
+    Preemption,
+    importance,
+    least_harmful,
+)
 from kubesched.scheduler.engine.preemption.victims import TableTrial
 from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.select import TieBreak
+from kubesched.scheduler.engine.score import TieBreak
 
 
 class OlderBudgets:

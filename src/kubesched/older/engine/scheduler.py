@@ -26,8 +26,7 @@ from kubesched.scheduler.engine.plugin_call import PluginError, SearchError
 from kubesched.scheduler.engine.postfilter import run_post_filter
 from kubesched.scheduler.engine.prefilter import run_pre_filter
 from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.score import run_scores
-from kubesched.scheduler.engine.select import TieBreak
+from kubesched.scheduler.engine.score import TieBreak, run_scores
 
 
 class OlderScheduler(ProfileScheduler):

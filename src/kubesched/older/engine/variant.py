@@ -13,10 +13,10 @@ from kubesched.older.engine.scheduler import OlderScheduler
 from kubesched.older.engine.words import speak_as_of_then
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.scheduler.engine.metrics.extension_point_watch import Clock, ExtensionPointWatch
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
+from kubesched.scheduler.engine.metrics.timing import Clock, ExtensionPointWatch
 from kubesched.scheduler.engine.observations import Observers
-from kubesched.scheduler.engine.select import TieBreak
+from kubesched.scheduler.engine.score import TieBreak
 from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue
 from kubesched.scheduler.queue.hints import MeasuredHint
 

@@ -14,7 +14,7 @@ from kubesched.older.config import Generation
 from kubesched.older.engine.diagnosis import message_with_extenders
 from kubesched.scheduler.engine.cycle import Decision
 from kubesched.scheduler.engine.extender import EXTENDER
-from kubesched.scheduler.engine.extender.diagnosis import ExtendedDiagnosis
+from kubesched.scheduler.engine.extender.cycle import ExtendedDiagnosis
 from kubesched.scheduler.engine.failure import SCHEDULER_ERROR, UNSCHEDULABLE, FailureWords, Told
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.preemption.execution import VictimNote

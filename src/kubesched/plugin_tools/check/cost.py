@@ -18,7 +18,7 @@ from kubesched.plugin_tools.check.drawing import CaseDraws
 from kubesched.plugin_tools.check.report import CostLine
 from kubesched.plugin_tools.check.subject import Subject
 from kubesched.plugin_tools.check.trial import PluginTrial
-from kubesched.scheduler.engine.steps import filter_step, score_step
+from kubesched.scheduler.engine.profile import filter_step, score_step
 
 N_NODES = 1_000
 _PODS_PER_NODE = 2

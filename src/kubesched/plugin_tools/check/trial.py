@@ -23,7 +23,7 @@ from kubesched.plugin_tools.check.subject import Subject
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 
 _ELSEWHERE = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("not among the nodes that pre_filter names",))
 

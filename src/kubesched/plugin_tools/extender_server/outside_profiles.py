@@ -18,7 +18,7 @@ from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration, ResolvedPlugin, ResolvedProfile, resolve_profiles
 from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.engine.profile import Profile, build_profile
-from kubesched.scheduler.engine.select import Seeded
+from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.plugins import registry as in_tree
 from kubesched.scheduler.plugins.default_binder import DefaultBinder
 

@@ -24,13 +24,13 @@ from kubesched.plugin_tools.extender_server.answers import NodesVerdict
 from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
 from kubesched.plugin_tools.extender_server.outside_profiles import OutsideProfiles
 from kubesched.plugin_tools.extender_server.requests import NodesRequest, PreemptRequest, RequestError
-from kubesched.scheduler.engine.extender.prioritizing import MAX_EXTENDER_PRIORITY
+from kubesched.scheduler.engine.extender.verbs import MAX_EXTENDER_PRIORITY
 from kubesched.scheduler.engine.extender.wire import MetaVictims
 from kubesched.scheduler.engine.filter import FilterOutcome, run_filters
-from kubesched.scheduler.engine.imagined_node import steps_within_node
 from kubesched.scheduler.engine.preemption.victims import ImaginedTrial, Trial, trial_on
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome, run_pre_filter
 from kubesched.scheduler.engine.profile import Profile
+from kubesched.scheduler.engine.row_check import steps_within_node
 from kubesched.scheduler.engine.score import run_scores
 
 NOT_KNOWN = "node(s) not known to the extender yet"

@@ -26,20 +26,21 @@ from kubesched.scheduler.engine.class_cache import ClassCache
 from kubesched.scheduler.engine.class_cache.asked_anew import AskingSearch
 from kubesched.scheduler.engine.class_cache.failed_class import FailedClass
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
-from kubesched.scheduler.engine.diagnosis import Diagnosis, absent_status
-from kubesched.scheduler.engine.filter import FilterOutcome
+from kubesched.scheduler.engine.filter import FilterOutcome, cut_search, feasible_nodes_to_find
 from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.nominated import run_filters_with_nominated
 from kubesched.scheduler.engine.observations import ClassMisses, Observe, PluginBroke
 from kubesched.scheduler.engine.plugin_call import PluginError
-from kubesched.scheduler.engine.postfilter import run_post_filter
+from kubesched.scheduler.engine.postfilter import Diagnosis, absent_status, run_post_filter
 from kubesched.scheduler.engine.preemption import Preemption
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome, run_pre_filter
 from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.row_check import check_row_beside, check_row_with_nominated, nominated_pods_on
-from kubesched.scheduler.engine.sampling import cut_search, feasible_nodes_to_find
-from kubesched.scheduler.engine.score import ScoreOutcome, run_scores
-from kubesched.scheduler.engine.select import TieBreak
+from kubesched.scheduler.engine.row_check import (
+    check_row_beside,
+    check_row_with_nominated,
+    nominated_pods_on,
+    run_filters_with_nominated,
+)
+from kubesched.scheduler.engine.score import ScoreOutcome, TieBreak, run_scores
 
 NO_NODES = "no nodes available to schedule pods"
 

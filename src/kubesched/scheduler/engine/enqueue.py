@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.framework.extension_points import PreEnqueue
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
-from kubesched.scheduler.engine.metrics.extension_point_watch import timed_extension_point
+from kubesched.scheduler.engine.metrics.timing import timed_extension_point
 from kubesched.scheduler.engine.plugin_call import PluginError, blamed
 from kubesched.scheduler.engine.profile import Profile
 

@@ -12,9 +12,9 @@ from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.core import Pod, PodCondition
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.cycle import Decision
-from kubesched.scheduler.engine.diagnosis import for_event
 from kubesched.scheduler.engine.observations import AttemptFailed, Observers, PodNotRequeued, PodRequeued, PodStatusTold
 from kubesched.scheduler.engine.outbox import Outbox
+from kubesched.scheduler.engine.postfilter import for_event
 from kubesched.scheduler.queue import QueuedPodInfo, SchedulingQueue
 
 UNSCHEDULABLE = "Unschedulable"

@@ -3,7 +3,10 @@
 Plugins run in their order, and the first to reject a node owns its reasons. Once few nodes are alive, the rest of the
 plugins are asked about those alone; as long as most are, asking about all of them is cheaper than picking them out.
 
-Next: `nominated`, which takes the pods into account that are nominated to a node.
+The table answers for all nodes at once, so nothing is saved by stopping early; but which nodes take part in scoring is
+part of the decision, so in a large cluster the search is cut where kube-scheduler would cut it (`cut_search`).
+
+Next: `row_check`, for the pods that are nominated to a node.
 """
 
 from __future__ import annotations
@@ -19,10 +22,9 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.metrics.extension_point_watch import timed_extension_point
+from kubesched.scheduler.engine.metrics.timing import timed_extension_point
 from kubesched.scheduler.engine.plugin_call import PluginError, blamed, guarded
-from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.steps import FilterStep
+from kubesched.scheduler.engine.profile import FilterStep, Profile
 
 _FEW_ALIVE = 0.25
 """Below this share of live nodes, plugins are asked about the live ones only."""
@@ -161,3 +163,43 @@ def _record(outcome: FilterOutcome, plugin: str, verdicts: Verdicts, asked: RowA
 def index_of(values: RowArray, wanted: int) -> int | None:
     found = np.flatnonzero(values == wanted)
     return int(found[0]) if len(found) else None
+
+
+_ENOUGH_NODES = 100
+_LOWEST_PERCENTAGE = 5
+
+NEAR = 2
+"""Among so many times the rows that would be enough a search mostly finds them: there it looks first."""
+
+
+def feasible_nodes_to_find(percentage: int, n_nodes: int) -> int:
+    """0 percent stands for a share that shrinks as the cluster grows."""
+    if n_nodes < _ENOUGH_NODES:
+        return n_nodes
+    if percentage == 0:
+        percentage = max(50 - n_nodes // 125, _LOWEST_PERCENTAGE)
+    return max(n_nodes * percentage // 100, _ENOUGH_NODES)
+
+
+def going_round(order: RowArray, start: int, n: int) -> RowArray:
+    """So many rows of a search that begins at `start`; all of them, if there are no more."""
+    stop = start + n
+    if stop <= len(order):
+        return order[start:stop]
+    return np.concatenate((order[start:], order[: min(stop - len(order), start)])) if start else order
+
+
+def cut_search(order: RowArray, fits: BoolArray, start: int, enough: int) -> tuple[RowArray, int]:
+    """The first `enough` feasible rows in the order of the search that begins at `start`, and how many rows it took:
+    all of them, unless there is one more feasible row.
+
+    `order` are the rows in search order, `fits` says by row whether it is feasible.
+    """
+    n = len(order)
+    start %= max(n, 1)  # nodes may have left since
+    for n_rows in (NEAR * enough, n):
+        rows = going_round(order, start, n_rows)
+        feasible = fits.take(rows).nonzero()[0]
+        if len(feasible) > enough:
+            return rows.take(feasible[:enough]), feasible.item(enough - 1) + 1
+    return rows.take(feasible), n

@@ -24,23 +24,28 @@ from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine import observations as seen
-from kubesched.scheduler.engine.bind import CALLED_OFF, PermitPassed, PreBindOver, WaitForPermit, run_post_bind
+from kubesched.scheduler.engine.bind import (
+    CALLED_OFF,
+    PermitPassed,
+    PodBinding,
+    PreBindOver,
+    WaitForPermit,
+    begin_binding,
+    run_post_bind,
+)
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.event_handlers import EventHandlers
 from kubesched.scheduler.engine.extender import HTTPExtender, PausedCycles
 from kubesched.scheduler.engine.failure import FailureHandler
+from kubesched.scheduler.engine.handle import PluginRequests
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.scheduler.engine.observations import Observe, Observers, tell_of_queue
-from kubesched.scheduler.engine.outbox import Outbox
+from kubesched.scheduler.engine.outbox import Outbox, WaitBroke, Waits
 from kubesched.scheduler.engine.permit import WaitingPod, next_deadline_s
-from kubesched.scheduler.engine.plugin_call import PluginError
-from kubesched.scheduler.engine.plugin_requests import PluginRequests
-from kubesched.scheduler.engine.plugin_turn import broken_turn
-from kubesched.scheduler.engine.pod_binding import PodBinding, begin_binding
+from kubesched.scheduler.engine.plugin_call import PluginError, broken_turn
 from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor
 from kubesched.scheduler.engine.reserve import run_unreserve
 from kubesched.scheduler.engine.self_check import AnswerLimit, SelfCheck
-from kubesched.scheduler.engine.waits import WaitBroke, Waits
 from kubesched.scheduler.queue import QueuedPodInfo, SchedulingQueue
 
 _KEPT_OR_NOT_ANSWERED = (WaitForPermit, WaitUntil, PatchPodStatus, RecordEvent)

@@ -26,7 +26,7 @@ from kubesched.scheduler.queue.sub_queues import Held, Moved
 
 if TYPE_CHECKING:
     from kubesched.scheduler.engine.cycle import Decision
-    from kubesched.scheduler.engine.metrics.traces import Trace
+    from kubesched.scheduler.engine.metrics.timing import Trace
     from kubesched.scheduler.engine.plugin_call import PluginError
     from kubesched.scheduler.engine.self_check import Stray
 

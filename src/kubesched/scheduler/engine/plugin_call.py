@@ -1,12 +1,18 @@
-"""The one place where a plugin's exception is caught: it becomes a `PluginError` that names plugin and extension point.
+"""How plugins are called: what they raise is caught here and nowhere else, and their turns are told.
 
-A rejection is a value and never comes this way. The error ends the cycle; the loop and the other pods go on.
+An exception becomes a `PluginError` that names plugin and extension point. It ends the cycle; the loop and the other
+pods go on. A rejection is a value and never comes this way. A turn in Reserve, Permit, PreBind or Bind is worded as the
+pod's event says it.
 """
 
 from __future__ import annotations
 
 from kubesched.framework.plugin_fault import InvalidScore
+from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE
+from kubesched.framework.status import OK, Status
+from kubesched.scheduler.engine.observations import PluginBroke, PluginTurnBegan, PluginTurnEnded
+from kubesched.scheduler.engine.profile import Profile
 
 
 class PluginError(Exception):
@@ -62,3 +68,31 @@ class guarded:  # noqa: N801  reads as a verb where it stands: `with guarded(...
     def __exit__(self, kind: type[BaseException] | None, bug: BaseException | None, trace: object) -> None:
         if isinstance(bug, Exception) and not isinstance(bug, PluginError):
             raise blamed(bug, self._plugin, self._doing) from bug
+
+
+def turn_began(profile: Profile, extension_point: str, plugin: str, pod: PodInfo, node_name: str) -> None:
+    tell = profile.observers.steps
+    if tell is not None:
+        tell(PluginTurnBegan(extension_point, plugin, pod, node_name))
+
+
+def turn_ended(
+    profile: Profile, extension_point: str, plugin: str, pod: PodInfo, node_name: str, status: Status
+) -> Status:
+    """What the plugin answered, as the pod's event says it: a rejection as it is, any other failure as an error that
+    names extension point and plugin."""
+    is_failed = not (status is OK or status.is_success or status.is_rejected or status.is_skip or status.is_wait)
+    observers = profile.observers
+    tell = observers.trouble if is_failed else observers.steps
+    if tell is not None:
+        tell(PluginTurnEnded(extension_point, plugin, pod, node_name, status))
+    if is_failed:
+        return Status.error(f'running {extension_point} plugin "{plugin}": {status.message}').by(plugin)
+    return status.by(plugin) if status.is_rejected else status
+
+
+def broken_turn(profile: Profile, bug: PluginError, pod: PodInfo) -> Status:
+    """The plugin broke: that is told, and is an error."""
+    if profile.observers.trouble is not None:
+        profile.observers.trouble(PluginBroke(bug, pod))
+    return Status.error(bug.message).by(bug.plugin)

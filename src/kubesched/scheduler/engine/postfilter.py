@@ -1,18 +1,139 @@
-"""PostFilter: no node fits; can anything be done about it?"""
+"""PostFilter: no node fits. What is wrong with each node, the message that says it, and can anything be done?
+
+Nodes that the filters looked at have their own status; all others share one (`absent`): those that PreFilter left out,
+or every node when PreFilter rejected the pod as a whole. `Diagnosis` implements `framework.NodeStatuses`, which
+PostFilter plugins are given.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
 
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.nodes import NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode, PostFilterResult
 from kubesched.framework.status import Code, Status
-from kubesched.scheduler.engine.diagnosis import Diagnosis
-from kubesched.scheduler.engine.metrics.extension_point_watch import timed_extension_point
+from kubesched.framework.verdicts import BoolArray
+from kubesched.scheduler.cluster.view import TableView
+from kubesched.scheduler.engine.metrics.timing import timed_extension_point
 from kubesched.scheduler.engine.observations import PluginBroke
 from kubesched.scheduler.engine.plugin_call import PluginError, guarded
+from kubesched.scheduler.engine.prefilter import PreFilterOutcome
 from kubesched.scheduler.engine.profile import Profile
+
+_EVENT_LIMIT = 1024
+_CUT = " ..."
+
+UNKNOWN_NODE = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+"""The status of nodes that nobody looked at, unless PreFilter gave one."""
+
+
+class NodeFindings(Protocol):
+    """What the filters found on each node: a `FilterOutcome`, or what was kept of one."""
+
+    @property
+    def nodes(self) -> NodeTable: ...
+    @property
+    def fits(self) -> BoolArray: ...
+    @property
+    def unresolvable(self) -> BoolArray: ...
+    def status(self, position: int) -> Status: ...
+    def reason_counts(self) -> dict[str, int]: ...
+    def rejecting_plugins(self) -> list[str]: ...
+
+
+@dataclass(slots=True)
+class Diagnosis:
+    """The findings on all nodes after a search that found none that fits."""
+
+    cluster_nodes: TableView
+    prefilter: PreFilterOutcome
+    filtered: NodeFindings | None = None
+    post_filter_message: str = ""
+
+    @property
+    def absent(self) -> Status:
+        return absent_status(self.prefilter)
+
+    def status_of(self, node_name: str) -> Status:
+        if self.filtered is not None:
+            row = self.cluster_nodes.row_of(node_name)
+            if row is not None:
+                positions = np.flatnonzero(self.filtered.nodes.rows == row)
+                if len(positions):
+                    return self.filtered.status(int(positions[0]))
+        return self.absent
+
+    def explicit(self) -> Mapping[str, Status]:
+        if self.filtered is None:
+            return {}
+        names = self.filtered.nodes.names
+        return {
+            names[position]: self.filtered.status(position) for position in np.flatnonzero(~self.filtered.fits).tolist()
+        }
+
+    def resolvable_rows(self) -> RowArray:
+        filtered = self.filtered
+        if filtered is not None and filtered.nodes.whole is filtered.nodes:
+            return np.flatnonzero(~(filtered.fits | filtered.unresolvable))
+        hopeful = np.zeros(len(self.cluster_nodes), dtype=np.bool_)
+        if self.absent.code is Code.UNSCHEDULABLE:
+            hopeful[:] = True
+        if filtered is not None:
+            hopeful[filtered.nodes.rows] = ~(filtered.fits | filtered.unresolvable)
+        return np.flatnonzero(hopeful)
+
+    def unschedulable_plugins(self) -> frozenset[str]:
+        """The plugins that must change their mind before the pod is worth another try."""
+        found = set(self.prefilter.narrowed_by)
+        if self.prefilter.status.plugin:
+            found.add(self.prefilter.status.plugin)
+        if self.filtered is not None:
+            found.update(self.filtered.rejecting_plugins())
+        return frozenset(found)
+
+    def message(self) -> str:
+        """`0/N nodes are available: …`, as kube-scheduler words it."""
+        n = len(self.cluster_nodes)
+        text = f"0/{n} nodes are available:"
+        if not self.prefilter.status.is_success:
+            text += f" {self.prefilter.status.message}."
+        else:
+            lines = sorted(f"{count} {reason}" for reason, count in self._reason_counts(n).items())
+            if lines:
+                text += f" {', '.join(lines)}."
+        if self.post_filter_message:
+            text += f" {self.post_filter_message}"
+        return text
+
+    def _reason_counts(self, n_nodes: int) -> dict[str, int]:
+        counts = {} if self.filtered is None else self.filtered.reason_counts()
+        n_explicit = 0 if self.filtered is None else int(np.count_nonzero(~self.filtered.fits))
+        if n_explicit < n_nodes:
+            for reason in self.absent.reasons:
+                counts[reason] = counts.get(reason, 0) + n_nodes - n_explicit
+        return counts
+
+
+def absent_status(prefilter: PreFilterOutcome) -> Status:
+    """The status that nodes share which the filters never looked at."""
+    if not prefilter.status.is_success:
+        return prefilter.status
+    if prefilter.node_names is not None:
+        return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(prefilter.narrowed_by)}]")
+    return UNKNOWN_NODE
+
+
+def for_event(message: str) -> str:
+    """Cut to what an event's note holds."""
+    if len(message) <= _EVENT_LIMIT:
+        return message
+    return message[: _EVENT_LIMIT - len(_CUT)] + _CUT
 
 
 @timed_extension_point("PostFilter")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
-from kubesched.scheduler.engine.metrics.extension_point_watch import timed_extension_point
+from kubesched.scheduler.engine.metrics.timing import timed_extension_point
 from kubesched.scheduler.engine.observations import PluginBroke
-from kubesched.scheduler.engine.plugin_call import PluginError, blamed, guarded
-from kubesched.scheduler.engine.plugin_turn import turn_began, turn_ended
+from kubesched.scheduler.engine.plugin_call import PluginError, blamed, guarded, turn_began, turn_ended
 from kubesched.scheduler.engine.profile import Profile
 
 

@@ -1,19 +1,25 @@
-"""PreScore, Score, NormalizeScore: how good is each feasible node, 0 to 100 a plugin, weighted and added up."""
+"""PreScore, Score, NormalizeScore: how good is each feasible node? And the choice of one among the best.
+
+Every plugin gives 0 to 100, weighted and added up. Who wins a tie is decided by something handed in (`TieBreak`), never
+by chance of our own.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
+from typing import Protocol
 
 import numpy as np
 
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.nodes import NodeTable
+from kubesched.framework.nodes import NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
-from kubesched.scheduler.engine.metrics.extension_point_watch import timed_extension_point
+from kubesched.scheduler.engine.metrics.timing import timed_extension_point
 from kubesched.scheduler.engine.plugin_call import PluginError, guarded, invalid_score
-from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.steps import ScoreStep
+from kubesched.scheduler.engine.profile import Profile, ScoreStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +85,46 @@ def score_nodes(plugin: ScoreStep, cycle: CycleState, pod: PodInfo, nodes: NodeT
     if outside.any():
         raise invalid_score(plugin.name, int(scores[outside][0]))
     return PluginScores(plugin.name, raw, scores * plugin.weight, plugin.weight)
+
+
+class TieBreak(Protocol):
+    def choose(self, names: Sequence[str]) -> str:
+        """One of several nodes that are equally good."""
+        ...
+
+    def choose_row(self, rows: RowArray, names: Sequence[str]) -> int:
+        """One of several rows, in search order, that are equally good."""
+        ...
+
+    def offset(self, n: int) -> int:
+        """Where to begin among n nodes when not all can be looked at."""
+        ...
+
+
+class ByName:
+    """The lowest name wins: for comparison and for reproducible reports."""
+
+    def choose(self, names: Sequence[str]) -> str:
+        return min(names)
+
+    def choose_row(self, rows: RowArray, names: Sequence[str]) -> int:
+        return int(min(rows.tolist(), key=names.__getitem__))
+
+    def offset(self, n: int) -> int:
+        return 0
+
+
+class Seeded:
+    """One of the best at random, as kube-scheduler picks; the same seed picks the same."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+
+    def choose(self, names: Sequence[str]) -> str:
+        return names[self._random.randrange(len(names))]
+
+    def choose_row(self, rows: RowArray, names: Sequence[str]) -> int:
+        return int(rows[self._random.randrange(len(rows))])
+
+    def offset(self, n: int) -> int:
+        return self._random.randrange(n) if n else 0

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 
 from kubesched.framework.effects import BindPod, FindOut
 from kubesched.framework.status import Status
+from kubesched.scheduler.engine.bind import PodBinding
 from kubesched.scheduler.engine.observations import AnswerMissing, Observers
 from kubesched.scheduler.engine.outbox import Outbox
-from kubesched.scheduler.engine.pod_binding import PodBinding
 
 if TYPE_CHECKING:
     from kubesched.scheduler.engine.loop import Scheduler

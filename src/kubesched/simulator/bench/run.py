@@ -12,7 +12,7 @@ from kubesched.k8s.model.core import Namespace, Pod
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta, PodKey
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import ConfigError, default, load
-from kubesched.scheduler.engine.select import Seeded
+from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.plugin_loading import Assembly, assemble
 from kubesched.simulator.bench.driver import Driver, Progress
 from kubesched.simulator.bench.errors import WorkloadError

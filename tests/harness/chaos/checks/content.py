@@ -12,7 +12,7 @@ from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 
 if TYPE_CHECKING:

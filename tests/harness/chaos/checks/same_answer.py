@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.chaos.checks.violation import Violation
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.queue import QueuedPodInfo
 
 INVARIANT = "the class cache never changes an answer"

@@ -20,12 +20,12 @@ from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.journal import Journal
 from kubesched.scheduler.cluster.table import Table
 from kubesched.scheduler.cluster.view import TableView
+from kubesched.scheduler.engine.bind import PodBinding
 from kubesched.scheduler.engine.event_handlers import EventHandlers
 from kubesched.scheduler.engine.failure import FailureHandler
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.scheduler.engine.pod_binding import PodBinding
 from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor
-from kubesched.scheduler.engine.select import Seeded
+from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.plugins.default_binder import DefaultBinder
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 from kubesched.scheduler.plugins.volume_binding.assumed import AssumedObjects

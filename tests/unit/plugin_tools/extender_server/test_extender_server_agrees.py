@@ -18,7 +18,7 @@ from kubesched.plugin_tools.extender_server.verdicts import PluginVerdictService
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import load
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.testing import make
 from kubesched.testing.world import World

@@ -10,9 +10,8 @@ from kubesched.k8s.model.core import Pod
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default
 from kubesched.scheduler.engine.class_cache import cache
-from kubesched.scheduler.engine.class_cache.cache import ClassCache
-from kubesched.scheduler.engine.class_cache.recently_used import RecentlyUsed
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.class_cache.cache import ClassCache, RecentlyUsed
+from kubesched.scheduler.engine.score import ByName
 from kubesched.testing import make
 
 

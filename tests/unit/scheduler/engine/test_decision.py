@@ -16,7 +16,7 @@ from kubesched.k8s.model.meta import PodKey
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import default, load
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make
 

@@ -12,10 +12,9 @@ from kubesched.framework import OK, CycleState, NodeInfo, NodeTable, PodInfo, St
 from kubesched.k8s.model import manifests
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.filter import run_filters
-from kubesched.scheduler.engine.nominated import run_filters_with_nominated
 from kubesched.scheduler.engine.plugin_call import PluginError
-from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.steps import filter_step
+from kubesched.scheduler.engine.profile import Profile, filter_step
+from kubesched.scheduler.engine.row_check import run_filters_with_nominated
 from kubesched.testing import make
 
 

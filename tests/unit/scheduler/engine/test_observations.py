@@ -12,7 +12,7 @@ from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default
 from kubesched.scheduler.engine import observations as seen
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.testing import make
 from kubesched.testing.observing import listen_for
 from kubesched.testing.world import World

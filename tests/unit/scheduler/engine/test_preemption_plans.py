@@ -12,10 +12,8 @@ from kubesched.framework.status import Status
 from kubesched.k8s.model.core import Pod, PodSpec, PodStatus
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.preemption.candidates import Candidate
-from kubesched.scheduler.engine.preemption.choice import least_harmful
-from kubesched.scheduler.engine.preemption.plans import PreemptionPlans
-from kubesched.scheduler.engine.preemption.staying import who_stays
+from kubesched.scheduler.engine.preemption.candidates import Candidate, least_harmful
+from kubesched.scheduler.engine.preemption.plans import PreemptionPlans, who_stays
 
 NO_HELP = Status.unschedulable("in vain")
 SIGNATURES = Cluster().signatures

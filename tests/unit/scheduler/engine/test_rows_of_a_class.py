@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.scheduler.cluster.journal import NodeChange, NodeChangeKind
-from kubesched.scheduler.engine.class_cache.node_changes import follow_rows
+from kubesched.scheduler.engine.class_cache.pod_class import follow_rows
 
 ADDED, UPDATED, REMOVED = NodeChangeKind.ADDED, NodeChangeKind.UPDATED, NodeChangeKind.REMOVED
 

@@ -9,8 +9,8 @@ from kubesched.k8s.model import manifests
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import load
-from kubesched.scheduler.engine.sampling import cut_search, feasible_nodes_to_find
-from kubesched.scheduler.engine.select import ByName, Seeded
+from kubesched.scheduler.engine.filter import cut_search, feasible_nodes_to_find
+from kubesched.scheduler.engine.score import ByName, Seeded
 from kubesched.testing import make
 
 

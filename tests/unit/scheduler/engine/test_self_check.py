@@ -10,12 +10,12 @@ from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, FindOut
 from kubesched.k8s.model import manifests
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default
+from kubesched.scheduler.engine.bind import PodBinding
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.scheduler.engine.metrics.collect import collect
 from kubesched.scheduler.engine.metrics.exposition import render
+from kubesched.scheduler.engine.metrics.loop_metrics import collect
 from kubesched.scheduler.engine.observations import AnswerMissing
-from kubesched.scheduler.engine.pod_binding import PodBinding
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.engine.self_check import LOOK_EVERY_S, AnswerLimit
 from kubesched.testing import make
 from kubesched.testing.observing import listen_for

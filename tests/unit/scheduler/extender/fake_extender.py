@@ -13,7 +13,7 @@ from kubesched.k8s.model import manifests
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import load
 from kubesched.scheduler.engine.extender import refused
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.testing.make import Manifest
 from kubesched.testing.world import World
 

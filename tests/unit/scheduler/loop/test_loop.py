@@ -12,7 +12,7 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default, load
 from kubesched.scheduler.engine.observations import PluginBroke
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make
 from kubesched.testing.make import Manifest

@@ -8,9 +8,9 @@ from kubesched.framework.registry import Registry
 from kubesched.k8s.model import manifests
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import load
-from kubesched.scheduler.engine.metrics.collect import collect
+from kubesched.scheduler.engine.metrics.loop_metrics import collect
 from kubesched.scheduler.engine.metrics.series import Distribution, LabelValues
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.testing.make import Manifest
 from kubesched.testing.world import World
 

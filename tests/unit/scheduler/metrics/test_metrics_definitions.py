@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.scheduler.engine.metrics import reference_page
+from kubesched.scheduler.engine.metrics import exposition
 from kubesched.scheduler.engine.metrics.definitions import DEFINITIONS, OURS, MetricDefinition
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "metrics.md"
@@ -54,4 +54,4 @@ def test_a_metric_is_as_kube_scheduler_has_it(definition: MetricDefinition) -> N
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == reference_page.page(), "run `make docs`"
+    assert PAGE.read_text() == exposition.page(), "run `make docs`"

@@ -7,9 +7,9 @@ from measured_world import MeasuredWorld, TickingClock
 
 from kubesched.framework.effects import BindPod, EvictPod, Failed
 from kubesched.k8s.model import manifests
-from kubesched.scheduler.engine.metrics.collect import collect
 from kubesched.scheduler.engine.metrics.definitions import DEFINITIONS
 from kubesched.scheduler.engine.metrics.exposition import render
+from kubesched.scheduler.engine.metrics.loop_metrics import collect
 from kubesched.testing import make
 
 DEFAULT = "default-scheduler"

@@ -7,7 +7,7 @@ from measured_world import TICK_S, MeasuredWorld, TickingClock
 
 from kubesched.framework import CycleState, Handle, PodInfo, RegisteredEvent, Status
 from kubesched.framework.extension_points import PermitResult
-from kubesched.scheduler.engine.metrics.timed_plugins import SAMPLE_EVERY
+from kubesched.scheduler.engine.metrics.timing import SAMPLE_EVERY
 from kubesched.scheduler.engine.observations import SlowDecision
 from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.scheduler.engine.metrics.definitions import MetricDefinition, MetricKind
-from kubesched.scheduler.engine.metrics.relabelling import relabelled
 from kubesched.scheduler.engine.metrics.series import (
     Distribution,
     HistogramSeries,
     MetricFamily,
     Summary,
     distribution_of,
+    relabelled,
 )
 
 BOUNDS = (1.0, 2.0, 4.0)

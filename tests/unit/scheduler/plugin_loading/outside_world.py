@@ -9,7 +9,7 @@ from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import PodCondition
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default, load
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
 from kubesched.testing.make import Manifest
 from kubesched.testing.world import World

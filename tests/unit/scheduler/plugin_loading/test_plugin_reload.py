@@ -10,7 +10,7 @@ from outside_world import add
 
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import ConfigError, default
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugin_loading import PluginSource, WatchedFiles
 from kubesched.scheduler.reload import reload_plugins
 from kubesched.testing import make

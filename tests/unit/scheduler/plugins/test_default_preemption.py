@@ -16,7 +16,7 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import DefaultPreemptionArgs
-from kubesched.scheduler.engine.diagnosis import Diagnosis
+from kubesched.scheduler.engine.postfilter import Diagnosis
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome
 from kubesched.scheduler.plugins.default_preemption import DefaultPreemption
 from kubesched.testing.quiet_handle import QuietHandle

@@ -11,7 +11,7 @@ from kubesched.k8s.model import manifests
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import default
-from kubesched.scheduler.engine.select import ByName
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugins.node_name import NodeName
 from kubesched.testing import make
 

@@ -15,9 +15,9 @@ from kubesched.older.engine.metrics.shown import as_of_then
 from kubesched.older.engine.metrics.summary import SummarySeries
 from kubesched.scheduler.engine.cycle import Decision
 from kubesched.scheduler.engine.metrics.definitions import MetricKind
-from kubesched.scheduler.engine.metrics.extension_point_watch import Clock, ExtensionPointWatch
 from kubesched.scheduler.engine.metrics.loop_metrics import ERROR, SCHEDULED, UNSCHEDULABLE, LoopMetrics, attempts_label
 from kubesched.scheduler.engine.metrics.series import HistogramSeries, MetricFamily
+from kubesched.scheduler.engine.metrics.timing import Clock, ExtensionPointWatch
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.queue import QueuedPodInfo
 

@@ -9,8 +9,7 @@ from dataclasses import replace
 from kubesched.older.engine.metrics.definitions import MetricOfThen
 from kubesched.scheduler.engine.metrics import definitions as today
 from kubesched.scheduler.engine.metrics.definitions import MetricDefinition
-from kubesched.scheduler.engine.metrics.relabelling import relabelled
-from kubesched.scheduler.engine.metrics.series import LabelValues, MetricFamily
+from kubesched.scheduler.engine.metrics.series import LabelValues, MetricFamily, relabelled
 
 _EXTENSION_POINTS = frozenset(
     {"PreFilter", "PreFilterExtensionAddPod", "PreFilterExtensionRemovePod", "Filter", "PreScore", "Score"}

@@ -16,7 +16,7 @@ from kubesched.plugin_tools.check.checks.forms import shown
 from kubesched.plugin_tools.check.report import RuleViolation
 from kubesched.plugin_tools.check.subject import Subject
 from kubesched.plugin_tools.check.trial import PluginTrial
-from kubesched.scheduler.engine.imagined_node import ImaginedNode
+from kubesched.scheduler.engine.row_check import ImaginedNode
 
 _MOST_PODS = 4
 

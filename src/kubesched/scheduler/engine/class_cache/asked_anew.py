@@ -17,9 +17,8 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import Scores
 from kubesched.framework.verdicts import ACCEPT_ALL
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
-from kubesched.scheduler.engine.filter import ask
+from kubesched.scheduler.engine.filter import ask, going_round
 from kubesched.scheduler.engine.plugin_call import PluginError
-from kubesched.scheduler.engine.sampling import going_round
 from kubesched.scheduler.engine.score import score_nodes
 
 _AT_LEAST = 32

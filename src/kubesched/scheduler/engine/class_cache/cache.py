@@ -1,7 +1,9 @@
-"""Classes by the signature of their pods."""
+"""Classes by the signature of their pods; when there are too many, the one used longest ago is evicted."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from typing import Generic, TypeVar
 from weakref import WeakSet
 
 from kubesched.framework.cycle_state import CycleState
@@ -10,10 +12,41 @@ from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.class_cache.failed_class import FailedClass, failed_class
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
 from kubesched.scheduler.engine.class_cache.prepare import prepare_class
-from kubesched.scheduler.engine.class_cache.recently_used import RecentlyUsed
 from kubesched.scheduler.engine.filter import FilterOutcome
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome
 from kubesched.scheduler.engine.profile import Profile
+
+Kept = TypeVar("Kept")
+
+
+class RecentlyUsed(Generic[Kept]):
+    """What was used last, at most so many."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[PodSignature, Kept] = OrderedDict()
+        """In the order of their last use."""
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def use(self, signature: PodSignature) -> Kept | None:
+        """What is kept for this signature, which counts as used now."""
+        found = self._kept.get(signature)
+        if found is not None:
+            self._kept.move_to_end(signature)
+        return found
+
+    def keep(self, signature: PodSignature, value: Kept) -> None:
+        """Counts as used now."""
+        self._kept[signature] = value
+        self._kept.move_to_end(signature)
+        if len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+
+    def drop(self, signature: PodSignature) -> None:
+        self._kept.pop(signature, None)
+
 
 _MOST_CLASSES = 512
 _MOST_FAILED = 64

@@ -17,8 +17,7 @@ from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.engine.filter import ask
-from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.steps import FilterStep, ScoreStep
+from kubesched.scheduler.engine.profile import FilterStep, Profile, ScoreStep
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
 """What is known of a class of pods about every node, kept up to date as pods, nodes and other objects come and go.
 
-Arrays are by row, with room for rows to come. Answers are kept apart by what they depend on (`Scope`):
+Arrays are by row, with room for rows to come. Rows get other numbers when nodes come and go: what is kept by row moves
+along, change by change (`follow_rows`). Answers are kept apart by what they depend on (`Scope`):
 
-- on the node alone: asked again for nodes that changed;
-- on all nodes: asked again when any of them changed;
-- on the node's amounts: asked once for all nodes on which they are the same;
-- on the node's row: asked again for the rows whose pods came or went, once a search comes to them (`_stale`);
-- on the cluster: the plugin's prepared state follows the pods, and it is asked about the nodes found, every time.
+- on the node alone: asked again for nodes that changed; - on all nodes: asked again when any of them changed; - on the
+node's amounts: asked once for all nodes on which they are the same; - on the node's row: asked again for the rows whose
+pods came or went, once a search comes to them (`_stale`); - on the cluster: the plugin's prepared state follows the
+pods, and it is asked about the nodes found, every time.
 
-Next: `node_changes` for rows that get other numbers, `prepare` for how a class begins.
+Next: `prepare` for how a class begins.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import Scores
 from kubesched.framework.verdicts import BoolArray
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.cluster.journal import Journal, Places
+from kubesched.scheduler.cluster.journal import Journal, NodeChange, NodeChangeKind, Places
 from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.engine.class_cache.class_steps import (
     ClassSteps,
@@ -35,10 +35,45 @@ from kubesched.scheduler.engine.class_cache.class_steps import (
     passing,
     weighted_sum,
 )
-from kubesched.scheduler.engine.class_cache.node_changes import follow_rows
-from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.sampling import NEAR, cut_search, going_round
-from kubesched.scheduler.engine.steps import FilterStep, ScoreStep
+from kubesched.scheduler.engine.filter import NEAR, cut_search, going_round
+from kubesched.scheduler.engine.profile import FilterStep, Profile, ScoreStep
+
+
+def follow_rows(
+    columns: Sequence[BoolArray | IntArray],
+    stale: BoolArray,
+    pod_rows: RowArray,
+    changes: Sequence[NodeChange],
+    pods_begin: int,
+) -> set[int] | None:
+    """Brings columns into the rows of now, and notes in `stale` where pods came or went.
+
+    `pod_rows` are the rows of the pods that changed, numbered as they were then; the first of these changes stands at
+    `pods_begin` in the log of pods. Gives the rows whose node is new or another; None if the columns are too short.
+    """
+    with_other_node: set[int] = set()
+    read = 0
+    for change in changes:
+        upto = max(change.pods_end - pods_begin, read)
+        stale[pod_rows[read:upto]] = True
+        read = upto
+        row = change.row
+        if row >= len(stale):
+            return None
+        if change.kind is NodeChangeKind.REMOVED:
+            with_other_node.discard(row)
+            last = change.n_rows
+            for column in (stale, *columns):
+                column[row] = column[last]
+            stale[last] = False
+            if last in with_other_node:
+                with_other_node.discard(last)
+                with_other_node.add(row)
+        else:
+            with_other_node.add(row)
+    stale[pod_rows[read:]] = True
+    return with_other_node
+
 
 _FEW_NODES = 4
 """Up to this many changed nodes are asked about one by one."""

@@ -16,9 +16,8 @@ from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.engine.class_cache.class_steps import ClassSteps, KeptScores, LevelScore, passing, weighted_sum
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
 from kubesched.scheduler.engine.prefilter import run_pre_filter
-from kubesched.scheduler.engine.profile import Profile
+from kubesched.scheduler.engine.profile import Profile, ScoreStep
 from kubesched.scheduler.engine.score import run_pre_score
-from kubesched.scheduler.engine.steps import ScoreStep
 
 Number = TypeVar("Number", bound=np.generic)
 

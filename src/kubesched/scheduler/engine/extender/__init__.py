@@ -1,8 +1,8 @@
 """Extenders: HTTP services that filter, score, preempt and bind for pods that interest them.
 
 A pod that interests an extender takes a cycle that pauses (`cycle`) while the extender is asked; other pods go on
-meanwhile (`paused`). What is said to an extender, and what it says, is `wire`; when it is asked at each extension point
-and what follows from the answer are `filtering`, `prioritizing`, `preempting` and `binding`.
+meanwhile (`paused`). What is said to an extender, and what it says, is `wire`; what it is asked at each extension
+point, and what follows from the answer, is `verbs`.
 
 Nothing here opens a connection: calls are effects (`framework.effects.CallExtender`).
 """

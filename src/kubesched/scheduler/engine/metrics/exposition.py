@@ -1,12 +1,18 @@
-"""Metrics as text, in the format that Prometheus reads. Pure: the same metrics give the same text."""
+"""Metrics as text: in the format that Prometheus reads (`render`), and as a reference page.
+
+Pure: the same metrics give the same text. The reference page is made from the definitions.
+
+    python -m kubesched.scheduler.engine.metrics.exposition > docs/reference/metrics.md
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from math import inf, isinf, isnan
 
-from kubesched.scheduler.engine.metrics.definitions import MetricDefinition
+from kubesched.scheduler.engine.metrics.definitions import DEFINITIONS, NOT_KEPT, OURS, PREFIX, MetricDefinition
 from kubesched.scheduler.engine.metrics.series import Distribution, LabelValues, MetricFamily, Summary
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -87,3 +93,60 @@ def _written(digits: str, exponent: int) -> str:
     whole = digits[: exponent + 1].ljust(exponent + 1, "0")
     fraction = digits[exponent + 1 :]
     return f"{whole}.{fraction}" if fraction else whole
+
+
+_OURS = ", ".join(f"`{name}`" for name in OURS)
+_HEAD = f"""# Metrics
+
+This page is generated (`make docs`). Names, kinds, labels and buckets are kube-scheduler's, so dashboards keep working;
+ours alone: {_OURS}. All names begin with `{PREFIX}`. Durations are measured only where the loop is given a
+clock. `render(collect(loop))` gives them as text for Prometheus. With `--emulate`, those of the version stand in their
+place: [metrics of older versions](older-metrics.md) says which, and what they are called today.
+
+| metric | kind | labels | stability | what it says |
+|---|---|---|---|---|
+"""
+
+_BUCKETS = """
+## Buckets
+
+Upper bounds; each is the one before times a factor.
+
+| metric | first | last | number |
+|---|---|---|---|
+"""
+
+_NOT_KEPT = """
+## Not kept
+
+| metrics of kube-scheduler | why not |
+|---|---|
+"""
+
+
+def page() -> str:
+    histograms = [definition for definition in DEFINITIONS if definition.buckets]
+    missing = "".join(f"| {_code(names)} | {why} |\n" for names, why in NOT_KEPT.items())
+    return (
+        _HEAD + "".join(map(_row, DEFINITIONS)) + _BUCKETS + "".join(map(_bucket_row, histograms)) + _NOT_KEPT + missing
+    )
+
+
+def _row(definition: MetricDefinition) -> str:
+    labels = ", ".join(definition.labels)
+    return (
+        f"| `{definition.name}` | {definition.kind.value} | {labels} | {definition.stability} | {definition.help} |\n"
+    )
+
+
+def _bucket_row(definition: MetricDefinition) -> str:
+    bounds = definition.buckets
+    return f"| `{definition.name}` | {number(bounds[0])} | {number(bounds[-1])} | {len(bounds)} |\n"
+
+
+def _code(names: str) -> str:
+    return ", ".join(f"`{name}`" for name in names.split(", "))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

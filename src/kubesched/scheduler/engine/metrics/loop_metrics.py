@@ -1,25 +1,109 @@
-"""What the loop counts and measures as it goes. It stands on the path of every pod: a few dictionary steps each.
+"""What the loop counts and measures as it goes, and all metrics of a loop at this moment (`collect`).
 
-Next: `collect`, which brings it into the form of the definitions.
+Counting stands on the path of every pod: a few dictionary steps each. An attempt is counted under what it skipped and
+where it ended, which most attempts have in common; which plugins had a say is worked out from that when somebody looks.
+Numbers that follow from where pods are, are counted here and now, and so cannot drift.
+
+Next: `exposition`, which writes them as text.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from kubesched.framework.events import Hint, HintFunction
+from kubesched.framework.extension_points import Plugin
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Code
 from kubesched.scheduler.engine.cycle import Decision
 from kubesched.scheduler.engine.metrics import definitions
-from kubesched.scheduler.engine.metrics.evaluations import Evaluations
-from kubesched.scheduler.engine.metrics.extension_point_watch import Clock, ExtensionPointWatch
-from kubesched.scheduler.engine.metrics.series import HistogramSeries, LabelValues, MetricFamily
-from kubesched.scheduler.engine.metrics.timed_plugins import SAMPLE_EVERY, timed_profile
-from kubesched.scheduler.engine.metrics.traces import Trace, trace_of
+from kubesched.scheduler.engine.metrics.series import HistogramSeries, LabelValues, MetricFamily, distribution_of
+from kubesched.scheduler.engine.metrics.timing import (
+    SAMPLE_EVERY,
+    Clock,
+    ExtensionPointWatch,
+    Trace,
+    timed_profile,
+    trace_of,
+)
+from kubesched.scheduler.engine.postfilter import Diagnosis
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.queue import QueuedPodInfo
+
+if TYPE_CHECKING:
+    from kubesched.scheduler.engine.loop import Scheduler
+
+
+class _Course(NamedTuple):
+    """What attempts have in common that asked the same plugins."""
+
+    profile: str
+    skip_filter: frozenset[str]
+    skip_score: frozenset[str] | None
+    """None if nothing was scored."""
+    ended_at_pre_filter: str = ""
+    """The plugin that rejected the pod for good."""
+    rejected_by: tuple[str, ...] | None = None
+    """The plugins that rejected nodes, if no node was left."""
+
+
+class Evaluations:
+    def __init__(self) -> None:
+        self._successes: dict[tuple[str, frozenset[str], frozenset[str] | None], int] = {}
+        self._failures: dict[_Course, int] = {}
+
+    def count(self, profile: str, decision: Decision) -> None:
+        cycle = decision.cycle
+        if decision.node_name:
+            course = (profile, cycle.skip_filter, cycle.skip_score if decision.n_feasible > 1 else None)
+            self._successes[course] = self._successes.get(course, 0) + 1
+        elif decision.diagnosis is not None:  # else there were no nodes, or a plugin broke
+            failure = _failure(profile, cycle.skip_filter, decision.diagnosis)
+            self._failures[failure] = self._failures.get(failure, 0) + 1
+
+    def totals(self, profiles: Mapping[str, Profile]) -> dict[LabelValues, float]:
+        """By plugin, extension point and profile."""
+        found: Counter[LabelValues] = Counter()
+        courses = [(_Course(*course), n) for course, n in self._successes.items()]
+        for course, n in (*courses, *self._failures.items()):
+            for extension_point, plugin in _asked(profiles[course.profile], course):
+                found[plugin, extension_point, course.profile] += n
+        return dict(found)
+
+
+def _failure(profile: str, skip_filter: frozenset[str], diagnosis: Diagnosis) -> _Course:
+    rejection, filtered = diagnosis.prefilter.status, diagnosis.filtered
+    ended = rejection.plugin if rejection.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else ""
+    rejected_by = () if filtered is None else tuple(filtered.rejecting_plugins())
+    return _Course(profile, skip_filter, None, ended, rejected_by)
+
+
+def _asked(profile: Profile, course: _Course) -> Iterator[tuple[str, str]]:
+    """(extension point, plugin)"""
+    pre_filter = _left(profile.pre_filter, course.skip_filter)
+    filters = [step.name for step in profile.filter if step.name not in course.skip_filter]
+    if course.ended_at_pre_filter:
+        pre_filter = _up_to(pre_filter, [course.ended_at_pre_filter])
+    if course.rejected_by is not None:
+        filters = _up_to(filters, course.rejected_by)
+    yield from (("PreFilter", name) for name in pre_filter)
+    yield from (("Filter", name) for name in filters)
+    if course.skip_score is not None:
+        yield from (("PreScore", name) for name in _left(profile.pre_score, course.skip_score))
+        yield from (("Score", step.name) for step in profile.score if step.name not in course.skip_score)
+
+
+def _left(plugins: Iterable[Plugin], skipped: frozenset[str]) -> list[str]:
+    return [plugin.name for plugin in plugins if plugin.name not in skipped]
+
+
+def _up_to(names: Sequence[str], last: Sequence[str]) -> list[str]:
+    """Up to the last of these; none if none of them is there."""
+    ends = [position + 1 for position, name in enumerate(names) if name in last]
+    return list(names[: ends[-1]]) if ends else []
+
 
 SCHEDULED = "scheduled"
 UNSCHEDULABLE = "unschedulable"
@@ -157,3 +241,68 @@ class LoopMetrics:
         self.preemptions[result] += 1
         if self.clock is not None:
             self.preemption_duration.observe(self.clock() - started_s, result)
+
+
+def collect(loop: Scheduler) -> list[MetricFamily]:
+    """In the order of the definitions."""
+    found = {family.definition.name: family for family in (*_counted(loop), *_measured(loop), *_states(loop))}
+    return loop.metrics.shown(found)
+
+
+def _counted(loop: Scheduler) -> list[MetricFamily]:
+    metrics = loop.metrics
+    profiles = {name: scheduler.profile for name, scheduler in loop.schedulers.items()}
+    attempts = distribution_of(metrics.pod_attempts, definitions.POD_SCHEDULING_ATTEMPTS.buckets)
+    return [
+        MetricFamily(definitions.SCHEDULE_ATTEMPTS, metrics.attempts),
+        MetricFamily(definitions.PLUGIN_EVALUATION, metrics.evaluations.totals(profiles)),
+        MetricFamily(definitions.PREEMPTION_ATTEMPTS, {(): metrics.n_preemption_attempts}),
+        MetricFamily(definitions.PREEMPTION_GOROUTINES_EXECUTION, metrics.preemptions),
+        MetricFamily(definitions.POD_SCHEDULED_AFTER_FLUSH, {(): metrics.n_scheduled_after_flush}),
+        MetricFamily(definitions.POD_SCHEDULING_ATTEMPTS, distributions={(): attempts}),
+        MetricFamily(definitions.QUEUE_INCOMING_PODS, _as_floats(loop.queue.contents.incoming_pods())),
+    ]
+
+
+def _measured(loop: Scheduler) -> list[MetricFamily]:
+    metrics, watch = loop.metrics, loop.metrics.watch
+    series = [
+        metrics.attempt_duration,
+        metrics.algorithm_duration,
+        metrics.event_duration,
+        metrics.hint_duration,
+        metrics.pod_duration,
+        metrics.permit_duration,
+        metrics.victims,
+        metrics.preemption_duration,
+    ]
+    if watch is None:
+        series.append(HistogramSeries(definitions.FRAMEWORK_EXTENSION_POINT_DURATION))
+        series.append(HistogramSeries(definitions.PLUGIN_EXECUTION_DURATION))
+    else:
+        series.extend((watch.extension_points, watch.plugins))
+    return [one.family() for one in series]
+
+
+def _states(loop: Scheduler) -> list[MetricFamily]:
+    contents, cluster = loop.queue.contents, loop.cluster
+    sizes = {"nodes": cluster.table.n, "pods": cluster.n_pods, "assumed_pods": cluster.n_assumed}
+    work = {"binding": len(loop.bindings)}
+    if loop.paused is not None:
+        work["prioritizing_extender"] = loop.paused.n_prioritizing
+    return [
+        MetricFamily(definitions.PENDING_PODS, _labelled(contents.pending_pods())),
+        MetricFamily(definitions.INFLIGHT_EVENTS, _labelled(contents.in_flight_events())),
+        MetricFamily(definitions.UNSCHEDULABLE_PODS, _as_floats(contents.unschedulable_pods())),
+        MetricFamily(definitions.CACHE_SIZE, _labelled(sizes)),
+        MetricFamily(definitions.GOROUTINES, _labelled(work)),
+        MetricFamily(definitions.STRAYS, _labelled({} if loop.check is None else loop.check.totals)),
+    ]
+
+
+def _as_floats(numbers: Mapping[tuple[str, str], int]) -> dict[LabelValues, float]:
+    return dict(numbers.items())
+
+
+def _labelled(numbers: Mapping[str, int]) -> dict[LabelValues, float]:
+    return {(label,): number for label, number in numbers.items()}

@@ -1,13 +1,17 @@
 """Counts and durations by labels, cheap to add to: a duration is put into its bucket only when somebody looks.
 
+A metric can be shown under other labels (`relabelled`): series whose labels become the same are added up.
+
 Next: `loop_metrics`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
+from operator import add
+from typing import TypeVar
 
 import numpy as np
 
@@ -100,3 +104,38 @@ def distribution_of(counts: Mapping[int, int], bounds: Sequence[float]) -> Distr
     cumulative = [sum(n for value, n in counts.items() if value <= bound) for bound in bounds]
     total = sum(value * n for value, n in counts.items())
     return Distribution((*cumulative, sum(counts.values())), float(total))
+
+
+Relabel = Callable[[LabelValues], LabelValues | None]
+"""The labels of a series -> those that it gets; None leaves it out."""
+
+_Value = TypeVar("_Value")
+
+
+def relabelled(family: MetricFamily, relabel: Relabel) -> MetricFamily:
+    return replace(
+        family,
+        values=None if family.values is None else _added_up(family.values, relabel, add),
+        distributions=None if family.distributions is None else _added_up(family.distributions, relabel, _joined),
+        summaries=None if family.summaries is None else _added_up(family.summaries, relabel, _summed),
+    )
+
+
+def _added_up(
+    series: Mapping[LabelValues, _Value], relabel: Relabel, added: Callable[[_Value, _Value], _Value]
+) -> dict[LabelValues, _Value]:
+    found: dict[LabelValues, _Value] = {}
+    for labels, value in series.items():
+        key = relabel(labels)
+        if key is not None:
+            found[key] = added(found[key], value) if key in found else value
+    return found
+
+
+def _joined(one: Distribution, other: Distribution) -> Distribution:
+    return Distribution(tuple(map(add, one.cumulative, other.cumulative)), one.total + other.total)
+
+
+def _summed(one: Summary, other: Summary) -> Summary:
+    """Quantiles cannot be added up, and are left out."""
+    return Summary((), one.total + other.total, one.count + other.count)

@@ -1,7 +1,12 @@
-"""What preemption found: nodes with their victims, and the one that was chosen."""
+"""What preemption found: nodes with their victims, and the choice among them, where the least harm is done.
+
+Fewest broken budgets; then the lowest of the highest victims' priorities; then the smallest sum of priorities; then the
+fewest victims; then the latest start of the most important victims. What is still equal is left to the tie-break.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kubesched.framework.pod_info import PodInfo
@@ -48,3 +53,51 @@ def started_at_s(info: PodInfo) -> float:
 def importance(info: PodInfo) -> tuple[int, float]:
     """Sorts the most important pod first: by priority, then by how long it runs."""
     return -info.priority, started_at_s(info)
+
+
+PRIORITY_SHIFT = 2**31
+"""Makes all priorities positive, so that fewer victims of negative priority are better than more."""
+
+
+def _budget_violations(candidate: Candidate) -> float:
+    return candidate.n_budget_violations
+
+
+def _highest_priority(candidate: Candidate) -> float:
+    return candidate.victims[0].priority
+
+
+def _sum_of_priorities(candidate: Candidate) -> float:
+    return sum(victim.priority + PRIORITY_SHIFT for victim in candidate.victims)
+
+
+def _n_victims(candidate: Candidate) -> float:
+    return len(candidate.victims)
+
+
+def _recency(candidate: Candidate) -> float:
+    """The earliest start among the victims of the highest priority, later being better."""
+    highest = max(victim.priority for victim in candidate.victims)
+    return -min(started_at_s(victim) for victim in candidate.victims if victim.priority == highest)
+
+
+Rule = Callable[[Candidate], float]
+"""The lower, the less harm."""
+
+RULES: tuple[Rule, ...] = (
+    _budget_violations,
+    _highest_priority,
+    _sum_of_priorities,
+    _n_victims,
+    _recency,
+)
+RULES_BUT_START = RULES[:-1]
+
+
+def least_harmful(candidates: Sequence[Candidate], rules: Sequence[Rule] = RULES) -> tuple[Candidate, ...]:
+    """The candidates that no rule tells apart, by node name. Most rules need a victim to look at."""
+    left = list(candidates)
+    for rule in rules:
+        least = min(rule(candidate) for candidate in left)
+        left = [candidate for candidate in left if rule(candidate) == least]
+    return tuple(sorted(left, key=lambda candidate: candidate.node_name))

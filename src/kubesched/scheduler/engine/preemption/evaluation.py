@@ -16,13 +16,11 @@ from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.observations import PreemptionConsidered
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.preemption.budgets import Budgets
-from kubesched.scheduler.engine.preemption.candidates import Candidate, CandidateReview, Preemption
-from kubesched.scheduler.engine.preemption.choice import least_harmful
-from kubesched.scheduler.engine.preemption.dry_run import DryRun
+from kubesched.scheduler.engine.preemption.candidates import Candidate, CandidateReview, Preemption, least_harmful
 from kubesched.scheduler.engine.preemption.plans import MakePlan, PreemptionPlans
-from kubesched.scheduler.engine.preemption.victims import steps_to_imagine
+from kubesched.scheduler.engine.preemption.victims import DryRun, steps_to_imagine
 from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.select import TieBreak
+from kubesched.scheduler.engine.score import TieBreak
 
 _NEVER = "not eligible due to preemptionPolicy=Never."
 _TERMINATING = "not eligible due to a terminating pod on the nominated node."

@@ -1,8 +1,12 @@
 """What a dry run found on each node, kept for the next preemptor with the same signature.
 
 Whom to evict from a node depends on the pods there, on those nominated there and on the preemptor's kind. Plans are
-made when they are asked for, and forgotten when one of these changes; the choice among them is made on columns.
-The answer is that of a dry run from nothing, node by node.
+made when they are asked for, and forgotten when one of these changes; the choice among them is made on columns. The
+answer is that of a dry run from nothing, node by node.
+
+Some stay on a node whatever a preemptor does: pods it may not evict, and those nominated to the node before it
+(`who_stays`). Where the preemptor does not fit beside these, evictions are in vain, and stay so while others come and
+go.
 """
 
 from __future__ import annotations
@@ -13,11 +17,26 @@ import numpy as np
 import numpy.typing as npt
 
 from kubesched.framework.nodes import RowArray
+from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import BoolArray
-from kubesched.scheduler.engine.preemption.candidates import Candidate, started_at_s
-from kubesched.scheduler.engine.preemption.choice import PRIORITY_SHIFT
-from kubesched.scheduler.engine.preemption.staying import Staying
+from kubesched.scheduler.engine.preemption.candidates import PRIORITY_SHIFT, Candidate, started_at_s
+
+Staying = tuple[tuple[str, PodSignature, bool], ...]
+"""By uid: the pod's signature, and whether it is on its way out. All of a pod that a filter of one node may look at."""
+
+
+def who_stays(pods: Sequence[PodInfo], nominated_pods: Sequence[PodInfo], priority: int) -> Staying | None:
+    """None if nobody would have to go."""
+    staying = [(other.uid, other.signature, other.pod.is_terminating) for other in pods if other.priority >= priority]
+    if len(staying) == len(pods):
+        return None
+    staying.extend(
+        (nominated_pod.uid, nominated_pod.signature, nominated_pod.pod.is_terminating)
+        for nominated_pod in nominated_pods
+    )
+    return tuple(staying)
+
 
 _UNKNOWN, _HARMLESS, _NO_HELP, _BREAKING = 0, 1, 2, 3
 """What is known of a row; the odd ones are candidates, harmless if they break no budget."""

@@ -1,8 +1,10 @@
-"""The dry run on one node: who would have to go?
+"""The dry run on a node: who would have to go?
 
 All pods of lower priority are taken away. If the pod fits then, they are brought back one by one, most important first
 and those first whose eviction would break a budget; whoever cannot stay is a victim. Where every filter looks at one
 node at a time the trial is worked out on an imagined node; else table and plugin state are changed, and restored.
+
+`DryRun` is one preemptor's, node after node.
 """
 
 from __future__ import annotations
@@ -17,13 +19,18 @@ from kubesched.framework.status import OK, Status
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import NodeRow
 from kubesched.scheduler.engine.filter import change_state
-from kubesched.scheduler.engine.imagined_node import ImaginedNode, node_steps, steps_within_node
-from kubesched.scheduler.engine.plugin_call import blamed
+from kubesched.scheduler.engine.plugin_call import PluginError, blamed
 from kubesched.scheduler.engine.preemption.budgets import Budgets
 from kubesched.scheduler.engine.preemption.candidates import Candidate, importance
-from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.row_check import check_row_with_nominated, nominated_pods_on
-from kubesched.scheduler.engine.steps import FilterStep
+from kubesched.scheduler.engine.preemption.plans import PreemptionPlans, who_stays
+from kubesched.scheduler.engine.profile import FilterStep, Profile
+from kubesched.scheduler.engine.row_check import (
+    ImaginedNode,
+    check_row_with_nominated,
+    node_steps,
+    nominated_pods_on,
+    steps_within_node,
+)
 
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
 
@@ -190,3 +197,43 @@ def _reprieve(trial: Trial, lower: list[PodInfo], budgets: Budgets, gone: list[P
     if breaking and harmless:
         victims.sort(key=importance)
     return Candidate(trial.node_name, tuple(victims), n_violations)
+
+
+@dataclass(slots=True)
+class DryRun:
+    cluster: Cluster
+    profile: Profile
+    cycle: CycleState
+    pod: PodInfo
+    budgets: Budgets
+    steps: Sequence[FilterStep] | None
+
+    def __call__(self, row: int) -> Candidate | Status:
+        return self._run(self._trial_on(row), row)
+
+    def unless_in_vain(self, row: int, plans: PreemptionPlans) -> Candidate | Status:
+        """The same, without a trial where the plans know that those who stay are in the way."""
+        table = self.cluster.table
+        nominated_pods = nominated_pods_on(self.cluster, self.pod, table.names[row])
+        staying = who_stays(table.pods.on(row), nominated_pods, self.pod.priority)
+        if staying is None:
+            return NO_VICTIMS
+        known = plans.in_vain(row, staying)
+        if known is not None:
+            return known
+        trial = self._trial_on(row)
+        found = self._run(trial, row)
+        # Where it is not all of them together who are in the way, it matters which of them are nominated pods.
+        are_in_the_way = isinstance(trial, ImaginedTrial) and (trial.is_crowded_out or not nominated_pods)
+        if are_in_the_way and isinstance(found, Status) and found.is_rejected:
+            plans.keep_in_vain(row, staying, found)
+        return found
+
+    def _trial_on(self, row: int) -> Trial:
+        return trial_on(self.cluster, self.profile, self.cycle, self.pod, row, self.steps)
+
+    def _run(self, trial: Trial, row: int) -> Candidate | Status:
+        found = select_victims(self.cluster, trial, row, self.budgets)
+        if isinstance(found, Candidate) and not found.victims:
+            raise PluginError("", f'expected at least one victim pod on node "{found.node_name}"')
+        return found
