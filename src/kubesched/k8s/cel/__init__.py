@@ -9,11 +9,18 @@ Next: README.md says what is supported; `program` is the way through the package
 
 from __future__ import annotations
 
-from kubesched.k8s.cel.compiling.metering import CostMeter
-from kubesched.k8s.cel.device import AttributeValue, DeviceView, VersionText
 from kubesched.k8s.cel.errors import CelCompileError, CelError, CelEvaluationError
-from kubesched.k8s.cel.expressions import Expression, StructFields, compile_expression
-from kubesched.k8s.cel.program import Program, compile
+from kubesched.k8s.cel.program import (
+    AttributeValue,
+    DeviceView,
+    Expression,
+    Program,
+    StructFields,
+    VersionText,
+    compile,
+    compile_expression,
+)
+from kubesched.k8s.cel.steps import CostMeter
 
 __all__ = [
     "AttributeValue",

@@ -4,13 +4,12 @@ text times pattern.
 Patterns come from anybody who may create a resource claim or a custom resource definition, so Python's own `re`, which
 backtracks, never sees them. `compile_pattern` is the way in.
 
-Read `syntax` first, then `classes`; `automaton` runs patterns, `pattern` prefers google-re2 where it is installed.
+Read `syntax` first; `pattern` runs patterns, with google-re2 where it is installed.
 """
 
 from __future__ import annotations
 
-from kubesched.k8s.patterns.automaton import PatternWorkError
-from kubesched.k8s.patterns.classes import PatternError
-from kubesched.k8s.patterns.pattern import Pattern, compile_pattern
+from kubesched.k8s.patterns.pattern import Pattern, PatternWorkError, compile_pattern
+from kubesched.k8s.patterns.syntax import PatternError
 
 __all__ = ["Pattern", "PatternError", "PatternWorkError", "compile_pattern"]

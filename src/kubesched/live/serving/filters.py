@@ -13,7 +13,7 @@ import time
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from kubesched.k8s.connections.headers import plain_headers, plain_text
+from kubesched.k8s.connections.site import plain_headers, plain_text
 from kubesched.live.serving import answers
 from kubesched.live.serving.access.authentication import AuthenticationError, Authenticator, UserInfo, VerifiedChains
 from kubesched.live.serving.access.authorization import Authorizer

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubesched.k8s.cel import CelCompileError, CelEvaluationError, StructFields, compile_expression
-from kubesched.k8s.cel.checking import kinds
-from kubesched.k8s.cel.checking.kinds import CelType, TypeKind
-from kubesched.k8s.cel.compiling.metering import CostMeter
-from kubesched.k8s.cel.values.containers import LazyMap, StructValue
+from kubesched.k8s.cel import CelCompileError, CelEvaluationError, StructFields, compile_expression, kinds
+from kubesched.k8s.cel.kinds import CelType, TypeKind
+from kubesched.k8s.cel.operations import LazyMap, StructValue
+from kubesched.k8s.cel.steps import CostMeter
 
 DEPLOYMENT: dict[str, Any] = {
     "metadata": {"name": "web", "labels": {"env": "test"}},

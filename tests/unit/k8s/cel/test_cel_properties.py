@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.k8s import cel
-from kubesched.k8s.cel.compiling.compiler import Compiler
-from kubesched.k8s.cel.compiling.metering import CostMeter
-from kubesched.k8s.cel.compiling.steps import FIRST_LOCAL_SLOT, UNSET
+from kubesched.k8s.cel.compiler import Compiler
 from kubesched.k8s.cel.errors import SourceText
 from kubesched.k8s.cel.program import check
+from kubesched.k8s.cel.steps import FIRST_LOCAL_SLOT, UNSET, CostMeter
 
 DEVICE = cel.DeviceView.of("d", {"a": 1})
 LIMIT = 2**63

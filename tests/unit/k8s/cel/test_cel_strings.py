@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kubesched.k8s import cel
-from kubesched.k8s.cel.compiling.metering import CostMeter
 from kubesched.k8s.cel.errors import CelAbort
 from kubesched.k8s.cel.library import strings
+from kubesched.k8s.cel.steps import CostMeter
 
 DEVICE = cel.DeviceView.of("gpu.example.com")
 

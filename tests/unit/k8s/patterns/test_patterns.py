@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.k8s.patterns import Pattern, PatternError, PatternWorkError, compile_pattern
-from kubesched.k8s.patterns import automaton as automaton_module
+from kubesched.k8s.patterns import pattern as automaton_module
 from kubesched.k8s.patterns import pattern as pattern_module
-from kubesched.k8s.patterns.automaton import Automaton
+from kubesched.k8s.patterns.pattern import Automaton
 from kubesched.k8s.patterns.syntax import MAX_INSTRUCTIONS, parse_pattern
 
 _GO_ANSWERS = json.loads((Path(__file__).parent / "go_answers.json").read_text())

@@ -13,10 +13,9 @@ import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import ClassVar
 
-from kubesched.k8s.cel.checking.declarations import CelFunction, function, overload
 from kubesched.k8s.cel.errors import CelEvaluationError, no_such_overload
-from kubesched.k8s.cel.values.go_text import quote
-from kubesched.k8s.cel.values.scalars import OpaqueValue
+from kubesched.k8s.cel.kinds import CelFunction, function, overload
+from kubesched.k8s.cel.values import OpaqueValue, quote
 
 
 class AddressError(ValueError):

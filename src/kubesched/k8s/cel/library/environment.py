@@ -11,22 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kubesched.k8s.cel.checking import kinds
-from kubesched.k8s.cel.checking.declarations import CelFunction, function, merge, overload
-from kubesched.k8s.cel.checking.kinds import CelType
+from kubesched.k8s.cel import kinds
 from kubesched.k8s.cel.errors import CelEvaluationError
-from kubesched.k8s.cel.library import (
-    addresses,
-    lists,
-    named_formats,
-    quantities,
-    semvers,
-    standard,
-    strings,
-    times,
-    urls,
-)
-from kubesched.k8s.cel.values.operators import is_same
+from kubesched.k8s.cel.kinds import CelFunction, CelType, function, merge, overload
+from kubesched.k8s.cel.library import addresses, lists, quantities, standard, strings, times, urls
+from kubesched.k8s.cel.operations import is_same
 
 _MAX_VALUES_PER_DEVICE = 48
 
@@ -75,8 +64,8 @@ FUNCTIONS: Mapping[str, CelFunction] = merge(
         strings.FUNCTIONS,
         lists.SET_FUNCTIONS,
         addresses.FUNCTIONS,
-        named_formats.FUNCTIONS,
-        semvers.FUNCTIONS,
+        urls.FORMAT_FUNCTIONS,
+        quantities.VERSION_FUNCTIONS,
         lists.FUNCTIONS,
         DEVICE_FUNCTIONS,
     )

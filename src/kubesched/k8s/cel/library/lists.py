@@ -12,13 +12,11 @@ from functools import cmp_to_key
 from itertools import pairwise
 from typing import Any
 
-from kubesched.k8s.cel.checking.declarations import CelFunction, CelOverload, function, overload
+from kubesched.k8s.cel import operations
 from kubesched.k8s.cel.errors import COST_EXCEEDED, MAX_COST, CelAbort, CelEvaluationError, no_such_overload
-from kubesched.k8s.cel.values import containers, operators
-from kubesched.k8s.cel.values.containers import contains
-from kubesched.k8s.cel.values.go_text import plain
-from kubesched.k8s.cel.values.operators import compare, is_ordered, is_same
-from kubesched.k8s.cel.values.scalars import CelDuration, Uint
+from kubesched.k8s.cel.kinds import CelFunction, CelOverload, function, overload
+from kubesched.k8s.cel.operations import compare, contains, is_ordered, is_same
+from kubesched.k8s.cel.values import CelDuration, Uint, plain
 
 
 def has_all(whole: list[object], part: list[object]) -> bool:
@@ -42,7 +40,7 @@ SET_FUNCTIONS: tuple[CelFunction, ...] = (
 
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 _ZEROS: dict[str, object] = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": CelDuration(0)}
-_add = operators.operator("_+_", operators.ADD)
+_add = operations.operator("_+_", operations.ADD)
 
 
 def is_sorted(elements: list[object]) -> bool:
@@ -149,9 +147,9 @@ def distinct(elements: list[object]) -> list[object]:
 
 def insert_entry(mapping: dict[object, object], key: object, value: object) -> dict[object, object]:
     """A map with one more entry, as transformMap() builds it."""
-    if containers.find(mapping, key) is not containers.ABSENT:
+    if operations.find(mapping, key) is not operations.ABSENT:
         raise CelEvaluationError(f"insert failed: key {plain(key)} already exists")
-    return {**mapping, containers.encode_key(key): value}
+    return {**mapping, operations.encode_key(key): value}
 
 
 def int_range(count: int) -> list[int]:

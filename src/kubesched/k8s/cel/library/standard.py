@@ -11,12 +11,11 @@ from __future__ import annotations
 import math
 import re
 
-from kubesched.k8s.cel.checking.declarations import CelFunction, CelOverload, function, overload
+from kubesched.k8s.cel import operations
 from kubesched.k8s.cel.errors import CelEvaluationError, no_such_overload
+from kubesched.k8s.cel.kinds import CelFunction, CelOverload, function, overload
 from kubesched.k8s.cel.library import times
-from kubesched.k8s.cel.values import containers, operators
-from kubesched.k8s.cel.values.go_text import general_double, plain, seconds_text
-from kubesched.k8s.cel.values.scalars import (
+from kubesched.k8s.cel.values import (
     MAX_INT,
     MAX_UINT,
     MIN_INT,
@@ -27,6 +26,9 @@ from kubesched.k8s.cel.values.scalars import (
     CelTimestamp,
     TypeValue,
     Uint,
+    general_double,
+    plain,
+    seconds_text,
     type_name,
 )
 
@@ -67,10 +69,10 @@ OPERATOR_FUNCTIONS: tuple[CelFunction, ...] = (
     function("_?_:_", overload("conditional", "(bool, A, A) -> A")),
     function("_&&_", overload("logical_and", "(bool, bool) -> bool")),
     function("_||_", overload("logical_or", "(bool, bool) -> bool")),
-    function("!_", overload("logical_not", "(bool) -> bool"), shared=operators.logical_not),
+    function("!_", overload("logical_not", "(bool) -> bool"), shared=operations.logical_not),
     function("@not_strictly_false", overload("not_strictly_false", "(bool) -> bool")),
-    function("_==_", overload("equals", "(A, A) -> bool"), shared=operators.equal),
-    function("_!=_", overload("not_equals", "(A, A) -> bool"), shared=operators.not_equal),
+    function("_==_", overload("equals", "(A, A) -> bool"), shared=operations.equal),
+    function("_!=_", overload("not_equals", "(A, A) -> bool"), shared=operations.not_equal),
     function(
         "_+_",
         *_arithmetic(
@@ -78,7 +80,7 @@ OPERATOR_FUNCTIONS: tuple[CelFunction, ...] = (
             overload("add_duration_timestamp", "(duration, timestamp) -> timestamp"),
             overload("add_timestamp_duration", "(timestamp, duration) -> timestamp"),
         ),
-        shared=operators.operator("_+_", operators.ADD),
+        shared=operations.operator("_+_", operations.ADD),
     ),
     function(
         "_-_",
@@ -87,21 +89,21 @@ OPERATOR_FUNCTIONS: tuple[CelFunction, ...] = (
             overload("subtract_timestamp_duration", "(timestamp, duration) -> timestamp"),
             overload("subtract_timestamp_timestamp", "(timestamp, timestamp) -> duration"),
         ),
-        shared=operators.operator("_-_", operators.SUBTRACT),
+        shared=operations.operator("_-_", operations.SUBTRACT),
     ),
-    function("_*_", *_arithmetic("multiply"), shared=operators.operator("_*_", operators.MULTIPLY)),
-    function("_/_", *_arithmetic("divide"), shared=operators.operator("_/_", operators.DIVIDE)),
-    function("_%_", *_arithmetic("modulo"), shared=operators.operator("_%_", operators.MODULO)),
+    function("_*_", *_arithmetic("multiply"), shared=operations.operator("_*_", operations.MULTIPLY)),
+    function("_/_", *_arithmetic("divide"), shared=operations.operator("_/_", operations.DIVIDE)),
+    function("_%_", *_arithmetic("modulo"), shared=operations.operator("_%_", operations.MODULO)),
     function(
         "-_",
         overload("negate_double", "(double) -> double"),
         overload("negate_int", "(int) -> int"),
-        shared=operators.negate,
+        shared=operations.negate,
     ),
-    function("_<_", *_orderings("less"), shared=operators.less),
-    function("_<=_", *_orderings("less_equals"), shared=operators.less_equal),
-    function("_>_", *_orderings("greater"), shared=operators.greater),
-    function("_>=_", *_orderings("greater_equals"), shared=operators.greater_equal),
+    function("_<_", *_orderings("less"), shared=operations.less),
+    function("_<=_", *_orderings("less_equals"), shared=operations.less_equal),
+    function("_>_", *_orderings("greater"), shared=operations.greater),
+    function("_>=_", *_orderings("greater_equals"), shared=operations.greater_equal),
     function(
         "_[_]",
         overload("index_list", "(list(A), int) -> A"),
@@ -121,7 +123,7 @@ OPERATOR_FUNCTIONS: tuple[CelFunction, ...] = (
         "@in",
         overload("in_list", "(A, list(A)) -> bool"),
         overload("in_map", "(A, map(A, B)) -> bool"),
-        shared=containers.contains,
+        shared=operations.contains,
     ),
     function(
         "size",
@@ -226,11 +228,11 @@ def timestamp_from_string(text: str) -> CelTimestamp:
     parsed = times.parse_timestamp(text)
     if parsed is None:
         raise _failure("string", "google.protobuf.Timestamp")
-    return operators.timestamp(*parsed)
+    return operations.timestamp(*parsed)
 
 
 def timestamp_from_int(seconds: int) -> CelTimestamp:
-    return operators.timestamp(seconds * NANOS_PER_SECOND, 0)
+    return operations.timestamp(seconds * NANOS_PER_SECOND, 0)
 
 
 CONVERSION_FUNCTIONS: tuple[CelFunction, ...] = (
@@ -266,7 +268,7 @@ CONVERSION_FUNCTIONS: tuple[CelFunction, ...] = (
         overload("duration_to_int64", "(duration) -> int", lambda value: value.nanos),
         overload("string_to_int64", "(string) -> int", int_from_string),
         overload("timestamp_to_int64", "(timestamp) -> int", lambda value: value.seconds),
-        overload("uint64_to_int64", "(uint) -> int", lambda value: operators.integer(int(value))),
+        overload("uint64_to_int64", "(uint) -> int", lambda value: operations.integer(int(value))),
     ),
     function(
         "string",
@@ -289,7 +291,7 @@ CONVERSION_FUNCTIONS: tuple[CelFunction, ...] = (
         "uint",
         overload("uint64_to_uint64", "(uint) -> uint", _same),
         overload("double_to_uint64", "(double) -> uint", uint_from_double),
-        overload("int64_to_uint64", "(int) -> uint", operators.unsigned),
+        overload("int64_to_uint64", "(int) -> uint", operations.unsigned),
         overload("string_to_uint64", "(string) -> uint", uint_from_string),
     ),
 )

@@ -4,7 +4,7 @@ Positions count code points. What is out of range is an error, not an empty stri
 en_US locale: thousands separated by commas for %f, and %e as `2.718280 × 10⁰⁰`. The package `patterns` reads and runs
 the patterns of matches(), find() and findAll().
 
-Next: `checking.validators` checks constant format strings against the types of their arguments.
+Next: `checker` checks constant format strings against the types of their arguments.
 """
 
 from __future__ import annotations
@@ -13,12 +13,21 @@ import math
 import re
 from collections.abc import Callable
 
-from kubesched.k8s.cel.checking.declarations import CelFunction, function, overload
 from kubesched.k8s.cel.errors import COST_EXCEEDED, CelAbort, CelEvaluationError, no_such_overload
+from kubesched.k8s.cel.kinds import CelFunction, function, overload
 from kubesched.k8s.cel.library.times import write_timestamp
-from kubesched.k8s.cel.values.containers import entries
-from kubesched.k8s.cel.values.go_text import general_double, plain, quote, seconds_text
-from kubesched.k8s.cel.values.scalars import CelDuration, CelTimestamp, TypeValue, Uint, type_name
+from kubesched.k8s.cel.operations import entries
+from kubesched.k8s.cel.values import (
+    CelDuration,
+    CelTimestamp,
+    TypeValue,
+    Uint,
+    general_double,
+    plain,
+    quote,
+    seconds_text,
+    type_name,
+)
 from kubesched.k8s.patterns import Pattern, PatternError, PatternWorkError, compile_pattern
 
 

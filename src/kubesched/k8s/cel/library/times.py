@@ -12,10 +12,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kubesched.k8s.cel.checking.declarations import CelFunction, CelOverload, function, overload
 from kubesched.k8s.cel.errors import CelEvaluationError
-from kubesched.k8s.cel.values.go_text import quote
-from kubesched.k8s.cel.values.scalars import MAX_INT, NANOS_PER_SECOND, CelDuration, CelTimestamp
+from kubesched.k8s.cel.kinds import CelFunction, CelOverload, function, overload
+from kubesched.k8s.cel.values import MAX_INT, NANOS_PER_SECOND, CelDuration, CelTimestamp, quote
 
 _EPOCH_DAY = datetime(1970, 1, 1).toordinal()
 _SECONDS_PER_DAY = 86400

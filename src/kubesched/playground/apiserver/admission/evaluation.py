@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from kubesched.k8s.cel import Expression
-from kubesched.k8s.cel.compiling.metering import CostMeter
-from kubesched.k8s.cel.values.containers import LazyMap
+from kubesched.k8s.cel.operations import LazyMap
+from kubesched.k8s.cel.steps import CostMeter
 from kubesched.playground.apiserver.admission.matching import Attributes
 from kubesched.playground.apiserver.kinds.kind import Object
 

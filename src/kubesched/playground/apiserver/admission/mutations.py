@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.k8s.cel.values.containers import StructValue
+from kubesched.k8s.cel.operations import StructValue
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds.kind import DecodeError, Object, ServedResource
 from kubesched.playground.apiserver.kinds.policy_expressions import OBJECT

@@ -13,7 +13,7 @@ from aiohttp.http_exceptions import BadHttpMethod
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
-from kubesched.k8s.connections.headers import plain_headers
+from kubesched.k8s.connections.site import plain_headers
 from kubesched.playground.apiserver.errors import StatusError, method_not_supported
 from kubesched.playground.apiserver.http.answers import error_response
 

@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from kubesched.k8s.cel import CelCompileError
-from kubesched.k8s.cel.checking import kinds
-from kubesched.k8s.cel.checking.kinds import CelType
+from kubesched.k8s.cel import CelCompileError, kinds
+from kubesched.k8s.cel.kinds import CelType
 from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn

@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from kubesched.k8s.cel import CelCompileError, CelEvaluationError, StructFields, compile_expression
-from kubesched.k8s.cel.checking import kinds
-from kubesched.k8s.cel.checking.kinds import CelType, TypeKind
-from kubesched.k8s.cel.expressions import Expression
+from kubesched.k8s.cel import CelCompileError, CelEvaluationError, StructFields, compile_expression, kinds
+from kubesched.k8s.cel.kinds import CelType, TypeKind
 from kubesched.k8s.cel.library.standard import duration_from_string, timestamp_from_string
+from kubesched.k8s.cel.program import Expression
 from kubesched.playground.apiserver.kinds.custom_schema import EMBEDDED
 from kubesched.playground.apiserver.kinds.custom_values import INT_OR_STRING
 from kubesched.playground.apiserver.kinds.kind import Object

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.k8s.cel import CelEvaluationError
-from kubesched.k8s.cel.compiling.metering import CostMeter
 from kubesched.k8s.cel.errors import COST_EXCEEDED, NO_SUCH_OVERLOAD
-from kubesched.k8s.cel.values.scalars import NONE, CelOptional
+from kubesched.k8s.cel.steps import CostMeter
+from kubesched.k8s.cel.values import NONE, CelOptional
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.compiled_rules import CompiledRule, RuleNode, cel_value
 from kubesched.playground.apiserver.kinds.kind import InvalidField, Object

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubesched.k8s.cel import CelCompileError, Expression, compile_expression
-from kubesched.k8s.cel.checking import kinds
-from kubesched.k8s.cel.checking.kinds import CelType, TypeKind
+from kubesched.k8s.cel import CelCompileError, Expression, compile_expression, kinds
+from kubesched.k8s.cel.kinds import CelType, TypeKind
 
 OBJECT = "Object"
 JSON_PATCH = "JSONPatch"

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from kubesched.k8s.cel.device import DeviceView
+from kubesched.k8s.cel.program import DeviceView
 from kubesched.k8s.model import quantity
 from kubesched.k8s.model.quantity import Quantity
 from kubesched.k8s.model.resource import Counter, Device, DeviceTaint, ResourceSlice

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from kubesched.k8s import cel
-from kubesched.k8s.cel.device import AttributeValue, DeviceView, VersionText
+from kubesched.k8s.cel.program import AttributeValue, DeviceView, VersionText
 from kubesched.k8s.model.resource import DeviceAttribute, DeviceSelector
 from kubesched.k8s.model.taints import tolerates
 from kubesched.scheduler.plugins.dynamic_resources.outcomes import AllocationError, SearchBudget

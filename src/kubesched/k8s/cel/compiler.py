@@ -12,22 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from kubesched.k8s.cel.compiling import calls, containers, control_flow, metering
-from kubesched.k8s.cel.compiling.containers import Qualifier, build_list, build_map, build_struct
-from kubesched.k8s.cel.compiling.control_flow import Iteration, first_present, optional_map, present_or
-from kubesched.k8s.cel.compiling.steps import (
-    FIRST_LOCAL_SLOT,
-    METER_SLOT,
-    UNSET,
-    CelStep,
-    Evaluate,
-    Frame,
-    constant,
-)
+from kubesched.k8s.cel import calls, containers, control_flow, steps
+from kubesched.k8s.cel.containers import Qualifier, build_list, build_map, build_struct
+from kubesched.k8s.cel.control_flow import Iteration, first_present, optional_map, present_or
 from kubesched.k8s.cel.errors import CelCompileError, CelError, CelEvaluationError
 from kubesched.k8s.cel.library.environment import DEVICE_VARIABLE
 from kubesched.k8s.cel.library.standard import CONVERSIONS
-from kubesched.k8s.cel.syntax.nodes import (
+from kubesched.k8s.cel.nodes import (
     CallExpr,
     Expr,
     ListExpr,
@@ -39,7 +30,8 @@ from kubesched.k8s.cel.syntax.nodes import (
     SelectExpr,
     StructExpr,
 )
-from kubesched.k8s.cel.values.scalars import TypeValue
+from kubesched.k8s.cel.steps import FIRST_LOCAL_SLOT, METER_SLOT, UNSET, CelStep, Evaluate, Frame, constant
+from kubesched.k8s.cel.values import TypeValue
 from kubesched.k8s.patterns import PatternError, compile_pattern
 
 _INDEXES = {"_[_]": False, "_[?_]": True, "_?._": True}
@@ -177,7 +169,7 @@ class Compiler:
     def _try_pattern(self, node: CallExpr, arguments: list[CelStep]) -> None:
         """A literal pattern is compiled before the first device is seen."""
         if (
-            node.function not in metering.PATTERN_FUNCTIONS
+            node.function not in steps.PATTERN_FUNCTIONS
             or not arguments[1].is_literal
             or type(arguments[1].value) is not str
         ):
@@ -193,10 +185,10 @@ class Compiler:
         """The call with its price, which is charged before it is made."""
         if not self._is_metered:
             return None
-        price = metering.price_of(node)
+        price = steps.price_of(node)
         runs = [argument.run for argument in arguments]
         name = node.function
-        has_pattern = name in metering.PATTERN_FUNCTIONS
+        has_pattern = name in steps.PATTERN_FUNCTIONS
 
         def run(frame: Frame) -> object:
             values = tuple([argument(frame) for argument in runs])
@@ -205,7 +197,7 @@ class Compiler:
                 meter.meet_pattern(values[1])
             meter.charge(price(values))
             result = apply(*values)
-            meter.charge(metering.price_of_result(name, result))
+            meter.charge(steps.price_of_result(name, result))
             return result
 
         return run
@@ -273,17 +265,17 @@ class Compiler:
     def _list(self, node: ListExpr) -> CelStep:
         elements = [self.compile(element) for element in node.elements]
         run = build_list(elements, node.optional)
-        return self._aggregate(run, node, elements, metering.LIST_COST)
+        return self._aggregate(run, node, elements, steps.LIST_COST)
 
     def _map(self, node: MapExpr) -> CelStep:
         pairs = [(self.compile(entry.key), self.compile(entry.value), entry.is_optional) for entry in node.entries]
         run = build_map(pairs)
-        return self._aggregate(run, node, [part for pair in pairs for part in pair[:2]], metering.MAP_COST)
+        return self._aggregate(run, node, [part for pair in pairs for part in pair[:2]], steps.MAP_COST)
 
     def _struct(self, node: StructExpr) -> CelStep:
-        steps = [(name, self.compile(entry.value), entry.is_optional) for name, entry in node.fields]
-        run = build_struct(node.type_name, steps)
-        return CelStep(self._charged(run, metering.STRUCT_COST), node.type)
+        fields = [(name, self.compile(entry.value), entry.is_optional) for name, entry in node.fields]
+        run = build_struct(node.type_name, fields)
+        return CelStep(self._charged(run, steps.STRUCT_COST), node.type)
 
     def _aggregate(self, run: Evaluate, node: Expr, parts: list[CelStep], cost: int) -> CelStep:
         if all(part.is_literal for part in parts):
@@ -348,9 +340,9 @@ class Compiler:
         variables = {name: _variable(slot) for name, slot in zip(node.variables, slots, strict=True)}
         body = self._within(variables, node.body).run
         predicate = self._within(variables, node.predicate).run if node.predicate is not None else None
-        loop = Iteration(iterated.run, slots, metering.ROUND_COSTS[node.kind] if self._is_metered else 0)
+        loop = Iteration(iterated.run, slots, steps.ROUND_COSTS[node.kind] if self._is_metered else 0)
         run = _loop_closure(node.kind, loop, predicate, body)
-        return CelStep(self._charged(run, metering.RESULT_COSTS.get(node.kind, 1)), node.type)
+        return CelStep(self._charged(run, steps.RESULT_COSTS.get(node.kind, 1)), node.type)
 
 
 def _variable(slot: int) -> CelStep:

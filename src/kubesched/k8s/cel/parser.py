@@ -3,18 +3,18 @@
 Faults of meaning (a reserved word, a number too large, a malformed macro) are collected and reading goes on; the first
 fault of grammar ends it. Messages follow cel-go, whose parser may add consequences of that first fault.
 
-Next: `checking.checker` types the tree.
+Next: `checker` types the tree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubesched.k8s.cel import lexer, macros
 from kubesched.k8s.cel.errors import NOWHERE, CelCompileError, SourceText
-from kubesched.k8s.cel.syntax import lexer, macros
-from kubesched.k8s.cel.syntax.lexer import END, CelToken
-from kubesched.k8s.cel.syntax.macros import MacroError
-from kubesched.k8s.cel.syntax.nodes import (
+from kubesched.k8s.cel.lexer import END, CelToken
+from kubesched.k8s.cel.macros import MacroError
+from kubesched.k8s.cel.nodes import (
     CallExpr,
     ErrorExpr,
     Expr,

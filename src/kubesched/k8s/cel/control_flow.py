@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from kubesched.k8s.cel.compiling.steps import METER_SLOT, Evaluate, Frame
+from kubesched.k8s.cel import operations
 from kubesched.k8s.cel.errors import CelEvaluationError, no_such_overload
 from kubesched.k8s.cel.library.lists import insert_entry
-from kubesched.k8s.cel.values import containers
-from kubesched.k8s.cel.values.scalars import NONE, CelOptional, go_type_name, type_name
+from kubesched.k8s.cel.steps import METER_SLOT, Evaluate, Frame
+from kubesched.k8s.cel.values import NONE, CelOptional, go_type_name, type_name
 
 
 def junction(terms: list[Evaluate], deciding: bool) -> Evaluate:
@@ -157,7 +157,7 @@ def _elements(value: object) -> Iterable[object]:
     if type(value) is list:
         return value
     if isinstance(value, dict):
-        return containers.keys(value)
+        return operations.keys(value)
     raise CelEvaluationError(f"got '{go_type_name(value)}', expected iterable type")
 
 
@@ -165,7 +165,7 @@ def _pairs(value: object) -> Iterable[tuple[object, object]]:
     if type(value) is list:
         return enumerate(value)
     if isinstance(value, dict):
-        return containers.entries(value)
+        return operations.entries(value)
     raise CelEvaluationError(f"unsupported comprehension range type: {go_type_name(value)}")
 
 
@@ -240,7 +240,7 @@ def collect_entries(loop: Iteration, predicate: Evaluate | None, transform: Eval
 
         def insert() -> None:
             nonlocal collected
-            for key, value in containers.entries(transform(frame)):
+            for key, value in operations.entries(transform(frame)):
                 collected = insert_entry(collected, key, value)
 
         _select(loop, predicate, frame, insert)

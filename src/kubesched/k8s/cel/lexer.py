@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 
 from kubesched.k8s.cel.errors import SourceText
-from kubesched.k8s.cel.values.scalars import MAX_INT, MAX_UINT, MIN_INT, Uint
+from kubesched.k8s.cel.values import MAX_INT, MAX_UINT, MIN_INT, Uint
 
 NUM_FLOAT = "NUM_FLOAT"
 NUM_INT = "NUM_INT"

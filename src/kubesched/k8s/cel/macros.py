@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesched.k8s.cel.syntax.nodes import (
+from kubesched.k8s.cel.nodes import (
     CallExpr,
     Expr,
     FoldExpr,

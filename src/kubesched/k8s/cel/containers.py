@@ -4,7 +4,7 @@ After the first question mark, or from an optional on, every part of a chain is 
 none as soon as something is missing. Chains that start at the device with constant keys are what selectors mostly do,
 and get closures of their own.
 
-Next: `values.containers` does the lookups.
+Next: `operations` does the lookups.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kubesched.k8s.cel.compiling.steps import DEVICE_SLOT, CelStep, Evaluate, Frame
 from kubesched.k8s.cel.errors import CelEvaluationError
-from kubesched.k8s.cel.values.containers import ABSENT, StructValue, encode_key, find, get, map_of, missing_key
-from kubesched.k8s.cel.values.go_text import plain
-from kubesched.k8s.cel.values.scalars import NONE, CelOptional
+from kubesched.k8s.cel.operations import ABSENT, StructValue, encode_key, find, get, map_of, missing_key
+from kubesched.k8s.cel.steps import DEVICE_SLOT, CelStep, Evaluate, Frame
+from kubesched.k8s.cel.values import NONE, CelOptional, plain
 
 _DEVICE_FIELDS: dict[str, Evaluate] = {
     "driver": lambda frame: frame[DEVICE_SLOT].driver,

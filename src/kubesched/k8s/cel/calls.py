@@ -14,22 +14,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from kubesched.k8s.cel.checking.declarations import CelFunction, CelOverload, Implementation
-from kubesched.k8s.cel.checking.kinds import CelType, TypeKind
-from kubesched.k8s.cel.compiling.steps import CelStep, Evaluate, Frame
+from kubesched.k8s.cel import operations
 from kubesched.k8s.cel.errors import CelAbort, CelEvaluationError
-from kubesched.k8s.cel.values import operators
-from kubesched.k8s.cel.values.containers import decode_key
-from kubesched.k8s.cel.values.operators import Operation, OperationTable, equal, is_same, not_equal
-from kubesched.k8s.cel.values.scalars import (
-    PYTHON_TYPES,
-    CelDuration,
-    CelTimestamp,
-    OpaqueValue,
-    Uint,
-    go_type_name,
-    type_name,
-)
+from kubesched.k8s.cel.kinds import CelFunction, CelOverload, CelType, Implementation, TypeKind
+from kubesched.k8s.cel.operations import Operation, OperationTable, decode_key, equal, is_same, not_equal
+from kubesched.k8s.cel.steps import CelStep, Evaluate, Frame
+from kubesched.k8s.cel.values import PYTHON_TYPES, CelDuration, CelTimestamp, OpaqueValue, Uint, go_type_name, type_name
 
 Matcher = Callable[[object], bool]
 
@@ -164,11 +154,11 @@ _PLAINLY_COMPARED = frozenset({TypeKind.BOOL, TypeKind.BYTES, TypeKind.INT, Type
 """Types whose values Python compares as CEL does."""
 
 _TABLES: dict[str, OperationTable] = {
-    "_+_": operators.ADD,
-    "_-_": operators.SUBTRACT,
-    "_*_": operators.MULTIPLY,
-    "_/_": operators.DIVIDE,
-    "_%_": operators.MODULO,
+    "_+_": operations.ADD,
+    "_-_": operations.SUBTRACT,
+    "_*_": operations.MULTIPLY,
+    "_/_": operations.DIVIDE,
+    "_%_": operations.MODULO,
 }
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "_<_": operator.lt,

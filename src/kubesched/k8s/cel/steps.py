@@ -1,27 +1,72 @@
-"""What an evaluation costs, in the units of cel-go with the prices of Kubernetes.
+"""What compiling a node gives: a closure, and what is known of its value beforehand. And what running it costs.
 
-Patterns with counted repetitions can cost more than in cel-go, which prices a pattern by the length of its text:
-`((a{0,30}){0,30})b` is eighteen characters and a program of two thousand instructions. And functions that take long in
-Python cost at least what that is, so that a million units are about a second of anything.
+A frame is a list: the device, the meter if costs are counted, then one slot per local variable of the expression.
+
+Costs are in the units of cel-go with the prices of Kubernetes. Patterns with counted repetitions can cost more than in
+cel-go, which prices a pattern by the length of its text: `((a{0,30}){0,30})b` is eighteen characters and a program of
+two thousand instructions. And functions that take long in Python cost at least what that is, so that a million units
+are about a second of anything.
 
 An expression may cost a million. Few expressions can come near that, and only those are metered; for the others
 `needs_metering` says no, and they run without counting.
 
-Next: `compiler` puts the charges into the closures.
+Next: `compiler` combines steps, and puts the charges into the closures.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from kubesched.k8s.cel.errors import COST_EXCEEDED, MAX_COST, CelAbort
+from kubesched.k8s.cel.kinds import DYN, CelType
 from kubesched.k8s.cel.library.addresses import CidrValue, IpValue
-from kubesched.k8s.cel.library.named_formats import NamedFormat
-from kubesched.k8s.cel.syntax.nodes import CallExpr, Expr, LiteralExpr, MacroExpr, MacroKind, walk
-from kubesched.k8s.cel.values.containers import entries
-from kubesched.k8s.cel.values.scalars import CelOptional, OpaqueValue
+from kubesched.k8s.cel.library.urls import NamedFormat
+from kubesched.k8s.cel.nodes import CallExpr, Expr, LiteralExpr, MacroExpr, MacroKind, walk
+from kubesched.k8s.cel.operations import entries
+from kubesched.k8s.cel.values import CelOptional, OpaqueValue
 from kubesched.k8s.patterns import Pattern, PatternError, compile_pattern
+
+DEVICE_SLOT = 0
+METER_SLOT = 1
+FIRST_LOCAL_SLOT = 2
+
+Frame = list[Any]
+Evaluate = Callable[[Frame], Any]
+
+
+class _Unset:
+    """Marks a local variable whose value nobody has asked for yet."""
+
+
+UNSET = _Unset()
+
+
+@dataclass(frozen=True, slots=True)
+class CelStep:
+    """A compiled expression.
+
+    `is_literal` says that cel-go, too, knows the value before it sees a device: it then reports faults of conversions
+    as faults of the expression. `is_constant` says that we do.
+    """
+
+    run: Evaluate
+    type: CelType = DYN
+    is_constant: bool = False
+    is_literal: bool = False
+    value: Any = None
+
+
+def constant(value: object, static_type: CelType, *, is_literal: bool = False) -> CelStep:
+    """A step that always gives the same value."""
+
+    def run(_: Frame) -> object:
+        return value
+
+    return CelStep(run, static_type, is_constant=True, is_literal=is_literal, value=value)
+
 
 LIST_COST = 10
 MAP_COST = 30

@@ -4,7 +4,7 @@ Each node knows the offset it is reported at, as cel-go has it: an operator at i
 The checker fills in `type`, and for calls what they resolve to. A macro carries both its expansion, which the checker
 reads, and its parts, from which the compiler makes a direct loop.
 
-Next: `parser` builds these, `checking.checker` types them, `compiling.compiler` turns them into closures.
+Next: `parser` builds these, `checker` types them, `compiler` turns them into closures.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from kubesched.k8s.cel.checking.kinds import ERROR, CelType
+from kubesched.k8s.cel.kinds import ERROR, CelType
 
 if TYPE_CHECKING:
-    from kubesched.k8s.cel.checking.declarations import CelFunction, CelOverload
+    from kubesched.k8s.cel.kinds import CelFunction, CelOverload
 
 
 @dataclass(slots=True, eq=False)
