@@ -30,13 +30,16 @@ from kubesched.live.writes.pod_writes import PodWrites
 from kubesched.older.config.given import GivenConfiguration
 from kubesched.plugin_tools.extender_server.access import CallerRules, token_from
 from kubesched.plugin_tools.extender_server.binding import PluginBinder
-from kubesched.plugin_tools.extender_server.call_metrics import CallMetrics
-from kubesched.plugin_tools.extender_server.following import ClusterFollower
-from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
-from kubesched.plugin_tools.extender_server.outside_profiles import OutsideProfiles, build_outside_profiles
-from kubesched.plugin_tools.extender_server.routes import MOST_BYTES, ExtenderPages
+from kubesched.plugin_tools.extender_server.outside_profiles import (
+    Endpoint,
+    OutsideProfiles,
+    build_outside_profiles,
+    configuration_yaml,
+    extender_configuration,
+)
+from kubesched.plugin_tools.extender_server.routes import MOST_BYTES, CallMetrics, ExtenderPages
+from kubesched.plugin_tools.extender_server.served_cluster import ClusterFollower, ServedCluster
 from kubesched.plugin_tools.extender_server.server import ExtenderServer, ListenSettings, url_of
-from kubesched.plugin_tools.extender_server.snippet import Endpoint, configuration_yaml, extender_configuration
 from kubesched.plugin_tools.extender_server.verdicts import PluginVerdictService
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.plugin_loading import assemble

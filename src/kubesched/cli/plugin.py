@@ -36,7 +36,7 @@ def new(name: str, directory: str) -> None:
 
     NAME is CamelCase or kebab-case: QuietHours or quiet-hours. Existing files are not overwritten.
     """
-    from kubesched.plugin_tools.check.template import PluginNameError, new_plugin
+    from kubesched.plugin_tools.new_plugin import PluginNameError, new_plugin
 
     try:
         made = new_plugin(name)

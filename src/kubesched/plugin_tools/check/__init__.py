@@ -1,9 +1,9 @@
 """The battery that tries a plugin out: clusters drawn from a seed, every extension point asked, the answers held
 against rules.
 
-Read in this order: `battery` (all checks on one plugin), `subject` (what is tried), `drawing` and `changes` (on what),
-`trial` (how it is asked), `checks` (one module per rule), `shrinking` (the smallest case that still breaks a rule),
-`cost` (what a question costs), `report` (what is told). `template` writes a new plugin with its test.
+Read in this order: `battery` (all checks on one plugin), `subject` (what is tried), `drawing` (on what), `trial` (how
+it is asked), `answer_checks` and the other modules of checks (the rules), `shrinking` (the smallest case that still
+breaks a rule), `report` (what is told).
 """
 
 from kubesched.plugin_tools.check.battery import check_plugin

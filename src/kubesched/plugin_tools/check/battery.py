@@ -1,25 +1,71 @@
-"""All checks on one plugin. Same plugin, same seed: same report, but for the costs.
+"""All checks on one plugin, and what it costs. Same plugin, same seed: same report, but for the costs.
 
-Next: `checks` for the rules, `report` for what comes out.
+A check takes a subject and a case, and gives a `RuleViolation`, or whether the case had anything to say about its rule.
+A plugin that breaks while it is asked is the concern of the check `answers` alone: the others pass over such a case.
+
+Costs are CPU time of the extension points on a thousand ordinary nodes, the best of several rounds on this machine: a
+number to compare plugins and forms by, no guarantee.
+
+Next: `answer_checks`, `state_checks`, `change_checks` and `determinism_check` for the rules, `report` for what comes
+out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from kubesched.framework import CycleState
+from kubesched.framework.caching import Scope, filter_scope_for, score_scope_for
 from kubesched.framework.extension_points import extension_points_of
 from kubesched.k8s.model.collector import collector_paused
-from kubesched.plugin_tools.check.cases import Case
-from kubesched.plugin_tools.check.changes import drawn_cases, drawn_changes
-from kubesched.plugin_tools.check.checks import CHECKS, RuleCheck
-from kubesched.plugin_tools.check.cost import costs_of
-from kubesched.plugin_tools.check.drawing import CaseDraws
+from kubesched.plugin_tools.check import asking
+from kubesched.plugin_tools.check.answer_checks import answers_hold, bounds_hold, forms_agree
+from kubesched.plugin_tools.check.asking import BrokenPluginError
+from kubesched.plugin_tools.check.cases import Case, Manifest
+from kubesched.plugin_tools.check.change_checks import events_undo, scopes_hold
+from kubesched.plugin_tools.check.determinism_check import answers_repeat
+from kubesched.plugin_tools.check.drawing import CaseDraws, drawn_cases, drawn_changes
 from kubesched.plugin_tools.check.hash_seeds import differs_elsewhere
-from kubesched.plugin_tools.check.report import BatteryReport, CheckOutcome, CheckResult, RuleViolation
+from kubesched.plugin_tools.check.report import BatteryReport, CheckOutcome, CheckResult, CostLine, RuleViolation
 from kubesched.plugin_tools.check.shrinking import shrunk
+from kubesched.plugin_tools.check.state_checks import nothing_is_written, pods_are_symmetric
 from kubesched.plugin_tools.check.subject import Subject
 from kubesched.plugin_tools.check.tracing import with_traced_words
+from kubesched.plugin_tools.check.trial import PluginTrial
+from kubesched.scheduler.engine.profile import filter_step, score_step
+
+
+@dataclass(frozen=True)
+class RuleCheck:
+    name: str
+    rule: str
+    holds: Callable[[Subject, Case], RuleViolation | bool]
+    forgives_broken: bool = True
+
+    def __call__(self, subject: Subject, case: Case) -> RuleViolation | bool:
+        try:
+            return self.holds(subject, case)
+        except BrokenPluginError:
+            if not self.forgives_broken:
+                raise
+            return False
+
+
+CHECKS: tuple[RuleCheck, ...] = (
+    RuleCheck(
+        "answers", "every extension point answers, whatever the pod is like", answers_hold, forgives_broken=False
+    ),
+    RuleCheck("forms", "the table form and the form for one node agree", forms_agree),
+    RuleCheck("writes", "nothing that it is given is written to", nothing_is_written),
+    RuleCheck("bounds", "scores are 0 to 100 after normalising", bounds_hold),
+    RuleCheck("symmetry", "add_pod and remove_pod undo each other, and filter follows them", pods_are_symmetric),
+    RuleCheck("events", "a change that undoes a rejection brings the pod back", events_undo),
+    RuleCheck("determinism", "the same question gets the same answer", answers_repeat),
+    RuleCheck("scope", "no answer depends on more than its scope says", scopes_hold),
+)
+
 
 DEFAULT_CASES = 100
 _REJECTING = frozenset({"preEnqueue", "preFilter", "filter"})
@@ -89,3 +135,82 @@ def _asked_elsewhere(result: CheckResult, subject: Subject, seed: int, n_cases: 
         return result
     violation, case = found
     return replace(result, outcome=CheckOutcome.FAILED, violation=violation, case=case)
+
+
+N_NODES = 1_000
+_PODS_PER_NODE = 2
+_ROUNDS = 5
+
+_KEPT = {
+    None: "not kept: asked anew for every pod",
+    Scope.NODE: "kept until the node's object changes",
+    Scope.NODES: "kept until any node's object changes",
+    Scope.AMOUNTS: "kept per set of amounts: asked once for nodes with equal amounts",
+    Scope.ROW: "kept until the node or its pods change",
+    Scope.CLUSTER: "not kept, unless pods_changed follows",
+}
+
+
+def costs_of(subject: Subject, seed: int) -> tuple[CostLine, ...]:
+    """Empty if it breaks on such a cluster: then it has other worries."""
+    trial = PluginTrial(subject, _large_case(seed, subject))
+    try:
+        return tuple(_measured(trial))
+    except BrokenPluginError:
+        return ()
+
+
+def _measured(trial: PluginTrial) -> list[CostLine]:
+    plugin, found = trial.plugin, []
+    trial.answers()  # whatever breaks, breaks here
+    if asking.has_filter(plugin):
+        seconds = _best(lambda: _filter(trial))
+        found.append(_line("filter", asking.filters_tables(plugin), seconds, trial))
+    if asking.has_score(plugin):
+        seconds = _best(lambda: _score(trial))
+        found.append(_line("score", asking.scores_tables(plugin), seconds, trial))
+    return found
+
+
+def _filter(trial: PluginTrial) -> None:
+    """As the engine asks, from preFilter on."""
+    cycle = CycleState()
+    if asking.pre_filter(trial.plugin, cycle, trial.pod, trial.nodes).status.is_success:
+        filter_step(trial.plugin).filter(cycle, trial.pod, trial.nodes)
+
+
+def _score(trial: PluginTrial) -> None:
+    cycle, step = CycleState(), score_step(trial.plugin, 1)
+    if asking.pre_score(trial.plugin, cycle, trial.pod, trial.nodes).is_success:
+        scores = step.score(cycle, trial.pod, trial.nodes)
+        if step.normalize is not None:
+            step.normalize(cycle, trial.pod, trial.nodes, scores)
+
+
+def _line(extension_point: str, is_table: bool, seconds: float, trial: PluginTrial) -> CostLine:
+    form = "table" if is_table else "node by node"
+    scope = (filter_scope_for if extension_point == "filter" else score_scope_for)(trial.plugin)(trial.pod)
+    ms = seconds * 1_000 * 1_000 / max(len(trial.nodes), 1)
+    return CostLine(extension_point, form, ms, "none" if scope is None else scope.name, _KEPT[scope])
+
+
+def _best(work: Callable[[], object]) -> float:
+    taken = []
+    for _ in range(_ROUNDS):
+        start = time.process_time()
+        work()
+        taken.append(time.process_time() - start)
+    return min(taken)
+
+
+def _large_case(seed: int, subject: Subject) -> Case:
+    draws = CaseDraws(seed, subject.words)
+    few = [draws.node(f"kind-{number}") for number in range(20)]
+    nodes = [_copied(few[number % len(few)], f"n{number}") for number in range(N_NODES)]
+    pods = [draws.pod(f"p{number}", f"n{number % N_NODES}") for number in range(N_NODES * _PODS_PER_NODE)]
+    return Case(draws.pod("asking"), (*nodes, *pods), draws.pod("visitor"))
+
+
+def _copied(node: Manifest, name: str) -> Manifest:
+    metadata = {**node["metadata"], "name": name}
+    return {**node, "metadata": metadata}

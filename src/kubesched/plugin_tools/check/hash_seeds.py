@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from kubesched.plugin_tools.check.answer_checks import shown
 from kubesched.plugin_tools.check.asking import BrokenPluginError
 from kubesched.plugin_tools.check.cases import Case
-from kubesched.plugin_tools.check.changes import drawn_cases
-from kubesched.plugin_tools.check.checks.forms import shown
+from kubesched.plugin_tools.check.drawing import drawn_cases
 from kubesched.plugin_tools.check.report import RuleViolation
-from kubesched.plugin_tools.check.subject import Subject
+from kubesched.plugin_tools.check.subject import Subject, Words
 from kubesched.plugin_tools.check.trial import PluginTrial
-from kubesched.plugin_tools.check.words import Words
 
 _SEEDS = ("1", "2")
 _MOST_CASES = 100

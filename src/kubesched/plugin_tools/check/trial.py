@@ -1,6 +1,6 @@
 """One case, built up: a cluster, a new plugin over it, and all that the plugin says about the case's pod.
 
-Next: `asking` for single extension points, `checks` for what is made of the answers.
+Next: `asking` for single extension points, `answer_checks` for what is made of the answers.
 """
 
 from __future__ import annotations

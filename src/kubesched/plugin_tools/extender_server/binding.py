@@ -16,8 +16,8 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey
-from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
-from kubesched.plugin_tools.extender_server.requests import BindRequest
+from kubesched.plugin_tools.extender_server.messages import BindRequest
+from kubesched.plugin_tools.extender_server.served_cluster import ServedCluster
 from kubesched.plugin_tools.extender_server.verdicts import CallError, PluginVerdictService
 from kubesched.scheduler.engine.bind import (
     PermitPassed,

@@ -2,7 +2,8 @@
 
 Only callers that `access` lets in are answered. A request that cannot be understood is 400 with a line of text. What a
 plugin does wrong is in the answer itself where `extender/v1` has a place for it (filter, bind), else 500 with a line of
-text, which kube-scheduler takes as a failure.
+text, which kube-scheduler takes as a failure. Counted is how long calls took, by verb and result, and how much of the
+cluster is known.
 
 Next: `verdicts` and `binding`, which answer; `server`, which listens.
 """
@@ -15,14 +16,37 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from kubesched.plugin_tools.extender_server import answers, requests
+from kubesched.plugin_tools.extender_server import messages
 from kubesched.plugin_tools.extender_server.access import CallerRules, guard
 from kubesched.plugin_tools.extender_server.binding import PluginBinder
-from kubesched.plugin_tools.extender_server.call_metrics import CallMetrics
-from kubesched.plugin_tools.extender_server.requests import NodeReader, RequestError
+from kubesched.plugin_tools.extender_server.messages import NodeReader, RequestError
 from kubesched.plugin_tools.extender_server.verdicts import CallError, PluginVerdictService
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.metrics.definitions import CACHE_SIZE, MetricDefinition, MetricKind
 from kubesched.scheduler.engine.metrics.exposition import CONTENT_TYPE, render
+from kubesched.scheduler.engine.metrics.series import HistogramSeries, MetricFamily
 from kubesched.scheduler.engine.plugin_call import PluginError
+
+CALL_DURATION = MetricDefinition(
+    "extender_call_duration_seconds",
+    MetricKind.HISTOGRAM,
+    ("verb", "result"),
+    "ALPHA",
+    "How long it took to answer a call of kube-scheduler: ok, error (a plugin failed), or bad_request.",
+    (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0),
+)
+
+
+class CallMetrics:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.calls = HistogramSeries(CALL_DURATION)
+
+    def families(self) -> list[MetricFamily]:
+        cluster = self._cluster
+        sizes = {"nodes": cluster.table.n, "pods": cluster.n_pods, "assumed_pods": cluster.n_assumed}
+        return [self.calls.family(), MetricFamily(CACHE_SIZE, {(what,): n for what, n in sizes.items()})]
+
 
 _log = logging.getLogger("kubesched.extender")
 
@@ -55,10 +79,10 @@ class ExtenderPages:
     def application(self) -> web.Application:
         app = web.Application(client_max_size=self._most_bytes, middlewares=[guard(self._rules)])
         verbs: dict[str, tuple[Answering, Callable[[str], bytes] | None]] = {
-            "filter": (self._filter, answers.filter_error),
+            "filter": (self._filter, messages.filter_error),
             "prioritize": (self._prioritize, None),
             "preempt": (self._preempt, None),
-            "bind": (self._bind, answers.bind_answer),
+            "bind": (self._bind, messages.bind_answer),
         }
         for verb, (answering, as_error) in verbs.items():
             app.router.add_post(f"/{verb}", _Verb(verb, answering, as_error, self._metrics).handle)
@@ -71,22 +95,22 @@ class ExtenderPages:
     # -- verbs ---------------------------------------------------------------------------------------------------------
 
     async def _filter(self, body: bytes) -> bytes:
-        request = requests.read_nodes_request(body, self._reader)
-        return answers.filter_answer(request, self._service.filter(request))
+        request = messages.read_nodes_request(body, self._reader)
+        return messages.filter_answer(request, self._service.filter(request))
 
     async def _prioritize(self, body: bytes) -> bytes:
-        request = requests.read_nodes_request(body, self._reader)
-        return answers.prioritize_answer(request.node_names, self._service.prioritize(request))
+        request = messages.read_nodes_request(body, self._reader)
+        return messages.prioritize_answer(request.node_names, self._service.prioritize(request))
 
     async def _preempt(self, body: bytes) -> bytes:
-        return answers.preempt_answer(self._service.preempt(requests.read_preempt_request(body)))
+        return messages.preempt_answer(self._service.preempt(messages.read_preempt_request(body)))
 
     async def _bind(self, body: bytes) -> bytes:
-        request = requests.read_bind_request(body)
+        request = messages.read_bind_request(body)
         if self._binder is None:
             raise CallError("bind needs the cluster: start kubesched extender without --no-cluster")
         await self._binder.bind(request)
-        return answers.bind_answer()
+        return messages.bind_answer()
 
     # -- pages for people and probes -----------------------------------------------------------------------------------
 

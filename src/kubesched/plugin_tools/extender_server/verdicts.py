@@ -20,10 +20,9 @@ from kubesched.framework.scores import MAX_NODE_SCORE
 from kubesched.framework.status import Code, Status
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.requests import AmountError
-from kubesched.plugin_tools.extender_server.answers import NodesVerdict
-from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
+from kubesched.plugin_tools.extender_server.messages import NodesRequest, NodesVerdict, PreemptRequest, RequestError
 from kubesched.plugin_tools.extender_server.outside_profiles import OutsideProfiles
-from kubesched.plugin_tools.extender_server.requests import NodesRequest, PreemptRequest, RequestError
+from kubesched.plugin_tools.extender_server.served_cluster import ServedCluster
 from kubesched.scheduler.engine.extender.verbs import MAX_EXTENDER_PRIORITY
 from kubesched.scheduler.engine.extender.wire import MetaVictims
 from kubesched.scheduler.engine.filter import FilterOutcome, run_filters

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubesched.plugin_tools.check import check_plugin
-from kubesched.plugin_tools.check.checks import CHECKS
+from kubesched.plugin_tools.check.battery import CHECKS
 from kubesched.plugin_tools.check.subject import outside_subjects
 from kubesched.scheduler.plugin_loading import plugins_from_files
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kubesched.cli.main import main
-from kubesched.plugin_tools.check.cost import costs_of
+from kubesched.plugin_tools.check.battery import costs_of
 from kubesched.plugin_tools.check.subject import outside_subjects
 from kubesched.scheduler.plugin_loading import plugins_from_files
 

@@ -10,9 +10,9 @@ from kubesched.framework.effects import BindPod
 from kubesched.framework.extension_points import Steps
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model import manifests
-from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
+from kubesched.plugin_tools.extender_server.messages import NodeReader, NodesRequest, read_nodes_request
 from kubesched.plugin_tools.extender_server.outside_profiles import OutsideProfiles, build_outside_profiles
-from kubesched.plugin_tools.extender_server.requests import NodeReader, NodesRequest, read_nodes_request
+from kubesched.plugin_tools.extender_server.served_cluster import ServedCluster
 from kubesched.plugin_tools.extender_server.verdicts import PluginVerdictService
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import default, load

@@ -10,10 +10,10 @@ from served_plugins import Tiers, profiles_of
 from kubesched.framework.effects import CallExtender
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.meta import KubeObject, PodKey
-from kubesched.plugin_tools.extender_server import answers, requests
-from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
-from kubesched.plugin_tools.extender_server.requests import NodeReader
-from kubesched.plugin_tools.extender_server.snippet import Endpoint, configuration_yaml, extender_configuration
+from kubesched.plugin_tools.extender_server import messages
+from kubesched.plugin_tools.extender_server.messages import NodeReader
+from kubesched.plugin_tools.extender_server.outside_profiles import Endpoint, configuration_yaml, extender_configuration
+from kubesched.plugin_tools.extender_server.served_cluster import ServedCluster
 from kubesched.plugin_tools.extender_server.verdicts import PluginVerdictService
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.cluster import Cluster
@@ -62,11 +62,11 @@ class ExtenderWorld(World):
     def _answer(self, call: CallExtender) -> bytes:
         service = self._service
         if call.verb == "preempt":
-            return answers.preempt_answer(service.preempt(requests.read_preempt_request(call.body)))
-        request = requests.read_nodes_request(call.body, self._reader)
+            return messages.preempt_answer(service.preempt(messages.read_preempt_request(call.body)))
+        request = messages.read_nodes_request(call.body, self._reader)
         if call.verb == "filter":
-            return answers.filter_answer(request, service.filter(request))
-        return answers.prioritize_answer(request.node_names, service.prioritize(request))
+            return messages.filter_answer(request, service.filter(request))
+        return messages.prioritize_answer(request.node_names, service.prioritize(request))
 
 
 def outcome(world: World, seed: int) -> tuple[dict[PodKey, str], list[PodKey]]:

@@ -10,7 +10,7 @@ from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.plugin_tools.extender_server.following import ClusterFollower
+from kubesched.plugin_tools.extender_server.served_cluster import ClusterFollower
 from kubesched.scheduler.cluster import Cluster
 from kubesched.testing import make
 

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from served_plugins import by_names, cluster_of
 
 from kubesched.cli.main import main
-from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
 from kubesched.plugin_tools.extender_server.outside_profiles import build_outside_profiles
+from kubesched.plugin_tools.extender_server.served_cluster import ServedCluster
 from kubesched.plugin_tools.extender_server.verdicts import PluginVerdictService
 from kubesched.scheduler.config import default
 from kubesched.scheduler.plugin_loading import assemble

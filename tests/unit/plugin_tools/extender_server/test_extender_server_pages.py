@@ -14,9 +14,8 @@ from served_plugins import Broken, Tiers, cluster_of, profiles_of
 from kubesched.framework.effects import Done
 from kubesched.plugin_tools.extender_server.access import CallerRules
 from kubesched.plugin_tools.extender_server.binding import PluginBinder
-from kubesched.plugin_tools.extender_server.call_metrics import CallMetrics
-from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
-from kubesched.plugin_tools.extender_server.routes import MOST_BYTES, ExtenderPages
+from kubesched.plugin_tools.extender_server.routes import MOST_BYTES, CallMetrics, ExtenderPages
+from kubesched.plugin_tools.extender_server.served_cluster import ServedCluster
 from kubesched.plugin_tools.extender_server.server import ExtenderServer, ListenError, ListenSettings
 from kubesched.plugin_tools.extender_server.verdicts import PluginVerdictService
 from kubesched.scheduler.cluster import Cluster

@@ -6,8 +6,12 @@ import pytest
 from served_plugins import AtMostTwo, Binder, Tiers, cluster_of, profiles_of
 
 from kubesched.framework import OK, PodInfo, Status
-from kubesched.plugin_tools.extender_server.outside_profiles import NoPluginsError
-from kubesched.plugin_tools.extender_server.snippet import Endpoint, configuration_yaml, extender_configuration
+from kubesched.plugin_tools.extender_server.outside_profiles import (
+    Endpoint,
+    NoPluginsError,
+    configuration_yaml,
+    extender_configuration,
+)
 from kubesched.scheduler.config import ConfigError, ExtenderConfiguration, load
 
 HTTP = Endpoint("http://127.0.0.1:8888")

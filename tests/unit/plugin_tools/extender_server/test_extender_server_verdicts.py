@@ -9,9 +9,8 @@ from kubesched.framework import OK, CycleState, NodeInfo, NodeTable, PodInfo, Pr
 from kubesched.framework.caching import Scope
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
-from kubesched.plugin_tools.extender_server.answers import NodesVerdict
-from kubesched.plugin_tools.extender_server.node_scope import ServedCluster
-from kubesched.plugin_tools.extender_server.requests import PreemptRequest, RequestError
+from kubesched.plugin_tools.extender_server.messages import NodesVerdict, PreemptRequest, RequestError
+from kubesched.plugin_tools.extender_server.served_cluster import ServedCluster
 from kubesched.plugin_tools.extender_server.verdicts import NOT_KNOWN, CallError
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.extender.wire import MetaVictims

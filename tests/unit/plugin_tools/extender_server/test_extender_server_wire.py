@@ -12,9 +12,8 @@ from kubesched.framework import PodInfo
 from kubesched.framework.pod_info import PodSignature
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Node, Pod
-from kubesched.plugin_tools.extender_server import answers, requests
-from kubesched.plugin_tools.extender_server.answers import NodesVerdict
-from kubesched.plugin_tools.extender_server.requests import BindRequest, NodeReader, RequestError
+from kubesched.plugin_tools.extender_server import messages
+from kubesched.plugin_tools.extender_server.messages import BindRequest, NodeReader, NodesVerdict, RequestError
 from kubesched.scheduler.engine.extender import wire
 from kubesched.scheduler.engine.extender.wire import ExtenderFilterResult, MetaVictims
 from kubesched.scheduler.engine.preemption import Candidate
@@ -35,7 +34,7 @@ def nodes(*names: str) -> list[Node]:
 @pytest.mark.parametrize("names_only", [True, False], ids=["names of nodes", "whole nodes"])
 def test_filter_and_prioritize_are_read_as_our_client_writes_them(names_only: bool) -> None:
     said = wire.node_args(pod(cpu="1").pod, nodes("a", "b"), names_only=names_only)
-    request = requests.read_nodes_request(said, NodeReader())
+    request = messages.read_nodes_request(said, NodeReader())
     assert request.pod.metadata.name == "p"
     assert request.node_names == ["a", "b"]
     assert request.nodes is None if names_only else [given.node for given in request.nodes or ()] == nodes("a", "b")
@@ -44,47 +43,47 @@ def test_filter_and_prioritize_are_read_as_our_client_writes_them(names_only: bo
 @pytest.mark.parametrize("names_only", [True, False], ids=["uids of victims", "whole victims"])
 def test_preempt_is_read_as_our_client_writes_it(names_only: bool) -> None:
     candidate = Candidate("a", (pod("v", on="a"), pod("w", on="a")), 1)
-    request = requests.read_preempt_request(wire.preemption_args(pod().pod, [candidate], names_only=names_only))
+    request = messages.read_preempt_request(wire.preemption_args(pod().pod, [candidate], names_only=names_only))
     assert request.victims == {"a": MetaVictims(("uid-default-v", "uid-default-w"), 1)}
 
 
 def test_bind_is_read_as_our_client_writes_it() -> None:
-    request = requests.read_bind_request(wire.binding_args(pod(), "a"))
+    request = messages.read_bind_request(wire.binding_args(pod(), "a"))
     assert request == BindRequest("p", "default", "uid-default-p", "a")
 
 
 def test_field_names_are_read_in_any_case() -> None:
-    request = requests.read_nodes_request(b'{"pod": {"metadata": {"name": "p"}}, "nodenames": ["a"]}', NodeReader())
+    request = messages.read_nodes_request(b'{"pod": {"metadata": {"name": "p"}}, "nodenames": ["a"]}', NodeReader())
     assert request.node_names == ["a"]
 
 
 def test_filter_answers_are_understood_by_our_client() -> None:
     verdict = NodesVerdict({"b": "no room"}, {"c": "wrong kind"})
-    assert wire.filter_result(answers.filter_answer(by_names("a", "b", "c"), verdict)) == ExtenderFilterResult(
+    assert wire.filter_result(messages.filter_answer(by_names("a", "b", "c"), verdict)) == ExtenderFilterResult(
         node_names=["a"], failed={"b": "no room"}, failed_and_unresolvable={"c": "wrong kind"}
     )
 
 
 def test_whole_nodes_go_back_as_they_came() -> None:
     unknown = {**make.node("a"), "spec": {"podCIDR": "10.0.0.0/24"}}
-    answer = json.loads(answers.filter_answer(by_nodes(unknown, make.node("b")), NodesVerdict({"b": "no room"})))
+    answer = json.loads(messages.filter_answer(by_nodes(unknown, make.node("b")), NodesVerdict({"b": "no room"})))
     assert answer["Nodes"]["items"] == [unknown]
     assert answer["NodeNames"] is None
 
 
 def test_all_other_answers_are_understood_by_our_client() -> None:
     left = {"a": MetaVictims(("u1", "u2"), 1)}
-    assert wire.preemption_result(answers.preempt_answer(left)) == left
-    assert wire.host_priorities(answers.prioritize_answer(["a", "b"], [3, 10])) == [("a", 3), ("b", 10)]
-    assert wire.binding_error(answers.bind_answer()) == ""
-    assert wire.binding_error(answers.bind_answer("refused")) == "refused"
-    assert wire.filter_result(answers.filter_error("broke")).error == "broke"
+    assert wire.preemption_result(messages.preempt_answer(left)) == left
+    assert wire.host_priorities(messages.prioritize_answer(["a", "b"], [3, 10])) == [("a", 3), ("b", 10)]
+    assert wire.binding_error(messages.bind_answer()) == ""
+    assert wire.binding_error(messages.bind_answer("refused")) == "refused"
+    assert wire.filter_result(messages.filter_error("broke")).error == "broke"
 
 
 def test_nodes_that_come_again_are_not_read_again() -> None:
     reader = NodeReader()
     said = wire.node_args(pod().pod, nodes("a"), names_only=False)
-    first, second = (requests.read_nodes_request(said, reader).nodes or [] for _ in range(2))
+    first, second = (messages.read_nodes_request(said, reader).nodes or [] for _ in range(2))
     assert first[0].node is second[0].node
 
 
@@ -111,7 +110,7 @@ def test_nodes_that_come_again_are_not_read_again() -> None:
 )
 def test_a_request_that_cannot_be_read_is_told_by_field(body: bytes, message: str) -> None:
     with pytest.raises(RequestError, match=message):
-        requests.read_nodes_request(body, NodeReader())
+        messages.read_nodes_request(body, NodeReader())
 
 
 @pytest.mark.parametrize(
@@ -126,7 +125,7 @@ def test_a_request_that_cannot_be_read_is_told_by_field(body: bytes, message: st
 )
 def test_victims_that_cannot_be_read_are_told_by_field(body: dict[str, object], message: str) -> None:
     with pytest.raises(RequestError, match=message):
-        requests.read_preempt_request(json.dumps({"Pod": make.pod("p"), **body}).encode())
+        messages.read_preempt_request(json.dumps({"Pod": make.pod("p"), **body}).encode())
 
 
 @pytest.mark.parametrize("field", ["PodName", "PodNamespace", "Node"])
@@ -134,4 +133,4 @@ def test_a_binding_needs_to_say_what_and_where(field: str) -> None:
     said = {"PodName": "p", "PodNamespace": "default", "PodUID": "u", "Node": "a"}
     del said[field]
     with pytest.raises(RequestError, match=f"{field} is missing"):
-        requests.read_bind_request(json.dumps(said).encode())
+        messages.read_bind_request(json.dumps(said).encode())

@@ -1,21 +1,31 @@
-"""What `pre_filter` prepared follows pods: `add_pod` and `remove_pod` undo each other, and after either of them filter
-answers as if the state had been prepared on the cluster as it is then. Preemption relies on it.
+"""Rules for state: what `pre_filter` prepared follows pods, and nothing else that a plugin is given is written to.
 
-A plugin that counts pods in `pre_filter` and has no such methods breaks the same rule: its counts are out of date.
+`add_pod` and `remove_pod` undo each other, and after either of them filter answers as if the state had been prepared on
+the cluster as it is then. Preemption relies on it. A plugin that counts pods in `pre_filter` and has no such methods
+breaks the same rule: its counts are out of date.
+
+Not to be written to: the pod, the nodes and the table, the arguments, what others keep in the cycle, the raw scores
+that it is asked to normalise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
 
 from kubesched.framework import CycleState, PodInfo, Status
 from kubesched.framework.caching import WITHIN_NODE, filter_scope_for
 from kubesched.plugin_tools.check import asking
+from kubesched.plugin_tools.check.answer_checks import ask_everything, shown
 from kubesched.plugin_tools.check.cases import Case
-from kubesched.plugin_tools.check.checks.forms import shown
 from kubesched.plugin_tools.check.report import RuleViolation
 from kubesched.plugin_tools.check.subject import Subject
 from kubesched.plugin_tools.check.trial import PluginTrial
+from kubesched.scheduler.cluster.recount import recount_rows
 from kubesched.scheduler.engine.row_check import ImaginedNode
 
 _MOST_PODS = 4
@@ -116,3 +126,76 @@ def _imagination_differs(node: str, real: Status | None, imagined: Status | None
 def _rejects(status: Status) -> tuple[str, ...] | None:
     """The reasons of a rejection; None if it is none."""
     return None if status.is_success or status.is_skip else status.reasons
+
+
+@dataclass(frozen=True)
+class OthersState:
+    """Stands for what another plugin keeps in the cycle."""
+
+    kept: str
+
+
+_KEPT = OthersState("by another plugin")
+_SKIPPED = frozenset({"AnotherPlugin"})
+
+
+def nothing_is_written(subject: Subject, case: Case) -> RuleViolation | bool:
+    trial = PluginTrial(subject, case)
+    before, args = _objects(trial), deepcopy(trial.args)
+    ask_everything(trial)
+    cycle = _asked_in_others_cycle(trial)
+    if repr(trial.args) != repr(args):
+        return RuleViolation("its arguments were written to", "", {"given": repr(args), "now": repr(trial.args)})
+    if cycle.find(OthersState) is not _KEPT or cycle.skip_filter != _SKIPPED or cycle.skip_score != _SKIPPED:
+        return RuleViolation("what others keep in the cycle was written to")
+    after = _objects(trial)
+    for name, was in before.items():
+        if after[name] != was:
+            return RuleViolation(f"{name} was written to", "", {"given": was.decode(), "now": after[name].decode()})
+    for what, difference in recount_rows(trial.cluster):
+        return RuleViolation(f"the table was written to: {what}: {difference}")
+    return _writes_scores(trial) or True
+
+
+def _objects(trial: PluginTrial) -> dict[str, bytes]:
+    """All objects, and what is derived from pods, written out."""
+    found = {"the pod": _written(trial.pod)}
+    for row, node in enumerate(trial.cluster.table.nodes):
+        found[f"node {node.name}"] = msgspec.json.encode(node)
+        found |= {f"pod {info.key}": _written(info) for info in trial.cluster.table.pods.on(row)}
+    return found
+
+
+def _written(info: PodInfo) -> bytes:
+    return msgspec.json.encode([info.pod, info.key, info.uid, info.pin, info.resources.requests])
+
+
+def _asked_in_others_cycle(trial: PluginTrial) -> CycleState:
+    cycle = CycleState()
+    cycle.put(_KEPT)
+    cycle.skip_filter = cycle.skip_score = _SKIPPED
+    trial.answers(cycle)
+    if asking.pre_filter(trial.plugin, cycle, trial.pod, trial.nodes).status.is_success:
+        for row in range(len(trial.nodes)):
+            for info in list(trial.nodes.at(row).pods)[:1]:
+                move(trial, cycle, info, row, adding=False)
+                move(trial, cycle, info, row, adding=True)
+    return cycle
+
+
+def _writes_scores(trial: PluginTrial) -> RuleViolation | None:
+    plugin, cycle = getattr(trial.plugin, "plugin", trial.plugin), CycleState()  # the checks in front give it a copy
+    if not asking.normalizes(plugin):
+        return None
+    statuses = trial.statuses(cycle)
+    accepted = [at for at, name in enumerate(trial.nodes.names) if statuses[name].is_success]
+    feasible = trial.nodes.take(np.array(accepted, dtype=np.intp))
+    if not accepted or not asking.pre_score(plugin, cycle, trial.pod, feasible).is_success:
+        return None
+    raw = asking.raw_scores(plugin, cycle, trial.pod, feasible)
+    given = raw.copy()
+    asking.normalized(plugin, cycle, trial.pod, feasible, given)
+    if given.tolist() == raw.tolist():
+        return None
+    answers = {"given": str(raw.tolist()), "now": str(given.tolist())}
+    return RuleViolation("normalize_score wrote to the raw scores: give a new array", "", answers)

@@ -1,24 +1,140 @@
-"""No answer depends on more than its scope says: answers are kept for a signature, and one that depends on more would
-be out of date.
+"""Rules for answers as the cluster changes: events bring pods back, and kept answers do not get out of date.
 
-For each change of another object the answer must stay as it was where the scope says that it does. State that follows
-pods (`pods_changed`) must answer as if it had been prepared anew.
+A case goes on: its changes come one after the other, and the plugin stays the same, as in a running scheduler. For
+every change that turns a rejected node into one that is not, or brings one, the plugin's registered events must match
+what happened, and one of the hints must not skip it. A hint that breaks counts as one that does not skip, but is told
+here.
+
+Answers are kept for a signature, as far as their scope says. For each change of another object the answer must stay as
+it was where the scope says that it does. State that follows pods (`pods_changed`) must answer as if it had been
+prepared anew.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
-from kubesched.framework import CycleState
+from kubesched.framework import OK, CycleState, PodInfo
 from kubesched.framework.caching import FollowsPods, Scope, filter_scope_for, score_scope_for
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject
 from kubesched.plugin_tools.check import asking
+from kubesched.plugin_tools.check.answer_checks import shown
 from kubesched.plugin_tools.check.cases import Case, DrawnChange, Manifest
-from kubesched.plugin_tools.check.checks.forms import shown
-from kubesched.plugin_tools.check.history import AppliedChange, CaseHistory
 from kubesched.plugin_tools.check.report import RuleViolation
 from kubesched.plugin_tools.check.subject import Subject
 from kubesched.plugin_tools.check.trial import PluginTrial, TrialAnswers
+from kubesched.scheduler.queue.changes import events_of
+from kubesched.scheduler.queue.hints import ClusterChange, HintTable, Requeue
+from kubesched.scheduler.queue.profile import QueueProfile, registered_events
+from kubesched.scheduler.queue.queued_pod import QueuedPodInfo
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedChange:
+    """What came of a change: the object before and after, and whether it is the pod that seeks a node."""
+
+    change: DrawnChange
+    old: KubeObject | None
+    new: KubeObject | None
+    is_own: bool
+
+    @property
+    def node_names(self) -> frozenset[str]:
+        """Of a pod: the nodes that it was and is on."""
+        pods = [item for item in (self.old, self.new) if isinstance(item, Pod)]
+        return frozenset(pod.spec.node_name for pod in pods)
+
+
+class CaseHistory:
+    def __init__(self, subject: Subject, case: Case) -> None:
+        self.trial = PluginTrial(subject, case)
+        self._own = _key(case.pod)
+        self._known: dict[Key, KubeObject] = {}
+        for item in (case.pod, *case.objects):
+            self._known[_key(item)] = _built(item)
+
+    def apply(self, change: DrawnChange) -> AppliedChange | None:
+        """None for a change of an object that is not there any more."""
+        key = (change.kind, change.namespace, change.name)
+        old = self._known.get(key)
+        cluster = self.trial.cluster
+        if change.new is None:
+            if old is None:
+                return None
+            del self._known[key]
+            cluster.remove(old)
+            return AppliedChange(change, old, None, is_own=False)
+        new = self._known[key] = _built(change.new)
+        cluster.put(new)
+        is_own = key == self._own
+        if is_own and isinstance(new, Pod):
+            self.trial.pod = cluster.signatures.info(new)
+        return AppliedChange(change, old, new, is_own)
+
+
+def _built(item: Manifest) -> KubeObject:
+    (built,) = manifests.from_dicts([item]).objects
+    return built
+
+
+def _key(item: Manifest) -> Key:
+    return item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]
+
+
+def events_undo(subject: Subject, case: Case) -> RuleViolation | bool:
+    history = CaseHistory(subject, case)
+    before = history.trial.answers()
+    touched = False
+    for change in case.changes:
+        applied = history.apply(change)
+        if applied is None:
+            continue
+        after = history.trial.answers()
+        freed = sorted(name for name in after.statuses if name not in after.rejected and _was_closed(name, before))
+        if freed and before.rejected and events_of(applied.old, applied.new):
+            violation = _missed(history.trial, applied, freed[0], before)
+            if violation is not None:
+                return violation
+            touched = True
+        before = after
+    return touched
+
+
+def _was_closed(name: str, before: TrialAnswers) -> bool:
+    return name not in before.statuses or name in before.rejected
+
+
+def _missed(trial: PluginTrial, applied: AppliedChange, node: str, before: TrialAnswers) -> RuleViolation | None:
+    """The violation if the pod, which could go to the node now, is not brought back."""
+    plugin, pod, change = trial.plugin, trial.pod, applied.change
+    table = HintTable({pod.pod.spec.scheduler_name: registered_events([plugin])})
+    events, queued = events_of(applied.old, applied.new), _queued(pod, plugin.name)
+    verdicts = [table.judge(queued, ClusterChange(table.match(event), applied.old, applied.new)) for event in events]
+    labels = ", ".join(event.label for event in events)
+    rejection = before.rejection_of(node)
+    answers = {"before": "no such node" if rejection is None else shown(rejection), "after": "accepted"}
+    if table.failures:
+        failure = table.failures[0]
+        problem = f"the hint for {failure.event} raised {type(failure.error).__name__}: {failure.error}"
+        return RuleViolation(problem, node, answers, change)
+    if any(verdict is not Requeue.SKIP for verdict in verdicts):
+        return None
+    if any(table.match(event).is_of_interest for event in events):
+        return RuleViolation(f"the hint for {labels} skips a change that made the pod feasible", node, answers, change)
+    problem = f"{labels} made the pod feasible, and no registered event matches it"
+    return RuleViolation(problem, node, answers, change)
+
+
+def _queued(pod: PodInfo, plugin: str) -> QueuedPodInfo:
+    profile = QueueProfile(lambda _queued: (0.0,), lambda _pod: OK, {})
+    queued = QueuedPodInfo(pod, profile, 0.0)
+    queued.unschedulable_plugins = frozenset({plugin})
+    return queued
 
 
 def scopes_hold(subject: Subject, case: Case) -> RuleViolation | bool:

@@ -1,24 +1,32 @@
-"""The nodes that a call is about, as rows of the cluster's table.
+"""The cluster that plugins look at, kept up to date; and the nodes that a call is about, as rows of its table.
 
-A cluster that is followed has nodes, pods and everything else by itself; a request then only says which nodes. Where it
-carries whole nodes, these are taken as it has them for the time of the call: kube-scheduler may know a node that did
-not come here yet, or know it as it was. Without a followed cluster the nodes of the request are all there is.
+A cluster that is followed has nodes, pods and everything else by itself, by list and watch, as the scheduler does; a
+request then only says which nodes. Where it carries whole nodes, these are taken as it has them for the time of the
+call: kube-scheduler may know a node that did not come here yet, or know it as it was. Without a followed cluster the
+nodes of the request are all there is.
 
-Next: `verdicts`.
+Next: `verdicts`; `kubesched.k8s.client.list_watch` for how a kind is followed.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from kubesched.framework.nodes import NodeTable
-from kubesched.k8s.model.core import Node
+from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.client.list_watch import Pace, scheduler_informers
+from kubesched.k8s.client.resources import resource_of
+from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.requests import AmountError
-from kubesched.plugin_tools.extender_server.requests import NodesRequest, RequestError
+from kubesched.plugin_tools.extender_server.messages import NodesRequest, RequestError
 from kubesched.scheduler.cluster import Cluster
 
 
@@ -97,3 +105,56 @@ def _is_same(node: Node, known: Node | None) -> bool:
     if theirs.resource_version and ours.resource_version:
         return theirs.uid == ours.uid and theirs.resource_version == ours.resource_version
     return node == known
+
+
+NAME = "kubesched-extender"
+
+_log = logging.getLogger("kubesched.extender")
+_decode_pod = msgspec.json.Decoder(Pod).decode
+_PODS = resource_of(Pod)
+
+
+class ClusterFollower:
+    """An informer's handler. `start` it, wait for `synced`, and `stop` it at the end."""
+
+    def __init__(self, cluster: Cluster, client: RestClient, pace: Pace | None = None) -> None:
+        self._cluster = cluster
+        self.client = client
+        self._informers = scheduler_informers(client, NAME, pace)
+
+    @property
+    def has_synced(self) -> bool:
+        return self._informers.has_synced
+
+    def start(self) -> None:
+        self._informers.add_handler(self)
+        self._informers.start()
+
+    async def synced(self) -> None:
+        """Until everything was listed once."""
+        await self._informers.wait_for_sync(NAME)
+
+    async def stop(self) -> None:
+        await self._informers.stop()
+
+    async def read_pod(self, key: PodKey) -> Pod | None:
+        """As the API server has it; None if it has none. Raises what the client raises."""
+        namespace, _, name = key.partition("/")
+        try:
+            return _decode_pod(await self.client.request("GET", _PODS.path(namespace, name)))
+        except ApiError as answer:
+            if answer.is_not_found:
+                return None
+            raise
+
+    # -- facts ---------------------------------------------------------------------------------------------------------
+
+    def put(self, item: KubeObject) -> None:
+        try:
+            self._cluster.put(item)
+        except Exception as problem:  # noqa: BLE001  one object that cannot be used must not stop the others
+            fields = {"kind": type(item).__name__, "object": item.key, "err": str(problem)}
+            _log.error("Could not take in object", extra={"fields": fields})
+
+    def remove(self, item: KubeObject) -> None:
+        self._cluster.remove(item)

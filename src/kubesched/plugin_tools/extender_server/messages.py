@@ -1,15 +1,15 @@
-"""What kube-scheduler asks an extender, read from JSON: `extender/v1`, the other end of `engine.extender.wire`.
+"""What kube-scheduler and an extender say to each other: `extender/v1` as JSON, read and written.
 
 Field names are read as Go reads them: upper and lower case make no difference, `null` is the same as nothing. What
 cannot be read is a `RequestError` that names the field.
 
-Next: `answers` for the way back.
+Next: `kubesched.scheduler.engine.extender.wire`, which writes these requests and reads these answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
@@ -186,3 +186,52 @@ def _uid(said: _Fields, path: str) -> str:
     if not found:
         raise RequestError(f"{path}: the uid is missing")
     return found
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(slots=True)
+class NodesVerdict:
+    """Why nodes were rejected, by name; all others pass."""
+
+    failed: dict[str, str] = field(default_factory=dict)
+    failed_for_good: dict[str, str] = field(default_factory=dict)
+    """Evicting pods would not help."""
+
+    def passes(self, name: str) -> bool:
+        return name not in self.failed and name not in self.failed_for_good
+
+
+def filter_answer(request: NodesRequest, verdict: NodesVerdict) -> bytes:
+    """`ExtenderFilterResult`, with nodes in the form in which they came."""
+    answer = {"FailedNodes": verdict.failed, "FailedAndUnresolvableNodes": verdict.failed_for_good, "Error": ""}
+    if request.nodes is None:
+        names = [name for name in request.node_names if verdict.passes(name)]
+        return _encode({"Nodes": None, "NodeNames": names, **answer})
+    texts = [given.text for given in request.nodes if verdict.passes(given.node.name)]
+    return _encode({"Nodes": {"metadata": {}, "items": texts}, "NodeNames": None, **answer})
+
+
+def filter_error(message: str) -> bytes:
+    """`ExtenderFilterResult` of a call that failed."""
+    return _encode({"Nodes": None, "NodeNames": None, "FailedNodes": {}, "Error": message})
+
+
+def prioritize_answer(names: Sequence[str], scores: Sequence[int]) -> bytes:
+    """`HostPriorityList`."""
+    return _encode([{"Host": name, "Score": score} for name, score in zip(names, scores, strict=True)])
+
+
+def preempt_answer(left: Mapping[str, MetaVictims]) -> bytes:
+    """`ExtenderPreemptionResult`."""
+    return _encode({"NodeNameToMetaVictims": {name: _written_victims(victims) for name, victims in left.items()}})
+
+
+def bind_answer(error: str = "") -> bytes:
+    """`ExtenderBindingResult`."""
+    return _encode({"Error": error})
+
+
+def _written_victims(victims: MetaVictims) -> dict[str, object]:
+    return {"Pods": [{"UID": uid} for uid in victims.uids], "NumPDBViolations": victims.n_budget_violations}
