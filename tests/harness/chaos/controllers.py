@@ -12,7 +12,7 @@ from harness.chaos.manifest import volume_of
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.k8s.model.volume_claims import BIND_COMPLETED_ANNOTATION, SELECTED_NODE_ANNOTATION, is_fully_bound
-from kubesched.scheduler.plugins.volume_binding.promises import reference_to
+from kubesched.scheduler.plugins.volume_binding.binding import reference_to
 
 
 def bind_claim(server: ApiServerModel, claim: PersistentVolumeClaim) -> bool:

@@ -10,7 +10,7 @@ from kubesched.framework.registry import Registry
 from kubesched.scheduler.plugins.default_binder import DefaultBinder
 from kubesched.scheduler.plugins.default_preemption import DefaultPreemption
 from kubesched.scheduler.plugins.dynamic_resources import DynamicResources
-from kubesched.scheduler.plugins.dynamic_resources.shared_devices import SharedDevices
+from kubesched.scheduler.plugins.dynamic_resources.allocator import SharedDevices
 from kubesched.scheduler.plugins.image_locality import ImageLocality
 from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.scheduler.plugins.node_affinity import NodeAffinity

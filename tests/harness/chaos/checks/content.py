@@ -61,7 +61,7 @@ def check_rest(sim: Simulation) -> None:
         "pods in flight": [queued.uid for queued in loop.queue.contents.in_flight],
         "assumed pods": list(loop.cluster.assumed_keys),
         "unanswered effects": loop.outbox.n_unanswered,
-        "promised volumes and claims": _promises(loop),
+        "assumed volumes and claims": _assumed(loop),
         "preemptions": [uid for uid in _uids(sim) if loop.preemptions.is_preempting(uid)],
         "nodes that are not there, and have no pods": [name for name, pods in loop.cluster.orphans.items() if not pods],
     }
@@ -70,15 +70,15 @@ def check_rest(sim: Simulation) -> None:
             raise Violation(LEFT, f"{what}: {found}")
 
 
-def _promises(loop: Scheduler) -> list[str]:
-    """What was promised to pods must be written and seen by now, or taken back."""
+def _assumed(loop: Scheduler) -> list[str]:
+    """What was assumed for pods must be written and seen by now, or reverted."""
     objects = loop.cluster.objects
     found: list[str] = []
     for scheduler in loop.schedulers.values():
         plugin = scheduler.profile.plugins["VolumeBinding"]
         assert isinstance(plugin, VolumeBinding)
-        found += plugin._promises.volumes.promised(objects.persistent_volumes)
-        found += plugin._promises.claims.promised(objects.persistent_volume_claims)
+        found += plugin._assumed.volumes.assumed(objects.persistent_volumes)
+        found += plugin._assumed.claims.assumed(objects.persistent_volume_claims)
     return found
 
 

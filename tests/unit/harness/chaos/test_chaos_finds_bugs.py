@@ -28,7 +28,7 @@ from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor
 from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.plugins.default_binder import DefaultBinder
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
-from kubesched.scheduler.plugins.volume_binding.assumed import AssumedObjects
+from kubesched.scheduler.plugins.volume_binding.claims import AssumedObjects
 from kubesched.scheduler.queue import QueuedPodInfo, SchedulingQueue
 from kubesched.scheduler.queue.hints import Requeue
 from kubesched.scheduler.queue.unschedulable import UnschedulablePods
@@ -156,15 +156,15 @@ def deleted_pods_move_nobody(patch: pytest.MonkeyPatch) -> None:
 
 
 @found_by(132)
-def volumes_stay_promised(patch: pytest.MonkeyPatch) -> None:
-    """A pod that was not bound keeps the volumes it was promised."""
+def volumes_stay_assumed(patch: pytest.MonkeyPatch) -> None:
+    """A pod that was not bound keeps the volumes that were assumed for it."""
     patch.setattr(VolumeBinding, "unreserve", lambda self, cycle, pod, node_name: None)
 
 
 @found_by(159)
-def promises_are_not_kept_in_mind(patch: pytest.MonkeyPatch) -> None:
+def volumes_are_not_assumed(patch: pytest.MonkeyPatch) -> None:
     """The next pod may be given the same volume."""
-    patch.setattr(AssumedObjects, "assume", lambda self, known, promised: None)
+    patch.setattr(AssumedObjects, "assume", lambda self, known, assumed: None)
 
 
 @found_by(65)
@@ -216,8 +216,8 @@ def ties_are_broken_by_chance(patch: pytest.MonkeyPatch) -> None:
         pytest.param(the_cache_misses_pods_that_came, same_answer.INVARIANT, id="the cache misses pods that came"),
         pytest.param(changes_during_an_attempt_are_missed, content.SCHEDULED, id="changes in an attempt are missed"),
         pytest.param(deleted_pods_move_nobody, content.SCHEDULED, id="deleted pods move nobody"),
-        pytest.param(volumes_stay_promised, content.LEFT, id="volumes stay promised"),
-        pytest.param(promises_are_not_kept_in_mind, bindings.ONE_CLAIM, id="promises are not kept in mind"),
+        pytest.param(volumes_stay_assumed, content.LEFT, id="volumes stay assumed"),
+        pytest.param(volumes_are_not_assumed, bindings.ONE_CLAIM, id="volumes are not assumed"),
         pytest.param(failed_evictions_are_not_noticed, content.SCHEDULED, id="failed evictions are not noticed"),
         pytest.param(preemptions_never_end, content.LEFT, id="preemptions never end"),
         pytest.param(a_pod_that_does_not_wait_cannot_stop_waiting, "no exception", id="a broken sub-queue raises"),

@@ -9,7 +9,7 @@ from kubesched.framework.status import Code
 from kubesched.k8s import cel
 from kubesched.k8s.model.durations import Duration
 from kubesched.scheduler.config.plugin_args import DynamicResourcesArgs
-from kubesched.scheduler.plugins.dynamic_resources import selection
+from kubesched.scheduler.plugins.dynamic_resources import device_checks
 from kubesched.scheduler.plugins.dynamic_resources.outcomes import SearchAbandonedError, SearchBudget
 from kubesched.testing.make import Manifest
 
@@ -52,13 +52,13 @@ def test_a_selector_that_costs_too_much_fails_its_pod_alone() -> None:
 def test_a_dear_selector_is_answered_over_several_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was answered is remembered, so that each attempt gets further; the words are those of a timeout."""
     asked: list[str] = []
-    ask = selection._ask
+    ask = device_checks._ask
 
     def counting(expression: str, *rest: object) -> object:
         asked.append(expression)
         return ask(expression, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(selection, "_ask", counting)
+    monkeypatch.setattr(device_checks, "_ask", counting)
     half_a_second = DynamicResourcesArgs(filter_timeout=Duration(5 * 10**8))
     expression = f'device.attributes["gpu.example.com"].index == 9 && {DEAR}'
     never = f"{DEAR} && {expression}"
@@ -140,7 +140,7 @@ def test_a_hopeless_search_is_made_once_for_what_nothing_changed() -> None:
 
 
 def test_a_broken_selector_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    selection._programs.clear()
+    device_checks._programs.clear()
     compiled: list[str] = []
     compile_ = cel.compile
 

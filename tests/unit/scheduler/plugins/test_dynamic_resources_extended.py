@@ -7,7 +7,7 @@ from device_clusters import DeviceCluster, claim, device_class, held, node, pod,
 
 from kubesched.framework.status import Code
 from kubesched.k8s.model.core import ContainerExtendedResourceRequest
-from kubesched.scheduler.plugins.dynamic_resources.extended_requests import requests_for
+from kubesched.scheduler.plugins.dynamic_resources.requests import requests_for
 from kubesched.testing.make import Manifest
 
 GPU = "example.com/gpu"

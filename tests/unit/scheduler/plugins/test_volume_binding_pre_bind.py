@@ -199,7 +199,7 @@ def test_a_failed_write_ends_it_and_frees_what_was_not_written() -> None:
     assert _is_free(binding, "pv")
 
 
-def test_a_volume_that_was_written_stays_promised_when_the_next_write_fails() -> None:
+def test_a_volume_that_was_written_stays_assumed_when_the_next_write_fails() -> None:
     binding = Binding()
     next(binding.steps)
     binding.steps.send(Written("8"))

@@ -1,4 +1,4 @@
-"""VolumeBinding, Reserve: what is promised to one pod is not given to the next, until it is taken back."""
+"""VolumeBinding, Reserve: what is assumed for one pod is not given to the next, until it is taken back."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Setting:
         return self.plugin.pre_bind_pre_flight(cycle, self.cluster.info(incoming), on)
 
 
-def test_a_promised_volume_is_not_given_again() -> None:
+def test_an_assumed_volume_is_not_given_again() -> None:
     setting = Setting(CLAIM, OTHER, VOLUME)
     assert setting.rejected(pod("q", "d")) == {}
     first = pod("p", "c")
@@ -57,7 +57,7 @@ def test_a_promised_volume_is_not_given_again() -> None:
     assert setting.rejected(pod("q", "d")) == {}
 
 
-def test_another_pod_with_the_same_claim_gets_the_volume_that_was_promised_to_it() -> None:
+def test_another_pod_with_the_same_claim_gets_the_volume_that_was_assumed_for_it() -> None:
     smaller = volume("smaller", storage_class="static", size="2Gi", affinity=on_label(HOSTNAME, "b"))
     setting = Setting(CLAIM, VOLUME, smaller)
     setting.reserve(pod("p", "c"), "a")
@@ -76,21 +76,21 @@ def test_a_claim_that_is_to_be_provisioned_binds_the_next_pod_to_the_same_node()
     assert setting.rejected(pod("q", "c")) == {}
 
 
-def test_a_promise_ends_when_a_newer_volume_arrives() -> None:
+def test_an_assumed_volume_ends_when_a_newer_volume_arrives() -> None:
     setting = Setting(CLAIM, OTHER, VOLUME)
     setting.reserve(pod("p", "c"), "a")
     setting.cluster.put(volume("pv", storage_class="static", version="8"))
     assert setting.rejected(pod("q", "d")) == {}
 
 
-def test_a_promise_outlives_the_same_version_arriving_again() -> None:
+def test_an_assumed_volume_outlives_the_same_version_arriving_again() -> None:
     setting = Setting(CLAIM, OTHER, VOLUME)
     setting.reserve(pod("p", "c"), "a")
     setting.cluster.put(volume("pv", storage_class="static", version="7"))
     assert setting.rejected(pod("q", "d")) == {"a": BIND_CONFLICT, "b": BIND_CONFLICT}
 
 
-def test_where_versions_are_not_kept_any_new_object_ends_a_promise() -> None:
+def test_where_versions_are_not_kept_any_new_object_replaces_an_assumed_one() -> None:
     setting = Setting(CLAIM, OTHER, volume("pv", storage_class="static"))
     setting.reserve(pod("p", "c"), "a")
     assert setting.rejected(pod("q", "d")) == {"a": BIND_CONFLICT, "b": BIND_CONFLICT}
@@ -98,7 +98,7 @@ def test_where_versions_are_not_kept_any_new_object_ends_a_promise() -> None:
     assert setting.rejected(pod("q", "d")) == {}
 
 
-def test_a_promise_on_a_volume_that_changed_since_the_search_fails_and_leaves_nothing_behind() -> None:
+def test_assuming_a_volume_that_changed_since_the_search_fails_and_leaves_nothing_behind() -> None:
     two = pod("p", "c", "d")
     setting = Setting(CLAIM, OTHER, volume("pv1", storage_class="static", version="1"), VOLUME)
     cycle, _ = setting.decide(two)

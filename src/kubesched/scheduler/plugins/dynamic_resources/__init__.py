@@ -1,4 +1,4 @@
-"""The DynamicResources plugin: devices for pods, by claims. Start with `plugin`."""
+"""DynamicResources: devices for pods, by ResourceClaims. Start with `plugin`."""
 
 from kubesched.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 

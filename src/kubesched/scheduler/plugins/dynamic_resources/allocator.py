@@ -1,6 +1,10 @@
-"""Answers for whole tables of nodes: can these claims be allocated there?
+"""Can these claims be allocated on these nodes? Answered for a whole table, from devices that all profiles share.
 
-Next: `filtering`, which turns the answers into verdicts.
+`SharedDevices` outlives a cycle: what is published, what is allocated, what each node is offered, and the outcomes of
+searches that nothing has changed since. An `Allocator` answers for the claims of one pod in one cycle, and searches
+once for all nodes that are offered the same.
+
+Next: `search`.
 """
 
 from __future__ import annotations
@@ -8,11 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kubesched.framework.nodes import IntArray, NodeTable
+from kubesched.framework.handle import Objects
+from kubesched.framework.nodes import CodeArray, IntArray, NodeTable
 from kubesched.k8s.model.resource import AllocationResult, DeviceClass, ResourceClaim
-from kubesched.scheduler.plugins.dynamic_resources import allocation
-from kubesched.scheduler.plugins.dynamic_resources.offers import NodeOffer
+from kubesched.scheduler.plugins.dynamic_resources import outcomes
+from kubesched.scheduler.plugins.dynamic_resources.claim_book import ClaimBook
+from kubesched.scheduler.plugins.dynamic_resources.offers import Inventory, NodeOffer, OfferBook
 from kubesched.scheduler.plugins.dynamic_resources.outcomes import (
     Abandoned,
     AllocationError,
@@ -23,9 +30,62 @@ from kubesched.scheduler.plugins.dynamic_resources.outcomes import (
     SearchAbandonedError,
     SearchBudget,
 )
+from kubesched.scheduler.plugins.dynamic_resources.requests import Order, read_claim
 from kubesched.scheduler.plugins.dynamic_resources.search import Search
-from kubesched.scheduler.plugins.dynamic_resources.shared_devices import SharedDevices
-from kubesched.scheduler.plugins.dynamic_resources.wants import Order, read_claim
+
+_MAX_REMEMBERED = 64
+"""So many different orders are remembered."""
+
+
+class OutcomeTable:
+    """What came of searches for the same in different offers. Equal outcomes are kept once."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+        """Only ever grows."""
+        self._numbers: dict[Outcome, int] = {}
+        self._by_code: NDArray[np.int32] = np.full(0, -1, dtype=np.int32)
+
+    def numbers(self, codes: CodeArray, n_codes: int) -> NDArray[np.int32]:
+        """(len(codes),) the number of each code's outcome; -1 where it is not known."""
+        if len(self._by_code) < n_codes:
+            grown = np.full(max(n_codes, 2 * len(self._by_code)), -1, dtype=np.int32)
+            grown[: len(self._by_code)] = self._by_code
+            self._by_code = grown
+        return self._by_code[codes]
+
+    def put(self, code: int, outcome: Outcome) -> None:
+        number = self._numbers.setdefault(outcome, len(self.outcomes))
+        if number == len(self.outcomes):
+            self.outcomes.append(outcome)
+        self._by_code[code] = number
+
+
+class SharedDevices:
+    """The devices of a cluster. `refresh` before asking."""
+
+    def __init__(self) -> None:
+        self.book = ClaimBook()
+        self.inventory = Inventory()
+        self.offers = OfferBook(self.inventory, self.book.ledger)
+        self._tables: dict[bytes, OutcomeTable] = {}
+        self._generation = 0
+
+    def refresh(self, objects: Objects) -> None:
+        self.book.refresh(objects.resource_claims)
+        self.offers.update(self.inventory.refresh(objects.resource_slices))
+
+    def table(self, fingerprint: bytes) -> OutcomeTable:
+        """What is known of searches for the same."""
+        if self._generation != self.offers.generation:
+            self._tables.clear()
+            self._generation = self.offers.generation
+        table = self._tables.pop(fingerprint, None) or OutcomeTable()
+        self._tables[fingerprint] = table  # as the last one used
+        if len(self._tables) > _MAX_REMEMBERED:
+            del self._tables[next(iter(self._tables))]
+        return table
+
 
 _UNITS_PER_SECOND = 200_000
 """The configured time limit is counted in units of work, so few that all other pods hardly notice."""
@@ -79,7 +139,7 @@ class Allocator:
 
     def spell_out(self, found: Found, order: Order, node: NodeTable) -> tuple[AllocationResult, ...]:
         """The results for the one node of this table, which must be one of those that the outcome is for."""
-        return allocation.spell_out(found, order.claims, self.offer(node), node.names[0])
+        return outcomes.spell_out(found, order.claims, self.offer(node), node.names[0])
 
     def _search(self, order: Order, code: int) -> tuple[Outcome, bool]:
         """The outcome, and whether it would be the same another time."""
@@ -89,7 +149,7 @@ class Allocator:
         try:
             outcome: Found | NotFound = Search(order.claims, offer, budget).run()
             if isinstance(outcome, Found):
-                allocation.check(outcome, order.claims, offer)
+                outcomes.check_allocation(outcome, order.claims, offer)
         except AllocationError as error:
             return Broken(error.message, error.device, error.rest), False
         except SearchAbandonedError:

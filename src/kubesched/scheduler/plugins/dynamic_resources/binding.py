@@ -1,13 +1,14 @@
-"""PreBind: writes down what was reserved, then waits for devices that need time to get ready.
+"""PreBind: writes the reserved allocations to the API server, then waits for devices with binding conditions.
 
-If anything fails, the engine calls Unreserve, which undoes what was written.
+Such devices are ready only some time after they were allocated, and may fail to get ready. If anything fails, the
+engine calls Unreserve, which undoes what was written.
 
-Next: `effects` for what is asked of the world outside.
+Next: `effects` for the requests to the API server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 
 import msgspec
@@ -16,9 +17,14 @@ from kubesched.framework.effects import Failed, RecordEvent, WaitUntil
 from kubesched.framework.extension_points import Steps
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
-from kubesched.k8s.model.resource import FINALIZER, ResourceClaim, ResourceClaimConsumerReference
-from kubesched.scheduler.plugins.dynamic_resources import binding_conditions
-from kubesched.scheduler.plugins.dynamic_resources.binding_conditions import DeviceBindingError
+from kubesched.k8s.model.resource import (
+    FINALIZER,
+    AllocatedDeviceStatus,
+    DeviceCondition,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+)
 from kubesched.scheduler.plugins.dynamic_resources.claim_book import ClaimBook
 from kubesched.scheduler.plugins.dynamic_resources.effects import (
     AddClaimFinalizer,
@@ -28,9 +34,65 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
     ReadResourceClaim,
     UpdateClaimStatus,
 )
-from kubesched.scheduler.plugins.dynamic_resources.extended import SPECIAL_CLAIM_NAME, generate_name
-from kubesched.scheduler.plugins.dynamic_resources.pod_claims import is_reserved_for
-from kubesched.scheduler.plugins.dynamic_resources.state import DynamicResourcesState, PodClaim
+from kubesched.scheduler.plugins.dynamic_resources.requests import SPECIAL_CLAIM_NAME, generate_name
+from kubesched.scheduler.plugins.dynamic_resources.state import DynamicResourcesState, PodClaim, is_reserved_for
+
+
+class DeviceBindingError(Exception):
+    """A device will not get ready."""
+
+
+def has_binding_conditions(claims: Iterable[ResourceClaim]) -> bool:
+    return any(result.binding_conditions for claim in claims for result in _results(claim))
+
+
+def is_ready(claim: ResourceClaim) -> bool:
+    """Whether all binding conditions are met. Raises DeviceBindingError where a failure condition is."""
+    if claim.status.allocation is None:
+        return False
+    for result in _results(claim):
+        if not result.binding_conditions:
+            continue
+        status = _status_of(claim, result)
+        if status is None:
+            return False
+        _raise_failure(claim, result, status)
+        if not all(_is_true(status, condition) for condition in result.binding_conditions):
+            return False
+    return True
+
+
+def _raise_failure(claim: ResourceClaim, result: DeviceRequestAllocationResult, status: AllocatedDeviceStatus) -> None:
+    for condition in result.binding_failure_conditions or ():
+        failed = _find(status, condition)
+        if failed is not None and failed.status == "True":
+            raise DeviceBindingError(
+                f"device binding failed: claim={claim.name}, reason={failed.reason}, message={_quoted(failed.message)}"
+            )
+
+
+def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
+    allocation = claim.status.allocation
+    return () if allocation is None else allocation.devices.results or ()
+
+
+def _status_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> AllocatedDeviceStatus | None:
+    wanted = (result.driver, result.pool, result.device)
+    return next((s for s in claim.status.devices or () if (s.driver, s.pool, s.device) == wanted), None)
+
+
+def _find(status: AllocatedDeviceStatus, kind: str) -> DeviceCondition | None:
+    return next((condition for condition in status.conditions or () if condition.type == kind), None)
+
+
+def _is_true(status: AllocatedDeviceStatus, kind: str) -> bool:
+    found = _find(status, kind)
+    return found is not None and found.status == "True"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t") + '"'
+
 
 _MAX_ATTEMPTS = 5
 """So often is a claim written that somebody else keeps changing."""
@@ -70,7 +132,7 @@ class Binding:
             except ClaimWriteError as error:
                 self._release(entry)
                 return Status.error(str(error))
-        if not binding_conditions.has_binding_conditions(entry.claim for entry in self._real_claims()):
+        if not has_binding_conditions(entry.claim for entry in self._real_claims()):
             return OK
         return (yield from self._await_conditions())
 
@@ -188,7 +250,7 @@ class Binding:
                 return Status.error(f'could not find ResourceClaim "{entry.claim.key}"')
             entry.claim = claim
             try:
-                if not binding_conditions.is_ready(claim):
+                if not is_ready(claim):
                     return None
             except DeviceBindingError as error:
                 return Status.error(str(error))

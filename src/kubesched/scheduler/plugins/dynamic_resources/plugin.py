@@ -1,20 +1,20 @@
-"""DynamicResources: pods get the devices that their claims ask for.
+"""The plugin DynamicResources: pods get the devices that their ResourceClaims ask for.
 
-The story in order: `pod_claims` finds the claims, `extended` adds one for extended resources, `filtering` asks
-`allocator` on which nodes they can be had, `scoring` prefers what was preferred, `reserving` keeps the devices and
-`binding` writes that down. What outlives a cycle is in `shared_devices`.
+A pod's path through the files: `state` looks up its claims, `requests` reads what they ask for (and what extended
+resources backed by a DeviceClass ask for), `scheduling_cycle` filters, scores and reserves with the answers of
+`allocator`, and `binding` writes the allocation in PreBind. What outlives a cycle is in `allocator.SharedDevices`.
 
 Decides as kube-scheduler does with the feature gates of its release at their defaults.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from kubesched.framework.caching import Scope
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.events import RegisteredEvent
+from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.extension_points import Steps
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeTable
@@ -23,17 +23,67 @@ from kubesched.framework.results import NodeStatuses, PostFilterResult, PreFilte
 from kubesched.framework.scores import Scores, default_normalize_score
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
+from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.scheduler.config.plugin_args import DynamicResourcesArgs
-from kubesched.scheduler.plugins.dynamic_resources import filtering, preparing, reserving, scoring
+from kubesched.scheduler.plugins.dynamic_resources import scheduling_cycle
+from kubesched.scheduler.plugins.dynamic_resources.allocator import SharedDevices
 from kubesched.scheduler.plugins.dynamic_resources.binding import Binding
+from kubesched.scheduler.plugins.dynamic_resources.claim_book import identity
 from kubesched.scheduler.plugins.dynamic_resources.effects import ClaimRequest
-from kubesched.scheduler.plugins.dynamic_resources.hints import RequeueHints
-from kubesched.scheduler.plugins.dynamic_resources.pod_claims import ClaimNotReadyError, claims_of
-from kubesched.scheduler.plugins.dynamic_resources.shared_devices import SharedDevices
-from kubesched.scheduler.plugins.dynamic_resources.state import NO_CLAIMS, DynamicResourcesState, state_of
+from kubesched.scheduler.plugins.dynamic_resources.state import (
+    NO_CLAIMS,
+    ClaimNotReadyError,
+    DynamicResourcesState,
+    claims_of,
+    state_of,
+)
 from kubesched.scheduler.plugins.resource_allocation import devices_do_not_matter
+
+
+class RequeueHints:
+    """`find` gives a claim by its key, as it is when it is asked."""
+
+    def __init__(self, find: Callable[[str], ResourceClaim | None]) -> None:
+        self._find = find
+
+    def events(self) -> list[RegisteredEvent]:
+        on_node = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
+        on_update = ActionType.ADD | ActionType.UPDATE
+        generated = ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+        return [
+            RegisteredEvent(ClusterEvent(EventResource.NODE, on_node)),
+            RegisteredEvent(ClusterEvent(EventResource.RESOURCE_CLAIM, on_update), self.after_claim_change),
+            RegisteredEvent(ClusterEvent(EventResource.POD, generated), self.after_pod_change),
+            RegisteredEvent(ClusterEvent(EventResource.DEVICE_CLASS, on_update)),
+            RegisteredEvent(ClusterEvent(EventResource.RESOURCE_SLICE, on_update)),
+        ]
+
+    def after_claim_change(self, pod: PodInfo, old: object | None, new: object | None) -> Hint:
+        """A claim of the pod's own that came, or whose status changed; or any that was deallocated."""
+        assert isinstance(new, ResourceClaim)
+        try:
+            mine = claims_of(pod.pod, self._find)
+        except ClaimNotReadyError:
+            return Hint.SKIP
+        before = old if isinstance(old, ResourceClaim) else None
+        if before is not None and before.status.allocation is not None and new.status.allocation is None:
+            return Hint.QUEUE
+        if all(identity(claim) != identity(new) for claim in mine):
+            return Hint.SKIP
+        return Hint.QUEUE if before is None or before.status != new.status else Hint.SKIP
+
+    def after_pod_change(self, pod: PodInfo, old: object | None, new: object | None) -> Hint:
+        """The pod itself now knows all its claims."""
+        assert isinstance(new, Pod)
+        if (new.metadata.uid or new.pod_key) != pod.uid:
+            return Hint.SKIP
+        try:
+            claims_of(new, self._find)
+        except ClaimNotReadyError:
+            return Hint.SKIP
+        return Hint.QUEUE
 
 
 class DynamicResources:
@@ -53,10 +103,10 @@ class DynamicResources:
         return RequeueHints(self._find_claim).events()
 
     def has_stake_in(self, pod: PodInfo) -> bool:
-        return preparing.may_need_devices(pod, self._handle.objects.device_classes)
+        return scheduling_cycle.may_need_devices(pod, self._handle.objects.device_classes)
 
     def filter_scope_for(self, pod: PodInfo) -> Scope:
-        """A pod that needs no devices is never refused, and all nodes are alike to it."""
+        """A pod that needs no devices is never rejected: all nodes are the same to it."""
         return self.filter_scope if self.has_stake_in(pod) else Scope.NODE
 
     score_scope_for = filter_scope_for
@@ -69,7 +119,7 @@ class DynamicResources:
         taken, self._requests = self._requests, []
         return taken
 
-    # -- stages -------------------------------------------------------------------------------------------------------
+    # -- extension points ---------------------------------------------------------------------------------------------
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         if not pod.spec.resource_claims:
@@ -83,11 +133,11 @@ class DynamicResources:
     def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         cycle.put(NO_CLAIMS)
         objects = self._handle.objects
-        if not preparing.may_need_devices(pod, objects.device_classes):
+        if not scheduling_cycle.may_need_devices(pod, objects.device_classes):
             return PreFilterResult(SKIP)
         self._shared.refresh(objects)
         timeout_s = self._args.filter_timeout.nanoseconds / 10**9
-        prepared = preparing.prepare(pod, self._shared, objects.device_classes, timeout_s)
+        prepared = scheduling_cycle.prepare(pod, self._shared, objects.device_classes, timeout_s)
         if isinstance(prepared, Status):
             return PreFilterResult(prepared)
         if not prepared.claims:
@@ -99,7 +149,7 @@ class DynamicResources:
         state = state_of(cycle)
         if not state.claims:
             return ACCEPT_ALL
-        return filtering.filter_nodes(state, nodes, self._shared.book)
+        return scheduling_cycle.filter_nodes(state, nodes, self._shared.book)
 
     def post_filter(self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
         state = cycle.find(DynamicResourcesState)
@@ -107,12 +157,12 @@ class DynamicResources:
             return PostFilterResult(Status.error("not found"))
         if not state.claims:
             return PostFilterResult(Status.unschedulable("no new claims to deallocate"))
-        status, requests = reserving.free_something(state, pod, self._handle.nodes, statuses)
+        status, requests = scheduling_cycle.free_something(state, pod, self._handle.nodes, statuses)
         self._requests.extend(requests)
         return PostFilterResult(status)
 
     def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
-        return scoring.score_nodes(state_of(cycle), nodes)
+        return scheduling_cycle.score_nodes(state_of(cycle), nodes)
 
     def normalize_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:
         return default_normalize_score(scores, reverse=False)
@@ -121,12 +171,12 @@ class DynamicResources:
         state = state_of(cycle)
         if not state.claims:
             return OK
-        return reserving.reserve(state, self._handle.nodes, node_name, self._shared.book)
+        return scheduling_cycle.reserve(state, self._handle.nodes, node_name, self._shared.book)
 
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         state = cycle.find(DynamicResourcesState)
         if state is not None and state.claims:
-            self._requests.extend(reserving.unreserve(state, pod, self._shared.book))
+            self._requests.extend(scheduling_cycle.unreserve(state, pod, self._shared.book))
 
     def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         return OK if state_of(cycle).claims else SKIP

@@ -1,26 +1,98 @@
-"""What drivers publish, read once: devices with their amounts parsed, and the slices that they come in.
+"""What drivers publish in ResourceSlices, read once: devices with their amounts parsed, slices, and pools.
 
 Nodes of one kind publish the same devices under different names. `SliceContent` is what such slices have in common;
-there is one object for all of them, so that a question about a device is answered once for the whole fleet.
+there is one object for all of them, so that a question about a device is answered once for the whole fleet. Slices and
+devices are for one node by name, for all nodes, or for those that a node selector selects (`NodeRule`).
 
-Next: `pools` puts slices together.
+A pool is the slices that a driver publishes together. It counts with the newest generation that the node can see. It is
+incomplete while slices are missing, and invalid when names clash or counters do not add up; no devices are allocated
+from either kind, but their being there can matter.
+
+Next: `offers` lists for each node the pools it can see.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 import msgspec
+import numpy as np
 
+from kubesched.framework.nodes import NodeTable
+from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.cel.program import DeviceView
-from kubesched.k8s.model import quantity
+from kubesched.k8s.model import quantity, selectors
+from kubesched.k8s.model.core import NodeSelector
 from kubesched.k8s.model.quantity import Quantity
 from kubesched.k8s.model.resource import Counter, Device, DeviceTaint, ResourceSlice
-from kubesched.scheduler.plugins.dynamic_resources.node_rules import NodeRule
+from kubesched.k8s.model.selectors import NODE_NAME_FIELD, CompiledNodeSelector, NodeTerm, Requirement
+
+
+def matching_nodes(selector: CompiledNodeSelector, nodes: NodeTable) -> BoolArray:
+    """(n_nodes,) the nodes that one term of the selector picks."""
+    picked = np.zeros(len(nodes), dtype=np.bool_)
+    for term in selector.terms:
+        picked |= _matching_term(term, nodes)
+    return picked
+
+
+def _matching_term(term: NodeTerm, nodes: NodeTable) -> BoolArray:
+    if term.error is not None:
+        return np.zeros(len(nodes), dtype=np.bool_)
+    picked = np.ones(len(nodes), dtype=np.bool_)
+    for requirement in term.labels:
+        picked &= nodes.matching(requirement)
+    for requirement in term.fields:
+        picked &= _matching_field(requirement, nodes)
+    return picked
+
+
+def _matching_field(requirement: Requirement, nodes: NodeTable) -> BoolArray:
+    """Nodes have one field that can be asked for, their name; any other is empty on all of them."""
+    if requirement.key != NODE_NAME_FIELD:
+        return np.full(len(nodes), requirement.matches(""), dtype=np.bool_)
+    named = nodes.named(requirement.values[0])
+    return named if requirement.operator == "In" else ~named
+
+
+@dataclass(frozen=True)
+class NodeRule:
+    """What is set first counts: a name, then all nodes, then the selector. Nothing set means no node."""
+
+    node_name: str = ""
+    all_nodes: bool = False
+    selector: CompiledNodeSelector | None = None
+
+    @classmethod
+    def of(cls, node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None) -> NodeRule:
+        compiled = None if selector is None else selectors.from_node_selector(selector)
+        return cls(node_name or "", bool(all_nodes), compiled)
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self.node_name) or self.all_nodes or self.selector is not None
+
+    @property
+    def error(self) -> str | None:
+        """Why the selector cannot be understood, if it counts and cannot."""
+        if self.node_name or self.all_nodes or self.selector is None or not self.selector.errors:
+            return None
+        return f"failed to parse node selector: {', '.join(self.selector.errors)}"
+
+    def mask(self, nodes: NodeTable) -> BoolArray:
+        """(n_nodes,) the nodes it is meant for."""
+        if self.node_name:
+            return nodes.named(self.node_name)
+        if self.all_nodes:
+            return np.ones(len(nodes), dtype=np.bool_)
+        if self.selector is not None:
+            return matching_nodes(self.selector, nodes)
+        return np.zeros(len(nodes), dtype=np.bool_)
+
 
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 """Taints with any other effect, known or not, keep nobody away."""
@@ -192,3 +264,140 @@ def _capacity(device: Device) -> dict[str, PublishedCapacity]:
 
 def _optional(amount: str | int | float | None) -> Quantity | None:
     return None if amount is None else quantity.parse(amount)
+
+
+Sight = tuple[PublishedSlice, tuple[bool, ...] | None]
+"""A slice that a node can see and, where devices choose their nodes one by one, which of its devices it may use."""
+
+
+@dataclass(frozen=True, eq=False)
+class PoolView:
+    """A pool as a node sees it: its devices, in the order in which they are tried."""
+
+    pool_id: PoolId
+    signature: Hashable
+    """Equal for views that differ in names only."""
+    is_incomplete: bool = False
+    is_invalid: bool = False
+    slices: tuple[PublishedSlice, ...] = ()
+    """Those with devices that the node can see, by name."""
+    elsewhere: tuple[PublishedSlice, ...] = ()
+    """The others of a pool of which the node does not see all: their devices use up counters, too."""
+    counters: dict[CounterKey, int] = field(default_factory=dict)
+    """What the pool's counter sets start with, in nano-units."""
+    devices: tuple[PublishedDevice, ...] = ()
+    origins: tuple[PublishedSlice, ...] = ()
+    """(n_devices,) the slice that each device is from."""
+    usable: tuple[bool, ...] = ()
+    """(n_devices,) whether the device is meant for the node."""
+    has_binding_conditions: bool = False
+
+    @property
+    def is_unhealthy(self) -> bool:
+        return self.is_incomplete or self.is_invalid
+
+    def device_id(self, index: int) -> DeviceId:
+        return DeviceId(self.pool_id.driver, self.pool_id.pool, self.devices[index].name)
+
+
+class PublishedPool:
+    """All slices of a pool, of whatever generation, and the views of it that were asked for."""
+
+    def __init__(self, pool_id: PoolId) -> None:
+        self.pool_id = pool_id
+        self.slices: dict[str, PublishedSlice] = {}
+        self._views: dict[tuple[tuple[str, tuple[bool, ...] | None], ...], PoolView | None] = {}
+
+    def put(self, slice_: PublishedSlice) -> None:
+        self.slices[slice_.name] = slice_
+        self._views.clear()
+
+    def remove(self, name: str) -> None:
+        self.slices.pop(name, None)
+        self._views.clear()
+
+    @property
+    def counter_slices(self) -> list[PublishedSlice]:
+        return [slice_ for slice_ in self.slices.values() if slice_.has_counters]
+
+    def view(self, seen: Iterable[Sight]) -> PoolView | None:
+        """As a node sees it that sees these slices, beside those with counters, which all nodes see. None if what it
+        sees is out of date."""
+        sights = sorted([*seen, *((slice_, None) for slice_ in self.counter_slices)], key=lambda sight: sight[0].name)
+        key = tuple((slice_.name, usable) for slice_, usable in sights)
+        if key not in self._views:
+            self._views[key] = self._build(sights)
+        return self._views[key]
+
+    def _build(self, sights: list[Sight]) -> PoolView | None:
+        newest = max(slice_.generation for slice_, _ in sights)
+        current = [sight for sight in sights if sight[0].generation == newest]
+        seen = [slice_ for slice_, _ in current]
+        elsewhere: list[PublishedSlice] = []
+        if len(seen) != seen[0].total:
+            if any(slice_.generation > newest for slice_ in self.slices.values()):
+                return None
+            names = {slice_.name for slice_ in seen}
+            same_age = [slice_ for slice_ in self.slices.values() if slice_.generation == newest]
+            if len(same_age) != seen[0].total:
+                return PoolView(self.pool_id, ("incomplete", self.pool_id), is_incomplete=True)
+            elsewhere = [slice_ for slice_ in same_age if slice_.name not in names]
+        if not _is_valid(seen, elsewhere):
+            return PoolView(self.pool_id, ("invalid", self.pool_id), is_invalid=True)
+        return _complete_view(self.pool_id, current, tuple(elsewhere))
+
+
+def _complete_view(pool_id: PoolId, current: list[Sight], elsewhere: tuple[PublishedSlice, ...]) -> PoolView:
+    with_devices = [(slice_, usable) for slice_, usable in current if not slice_.has_counters]
+    slices = tuple(slice_ for slice_, _ in with_devices)
+    usable = tuple(
+        flag
+        for slice_, flags in with_devices
+        for flag in (flags if flags is not None else (True,) * len(slice_.content.devices))
+    )
+    counters = _counters(slice_ for slice_, _ in current)
+    if elsewhere:
+        # What others of the pool use up is known of this pool only: names count.
+        signature: Hashable = (pool_id, tuple(slice_.name for slice_ in slices), usable)
+    else:
+        signature = (
+            pool_id.driver,
+            tuple(slice_.content.number for slice_, _ in current),
+            usable,
+        )
+    return PoolView(
+        pool_id,
+        signature,
+        slices=slices,
+        elsewhere=elsewhere,
+        counters=counters,
+        devices=tuple(device for slice_ in slices for device in slice_.content.devices),
+        origins=tuple(slice_ for slice_ in slices for _ in slice_.content.devices),
+        usable=usable,
+        has_binding_conditions=any(slice_.content.has_binding_conditions for slice_ in slices),
+    )
+
+
+def _counters(slices: Iterable[PublishedSlice]) -> dict[CounterKey, int]:
+    return {
+        CounterKey(set_name, name): nanos
+        for slice_ in slices
+        for set_name, counters in slice_.content.counter_sets
+        for name, nanos in counters.items()
+    }
+
+
+def _is_valid(seen: list[PublishedSlice], elsewhere: list[PublishedSlice]) -> bool:
+    """No device of the node's and no counter set comes twice, and devices use counters that exist."""
+    names = device_names(slice_ for slice_ in seen if not slice_.has_counters)
+    if len(set(names)) != len(names):
+        return False
+    set_names = [name for slice_ in seen for name, _ in slice_.content.counter_sets]
+    if len(set(set_names)) != len(set_names):
+        return False
+    known_sets, known_counters = frozenset(set_names), _counters(seen)
+    return all(
+        slice_.content.consumed_sets <= known_sets
+        and all(key in known_counters for device in slice_.content.devices for key, _ in device.counters)
+        for slice_ in (*seen, *elsewhere)
+    )

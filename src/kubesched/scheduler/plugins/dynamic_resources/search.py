@@ -1,10 +1,11 @@
 """The search for devices: the first solution, in the order of claims, requests, alternatives and devices.
 
-It tries every device for every request and goes back where that leads nowhere. Within a request only combinations in
-the order of the devices are tried, not all their permutations. Steps are coroutines on a stack of their own, so that
-claims for hundreds of devices do not need hundreds of Python frames: each yields the next step and is sent its end.
+It tries every device for every request and backtracks where that leads nowhere. Within a request, devices are tried in
+their order only, not in all permutations. Steps are coroutines on a stack of their own, so that claims for hundreds of
+devices do not need hundreds of Python frames: each yields the next step and is sent its end. `Tentative` keeps track of
+the devices being tried, and of how to take that back.
 
-Next: `tentative` keeps the books of what is being tried; `allocator` runs searches for whole tables of nodes.
+Next: `device_checks` says whether a device will do.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from kubesched.k8s.model.resource import ALLOCATION_RESULTS_MAX_SIZE
-from kubesched.scheduler.plugins.dynamic_resources import selection
+from kubesched.scheduler.plugins.dynamic_resources import device_checks
+from kubesched.scheduler.plugins.dynamic_resources.claim_book import Consumed
+from kubesched.scheduler.plugins.dynamic_resources.device_checks import CounterAccount, RunningConstraint
 from kubesched.scheduler.plugins.dynamic_resources.offers import NodeOffer
 from kubesched.scheduler.plugins.dynamic_resources.outcomes import (
     CANNOT_ALLOCATE,
@@ -22,10 +26,160 @@ from kubesched.scheduler.plugins.dynamic_resources.outcomes import (
     AllocationError,
     Found,
     NotFound,
+    Pick,
     SearchBudget,
 )
-from kubesched.scheduler.plugins.dynamic_resources.tentative import Place, Tentative
-from kubesched.scheduler.plugins.dynamic_resources.wants import Want, WantedClaim
+from kubesched.scheduler.plugins.dynamic_resources.requests import Want, WantedClaim
+
+_NOTHING: Consumed = {}
+
+
+class Place(NamedTuple):
+    """What a device is for, by number: claim, request, alternative."""
+
+    claim: int
+    request: int
+    alternative: int
+
+
+@dataclass(slots=True)
+class Undo:
+    """What `take` changed, so that `put_back` can change it back."""
+
+    place: Place
+    want: Want
+    device: int
+    reserved_counters: bool = False
+    n_constraints: int = 0
+    marked: bool = False
+    consumed: Consumed | None = None
+    was_consuming: bool = False
+    picked: bool = False
+    broken_constraint: bool = False
+    """The device was refused because of a constraint; there is nothing to put back."""
+
+
+class Tentative:
+    """Devices tried so far. `picks` has them by claim."""
+
+    def __init__(self, claims: Sequence[WantedClaim], offer: NodeOffer) -> None:
+        self.picks: list[list[Pick]] = [[] for _ in claims]
+        self._offer = offer
+        self._users: dict[int, set[int]] = {}
+        """Claims that have a device to themselves."""
+        self._consuming: dict[int, Consumed] = {}
+        self._accounts: dict[int, CounterAccount] = {}
+        self._constraints: list[list[RunningConstraint]] = [
+            [running for entry in wanted.constraints if (running := device_checks.start_constraint(entry)) is not None]
+            for wanted in claims
+        ]
+
+    def is_free(self, place: Place, want: Want, device: int) -> bool:
+        """Admin access goes to devices in use as well, but to each only once for a claim."""
+        users = self._users.get(device)
+        if want.admin_access:
+            return not users or place.claim not in users
+        return not users and not self._offer.is_dedicated[device]
+
+    def has_room(self, want: Want, device: int) -> bool:
+        published = self._offer.devices[device]
+        if not published.capacity and not want.capacity:
+            return True
+        consuming = self._consuming.get(device, _NOTHING)
+        return device_checks.has_room(want.capacity, published.capacity, self._consumed(device) or _NOTHING, consuming)
+
+    def take(self, place: Place, want: Want, device: int) -> Undo | None:
+        """Marks the device as used for this; None if it cannot be."""
+        published = self._offer.devices[device]
+        if not self._may_be_used(place, want, device):
+            return None
+        undo = Undo(place, want, device)
+        if published.counters and not (published.is_shareable and self._is_shared_already(device)):
+            if not self._account(device).reserve(published):
+                return None
+            undo.reserved_counters = True
+        if device_checks.is_kept_away(published, want):
+            self.put_back(undo)
+            return None
+        if not self._add_to_constraints(undo):
+            self.put_back(undo)
+            return Undo(place, want, device, broken_constraint=True)
+        if not published.is_shareable:
+            self._users.setdefault(device, set()).add(place.claim)
+            undo.marked = True
+        if not self.has_room(want, device):
+            self.put_back(undo)
+            return None
+        self._pick(undo)
+        return undo
+
+    def put_back(self, undo: Undo) -> None:
+        """Undoes what was done, in the opposite order."""
+        place, want, device = undo.place, undo.want, undo.device
+        published = self._offer.devices[device]
+        if undo.picked:
+            self.picks[place.claim].pop()
+        if undo.consumed is not None:
+            self._consume(device, undo.consumed, -1)
+            if not undo.was_consuming:
+                del self._consuming[device]
+        if undo.marked:
+            self._users[device].discard(place.claim)
+        for running in reversed(self._constraints[place.claim][: undo.n_constraints]):
+            running.remove(want.request_name, want.subrequest_name, published)
+        if undo.reserved_counters:
+            self._account(device).release(published)
+
+    def _may_be_used(self, place: Place, want: Want, device: int) -> bool:
+        if want.admin_access:
+            if self._offer.devices[device].is_shareable:
+                return True
+            return place.claim not in self._users.get(device, ())
+        return not self._users.get(device) and not self._offer.is_dedicated[device]
+
+    def _add_to_constraints(self, undo: Undo) -> bool:
+        want, published = undo.want, self._offer.devices[undo.device]
+        for running in self._constraints[undo.place.claim]:
+            if not running.add(want.request_name, want.subrequest_name, published):
+                return False
+            undo.n_constraints += 1
+        return True
+
+    def _pick(self, undo: Undo) -> None:
+        place, want, device = undo.place, undo.want, undo.device
+        published = self._offer.devices[device]
+        written: tuple[tuple[str, str], ...] = ()
+        if published.is_shareable:
+            consumed = device_checks.consumption(want.capacity, published.capacity)
+            undo.was_consuming = device in self._consuming
+            undo.consumed = {name: amount.nanos for name, amount in consumed.items()}
+            self._consume(device, undo.consumed, +1)
+            written = tuple((name, str(amount)) for name, amount in consumed.items())
+        self.picks[place.claim].append(
+            Pick(device, place.request, place.alternative, written or None, published.is_shareable)
+        )
+        undo.picked = True
+
+    def _consumed(self, device: int) -> Consumed | None:
+        """What allocated claims use of the device; None if nobody shares it."""
+        pool, index = self._offer.places[device]
+        return self._offer.usages[pool].consumed.get(self._offer.views[pool].devices[index].name)
+
+    def _consume(self, device: int, amounts: Consumed, sign: int) -> None:
+        using = self._consuming.setdefault(device, {})
+        for name, nanos in amounts.items():
+            using[name] = using.get(name, 0) + sign * nanos
+
+    def _is_shared_already(self, device: int) -> bool:
+        return device in self._consuming or self._consumed(device) is not None
+
+    def _account(self, device: int) -> CounterAccount:
+        pool, _ = self._offer.places[device]
+        account = self._accounts.get(pool)
+        if account is None:
+            account = self._accounts[pool] = CounterAccount(self._offer.views[pool], self._offer.usages[pool])
+        return account
+
 
 _UNITS_PER_STEP = 5
 """What a step costs, in cost units of CEL."""
@@ -120,7 +274,7 @@ class Search:
     def _is_selectable(self, want: Want, device: int, claim_key: str) -> bool:
         known = self._selectable.get((want, device))
         if known is None:
-            is_selected = selection.is_selected(want, self._offer.devices[device], claim_key, self._budget)
+            is_selected = device_checks.is_selected(want, self._offer.devices[device], claim_key, self._budget)
             known = is_selected and self._offer.usable[device]
             self._selectable[want, device] = known
         return known

@@ -1,11 +1,13 @@
-"""What the plugin remembers of a pod during its cycle, from PreFilter to PreBind.
+"""The ResourceClaims that a pod names, and the plugin's state for one cycle, from PreFilter to PreBind.
 
-Next: `filtering` fills in the answers, `reserving` and `binding` use them.
+A pod whose claim does not exist yet, or was generated for another pod, has to wait: `ClaimNotReadyError` says for what.
+
+Next: `scheduling_cycle` fills in the answers, `binding` uses them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,13 +16,61 @@ from numpy.typing import NDArray
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import IntArray, RowArray
 from kubesched.framework.verdicts import BoolArray
-from kubesched.k8s.model.core import ContainerExtendedResourceRequest
+from kubesched.k8s.model.core import ContainerExtendedResourceRequest, Pod, PodResourceClaim
+from kubesched.k8s.model.meta import controller_of
 from kubesched.k8s.model.resource import AllocationResult, ResourceClaim
 from kubesched.k8s.model.selectors import CompiledNodeSelector
 from kubesched.scheduler.plugins.dynamic_resources.allocator import Allocator
-from kubesched.scheduler.plugins.dynamic_resources.extended import ExtendedDemand
 from kubesched.scheduler.plugins.dynamic_resources.outcomes import Found, Outcome
-from kubesched.scheduler.plugins.dynamic_resources.wants import Order
+from kubesched.scheduler.plugins.dynamic_resources.requests import ExtendedDemand, Order
+
+
+class ClaimNotReadyError(Exception):
+    """The pod cannot be scheduled as its claims are now."""
+
+
+def claims_of(pod: Pod, find: Callable[[str], ResourceClaim | None]) -> list[ResourceClaim]:
+    """In the order of the pod's spec. `find` gives a claim by its key. Raises ClaimNotReadyError."""
+    found = []
+    for entry in pod.spec.resource_claims or ():
+        name, is_generated = _claim_name(pod, entry)
+        if name is None:
+            continue
+        key = f"{pod.namespace}/{name}"
+        claim = find(key)
+        if claim is None:
+            raise ClaimNotReadyError(f'could not find ResourceClaim "{key}"')
+        if claim.metadata.deletion_timestamp is not None:
+            raise ClaimNotReadyError(f'resourceclaim "{claim.name}" is being deleted')
+        if is_generated and not _is_owned_by(claim, pod):
+            raise ClaimNotReadyError(
+                f"ResourceClaim {claim.key} was not created for Pod {pod.pod_key} (Pod is not owner)"
+            )
+        found.append(claim)
+    return found
+
+
+def is_reserved_for(claim: ResourceClaim, pod_uid: str) -> bool:
+    return any(consumer.uid == pod_uid for consumer in claim.status.reserved_for or ())
+
+
+def _claim_name(pod: Pod, entry: PodResourceClaim) -> tuple[str | None, bool]:
+    """The claim's name (None if none is needed), and whether it was made for this pod from a template."""
+    if entry.resource_claim_name is not None:
+        return entry.resource_claim_name, False
+    if entry.resource_claim_template_name is None:
+        raise ClaimNotReadyError(
+            f'pod "{pod.pod_key}", spec.resourceClaim "{entry.name}": none of the supported fields are set'
+        )
+    for status in pod.status.resource_claim_statuses or ():
+        if status.name == entry.name:
+            return status.resource_claim_name, True
+    raise ClaimNotReadyError(f'pod "{pod.pod_key}": ResourceClaim not created yet')
+
+
+def _is_owned_by(claim: ResourceClaim, pod: Pod) -> bool:
+    owner = controller_of(claim.metadata)
+    return owner is not None and owner.uid == pod.metadata.uid
 
 
 @dataclass(slots=True, eq=False)
@@ -117,7 +167,7 @@ class DynamicResourcesState:
 
 
 class StateNotFoundError(LookupError):
-    """A later stage was run without PreFilter."""
+    """A later extension point was run without PreFilter."""
 
     def __init__(self) -> None:
         super().__init__("not found")

@@ -1,9 +1,9 @@
-"""VolumeBinding: a pod goes only where its volumes are, can be found, or can be made.
+"""VolumeBinding: a pod goes only where its volumes are, can be bound, or can be provisioned.
 
-The path of a pod's volumes reads off the files: `claims` sorts the pod's claims, `finding` looks for nodes where all of
-them can be met (`affinity` for bound volumes, `matching` for volumes that exist, `provisioning` for volumes that have
-to be made), `assumed` remembers what was promised to pods on their way, `binding` has it written. `plugin` joins the
-stages; `effects` is what it asks of the world outside; `hints` says when to try a rejected pod again.
+A pod's path through the files: `claims` sorts its PersistentVolumeClaims, `finding` finds the nodes where all of them
+can be satisfied (`matching` for volumes that exist, `provisioning` for those that do not), `binding` assumes the chosen
+volumes, has them written and waits until they are bound. `plugin` has the extension points and the queueing hints;
+`effects` are the requests to the API server.
 """
 
 from kubesched.scheduler.plugins.volume_binding.plugin import VolumeBinding

@@ -1,18 +1,84 @@
-"""The claims of a pod, sorted by what has to happen with them.
+"""The PersistentVolumeClaims of a pod by what has to happen with them, and the objects assumed for other pods.
 
-Next: `finding`, which looks for nodes that suit them.
+A volume that was reserved for a pod is written only later, and must not be given to the next pod. So the assumed object
+takes the place of the one that is known, until a newer one arrives or it is restored.
+
+Next: `finding`, which looks for nodes where the claims can be satisfied.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from kubesched.framework.handle import Objects
 from kubesched.framework.status import Status
 from kubesched.k8s.model import volume_claims
 from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import PersistentVolumeClaim
-from kubesched.scheduler.plugins.volume_binding.assumed import AssumedObjects
+
+Item = TypeVar("Item", bound=KubeObject)
+
+
+class AssumedObjects(Generic[Item]):
+    """Assumed objects by key. `known` is passed in, because whoever keeps it goes on changing it."""
+
+    __slots__ = ("_assumed", "_resource")
+
+    def __init__(self, resource: str) -> None:
+        self._resource = resource
+        self._assumed: dict[str, tuple[Item, Item]] = {}
+        """Key to (object as it was known then, object as assumed)."""
+
+    def get(self, known: Mapping[str, Item], key: str) -> Item | None:
+        current = known.get(key)
+        if current is None:
+            self._assumed.pop(key, None)
+            return None
+        return self._newest(key, current)
+
+    def assumed(self, known: Mapping[str, Item]) -> dict[str, Item]:
+        """By key, every assumed object that still holds."""
+        found = {}
+        for key, (_, item) in list(self._assumed.items()):
+            if self.get(known, key) is item:
+                found[key] = item
+        return found
+
+    def not_found(self, key: str) -> str:
+        return f'{self._resource} "{key}" not found'
+
+    def assume(self, known: Mapping[str, Item], assumed: Item) -> str | None:
+        """Assumes the object, or says why it cannot."""
+        key = assumed.key
+        current = known.get(key)
+        if current is None:
+            return self.not_found(key)
+        version, wanted = current.metadata.resource_version, assumed.metadata.resource_version
+        if version != wanted:
+            return f'"{key}" is out of sync (stored: {version}, assume: {wanted})'
+        self._assumed[key] = (current, assumed)
+        return None
+
+    def restore(self, assumed: Item) -> None:
+        """Drops an assumed object; one that was assumed on another version stays."""
+        entry = self._assumed.get(assumed.key)
+        if entry is not None and entry[1].metadata.resource_version == assumed.metadata.resource_version:
+            del self._assumed[assumed.key]
+
+    def _newest(self, key: str, current: Item) -> Item:
+        entry = self._assumed.get(key)
+        if entry is None:
+            return current
+        based_on, assumed = entry
+        version = current.metadata.resource_version
+        if current is based_on or (version and version == assumed.metadata.resource_version):
+            return assumed
+        del self._assumed[key]
+        return current
+
 
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
@@ -37,7 +103,7 @@ def find_obstacle(objects: Objects, pod: Pod) -> Status | None:
 
 
 def sort_claims(objects: Objects, assumed: AssumedObjects[PersistentVolumeClaim], pod: Pod) -> PodClaims | Status:
-    """The pod's claims with what was promised about them; a Status if one cannot be judged."""
+    """The pod's claims as they are assumed to be; a Status if one cannot be judged."""
     bound: list[PersistentVolumeClaim] = []
     delayed: list[PersistentVolumeClaim] = []
     immediate: list[PersistentVolumeClaim] = []

@@ -1,25 +1,148 @@
-"""Finds for each claim, on every node at once, the persistent volume to bind it to.
+"""Finds for each claim, on every node at once, the PersistentVolume to bind it to.
 
-On a node a claim gets the volume that is already meant for it, or else the smallest suitable one that can be reached
-from there and that no earlier claim of the pod was given on that node.
+On a node a claim gets the volume that is already bound to it, or else the smallest suitable one whose node affinity
+allows the node and that no earlier claim of the pod was given there. Volumes that name their node (or zone) by one
+label are the common case, and there are as many as nodes: they are looked up by the label's value in one go.
 
-Volumes that name their node (or zone) by one label are the common case, and there are as many as nodes. They are looked
-up by the label's value in one go; only other kinds of node affinity are asked about one by one.
+A volume's node affinity is about labels only: a term about a node's name matches every node, because kube-scheduler
+evaluates it against a node without a name. A volume of an in-tree plugin is judged by its CSI translation on the nodes
+whose kubelet has migrated that plugin.
 
-Next: `provisioning`, for claims that find no volume.
+Next: `provisioning`, for claims that find no volume; `kubesched.k8s.model.volume_matching` for what suits a claim.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from kubesched.framework.nodes import IntArray, NodeTable
 from kubesched.framework.verdicts import BoolArray
-from kubesched.k8s.model.storage import PersistentVolumeClaim, VolumeNodeAffinity
-from kubesched.k8s.model.volume_matching import Offer, suitable_volumes
-from kubesched.scheduler.plugins.volume_binding.affinity import rows_matching
+from kubesched.k8s.model import csi_migration
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.selectors import Requirement
+from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeNodeAffinity
+from kubesched.k8s.model.volume_claims import class_of_claim, class_of_volume
+from kubesched.k8s.model.volume_matching import Offer, compile_affinity, suitable_volumes
+from kubesched.scheduler.plugins.object_changes import ObjectChanges
+
+NO_MATCHING_TERMS = "no matching NodeSelectorTerms"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """(n_nodes,) from which nodes a volume can be reached; `errors` by row are nodes where that cannot be said."""
+
+    rows: BoolArray
+    errors: Mapping[int, str] = field(default_factory=dict)
+
+
+def rows_matching(nodes: NodeTable, affinity: VolumeNodeAffinity | None) -> BoolArray:
+    """(n_nodes,) which nodes meet a volume's node affinity as it is written."""
+    if affinity is None or affinity.required is None:
+        return np.ones(len(nodes), dtype=np.bool_)
+    found = np.zeros(len(nodes), dtype=np.bool_)
+    for term in compile_affinity(affinity.required).terms:
+        if term.error is None:
+            found |= rows_meeting(nodes, term.labels)
+    return found
+
+
+def rows_meeting(nodes: NodeTable, requirements: tuple[Requirement, ...]) -> BoolArray:
+    """(n_nodes,) which nodes meet all of the requirements."""
+    found = np.ones(len(nodes), dtype=np.bool_)
+    for requirement in requirements:
+        found &= nodes.matching(requirement)
+    return found
+
+
+def reach_of(nodes: NodeTable, csi_nodes: Mapping[str, CSINode], volume: PersistentVolume) -> Reach:
+    """The nodes of the whole table that a bound volume can be reached from."""
+    rows = rows_matching(nodes, volume.spec.node_affinity)
+    plugin = csi_migration.plugin_of(volume.spec)
+    if plugin is None or not plugin.is_migrated:
+        return Reach(rows)
+    migrated = np.fromiter(
+        (csi_migration.is_migrated_on(plugin, csi_nodes.get(name)) for name in nodes.names),
+        dtype=np.bool_,
+        count=len(nodes),
+    )
+    if not migrated.any():
+        return Reach(rows)
+    try:
+        translated = csi_migration.translate(volume)
+    except csi_migration.TranslationError as error:
+        errors = dict.fromkeys(np.flatnonzero(migrated).tolist(), f"could not translate pv: {error}")
+        return Reach(rows, errors)
+    return Reach(np.where(migrated, rows_matching(nodes, translated.node_affinity), rows))
+
+
+def mismatch(volume: PersistentVolume, node: Node, csi_node: CSINode | None) -> str | None:
+    """Why a bound volume cannot be reached from one node; raises TranslationError where that cannot be said."""
+    affinity = volume.spec.node_affinity
+    plugin = csi_migration.plugin_of(volume.spec)
+    if plugin is not None and csi_migration.is_migrated_on(plugin, csi_node):
+        affinity = csi_migration.translate(volume).node_affinity
+    if affinity is None or affinity.required is None:
+        return None
+    compiled = compile_affinity(affinity.required)
+    labels = node.labels
+    for term in compiled.terms:
+        if term.error is None and all(r.matches(labels.get(r.key)) for r in term.labels):
+            return None
+    return ", ".join(compiled.errors) or NO_MATCHING_TERMS
+
+
+Shelf = dict[str, Offer]
+"""Offers by the volume's name."""
+
+
+class VolumeIndex:
+    """Brought up to date by `refresh`; knows nothing of assumed volumes."""
+
+    __slots__ = ("_by_claim", "_changes", "_free_by_class")
+
+    def __init__(self) -> None:
+        self._changes: ObjectChanges[PersistentVolume] = ObjectChanges()
+        self._free_by_class: dict[str, Shelf] = {}
+        self._by_claim: dict[str, Shelf] = {}
+
+    def refresh(self, known: Mapping[str, PersistentVolume]) -> None:
+        for before, now in self._changes.take(known):
+            if before is not None:
+                self._take_out(before)
+            if now is not None:
+                shelves, key = self._place_of(now)
+                shelves.setdefault(key, {})[now.name] = Offer.of(now)
+
+    def candidates(
+        self, claims: Iterable[PersistentVolumeClaim], assumed: Mapping[str, PersistentVolume]
+    ) -> list[Offer]:
+        """What one of the claims may get; an assumed volume is offered as it is assumed to be."""
+        found: Shelf = {}
+        for claim in claims:
+            found.update(self._free_by_class.get(class_of_claim(claim), {}))
+            found.update(self._by_claim.get(claim.key, {}))
+        for name, volume in assumed.items():
+            if name in found:
+                found[name] = Offer.of(volume)
+        return list(found.values())
+
+    def _take_out(self, volume: PersistentVolume) -> None:
+        shelves, key = self._place_of(volume)
+        shelf = shelves[key]
+        del shelf[volume.name]
+        if not shelf:
+            del shelves[key]
+
+    def _place_of(self, volume: PersistentVolume) -> tuple[dict[str, Shelf], str]:
+        reference = volume.spec.claim_ref
+        if reference is None:
+            return self._free_by_class, class_of_volume(volume)
+        return self._by_claim, f"{reference.namespace}/{reference.name}"
+
 
 NO_VOLUME = -1
 

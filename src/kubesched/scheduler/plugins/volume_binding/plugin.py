@@ -1,8 +1,8 @@
-"""The plugin: the stages at which VolumeBinding takes part.
+"""The plugin VolumeBinding: its extension points, and the events that requeue a pod it rejected.
 
-Score has nothing to say with the feature gates of this version, so `pre_score` always skips it.
+Score does nothing with the feature gates of this version, so `pre_score` always skips it.
 
-Next: `claims` and `finding` for the decision, `promises` and `binding` for what follows from it.
+Next: `claims` and `finding` for the decision, `binding` for Reserve and PreBind.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from kubesched.framework.caching import Scope
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.events import RegisteredEvent
+from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.extension_points import Steps
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeTable
@@ -25,15 +25,70 @@ from kubesched.framework.scores import Scores
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import Verdicts
 from kubesched.k8s.model import volume_claims
+from kubesched.k8s.model.csi_migration import MIGRATED_PLUGINS_ANNOTATION
 from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.storage import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
+from kubesched.k8s.model.volume_claims import claims_of
 from kubesched.scheduler.config.plugin_args import VolumeBindingArgs
-from kubesched.scheduler.plugins.volume_binding import hints
-from kubesched.scheduler.plugins.volume_binding.binding import bind_volumes
-from kubesched.scheduler.plugins.volume_binding.checking import BindingCheck
+from kubesched.scheduler.plugins.volume_binding.binding import AssumedVolumes, BindingCheck, Reservation, bind_volumes
 from kubesched.scheduler.plugins.volume_binding.claims import UNBOUND_IMMEDIATE, PodClaims, find_obstacle, sort_claims
-from kubesched.scheduler.plugins.volume_binding.finding import VolumeFinder
-from kubesched.scheduler.plugins.volume_binding.findings import Findings
-from kubesched.scheduler.plugins.volume_binding.promises import Promises, Reservation
+from kubesched.scheduler.plugins.volume_binding.finding import Findings, VolumeFinder
+from kubesched.scheduler.plugins.volume_binding.provisioning import volume_limit
+
+
+def after_storage_class_changed(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001
+    """Of a class, only the topologies it allows can change for the better."""
+    if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
+        return Hint.QUEUE
+    return Hint.QUEUE if (old.allowed_topologies or ()) != (new.allowed_topologies or ()) else Hint.SKIP
+
+
+def after_claim_changed(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001
+    if not isinstance(new, PersistentVolumeClaim):
+        return Hint.QUEUE
+    return Hint.QUEUE if any(use.key == new.key for use in claims_of(pod.pod)) else Hint.SKIP
+
+
+def after_csi_node_changed(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001
+    """Which in-tree plugins a node has migrated decides how their volumes are judged there."""
+    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
+        return Hint.QUEUE
+    return Hint.QUEUE if _migrated_plugins(old) != _migrated_plugins(new) else Hint.SKIP
+
+
+def after_csi_driver_changed(pod: PodInfo, old: object | None, new: object | None) -> Hint:
+    """The driver of one of the pod's own CSI volumes no longer has its capacity looked at."""
+    if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
+        return Hint.QUEUE
+    stopped = bool(old.spec.storage_capacity) and not new.spec.storage_capacity
+    is_used = any(volume.csi is not None and volume.csi.driver == new.name for volume in pod.spec.volumes or ())
+    return Hint.QUEUE if stopped and is_used else Hint.SKIP
+
+
+def after_capacity_changed(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001
+    if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
+        return Hint.QUEUE
+    before, now = volume_limit(old), volume_limit(new)
+    grew = now is not None and (before is None or now.value > before.value)
+    return Hint.QUEUE if grew else Hint.SKIP
+
+
+def _migrated_plugins(csi_node: CSINode) -> str:
+    return (csi_node.metadata.annotations or {}).get(MIGRATED_PLUGINS_ANNOTATION, "")
+
+
+_ADDED_OR_UPDATED = ActionType.ADD | ActionType.UPDATE
+
+REGISTERED_EVENTS = (
+    RegisteredEvent(ClusterEvent(EventResource.STORAGE_CLASS, _ADDED_OR_UPDATED), after_storage_class_changed),
+    RegisteredEvent(ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, _ADDED_OR_UPDATED), after_claim_changed),
+    RegisteredEvent(ClusterEvent(EventResource.PERSISTENT_VOLUME, _ADDED_OR_UPDATED)),
+    RegisteredEvent(ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)),
+    RegisteredEvent(ClusterEvent(EventResource.CSI_NODE, _ADDED_OR_UPDATED), after_csi_node_changed),
+    RegisteredEvent(ClusterEvent(EventResource.CSI_DRIVER, ActionType.UPDATE), after_csi_driver_changed),
+    RegisteredEvent(ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, _ADDED_OR_UPDATED), after_capacity_changed),
+)
+"""The changes that can undo a rejection, each with the hint that looks closer."""
 
 
 @dataclass(slots=True)
@@ -48,7 +103,7 @@ class VolumesOfPod:
 
 
 class VolumeBinding:
-    """Keeps what was promised to pods between their cycle and their binding."""
+    """Keeps what is assumed for pods between their cycle and their binding."""
 
     name: ClassVar[str] = "VolumeBinding"
     filter_scope: ClassVar[Scope] = Scope.CLUSTER
@@ -57,11 +112,11 @@ class VolumeBinding:
     def __init__(self, args: object, handle: Handle) -> None:
         self._args = args if isinstance(args, VolumeBindingArgs) else VolumeBindingArgs()
         self._handle = handle
-        self._promises = Promises()
-        self._finder = VolumeFinder(self._promises.volumes)
+        self._assumed = AssumedVolumes()
+        self._finder = VolumeFinder(self._assumed.volumes)
 
     def filter_scope_for(self, pod: PodInfo) -> Scope:
-        """A pod without claims is never refused, and all nodes are alike to it."""
+        """A pod without claims is never rejected: all nodes are the same to it."""
         return self.filter_scope if any(True for _ in volume_claims.claims_of(pod.pod)) else Scope.NODE
 
     def objects_changed(self, _cycle: CycleState, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
@@ -106,7 +161,7 @@ class VolumeBinding:
         if state.findings is None or row is None or not state.findings.fits(row) or self._are_all_bound(pod):
             state.is_all_bound = True
             return OK
-        made = self._promises.make(self._handle.objects, node_name, state.findings.volumes_on(row))
+        made = self._assumed.assume(self._handle.objects, node_name, state.findings.volumes_on(row))
         if isinstance(made, str):
             return Status.error(made)
         state.reservation, state.reserved_node = made, node_name
@@ -115,7 +170,7 @@ class VolumeBinding:
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         state = cycle.find(VolumesOfPod)
         if state is not None and state.reservation is not None and state.reserved_node == node_name:
-            self._promises.take_back(state.reservation)
+            self._assumed.revert(state.reservation)
             state.reservation = None
 
     def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
@@ -132,16 +187,16 @@ class VolumeBinding:
             return OK
         if state.reservation is None or state.reserved_node != node_name:
             return _nothing_reserved(node_name)
-        check = BindingCheck(self._handle, self._promises, state.reservation, node_name)
+        check = BindingCheck(self._handle, self._assumed, state.reservation, node_name)
         timeout_s = float(self._args.bind_timeout_seconds)
-        return (yield from bind_volumes(self._promises, state.reservation, node_name, timeout_s, check))
+        return (yield from bind_volumes(self._assumed, state.reservation, node_name, timeout_s, check))
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
-        return hints.REGISTERED_EVENTS
+        return REGISTERED_EVENTS
 
     def claims_of(self, pod: PodInfo) -> PodClaims | Status:
-        """The pod's claims, with what was promised about them; a Status if one cannot be judged."""
-        return sort_claims(self._handle.objects, self._promises.claims, pod.pod)
+        """The pod's claims, as they are assumed to be; a Status if one cannot be judged."""
+        return sort_claims(self._handle.objects, self._assumed.claims, pod.pod)
 
     def _are_all_bound(self, pod: PodInfo) -> bool:
         claims = self.claims_of(pod)
