@@ -103,7 +103,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "src/kubesched/simulator/virtual/kubelets.py": TO_COME,
     },
     "validate, admit": {
-        "src/kubesched/playground/apiserver/bootstrap_roles.py": CERTIFICATES,
+        "src/kubesched/playground/apiserver/bootstrap.py": CERTIFICATES,
         "src/kubesched/playground/apiserver/kinds/certificates.py": CERTIFICATES,
         "src/kubesched/playground/apiserver/verbs/escalation.py": CERTIFICATES,
         "docs/security/access.md": CERTIFICATES,

@@ -28,12 +28,12 @@ from kubesched.k8s.patterns import Pattern, PatternError, PatternWorkError
 from kubesched.k8s.patterns.syntax import parse_pattern
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.http.bodies import read_body
-from kubesched.playground.apiserver.http.protobuf.envelope import ProtobufError, decode_envelope
+from kubesched.playground.apiserver.http.protobuf import ProtobufError, decode_envelope
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
 from kubesched.playground.apiserver.patching import json_patch
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 from kubesched.playground.apiserver.verbs.patch import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, patched
-from kubesched.playground.apiserver.verbs.selectors import parse_fields, parse_labels
+from kubesched.playground.apiserver.verbs.read import parse_fields, parse_labels
 from kubesched.playground.apiserver.yaml_text import YamlTextError, load_yaml
 from kubesched.scheduler import config
 

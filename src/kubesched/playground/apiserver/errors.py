@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kubesched.playground.apiserver.kinds.kind import InvalidField, ServedResource
+from kubesched.playground.apiserver.served_resource import InvalidField, ServedResource
 
 
 class StatusError(Exception):

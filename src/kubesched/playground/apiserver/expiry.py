@@ -13,8 +13,8 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kubesched.playground.apiserver.api import Api, decode_stored
 from kubesched.playground.apiserver.storage.store import ObjectKey, Store, StoreFailedError
+from kubesched.playground.apiserver.verbs.api import Api, decode_stored
 
 EXPIRE_EVERY_S = 300.0
 

@@ -1,6 +1,7 @@
 """JSON text into plain values, as Go's decoder takes it: with its replacement of broken characters, and its messages.
 
-The fast parser reads what is good; ``json_errors.py`` words what is not.
+The fast parser reads what is good. For what it refuses, a scanner follows the states of Go's until the text goes wrong,
+and finds the words.
 """
 
 from __future__ import annotations
@@ -10,7 +11,203 @@ from typing import Any
 
 import msgspec
 
-from kubesched.playground.apiserver.json_errors import go_json_error
+_SPACE = b" \t\r\n"
+_DIGITS = b"0123456789"
+_HEX = b"0123456789abcdefABCDEF"
+_LITERALS = {b"t"[0]: b"true", b"f"[0]: b"false", b"n"[0]: b"null"}
+_DEEPEST = 10_000
+
+
+class _WrongTextError(Exception):
+    """Where the text goes wrong, in Go's words."""
+
+
+def go_json_error(data: bytes) -> str:
+    """What Go's decoder would say about this text; "" if it would take it."""
+    try:
+        _Scanner(data).scan()
+    except _WrongTextError as error:
+        return str(error)
+    return ""
+
+
+class _Scanner:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def scan(self) -> None:
+        open_brackets: list[int] = []
+        while True:
+            self._begin_value()
+            opened = self._value()
+            if opened:
+                open_brackets.append(opened)
+                if len(open_brackets) > _DEEPEST:
+                    raise _WrongTextError("exceeded max depth")
+                if not self._opens_empty(opened):
+                    continue
+            while open_brackets and self._closes(open_brackets[-1]):
+                open_brackets.pop()
+            if not open_brackets:
+                break
+        if self._peek_after_space() is not None:
+            raise self._wrong("after top-level value")
+
+    def _begin_value(self) -> None:
+        if self._peek_after_space() is None:
+            raise _WrongTextError("unexpected end of JSON input")
+
+    def _value(self) -> int:
+        """Reads a scalar, or the opening bracket of a container, which is returned."""
+        sign = self._data[self._at]
+        if sign in b"{[":
+            self._at += 1
+            return sign
+        if sign == b'"'[0]:
+            self._string()
+        elif sign in _LITERALS:
+            self._literal(_LITERALS[sign])
+        elif sign == b"-"[0] or sign in _DIGITS:
+            self._number()
+        else:
+            raise self._wrong("looking for beginning of value")
+        return 0
+
+    def _opens_empty(self, bracket: int) -> bool:
+        """Whether the container ends at once; in an object, reads the first key otherwise."""
+        sign = self._peek_after_space()
+        if sign is None:
+            raise _WrongTextError("unexpected end of JSON input")
+        if bracket == b"["[0]:
+            return sign == b"]"[0]
+        if sign == b"}"[0]:
+            return True
+        self._key()
+        return False
+
+    def _closes(self, bracket: int) -> bool:
+        """After a value: whether its container ends here; reads on to the next value otherwise."""
+        sign = self._peek_after_space()
+        if sign is None:
+            raise _WrongTextError("unexpected end of JSON input")
+        in_object = bracket == b"{"[0]
+        if sign == (b"}"[0] if in_object else b"]"[0]):
+            self._at += 1
+            return True
+        if sign != b","[0]:
+            raise self._wrong("after object key:value pair" if in_object else "after array element")
+        self._at += 1
+        if in_object:
+            if self._peek_after_space() is None:
+                raise _WrongTextError("unexpected end of JSON input")
+            self._key()
+        return False
+
+    def _key(self) -> None:
+        if self._data[self._at] != b'"'[0]:
+            raise self._wrong("looking for beginning of object key string")
+        self._string()
+        sign = self._peek_after_space()
+        if sign is None:
+            raise _WrongTextError("unexpected end of JSON input")
+        if sign != b":"[0]:
+            raise self._wrong("after object key")
+        self._at += 1
+
+    def _string(self) -> None:
+        self._at += 1
+        while (sign := self._next()) != b'"'[0]:
+            if sign == b"\\"[0]:
+                self._escape()
+            elif sign < 0x20:
+                raise self._wrong("in string literal", back=1)
+
+    def _escape(self) -> None:
+        sign = self._next()
+        if sign == b"u"[0]:
+            for _ in range(4):
+                if self._next() not in _HEX:
+                    raise self._wrong("in \\u hexadecimal character escape", back=1)
+        elif sign not in b'"\\/bfnrt':
+            raise self._wrong("in string escape code", back=1)
+
+    def _literal(self, word: bytes) -> None:
+        self._at += 1
+        for wanted in word[1:]:
+            # a literal that just ends is wrong at the space that Go puts behind the text
+            found = self._data[self._at] if self._at < len(self._data) else b" "[0]
+            if found != wanted:
+                raise _WrongTextError(
+                    f"invalid character {_quoted(found)} in literal {word.decode()} (expecting '{chr(wanted)}')"
+                )
+            self._at += 1
+
+    def _number(self) -> None:
+        if self._data[self._at] == b"-"[0]:
+            self._at += 1
+            self._digit("in numeric literal")
+        else:
+            self._at += 1
+        if self._data[self._at - 1] != b"0"[0]:
+            self._digits()
+        if self._peek() == b"."[0]:
+            self._at += 1
+            self._digit("after decimal point in numeric literal")
+            self._digits()
+        if self._peek() in (b"e"[0], b"E"[0]):
+            self._at += 1
+            if self._peek() in (b"+"[0], b"-"[0]):
+                self._at += 1
+            self._digit("in exponent of numeric literal")
+            self._digits()
+
+    def _digit(self, where: str) -> None:
+        sign = self._peek()
+        if sign is None:
+            raise _WrongTextError("unexpected end of JSON input")
+        if sign not in _DIGITS:
+            raise self._wrong(where)
+        self._at += 1
+
+    def _digits(self) -> None:
+        while self._at < len(self._data) and self._data[self._at] in _DIGITS:
+            self._at += 1
+
+    def _peek(self) -> int | None:
+        return self._data[self._at] if self._at < len(self._data) else None
+
+    def _peek_after_space(self) -> int | None:
+        while self._at < len(self._data) and self._data[self._at] in _SPACE:
+            self._at += 1
+        return self._peek()
+
+    def _next(self) -> int:
+        if self._at >= len(self._data):
+            raise _WrongTextError("unexpected end of JSON input")
+        self._at += 1
+        return self._data[self._at - 1]
+
+    def _wrong(self, where: str, back: int = 0) -> _WrongTextError:
+        return _WrongTextError(f"invalid character {_quoted(self._data[self._at - back])} {where}")
+
+
+_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f", "\v": "\\v", "\a": "\\a", "\\": "\\\\"}
+
+
+def _quoted(sign: int) -> str:
+    """A byte as Go quotes the character of that number."""
+    character = chr(sign)
+    if character == "'":
+        return "'\\''"
+    if character == '"':
+        return "'\"'"
+    if character in _ESCAPES:
+        return f"'{_ESCAPES[character]}'"
+    if sign < 0x20 or sign == 0x7F:
+        return f"'\\x{sign:02x}'"
+    return f"'\\u{sign:04x}'" if 0x80 <= sign < 0xA0 else f"'{character}'"
+
 
 _decode = msgspec.json.Decoder().decode
 

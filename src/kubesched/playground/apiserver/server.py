@@ -20,17 +20,16 @@ from kubesched.k8s.connections import BoundedSite, ConnectionLimits
 from kubesched.k8s.model.kubernetes_yaml import plain_yaml
 from kubesched.playground.apiserver import bootstrap
 from kubesched.playground.apiserver.admission.policies import AdmissionPolicies
-from kubesched.playground.apiserver.api import Api
 from kubesched.playground.apiserver.expiry import expire_forever, expire_lists_forever
 from kubesched.playground.apiserver.http import tls
-from kubesched.playground.apiserver.http.app import MOST_BODY_BYTES, HttpApp
+from kubesched.playground.apiserver.http.app import MOST_BODY_BYTES, HttpApp, StatusServer, with_plain_headers
 from kubesched.playground.apiserver.http.authentication import TokenAuthenticator
-from kubesched.playground.apiserver.http.protocol import StatusServer, with_plain_headers
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
 from kubesched.playground.apiserver.storage.data_directory import WHAT_TO_DO, DataDirectory, DataDirectoryError
 from kubesched.playground.apiserver.storage.memory import HistoryLimits, MemoryStore
 from kubesched.playground.apiserver.storage.sqlite import BrokenRowError, ForeignDatabaseError, SqliteStore
 from kubesched.playground.apiserver.storage.store import FieldsOf
+from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.service_tokens import ServiceTokens
 from kubesched.playground.apiserver.verbs.writing import refresh_custom_kinds
 

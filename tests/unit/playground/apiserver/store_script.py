@@ -6,7 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from kubesched.playground.apiserver.kinds.kind import metadata_fields
+from kubesched.playground.apiserver.served_resource import metadata_fields
 from kubesched.playground.apiserver.storage.sqlite import SqliteStore
 from kubesched.playground.apiserver.storage.store import ObjectKey
 

@@ -23,9 +23,8 @@ from apiserver_serving import TestClient, serve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.playground.apiserver.verbs.authorization import Action
+from kubesched.playground.apiserver.verbs.authorization import Action, described, missing_rules
 from kubesched.playground.apiserver.verbs.authorization import _rule_allows as allows
-from kubesched.playground.apiserver.verbs.role_rules import described, missing_rules
 
 _WRITER = rule(
     "create update patch delete get list",

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.playground.apiserver.json_errors import go_json_error
-from kubesched.playground.apiserver.json_text import read_json
-from kubesched.playground.apiserver.patching.key_order import as_written
+from kubesched.playground.apiserver.json_text import go_json_error, read_json
+from kubesched.playground.apiserver.patching.json_patch import as_written
 from kubesched.playground.apiserver.yaml_text import YamlTextError, load_yaml
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kubesched.playground.apiserver.errors import StatusError
-from kubesched.playground.apiserver.http.negotiation import Wanted, choose
-from kubesched.playground.apiserver.http.paths import read_path
+from kubesched.playground.apiserver.http.answers import Wanted, choose
+from kubesched.playground.apiserver.http.exchange import read_path
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.playground.apiserver.http.protobuf.envelope import ProtobufError, decode_envelope
+from kubesched.playground.apiserver.http.protobuf import ProtobufError, decode_envelope
 
 _DEPLOYMENT = "azhzAAoVCgdhcHBzL3YxEgpEZXBsb3ltZW50"
 

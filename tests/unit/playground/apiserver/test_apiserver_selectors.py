@@ -6,7 +6,7 @@ import pytest
 
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
-from kubesched.playground.apiserver.verbs.selectors import parse_fields, parse_labels
+from kubesched.playground.apiserver.verbs.read import parse_fields, parse_labels
 
 _PODS = next(kind for kind in ALL_KINDS if kind.plural == "pods")
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.apiserver_load.requests import binding_protobuf
-from kubesched.playground.apiserver.http.binding_bodies import plain_binding
-from kubesched.playground.apiserver.http.protobuf.envelope import decode_envelope
+from kubesched.playground.apiserver.http.bodies import plain_binding
+from kubesched.playground.apiserver.http.protobuf import decode_envelope
 
 JSON, PROTOBUF = "application/json", "application/vnd.kubernetes.protobuf"
 

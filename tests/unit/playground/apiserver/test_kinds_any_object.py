@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from written_objects import NOW, FakeLookup, create
 
 from kubesched.playground.apiserver.errors import StatusError
-from kubesched.playground.apiserver.kinds.kind import DecodeError, Object, ServedResource, WriteContext
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
-from kubesched.playground.apiserver.openapi.struct_types import ValueType, type_of_kind
+from kubesched.playground.apiserver.openapi.schemas import ValueType, type_of_kind
 from kubesched.playground.apiserver.patching import json_patch, strategic
 from kubesched.playground.apiserver.patching.apply import apply, record
+from kubesched.playground.apiserver.served_resource import DecodeError, Object, ServedResource, WriteContext
 
 _TEXTS = (
     "",

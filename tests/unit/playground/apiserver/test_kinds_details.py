@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from written_objects import FakeLookup, change_mistakes, create, errors, pod, resource_of
 
-from kubesched.playground.apiserver.kinds.kind import Object
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS, find
+from kubesched.playground.apiserver.served_resource import Object
 
 PODS = next(kind for kind in ALL_KINDS if kind.kind == "Pod")
 _ID = "must be between 0 and 2147483647, inclusive"

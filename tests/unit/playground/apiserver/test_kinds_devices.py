@@ -9,7 +9,7 @@ import pytest
 from apiserver_serving import TestClient, serve
 from written_objects import FakeLookup, change_mistakes, create, errors, resource_of
 
-from kubesched.playground.apiserver.kinds.kind import Object, WriteContext
+from kubesched.playground.apiserver.served_resource import Object, WriteContext
 
 _GROUP = "resource.k8s.io/v1"
 _CLAIMS = resource_of(_GROUP, "resourceclaims")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from written_objects import PODS, change_mistakes, container, pod
 
-from kubesched.playground.apiserver.kinds.kind import Object
+from kubesched.playground.apiserver.served_resource import Object
 
 _GATED = {"schedulingGates": [{"name": "a"}, {"name": "b"}]}
 _AFFINITY = "requiredDuringSchedulingIgnoredDuringExecution"

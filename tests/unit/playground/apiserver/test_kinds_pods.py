@@ -8,7 +8,7 @@ import pytest
 from written_objects import PODS, FakeLookup, container, create, errors, pod
 
 from kubesched.playground.apiserver.errors import StatusError
-from kubesched.playground.apiserver.kinds.kind import Object
+from kubesched.playground.apiserver.served_resource import Object
 
 _NAME_RULE = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "

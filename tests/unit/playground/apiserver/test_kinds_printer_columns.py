@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from written_objects import create, resource_of
 
-from kubesched.playground.apiserver.http import tables
+from kubesched.playground.apiserver.http import answers
 from kubesched.playground.apiserver.kinds import printer_columns
 
 _OBJECT = {
@@ -58,7 +58,7 @@ def _cells(group_version: str, plural: str, body: dict[str, Any]) -> list[Any]:
     resource = resource_of(group_version, plural)
     obj, _ = create(resource, {"metadata": {"name": "x"}, **body})
     obj["status"] = body.get("status", {})
-    cells: list[Any] = tables.row(resource, obj, "None", "v1")["cells"]
+    cells: list[Any] = answers.table_row(resource, obj, "None", "v1")["cells"]
     return cells
 
 

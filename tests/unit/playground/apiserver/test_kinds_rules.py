@@ -9,7 +9,7 @@ from written_objects import PODS, FakeLookup, change_mistakes, container, create
 
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds import custom
-from kubesched.playground.apiserver.kinds.kind import DecodeError, Object, ServedResource
+from kubesched.playground.apiserver.served_resource import DecodeError, Object, ServedResource
 
 _TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container()]}}
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from written_objects import container, errors, resource_of
 
-from kubesched.playground.apiserver.kinds.kind import Object
+from kubesched.playground.apiserver.served_resource import Object
 
 
 def _stateful_set(mounted: str, **pod: Any) -> Object:

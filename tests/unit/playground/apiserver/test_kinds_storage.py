@@ -8,7 +8,7 @@ import pytest
 from written_objects import FakeLookup, change_mistakes, create, errors, resource_of
 
 from kubesched.playground.apiserver.errors import StatusError
-from kubesched.playground.apiserver.kinds.kind import Object, WriteContext
+from kubesched.playground.apiserver.served_resource import Object, WriteContext
 
 _SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "

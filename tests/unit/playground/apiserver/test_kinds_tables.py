@@ -9,9 +9,9 @@ from written_objects import PODS, create, pod, resource_of
 
 from kubesched.playground.apiserver.kinds import custom
 from kubesched.playground.apiserver.kinds.ages import human
-from kubesched.playground.apiserver.kinds.kind import Object, ServedResource
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
-from kubesched.playground.apiserver.openapi.struct_types import type_of_kind
+from kubesched.playground.apiserver.openapi.schemas import type_of_kind
+from kubesched.playground.apiserver.served_resource import Object, ServedResource
 
 
 def _row(resource: ServedResource, obj: Object) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from written_objects import errors, resource_of
 
-from kubesched.playground.apiserver.kinds.kind import DecodeError
+from kubesched.playground.apiserver.served_resource import DecodeError
 
 _NETWORKING = "networking.k8s.io/v1"
 _REFERENCE = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}

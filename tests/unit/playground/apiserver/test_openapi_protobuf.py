@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from apiserver_serving import TestClient, running
 
-from kubesched.playground.apiserver.http.protobuf.openapi_v2 import encode_document
-from kubesched.playground.apiserver.http.protobuf.wire import fields_of
+from kubesched.playground.apiserver.http.openapi_protobuf import encode_document
+from kubesched.playground.apiserver.http.protobuf_wire import fields_of
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
-from kubesched.playground.apiserver.openapi import documents_v2
+from kubesched.playground.apiserver.openapi import documents
 
 _PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _NAMED = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -37,7 +37,7 @@ def _extensions(data: bytes, number: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    return documents_v2.document(ALL_KINDS)
+    return documents.document_v2(ALL_KINDS)
 
 
 @pytest.fixture(scope="module")

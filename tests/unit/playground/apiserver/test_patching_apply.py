@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from written_objects import NOW, PODS, create, pod, resource_of
 
 from kubesched.playground.apiserver.errors import StatusError
-from kubesched.playground.apiserver.kinds.kind import Object
 from kubesched.playground.apiserver.patching.apply import apply, record
-from kubesched.playground.apiserver.patching.apply.field_sets import print_path, read_fields, write_fields
+from kubesched.playground.apiserver.patching.field_sets import print_path, read_fields, write_fields
+from kubesched.playground.apiserver.served_resource import Object
 
 CONFIG_MAPS = resource_of("v1", "configmaps")
 

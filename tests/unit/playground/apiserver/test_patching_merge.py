@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from written_objects import PODS, resource_of
 
 from kubesched.playground.apiserver.errors import StatusError
-from kubesched.playground.apiserver.kinds.kind import Object
 from kubesched.playground.apiserver.patching import json_patch, strategic
+from kubesched.playground.apiserver.served_resource import Object
 
 _CASES = [
     ({"a": "b"}, {"a": "c"}, {"a": "c"}),

@@ -10,8 +10,7 @@ import pytest
 from apiserver_serving import PODS, TestClient, pod, running
 from replayed_exchanges import exchanges_of, scenarios
 
-from kubesched.playground.apiserver.http.protobuf.encoding import encode_envelope
-from kubesched.playground.apiserver.http.protobuf.envelope import ProtobufError, decode_envelope
+from kubesched.playground.apiserver.http.protobuf import ProtobufError, decode_envelope, encode_envelope
 
 _PROTOBUF = "application/vnd.kubernetes.protobuf"
 

@@ -8,10 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.playground.apiserver.kinds.kind import DecodeError
-from kubesched.playground.apiserver.openapi.decoding import _read_struct
-from kubesched.playground.apiserver.openapi.quick_decoding import CloserLookError, read_struct
-from kubesched.playground.apiserver.openapi.struct_types import ValueType, type_of_kind
+from kubesched.playground.apiserver.openapi.decoding import CloserLookError, _read_struct, read_struct
+from kubesched.playground.apiserver.openapi.schemas import ValueType, type_of_kind
+from kubesched.playground.apiserver.served_resource import DecodeError
 
 _KINDS = (("", "v1", "Pod"), ("", "v1", "Node"), ("apps", "v1", "Deployment"), ("", "v1", "Event"))
 _SCALARS = st.sampled_from(

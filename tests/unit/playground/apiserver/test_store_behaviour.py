@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.playground.apiserver.kinds.kind import metadata_fields
+from kubesched.playground.apiserver.served_resource import metadata_fields
 from kubesched.playground.apiserver.storage.memory import HistoryLimits, MemoryStore
 from kubesched.playground.apiserver.storage.sqlite import SqliteStore
 from kubesched.playground.apiserver.storage.store import (

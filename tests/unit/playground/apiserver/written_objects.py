@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.playground.apiserver.kinds.kind import Object, ServedResource, WriteContext
 from kubesched.playground.apiserver.kinds.registry import find
 from kubesched.playground.apiserver.patching.apply import record
+from kubesched.playground.apiserver.served_resource import Object, ServedResource, WriteContext
 
 NOW = "2026-01-01T00:00:00Z"
 

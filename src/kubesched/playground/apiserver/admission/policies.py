@@ -12,13 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.k8s.cel import CelCompileError, CelEvaluationError, Expression
-from kubesched.playground.apiserver.admission.evaluation import MATCH_BUDGET, Evaluation, evaluation
-from kubesched.playground.apiserver.admission.matching import Attributes, matches, selects
-from kubesched.playground.apiserver.admission.mutations import MutationError, mutate
-from kubesched.playground.apiserver.api import Api
+from kubesched.playground.apiserver.admission.evaluation import (
+    MATCH_BUDGET,
+    Attributes,
+    Evaluation,
+    MutationError,
+    evaluation,
+    matches,
+    mutate,
+    selects,
+)
 from kubesched.playground.apiserver.errors import StatusError, forbidden
-from kubesched.playground.apiserver.kinds.kind import Object
 from kubesched.playground.apiserver.kinds.policy_expressions import PolicyCompiler
+from kubesched.playground.apiserver.served_resource import Object
+from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.request import Target, WriteOptions
 
 GROUP = "admissionregistration.k8s.io"

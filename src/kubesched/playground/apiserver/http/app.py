@@ -1,7 +1,8 @@
 """The HTTP application: every request through login, impersonation and authorization to the verb it names.
 
-Guarantees an answer to anything: what is wrong is refused with a Kubernetes Status, never with a bare traceback.
-``paths.py`` reads the path, ``resources.py`` serves resources, ``discovery.py`` what there is.
+Guarantees an answer to anything: what is wrong is refused with a Kubernetes Status, never with a bare traceback, and so
+is what is no proper HTTP. ``exchange.py`` reads the path, ``resources.py`` serves resources, ``discovery.py`` what
+there is.
 
 The small endpoints stand here too: health (a disk that takes no writes is all that can be wrong with a living server;
 /livez does not say so, because to start it again would not help), and the keys by which others check tokens.
@@ -12,23 +13,64 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 from aiohttp import web
+from aiohttp.http_exceptions import BadHttpMethod
+from aiohttp.http_parser import RawRequestMessage
+from aiohttp.web_protocol import RequestHandler
 
-from kubesched.playground.apiserver.api import Api
-from kubesched.playground.apiserver.errors import StatusError, bad_request, unclassified
+from kubesched.k8s.connections.site import plain_headers
+from kubesched.playground.apiserver.errors import StatusError, bad_request, method_not_supported, unclassified
 from kubesched.playground.apiserver.http import discovery
 from kubesched.playground.apiserver.http.answers import error_response
 from kubesched.playground.apiserver.http.authentication import TokenAuthenticator, impersonated
-from kubesched.playground.apiserver.http.paths import RequestPath, read_path
+from kubesched.playground.apiserver.http.exchange import RequestPath, read_path
 from kubesched.playground.apiserver.http.resources import ResourceHandler
 from kubesched.playground.apiserver.storage.store import ObjectTooLargeError, StoreFailedError
+from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.authorization import Action, RbacAuthorizer, forbidden_action
 from kubesched.playground.apiserver.verbs.escalation import EscalationCheck
 from kubesched.playground.apiserver.verbs.impersonation import Impersonation
 from kubesched.playground.apiserver.verbs.reviews import Reviews
 from kubesched.playground.apiserver.verbs.service_tokens import ISSUER, ServiceTokens
+
+
+class StatusProtocol(RequestHandler):
+    """Answers broken requests with a Status instead of a text."""
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        self.log_debug("broken request: %s", exc)
+        if isinstance(exc, BadHttpMethod):
+            error = method_not_supported(None, "")
+        else:
+            error = StatusError(400, "BadRequest", f"the request is no proper HTTP: {_one_line(message or str(exc))}")
+        response = error_response(error, "")
+        response.force_close()
+        return response
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def with_plain_headers(message: RawRequestMessage) -> RawRequestMessage:
+    """Headers that are no UTF-8 become text that can be shown and stored, as Go's JSON has it."""
+    plain = plain_headers(message.headers)
+    return message if plain is message.headers else message._replace(headers=plain)
+
+
+class StatusServer(web.Server):
+    """Makes a StatusProtocol for each connection."""
+
+    def __call__(self) -> RequestHandler:
+        loop = asyncio.get_running_loop()
+        options: dict[str, Any] = self._kwargs
+        return StatusProtocol(self, loop=loop, **options)
+
 
 _CHECKS = {
     "healthz": ("ping", "log", "etcd"),

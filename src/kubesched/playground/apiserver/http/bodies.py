@@ -2,6 +2,9 @@
 
 Also finds fields that are given twice. What the object means is for ``verbs/writing.py`` and the kind's schema.
 
+Bindings in the form that schedulers send are the most frequent writes, and are read without the schema; whatever else a
+body is, it is read like any other, which finds the words for what is wrong with it.
+
 Large bodies are decoded beside the event loop, so that nobody else waits for them: one thread for YAML, which takes a
 thousand times as long for each byte, and one for all else.
 """
@@ -14,19 +17,104 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
+import msgspec
+
 from kubesched.playground.apiserver.errors import bad_request, unsupported_media_type
 from kubesched.playground.apiserver.go_text import json_kind
-from kubesched.playground.apiserver.http.negotiation import JSON, MEDIA_TYPES, PROTOBUF, YAML
-from kubesched.playground.apiserver.http.protobuf.envelope import ProtobufError, decode_envelope
+from kubesched.playground.apiserver.http.answers import JSON, MEDIA_TYPES, PROTOBUF, YAML
+from kubesched.playground.apiserver.http.protobuf import MAGIC, decode_envelope
+from kubesched.playground.apiserver.http.protobuf_wire import ProtobufError, fields_of
 from kubesched.playground.apiserver.json_text import read_json
-from kubesched.playground.apiserver.kinds.kind import Object
 from kubesched.playground.apiserver.repeated_fields import (
     NOTHING_REPEATED,
     Repeated,
     repeated_in_json,
     repeated_in_yaml,
 )
+from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.yaml_text import YamlTextError, load_yaml
+
+
+class _BoundMetadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resourceVersion: str = ""  # noqa: N815 - as JSON writes it
+    creationTimestamp: None = None  # noqa: N815
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class _BoundTarget(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    kind: str = ""
+    name: str = ""
+    apiVersion: str = ""  # noqa: N815
+
+
+class _PlainBinding(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    kind: str
+    apiVersion: str  # noqa: N815
+    metadata: _BoundMetadata
+    target: _BoundTarget
+
+
+_decode = msgspec.json.Decoder(_PlainBinding).decode
+
+# numbers of the fields in protobuf
+_METADATA_FIELDS = {1: "name", 3: "namespace", 5: "uid", 6: "resourceVersion"}
+_PLAIN_METADATA = frozenset({*_METADATA_FIELDS, 2, 4, 7, 8})  # and those that client-go sends although they are empty
+
+
+def plain_binding(data: bytes, content_type: str) -> Object | None:
+    """Metadata and target of a Binding."""
+    if content_type == JSON:
+        return _from_json(data)
+    return _from_protobuf(data) if content_type == PROTOBUF else None
+
+
+def _from_json(data: bytes) -> Object | None:
+    try:
+        read = _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    if read.kind != "Binding" or read.apiVersion != "v1":
+        return None
+    given = read.metadata
+    metadata: dict[str, Any] = {
+        "name": given.name,
+        "namespace": given.namespace,
+        "uid": given.uid,
+        "resourceVersion": given.resourceVersion,
+        "labels": given.labels,
+        "annotations": given.annotations,
+    }
+    return {"metadata": metadata, "target": {"kind": read.target.kind, "name": read.target.name}}
+
+
+def _from_protobuf(data: bytes) -> Object | None:
+    try:
+        return _read_envelope(data)
+    except (ProtobufError, UnicodeDecodeError, AttributeError, TypeError):  # the last two: a number in place of a text
+        return None
+
+
+def _read_envelope(data: bytes) -> Object | None:
+    if not data.startswith(MAGIC):
+        return None
+    outer: dict[int, Any] = dict(fields_of(data[len(MAGIC) :]))
+    names: dict[int, Any] = dict(fields_of(outer.get(1, b"")))
+    if (names.get(1), names.get(2)) != (b"v1", b"Binding"):
+        return None
+    binding: dict[int, Any] = dict(fields_of(outer.get(2, b"")))
+    metadata: dict[int, Any] = dict(fields_of(binding.get(1, b"")))
+    target: dict[int, Any] = dict(fields_of(binding.get(2, b"")))
+    if not _PLAIN_METADATA.issuperset(metadata):
+        return None
+    return {
+        "metadata": {name: metadata.get(number, b"").decode() for number, name in _METADATA_FIELDS.items()},
+        "target": {"kind": target.get(1, b"").decode(), "name": target.get(3, b"").decode()},
+    }
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

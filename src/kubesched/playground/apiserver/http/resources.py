@@ -2,33 +2,99 @@
 
 The order of refusals is the real server's: unknown resource (404), method (405), form of the answer (406), options,
 body. The verbs are in ``verbs/``; ``subresources.py`` has those that are not simply the object again.
+
+A watch is sent in lines as they come, many in one chunk. A client that does not read is waited for; when it falls
+behind the kept history it gets 410 and comes again. ``verbs/watch.py`` makes the lines.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from kubesched.playground.apiserver.api import Api
 from kubesched.playground.apiserver.errors import method_not_supported, no_such_path
-from kubesched.playground.apiserver.http import answers, streams, subresources, tables
-from kubesched.playground.apiserver.http.exchange import Exchange
-from kubesched.playground.apiserver.http.negotiation import MEDIA_TYPES, PROTOBUF, TRANSFORMS, choose, only_accepted
-from kubesched.playground.apiserver.http.paths import RequestPath
-from kubesched.playground.apiserver.kinds.kind import ServedResource
+from kubesched.playground.apiserver.http import answers, subresources
+from kubesched.playground.apiserver.http.answers import (
+    MEDIA_TYPES,
+    PROTOBUF,
+    TRANSFORMS,
+    Wanted,
+    choose,
+    only_accepted,
+    raw_object,
+)
+from kubesched.playground.apiserver.http.exchange import Exchange, RequestPath
 from kubesched.playground.apiserver.kinds.pods.accounts import DEFAULT_ACCOUNT
+from kubesched.playground.apiserver.served_resource import ServedResource
 from kubesched.playground.apiserver.storage.store import ObjectKey, Stored
 from kubesched.playground.apiserver.verbs import read, writing
+from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.create import create
 from kubesched.playground.apiserver.verbs.delete import RETURNS_DELETED, Deletion, delete, delete_collection
 from kubesched.playground.apiserver.verbs.patch import patch
 from kubesched.playground.apiserver.verbs.request import GrantCheck, RequestUser, Target, single
 from kubesched.playground.apiserver.verbs.reviews import Reviews
 from kubesched.playground.apiserver.verbs.update import update
-from kubesched.playground.apiserver.verbs.watch import watch_request
+from kubesched.playground.apiserver.verbs.watch import EventEncoding, WatchRequest, batches, watch_request
+
+
+def encoding_for(resource: ServedResource, wanted: Wanted, include: str) -> EventEncoding:
+    """How this watcher's objects are written."""
+    if not wanted.transform:
+        return EventEncoding((resource.api_version,), lambda stored: raw_object(resource, stored))
+    if wanted.transform == "Table":
+        return EventEncoding((), _TableRows(resource, include, wanted.version).encode)
+    variant = (resource.api_version, wanted.transform, wanted.version)
+    return EventEncoding(variant, lambda stored: _partial(resource, stored, wanted.version))
+
+
+def _partial(resource: ServedResource, stored: Stored, version: str) -> bytes:
+    return msgspec.json.encode(answers.partial_metadata(writing.load(resource, stored), version))
+
+
+class _TableRows:
+    """One watcher's rows: only the first event brings the columns, so lines are not shared."""
+
+    def __init__(self, resource: ServedResource, include: str, version: str) -> None:
+        self._resource, self._include, self._version = resource, include, version
+        self._definitions: list[dict[str, Any]] | None = answers.column_definitions(resource)
+
+    def encode(self, stored: Stored) -> bytes:
+        obj = writing.load(self._resource, stored)
+        definitions, self._definitions = self._definitions, None
+        return msgspec.json.encode(
+            {
+                "kind": "Table",
+                "apiVersion": f"meta.k8s.io/{self._version}",
+                "metadata": {"resourceVersion": obj["metadata"].get("resourceVersion", "")},
+                "columnDefinitions": definitions,
+                "rows": [answers.table_row(self._resource, obj, self._include, self._version)],
+            }
+        )
+
+
+async def send(
+    request: web.BaseRequest, api: Api, watch: WatchRequest, encoding: EventEncoding, stopping: asyncio.Event
+) -> web.StreamResponse:
+    """Streams until the watch ends, the client goes or the server stops."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    events = batches(api, watch, encoding, stopping)
+    try:
+        async for lines in events:
+            await response.write(lines)
+        await response.write_eof()
+    except ConnectionError:
+        pass  # the client went
+    finally:
+        await events.aclose()
+    return response
+
 
 WATCH_TIMEOUT_S = 3600.0
 _ACCOUNT_ATTEMPTS, _ACCOUNT_PAUSE_S = 15, 0.1
@@ -62,7 +128,7 @@ class ResourceHandler:
             raise only_accepted(MEDIA_TYPES[:2])
         if path.watched_name:
             query["fieldSelector"] = [f"metadata.name={path.watched_name}"]
-        include = tables.check_include(single(query, "includeObject")) if wanted.transform == "Table" else "Metadata"
+        include = answers.check_include(single(query, "includeObject")) if wanted.transform == "Table" else "Metadata"
         if resource.deprecation:
             warnings.append(resource.deprecation)
         exchange = Exchange(self.api, request, target, user, query, wanted, include, warnings, self.grant_check)
@@ -108,8 +174,8 @@ class ResourceHandler:
 
     async def _watch(self, exchange: Exchange) -> web.StreamResponse:
         watch = watch_request(exchange.query, exchange.target, WATCH_TIMEOUT_S)
-        encoding = streams.encoding_for(exchange.target.resource, exchange.wanted, exchange.include)
-        return await streams.send(exchange.request, self.api, watch, encoding, self.stopping)
+        encoding = encoding_for(exchange.target.resource, exchange.wanted, exchange.include)
+        return await send(exchange.request, self.api, watch, encoding, self.stopping)
 
     async def _create(self, exchange: Exchange) -> web.Response:
         resource = exchange.target.resource

@@ -13,9 +13,8 @@ from aiohttp import web
 
 from kubesched.playground.apiserver.errors import bad_request, not_found
 from kubesched.playground.apiserver.http import answers
-from kubesched.playground.apiserver.http.exchange import Exchange
-from kubesched.playground.apiserver.http.paths import RequestPath
-from kubesched.playground.apiserver.kinds.kind import Object
+from kubesched.playground.apiserver.http.exchange import Exchange, RequestPath
+from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.verbs import binding, eviction, finalize, read, scale, writing
 from kubesched.playground.apiserver.verbs.patch import (
     APPLY_PATCH,
@@ -28,7 +27,7 @@ from kubesched.playground.apiserver.verbs.patch import (
 )
 from kubesched.playground.apiserver.verbs.request import Target, WriteOptions
 from kubesched.playground.apiserver.verbs.reviews import Reviews
-from kubesched.playground.apiserver.verbs.token_requests import request_token
+from kubesched.playground.apiserver.verbs.service_tokens import request_token
 from kubesched.playground.apiserver.verbs.update import update
 
 _CHANGEABLE = ("get", "patch", "update")

@@ -1,4 +1,4 @@
 """The kinds served: names, defaults, validation and table columns.
 
-``kind.py`` is the contract, ``registry.py`` the list, ``serving.py`` what all kinds share.
+``served_resource.py`` is the contract, ``registry.py`` the list, ``serving.py`` what all kinds share.
 """

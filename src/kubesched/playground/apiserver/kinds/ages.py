@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from kubesched.k8s.model.times import parse_instant
-from kubesched.playground.apiserver.kinds.kind import Object
+from kubesched.playground.apiserver.served_resource import Object
 
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from kubesched.k8s.model import quantity
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors, path_segment_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _LONGEST_WINDOW_S = 3600
 _LONGEST_PERIOD_S = 1800

@@ -6,9 +6,9 @@ import copy
 from typing import Any
 
 from kubesched.playground.apiserver.kinds.autoscaler_checks import autoscaler_errors, old_autoscaler_errors
-from kubesched.playground.apiserver.kinds.kind import Object
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig
+from kubesched.playground.apiserver.served_resource import Object
 
 _HPA = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler"
 _DEFAULT_CPU_PERCENT = 80

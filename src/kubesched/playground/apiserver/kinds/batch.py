@@ -10,7 +10,6 @@ from kubesched.k8s.model.times import parse_instant
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds import workload_checks as checks
 from kubesched.playground.apiserver.kinds.ages import human, since
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext, metadata_fields
 from kubesched.playground.apiserver.kinds.pods.defaults import set_template_defaults
 from kubesched.playground.apiserver.kinds.pods.internal_form import internal_spec
 from kubesched.playground.apiserver.kinds.serving import KindRules
@@ -21,6 +20,13 @@ from kubesched.playground.apiserver.kinds.table_columns import (
     dig,
     print_selector,
     template_columns,
+)
+from kubesched.playground.apiserver.served_resource import (
+    InvalidField,
+    Object,
+    TableColumn,
+    WriteContext,
+    metadata_fields,
 )
 
 _BATCH = "io.k8s.api.batch.v1."

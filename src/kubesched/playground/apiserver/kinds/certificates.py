@@ -19,10 +19,16 @@ from cryptography.x509.oid import NameOID
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.ages import human
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext, metadata_fields
 from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors, dns_subdomain_errors
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, field_text
+from kubesched.playground.apiserver.served_resource import (
+    InvalidField,
+    Object,
+    TableColumn,
+    WriteContext,
+    metadata_fields,
+)
 
 RESOURCE = "certificatesigningrequests.certificates.k8s.io"
 _SPEC_SCHEMA = "io.k8s.api.certificates.v1.CertificateSigningRequestSpec"

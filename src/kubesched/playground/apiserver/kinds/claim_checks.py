@@ -14,8 +14,8 @@ from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.amounts import is_native
 from kubesched.playground.apiserver.kinds.claim_specs import claim_spec_errors
 from kubesched.playground.apiserver.kinds.internal_form import difference
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, ObjectLookup
 from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, ObjectLookup
 
 _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 _OLD_SOURCES = (("PersistentVolumeClaim", ""), ("VolumeSnapshot", "snapshot.storage.k8s.io"))

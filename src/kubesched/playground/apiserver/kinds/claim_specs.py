@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kubesched.k8s.model import quantity
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
 from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors, dns_subdomain_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")

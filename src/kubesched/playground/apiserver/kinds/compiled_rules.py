@@ -22,7 +22,7 @@ from kubesched.k8s.cel.library.standard import duration_from_string, timestamp_f
 from kubesched.k8s.cel.program import Expression
 from kubesched.playground.apiserver.kinds.custom_schema import EMBEDDED
 from kubesched.playground.apiserver.kinds.custom_values import INT_OR_STRING
-from kubesched.playground.apiserver.kinds.kind import Object
+from kubesched.playground.apiserver.served_resource import Object
 
 RULES = "x-kubernetes-validations"
 _TEXT_TYPES = {

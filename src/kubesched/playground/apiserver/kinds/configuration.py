@@ -6,9 +6,9 @@ import base64
 import re
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, WriteContext, metadata_fields
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, WriteContext, metadata_fields
 
 _KEY = r"[-._a-zA-Z0-9]+"
 _KEY_RULE = (

@@ -19,7 +19,11 @@ from kubesched.playground.apiserver.kinds.compiled_rules import rules_of
 from kubesched.playground.apiserver.kinds.custom_rules import rule_errors
 from kubesched.playground.apiserver.kinds.custom_schema import custom_type, from_storage, shape
 from kubesched.playground.apiserver.kinds.custom_values import list_type_errors, value_errors
-from kubesched.playground.apiserver.kinds.kind import (
+from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors
+from kubesched.playground.apiserver.openapi.decoding import decode_object
+from kubesched.playground.apiserver.openapi.go_json import word_for
+from kubesched.playground.apiserver.openapi.schemas import struct_type
+from kubesched.playground.apiserver.served_resource import (
     DecodeError,
     InvalidField,
     Object,
@@ -27,10 +31,6 @@ from kubesched.playground.apiserver.kinds.kind import (
     WriteContext,
     metadata_fields,
 )
-from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors
-from kubesched.playground.apiserver.openapi.decoding import decode_object
-from kubesched.playground.apiserver.openapi.go_json import word_for
-from kubesched.playground.apiserver.openapi.struct_types import struct_type
 
 _MOST_REPLICAS = 2**31 - 1
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

@@ -16,7 +16,7 @@ from kubesched.k8s.cel.steps import CostMeter
 from kubesched.k8s.cel.values import NONE, CelOptional
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.compiled_rules import CompiledRule, RuleNode, cel_value
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 OBJECT_BUDGET = 10_000_000
 """What all rules may cost for one object."""

@@ -14,8 +14,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from kubesched.playground.apiserver.kinds.kind import Object
-from kubesched.playground.apiserver.openapi.struct_types import ANY, FieldType, ValueType, struct_type
+from kubesched.playground.apiserver.openapi.schemas import ANY, FieldType, ValueType, struct_type
+from kubesched.playground.apiserver.served_resource import Object
 
 KEEP = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED = "x-kubernetes-embedded-resource"

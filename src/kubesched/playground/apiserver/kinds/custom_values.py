@@ -20,8 +20,8 @@ from kubesched.k8s.patterns import PatternError, PatternWorkError, compile_patte
 from kubesched.playground.apiserver.go_text import quoted
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.custom_schema import EMBEDDED, EVERY_OBJECT_HAS
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors, dns_subdomain_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 INT_OR_STRING = "x-kubernetes-int-or-string"
 _TYPES: dict[str, tuple[type[Any], ...]] = {

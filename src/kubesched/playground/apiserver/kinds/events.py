@@ -13,12 +13,12 @@ from typing import Any
 from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.ages import since
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn, metadata_fields
 from kubesched.playground.apiserver.kinds.name_syntax import any_name
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import NAME, described, dig
 from kubesched.playground.apiserver.openapi.decoding import decode_object
-from kubesched.playground.apiserver.openapi.struct_types import struct_type
+from kubesched.playground.apiserver.openapi.schemas import struct_type
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn, metadata_fields
 
 _EVENT = "io.k8s.api.core.v1.Event"
 _NEW_EVENT = "io.k8s.api.events.v1.Event"

@@ -1,7 +1,7 @@
 """What can be wrong with a field, in the API server's words; values are written as it writes them.
 
-Paths are plain texts: ``child(path, "name")``, ``index(path, 3)``, ``key(path, "cpu")``. ``kind.py`` has InvalidField
-itself.
+Paths are plain texts: ``child(path, "name")``, ``index(path, 3)``, ``key(path, "cpu")``. ``served_resource.py`` has
+InvalidField itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubesched.playground.apiserver.go_text import quoted
-from kubesched.playground.apiserver.kinds.kind import InvalidField
+from kubesched.playground.apiserver.served_resource import InvalidField
 
 
 def child(path: str, *names: str) -> str:

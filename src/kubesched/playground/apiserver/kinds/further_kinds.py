@@ -6,7 +6,6 @@ Network policies, ingresses, pod templates.
 from __future__ import annotations
 
 from kubesched.playground.apiserver.kinds import traffic_checks
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn
 from kubesched.playground.apiserver.kinds.pods.defaults import set_template_defaults
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import (
@@ -20,6 +19,7 @@ from kubesched.playground.apiserver.kinds.table_columns import (
     print_selector,
 )
 from kubesched.playground.apiserver.kinds.workload_checks import template_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn
 
 _CLASS_TEXT = "The name of the IngressClass resource that should be used for additional configuration"
 

@@ -1,6 +1,6 @@
 """Objects as the API server shows them in its messages: in the form that it uses inside, not in that of a version.
 
-There fields have Go's names, and nothing is left out. ``schema_table.internal_fields`` has the structs.
+There fields have Go's names, and nothing is left out. ``schemas.internal_fields`` has the structs.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import difflib
 import json
 from typing import Any
 
-from kubesched.playground.apiserver.kinds.kind import Object
-from kubesched.playground.apiserver.openapi.schema_table import internal_fields
+from kubesched.playground.apiserver.openapi.schemas import internal_fields
+from kubesched.playground.apiserver.served_resource import Object
 
 _METADATA = "metav1.ObjectMeta"
 _ABSENT: dict[str, Any] = {"s": "", "i": 0, "b": False, "q": "0"}

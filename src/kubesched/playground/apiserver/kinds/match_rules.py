@@ -1,6 +1,6 @@
 """Rules that say which requests a policy or binding is about: defaults and validation of matchConstraints.
 
-``admission/matching.py`` applies them to requests.
+``admission/evaluation.py`` applies them to requests.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
 from kubesched.playground.apiserver.kinds.name_syntax import path_segment_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 

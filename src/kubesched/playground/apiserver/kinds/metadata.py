@@ -10,8 +10,8 @@ from typing import Any
 from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
 from kubesched.playground.apiserver.go_text import quoted
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.name_syntax import NameRule, dns_label_errors, with_prefix_allowed
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _MOST_ANNOTATION_BYTES = 256 * 1024
 _MOST_MANAGER_BYTES = 128

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField
+from kubesched.playground.apiserver.served_resource import InvalidField
 
 NameRule = Callable[[str], tuple[str, ...]]
 

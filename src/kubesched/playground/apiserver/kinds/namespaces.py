@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext, metadata_fields
 from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, dig
+from kubesched.playground.apiserver.served_resource import (
+    InvalidField,
+    Object,
+    TableColumn,
+    WriteContext,
+    metadata_fields,
+)
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
 

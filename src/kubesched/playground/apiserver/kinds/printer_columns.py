@@ -14,8 +14,8 @@ import msgspec
 
 from kubesched.k8s.model.times import InstantError
 from kubesched.playground.apiserver.kinds.ages import since
-from kubesched.playground.apiserver.kinds.kind import Object, TableColumn
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME
+from kubesched.playground.apiserver.served_resource import Object, TableColumn
 
 _Step = Callable[[Any], Iterator[Any]]
 _TOKEN = re.compile(

@@ -18,9 +18,9 @@ from kubesched.playground.apiserver.kinds.amounts import (
     is_quota_huge_page,
     resource_name_errors,
 )
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME, dig
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn
 
 _REQUEST_TEXT = "Request represents a minimum amount of cpu/memory that a container may consume."
 _LIMIT_TEXT = (

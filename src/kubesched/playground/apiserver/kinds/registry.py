@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from kubesched.playground.apiserver.kinds import autoscalers, events, rule_index
-from kubesched.playground.apiserver.kinds.kind import ServedResource
 from kubesched.playground.apiserver.kinds.serving import SCALE, STATUS, serve
+from kubesched.playground.apiserver.served_resource import ServedResource
 
 _POD_SUBRESOURCES = frozenset(
     ("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "proxy", "resize", "status")

@@ -8,13 +8,13 @@ from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds import workload_checks as checks
 from kubesched.playground.apiserver.kinds.conditions import condition_errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext
 from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
 from kubesched.playground.apiserver.kinds.metadata import label_errors
 from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
 from kubesched.playground.apiserver.kinds.pods.tolerations import toleration_errors
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn, WriteContext
 
 _GROUP = "scheduling.k8s.io"
 _PRIORITY_CLASS = "io.k8s.api.scheduling.v1.PriorityClass"

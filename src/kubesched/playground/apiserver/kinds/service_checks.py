@@ -7,7 +7,6 @@ from typing import Any
 
 from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.metadata import label_errors
 from kubesched.playground.apiserver.kinds.name_syntax import (
     address_errors,
@@ -16,6 +15,7 @@ from kubesched.playground.apiserver.kinds.name_syntax import (
     port_number_errors,
 )
 from kubesched.playground.apiserver.kinds.pods.probes import port_or_name_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 PROTOCOLS = ("SCTP", "TCP", "UDP")

@@ -8,7 +8,6 @@ from typing import Any
 
 from kubesched.playground.apiserver.errors import unclassified
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, WriteContext, metadata_fields
 from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
 from kubesched.playground.apiserver.kinds.service_checks import (
     is_reachable_from_outside,
@@ -18,6 +17,7 @@ from kubesched.playground.apiserver.kinds.service_checks import (
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig, print_labels
 from kubesched.playground.apiserver.kinds.traffic_checks import endpoint_slice_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, WriteContext, metadata_fields
 
 _SPEC = "io.k8s.api.core.v1.ServiceSpec"
 _SLICE = "io.k8s.api.discovery.v1.EndpointSlice"

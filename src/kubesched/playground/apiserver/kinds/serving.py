@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.playground.apiserver.kinds import metadata
-from kubesched.playground.apiserver.kinds.kind import (
+from kubesched.playground.apiserver.kinds.name_syntax import NameRule, dns_subdomain_errors, path_segment_errors
+from kubesched.playground.apiserver.openapi.decoding import decode_object, zero_value
+from kubesched.playground.apiserver.openapi.schemas import ValueType, type_of_kind
+from kubesched.playground.apiserver.served_resource import (
     InvalidField,
     Object,
     ServedResource,
@@ -20,10 +23,6 @@ from kubesched.playground.apiserver.kinds.kind import (
     WriteContext,
     metadata_fields,
 )
-from kubesched.playground.apiserver.kinds.name_syntax import NameRule, dns_subdomain_errors, path_segment_errors
-from kubesched.playground.apiserver.openapi.decoding import decode_object
-from kubesched.playground.apiserver.openapi.struct_types import ValueType, type_of_kind
-from kubesched.playground.apiserver.openapi.zero_values import zero_value
 
 STATUS = frozenset({"status"})
 SCALE = frozenset({"status", "scale"})

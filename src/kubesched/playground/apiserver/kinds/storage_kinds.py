@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from kubesched.playground.apiserver.kinds import claim_checks, storage_checks, volume_warnings
 from kubesched.playground.apiserver.kinds.amounts import round_up_to_milli
-from kubesched.playground.apiserver.kinds.kind import Object, TableColumn, WriteContext
 from kubesched.playground.apiserver.kinds.pods import limits
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME, described, dig, name_of
 from kubesched.playground.apiserver.kinds.volume_checks import volume_errors
 from kubesched.playground.apiserver.kinds.volume_sources import set_source_defaults
+from kubesched.playground.apiserver.served_resource import Object, TableColumn, WriteContext
 
 _CORE = "io.k8s.api.core.v1."
 _STORAGE = "io.k8s.api.storage.v1."

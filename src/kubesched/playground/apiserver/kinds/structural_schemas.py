@@ -15,7 +15,7 @@ from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.compiled_rules import RULES, CompiledRule, compile_rule
 from kubesched.playground.apiserver.kinds.custom_schema import EMBEDDED, EVERY_OBJECT_HAS, KEEP, set_defaults, shape
 from kubesched.playground.apiserver.kinds.custom_values import INT_OR_STRING, value_errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _JUNCTORS = ("anyOf", "allOf", "oneOf")

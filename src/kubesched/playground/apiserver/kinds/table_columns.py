@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from kubesched.playground.apiserver.kinds.ages import age_of
-from kubesched.playground.apiserver.kinds.kind import Object, TableColumn
-from kubesched.playground.apiserver.openapi import schema_table
+from kubesched.playground.apiserver.openapi import schemas
+from kubesched.playground.apiserver.served_resource import Object, TableColumn
 
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 def field_text(schema_name: str, field_name: str) -> str:
     """What the schema says of a field."""
-    text: str = schema_table.schemas()[schema_name]["properties"][field_name].get("description", "")
+    text: str = schemas.all_schemas()[schema_name]["properties"][field_name].get("description", "")
     return text
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.name_syntax import address_errors, dns_label_errors, dns_subdomain_errors
 from kubesched.playground.apiserver.kinds.service_checks import PROTOCOLS, endpoint_address_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _MOST_POLICY_TYPES = 2

@@ -14,9 +14,9 @@ from kubesched.playground.apiserver.kinds.claim_specs import (
     positive_amount_errors,
 )
 from kubesched.playground.apiserver.kinds.internal_form import difference, internal_form
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.label_selectors import node_selector_errors
 from kubesched.playground.apiserver.kinds.volume_sources import second_source_error, source_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 # in the order in which the API server looks at them
 _SOURCES = (

@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.name_syntax import (
     dns_label_errors,
     dns_subdomain_errors,
     driver_name_errors,
 )
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 MORE_THAN_ONE = "may not specify more than 1 volume type"
 _HOST_PATH_TYPES = (

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kubesched.k8s.model import quantity
 from kubesched.playground.apiserver.go_text import quoted
-from kubesched.playground.apiserver.kinds.kind import Object
 from kubesched.playground.apiserver.kinds.label_selectors import DEPRECATED_LABELS, node_term_warnings
+from kubesched.playground.apiserver.served_resource import Object
 
 _STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 _DEPRECATED_ANNOTATIONS = {

@@ -10,10 +10,10 @@ from typing import Any
 from kubesched.k8s.model import selectors
 from kubesched.k8s.model.meta import LabelSelector, LabelSelectorRequirement
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
 from kubesched.playground.apiserver.kinds.metadata import annotation_errors, label_errors
 from kubesched.playground.apiserver.kinds.pods.spec import pod_spec_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 

@@ -8,14 +8,6 @@ from typing import Any
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds import workload_checks as checks
 from kubesched.playground.apiserver.kinds.claim_specs import claim_spec_errors
-from kubesched.playground.apiserver.kinds.kind import (
-    DecodeError,
-    InvalidField,
-    Object,
-    TableColumn,
-    WriteContext,
-    metadata_fields,
-)
 from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
 from kubesched.playground.apiserver.kinds.pods import warnings
 from kubesched.playground.apiserver.kinds.pods.defaults import set_template_defaults
@@ -28,6 +20,14 @@ from kubesched.playground.apiserver.kinds.table_columns import (
     print_labels,
     print_selector,
     template_columns,
+)
+from kubesched.playground.apiserver.served_resource import (
+    DecodeError,
+    InvalidField,
+    Object,
+    TableColumn,
+    WriteContext,
+    metadata_fields,
 )
 
 _APPS = "io.k8s.api.apps.v1."

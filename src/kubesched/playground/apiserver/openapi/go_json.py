@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from kubesched.k8s.model import quantity, times
-from kubesched.playground.apiserver.kinds.kind import DecodeError
-from kubesched.playground.apiserver.openapi.struct_types import ValueType
+from kubesched.playground.apiserver.openapi.schemas import ValueType
+from kubesched.playground.apiserver.served_resource import DecodeError
 
 _BOUNDS = {"int32": 2**31, "int64": 2**63, "int": 2**63, "uint8": 2**8}
 _ALIAS = re.compile(r"\b[a-z]+(?=v\d+(?:alpha\d+|beta\d+)?\.)")  # a package is called so by who imports it

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.playground.apiserver.kinds.kind import ServedResource
-from kubesched.playground.apiserver.openapi import schema_table
+from kubesched.playground.apiserver.openapi import schemas
+from kubesched.playground.apiserver.served_resource import ServedResource
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _WRITE = ("dryRun", "fieldManager", "fieldValidation")
@@ -31,7 +31,7 @@ _CUSTOM_TYPES = ("application/json", "application/yaml")
 
 def schema_of(resource: ServedResource) -> str:
     """The name of the schema of the resource's objects; custom ones are named after their group."""
-    known = schema_table.schema_name(resource.group, resource.version, resource.kind)
+    known = schemas.schema_name(resource.group, resource.version, resource.kind)
     reversed_group = ".".join(reversed(resource.group.split(".")))
     return known or f"{reversed_group}.{resource.version}.{resource.kind}"
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.playground.apiserver.kinds.kind import metadata_fields
+from kubesched.playground.apiserver.served_resource import metadata_fields
 from kubesched.playground.apiserver.storage.memory import HistoryLimits, MemoryStore
 from kubesched.playground.apiserver.storage.store import (
     ChangeType,

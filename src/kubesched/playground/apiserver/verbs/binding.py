@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from kubesched.playground.apiserver.api import Api
 from kubesched.playground.apiserver.errors import StatusError, bad_request, not_found, unclassified
-from kubesched.playground.apiserver.kinds.kind import Object
+from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.storage.store import ObjectKey
 from kubesched.playground.apiserver.verbs import writing
+from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.request import Target, WriteOptions
 from kubesched.playground.apiserver.verbs.update import precondition_failed
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.playground.apiserver.api import Api
 from kubesched.playground.apiserver.errors import already_exists, bad_request, unclassified
-from kubesched.playground.apiserver.kinds.kind import Object
+from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.storage.store import ObjectKey, Stored
 from kubesched.playground.apiserver.verbs import quotas, writing
+from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.request import Target, WriteOptions, version_error
 
 _SET_BY_SERVER = (

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from kubesched.playground.apiserver.api import Api
 from kubesched.playground.apiserver.errors import StatusError, forbidden, not_found, resource_details
-from kubesched.playground.apiserver.kinds.kind import Object, ServedResource
+from kubesched.playground.apiserver.served_resource import Object, ServedResource
 from kubesched.playground.apiserver.storage.store import Stored
-from kubesched.playground.apiserver.verbs import definitions, writing
+from kubesched.playground.apiserver.verbs import writing
+from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.request import (
     Query,
     Target,
@@ -121,7 +121,7 @@ def delete(api: Api, target: Target, options: WriteOptions, how: DeleteOptions) 
     api.admission.validate(target, "DELETE", None, obj, options)
     if target.resource.storage_key == "namespaces":
         return _delete_namespace(api, target, obj, before, options)
-    if target.resource.storage_key == definitions.DEFINITIONS and not obj["metadata"].get("deletionTimestamp"):
+    if target.resource.storage_key == writing.DEFINITIONS and not obj["metadata"].get("deletionTimestamp"):
         return _delete_definition(api, target, obj, before, options)
     return _delete_object(api, target, obj, before, options, how)
 
@@ -231,13 +231,13 @@ def _set_finalizers(metadata: dict[str, Any], finalizers: list[str]) -> None:
 
 def _delete_definition(api: Api, target: Target, obj: Object, before: Stored, options: WriteOptions) -> Deletion:
     """A definition goes after its objects; those that finalizers hold keep it."""
-    definitions.mark_terminating(api, obj)
+    writing.mark_terminating(api, obj)
     marked = writing.save(api, target, obj, before, options)
     if not options.dry_run:
         served = [kind for kind in api.custom_kinds if kind.group_resource == target.name]
         for stored in list(api.store.list(target.name)) if served else ():
             delete(api, Target(served[0], stored.key.namespace, stored.key.name), options, DeleteOptions())
-        definitions.end(api, target.name, writing.refresh_custom_kinds)
+        writing.end_definition(api, target.name)
     return Deletion(marked, False)
 
 

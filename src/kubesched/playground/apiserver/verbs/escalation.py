@@ -3,8 +3,8 @@ approving and signing certificates.
 
 A role may hold only rules that its writer holds (or the writer may ``escalate`` it), a binding may name only a role
 whose rules its writer holds (or the writer may ``bind`` it); members of ``system:masters`` may do both. The checks come
-before validation, as in kube-apiserver, on every way to write: create, update, patch and apply. ``role_rules.py``
-compares, ``authorization.py`` knows who has what.
+before validation, as in kube-apiserver, on every way to write: create, update, patch and apply.
+``authorization.py`` knows who has what, and compares.
 """
 
 from __future__ import annotations
@@ -15,10 +15,18 @@ from typing import Any
 from kubesched.playground.apiserver.errors import StatusError, bad_request, forbidden, not_found
 from kubesched.playground.apiserver.go_text import quoted
 from kubesched.playground.apiserver.kinds.certificates import RESOURCE as CERTIFICATE_REQUESTS
-from kubesched.playground.apiserver.kinds.kind import Object
-from kubesched.playground.apiserver.verbs.authorization import RBAC, Action, RbacAuthorizer
+from kubesched.playground.apiserver.served_resource import Object
+from kubesched.playground.apiserver.verbs.authorization import (
+    FULL_AUTHORITY,
+    RBAC,
+    Action,
+    RbacAuthorizer,
+    Rule,
+    described,
+    missing_rules,
+    quoted_list,
+)
 from kubesched.playground.apiserver.verbs.request import RequestUser, Target
-from kubesched.playground.apiserver.verbs.role_rules import FULL_AUTHORITY, Rule, described, missing_rules, quoted_list
 
 _ROLES = (f"roles.{RBAC}", f"clusterroles.{RBAC}")
 _BINDINGS = (f"rolebindings.{RBAC}", f"clusterrolebindings.{RBAC}")

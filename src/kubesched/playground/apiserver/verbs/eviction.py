@@ -11,12 +11,12 @@ import copy
 from dataclasses import replace
 from typing import Any
 
-from kubesched.playground.apiserver.api import Api
 from kubesched.playground.apiserver.errors import StatusError, bad_request, not_found
-from kubesched.playground.apiserver.kinds.kind import Object
 from kubesched.playground.apiserver.patching.apply import record
+from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.storage.store import ObjectKey, Stored
 from kubesched.playground.apiserver.verbs import writing
+from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.delete import DeleteOptions, Deletion, delete, delete_options
 from kubesched.playground.apiserver.verbs.request import Target, WriteOptions
 

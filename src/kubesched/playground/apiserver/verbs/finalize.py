@@ -5,11 +5,11 @@ That is a controller's last word on a namespace. Every other field of the namesp
 
 from __future__ import annotations
 
-from kubesched.playground.apiserver.api import Api
 from kubesched.playground.apiserver.errors import bad_request, modified, not_found
-from kubesched.playground.apiserver.kinds.kind import Object
+from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.storage.store import Stored
 from kubesched.playground.apiserver.verbs import writing
+from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.request import Target, WriteOptions
 
 

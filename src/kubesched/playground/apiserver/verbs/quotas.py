@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from kubesched.k8s.model import quantity
 from kubesched.k8s.model import quota_usage as rules
 from kubesched.k8s.model.pod_totals import Amounts
-from kubesched.playground.apiserver.api import Api, decode_stored
 from kubesched.playground.apiserver.errors import StatusError, forbidden
-from kubesched.playground.apiserver.kinds.kind import Object
 from kubesched.playground.apiserver.patching.apply import record
+from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.storage.store import Stored
+from kubesched.playground.apiserver.verbs.api import Api, decode_stored
 from kubesched.playground.apiserver.verbs.request import Target, WriteOptions
 
 _QUOTAS = "resourcequotas"

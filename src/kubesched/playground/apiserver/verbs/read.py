@@ -1,8 +1,11 @@
-"""Get and list: current objects or those of an older version, selected, and in pages.
+"""Get and list: current objects or those of an older version, selected by labels and fields, and in pages.
 
 Guarantees lists in the order of namespace and name; a page's continue token names the version, so that the following
 pages show the same state. A version that is not reached yet is answered with 504 after three seconds, a forgotten one
 with 410. ``watch.py`` goes on from a list's version.
+
+Selectors of query strings become predicates on a stored object's labels or fields; those that cannot be read are
+refused in the real server's words.
 """
 
 from __future__ import annotations
@@ -12,17 +15,19 @@ import base64
 import json
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kubesched.playground.apiserver.api import Api
+from kubesched.k8s.model.selector_text import parse_selector
+from kubesched.k8s.model.selectors import SelectorError
 from kubesched.playground.apiserver.errors import StatusError, bad_request, expired, not_found, unclassified
 from kubesched.playground.apiserver.go_text import json_kind, quoted
-from kubesched.playground.apiserver.json_errors import go_json_error
-from kubesched.playground.apiserver.kinds.kind import ServedResource
+from kubesched.playground.apiserver.json_text import go_json_error
+from kubesched.playground.apiserver.served_resource import ServedResource
 from kubesched.playground.apiserver.storage.store import CompactedError, Stored
 from kubesched.playground.apiserver.verbs import writing
+from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.request import (
     Query,
     Target,
@@ -32,7 +37,63 @@ from kubesched.playground.apiserver.verbs.request import (
     truth,
     version_error,
 )
-from kubesched.playground.apiserver.verbs.selectors import Matcher, parse_fields, parse_labels
+
+Matcher = Callable[[Mapping[str, str]], bool]
+
+_SAYS_WHICH_KIND = "resource.k8s.io"
+"""The group whose refusals of unknown fields name the kind."""
+
+
+def parse_labels(text: str) -> Matcher | None:
+    """The predicate of a label selector; None when it selects everything."""
+    try:
+        selector = parse_selector(text)
+    except SelectorError as error:
+        raise bad_request(str(error)) from None
+    return None if selector.is_everything else selector.matches
+
+
+def parse_fields(text: str, resource: ServedResource) -> Matcher | None:
+    """The predicate of a field selector; None when it selects everything."""
+    terms: list[tuple[str, bool, str]] = []
+    for term in _split_fields(text):
+        matched = re.match(r"([^=!]*?)(!=|==|=)(.*)", term, re.DOTALL)
+        if matched is None:
+            raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
+        if not matched[1] and not matched[3]:
+            continue
+        terms.append((matched[1], matched[2] != "!=", _unescape(matched[3])))
+    if not terms:
+        return None
+    supported = resource.selectable_fields({"metadata": {"name": "", "namespace": ""}, "spec": {}, "status": {}})
+    for name, _, _ in terms:
+        if name not in supported:
+            raise _unsupported_field(name, supported, resource)
+    return lambda fields: all((fields.get(name, "") == value) is equal for name, equal, value in terms)
+
+
+def _split_fields(text: str) -> list[str]:
+    """The terms between commas that are not escaped by a backslash."""
+    return [term for term in re.findall(r"(?:[^,\\]|\\.|\\$)+", text, re.DOTALL) if term]
+
+
+def _unescape(value: str) -> str:
+    """A value without its backslashes, which may stand only before a backslash, a comma or an equals sign."""
+    if wrong := re.search(r"\\([^\\,=]|$)", re.sub(r"\\[\\,=]", "", value)):
+        raise bad_request(f"invalid field selector: invalid escape sequence: {wrong[0]}")
+    if bare := re.search(r"[,=]", re.sub(r"\\[\\,=]", "", value)):
+        raise bad_request(f"invalid field selector: unescaped character in value: {ord(bare[0])}")
+    return re.sub(r"\\([\\,=])", r"\1", value)
+
+
+def _unsupported_field(name: str, supported: Mapping[str, str], resource: ServedResource) -> Exception:
+    if resource.is_custom or set(supported) - {"metadata.name", "metadata.namespace"}:
+        if resource.group == _SAYS_WHICH_KIND:
+            what = f"{resource.api_version}, Kind={resource.kind}"
+            return bad_request(f"field label not supported for {what}: {name}")
+        return bad_request(f"field label not supported: {name}")
+    return bad_request(f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"')
+
 
 _FUTURE_WAIT_S = 3.0
 _ONE_NAME = re.compile(r"(?:^|,)metadata\.name==?[^=!,]+(?:,|$)")

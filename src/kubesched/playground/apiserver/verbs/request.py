@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from kubesched.playground.apiserver.api import Api
 from kubesched.playground.apiserver.errors import StatusError, bad_request
 from kubesched.playground.apiserver.go_text import quoted
-from kubesched.playground.apiserver.kinds.kind import Object, ServedResource, WriteContext
 from kubesched.playground.apiserver.kinds.metadata import manager_errors
+from kubesched.playground.apiserver.served_resource import Object, ServedResource, WriteContext
+from kubesched.playground.apiserver.verbs.api import Api
 
 _LONGEST_INT64 = 20
 _MOST_UINT64 = 2**64 - 1

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from kubesched.playground.apiserver.api import Api
 from kubesched.playground.apiserver.errors import StatusError, bad_request, modified, not_found
-from kubesched.playground.apiserver.kinds.kind import Object, ServedResource
 from kubesched.playground.apiserver.kinds.serving import serve
+from kubesched.playground.apiserver.served_resource import Object, ServedResource
 from kubesched.playground.apiserver.storage.store import ObjectKey, Stored
 from kubesched.playground.apiserver.verbs import writing
+from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.request import Target, WriteOptions
 from kubesched.playground.apiserver.verbs.update import apply_update
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.playground.apiserver.api import Api, decode_stored
 from kubesched.playground.apiserver.errors import (
     StatusError,
     bad_request,
@@ -19,9 +18,10 @@ from kubesched.playground.apiserver.errors import (
     resource_details,
     unclassified,
 )
-from kubesched.playground.apiserver.kinds.kind import Object, ServedResource
+from kubesched.playground.apiserver.served_resource import Object, ServedResource
 from kubesched.playground.apiserver.storage.store import Stored
 from kubesched.playground.apiserver.verbs import quotas, writing
+from kubesched.playground.apiserver.verbs.api import Api, decode_stored
 from kubesched.playground.apiserver.verbs.create import create, place_in_namespace
 from kubesched.playground.apiserver.verbs.request import Target, WriteOptions, version_error
 

@@ -1,7 +1,7 @@
 """Watch: a collection's changes as a stream of lines, each encoded once and shared by all who watch.
 
 Guarantees no gap: events come in order of their versions, from exactly the version asked for, or the watch ends with
-410 Expired. An object that leaves the selection is told as DELETED, one that enters it as ADDED. ``http/streams.py``
+410 Expired. An object that leaves the selection is told as DELETED, one that enters it as ADDED. ``http/resources.py``
 sends what ``batches`` yields.
 """
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kubesched.playground.apiserver.api import Api, decode_stored
 from kubesched.playground.apiserver.errors import StatusError, expired
 from kubesched.playground.apiserver.storage.store import CompactedError, ObjectKey, Stored, StoredChange
+from kubesched.playground.apiserver.verbs.api import Api, decode_stored
 from kubesched.playground.apiserver.verbs.read import Selection, selection, version_of
 from kubesched.playground.apiserver.verbs.request import Query, Target, integer, options_error, single, truth
 

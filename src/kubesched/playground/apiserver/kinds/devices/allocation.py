@@ -27,9 +27,9 @@ from kubesched.playground.apiserver.kinds.devices.requests import (
 )
 from kubesched.playground.apiserver.kinds.devices.selectors import MOST_CONFIGS, configuration_errors, raw_object_errors
 from kubesched.playground.apiserver.kinds.internal_form import internal_form
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, WriteContext
 from kubesched.playground.apiserver.kinds.label_selectors import node_selector_errors
 from kubesched.playground.apiserver.kinds.name_syntax import driver_name_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, WriteContext
 
 _MOST_USERS = 256
 _MOST_RESULTS = 32

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kubesched.k8s.model import quantity
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.devices.lists import set_errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _MOST_OPTIONS = 10
 _TWO_POLICIES = 'exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time'

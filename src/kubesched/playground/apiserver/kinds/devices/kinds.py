@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubesched.playground.apiserver.kinds.devices import allocation, requests, slices, taints
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, TableColumn, WriteContext
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, PLAIN, described, dig
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn, WriteContext
 
 _GROUP = "io.k8s.api.resource.v1."
 

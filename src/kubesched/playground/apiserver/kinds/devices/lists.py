@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField
+from kubesched.playground.apiserver.served_resource import InvalidField
 
 ItemRule = Callable[[Any, str], list[InvalidField]]
 _SHORTEST_CUT = 16

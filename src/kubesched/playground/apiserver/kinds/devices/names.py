@@ -7,12 +7,12 @@ import re
 
 from kubesched.k8s.model import label_syntax
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField
 from kubesched.playground.apiserver.kinds.name_syntax import (
     dns_label_errors,
     dns_subdomain_errors,
     driver_name_errors,
 )
+from kubesched.playground.apiserver.served_resource import InvalidField
 
 _LONGEST_POOL, _LONGEST_IDENTIFIER = 253, 32
 LONGEST_QUALIFIED = 63 + 1 + _LONGEST_IDENTIFIER

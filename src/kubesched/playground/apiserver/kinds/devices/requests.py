@@ -11,9 +11,9 @@ from kubesched.playground.apiserver.kinds.devices.names import fully_qualified_n
 from kubesched.playground.apiserver.kinds.devices.selectors import MOST_CONFIGS, configuration_errors, selector_errors
 from kubesched.playground.apiserver.kinds.devices.taints import set_toleration_defaults, toleration_errors
 from kubesched.playground.apiserver.kinds.internal_form import internal_form
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, WriteContext
 from kubesched.playground.apiserver.kinds.metadata import template_metadata_errors
 from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, WriteContext
 
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 MOST_REQUESTS = 32

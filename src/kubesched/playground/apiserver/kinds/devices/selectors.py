@@ -9,8 +9,8 @@ from typing import Any
 from kubesched.k8s import cel
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.devices.lists import list_errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.name_syntax import driver_name_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _MOST_SELECTORS = 32
 MOST_CONFIGS = 32

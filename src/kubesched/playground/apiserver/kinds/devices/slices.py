@@ -17,9 +17,9 @@ from kubesched.playground.apiserver.kinds.devices.names import (
 )
 from kubesched.playground.apiserver.kinds.devices.taints import taint_errors
 from kubesched.playground.apiserver.kinds.internal_form import internal_form
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, WriteContext
 from kubesched.playground.apiserver.kinds.label_selectors import node_selector_errors
 from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors, driver_name_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, WriteContext
 
 _ONE_PLACE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 _ONE_DEVICE_PLACE = (

@@ -12,8 +12,8 @@ from kubesched.playground.apiserver.kinds.devices.names import (
     pool_name_errors,
     short_name_errors,
 )
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, WriteContext
 from kubesched.playground.apiserver.kinds.name_syntax import driver_name_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, WriteContext
 
 _EFFECTS = ("NoExecute", "NoSchedule", "None")
 _OPERATORS = ("Equal", "Exists")

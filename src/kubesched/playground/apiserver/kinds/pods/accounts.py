@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.playground.apiserver.kinds.kind import Object, WriteContext
+from kubesched.playground.apiserver.served_resource import Object, WriteContext
 
 DEFAULT_ACCOUNT = "default"
 _ACCOUNTS = "serviceaccounts"

@@ -6,9 +6,9 @@ Refusals are raised as 403, in the admission plugins' words. ``accounts.py`` has
 from __future__ import annotations
 
 from kubesched.playground.apiserver.errors import StatusError
-from kubesched.playground.apiserver.kinds.kind import Object, WriteContext
 from kubesched.playground.apiserver.kinds.pods import accounts, limits
 from kubesched.playground.apiserver.kinds.pods.tolerations import merge_tolerations
+from kubesched.playground.apiserver.served_resource import Object, WriteContext
 
 _PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 _RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"

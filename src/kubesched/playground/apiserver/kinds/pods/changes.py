@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors
 from kubesched.playground.apiserver.kinds.pods.internal_form import spec_difference
 from kubesched.playground.apiserver.kinds.pods.tolerations import toleration_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _MOST_SECONDS = 2**31 - 1
 _UPDATABLE = (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubesched.playground.apiserver.kinds.ages import since
-from kubesched.playground.apiserver.kinds.kind import Object, TableColumn
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described
+from kubesched.playground.apiserver.served_resource import Object, TableColumn
 
 
 def _init_containers(pod: Object) -> dict[str, Object]:

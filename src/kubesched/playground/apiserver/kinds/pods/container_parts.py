@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.name_syntax import (
     dns_subdomain_errors,
     port_name_errors,
     port_number_errors,
 )
 from kubesched.playground.apiserver.kinds.pods import files
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")

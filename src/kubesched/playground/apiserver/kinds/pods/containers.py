@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from kubesched.playground.apiserver.kinds import amounts
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
 from kubesched.playground.apiserver.kinds.pods import container_parts as parts
 from kubesched.playground.apiserver.kinds.pods.probes import hook_errors, probe_errors
 from kubesched.playground.apiserver.kinds.pods.security import container_security_errors, resize_policy_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")

@@ -11,10 +11,10 @@ from typing import Any
 
 from kubesched.k8s.model.pod_totals import container_totals
 from kubesched.playground.apiserver.kinds.amounts import is_huge_page, round_up_to_milli
-from kubesched.playground.apiserver.kinds.kind import Object
 from kubesched.playground.apiserver.kinds.pods.projections import drop_disabled_sources
 from kubesched.playground.apiserver.kinds.volume_sources import set_source_defaults
 from kubesched.playground.apiserver.openapi.decoding import put_in_order
+from kubesched.playground.apiserver.served_resource import Object
 
 _CONTAINER = "io.k8s.api.core.v1.Container"
 _CONTAINER_SCHEMAS = {

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from kubesched.k8s.model import quantity
 from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 _KEY = "[-._a-zA-Z0-9]+"

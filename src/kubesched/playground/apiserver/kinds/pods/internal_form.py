@@ -6,7 +6,7 @@ There host namespaces lie within the security context.
 from __future__ import annotations
 
 from kubesched.playground.apiserver.kinds.internal_form import internal_form, line_difference
-from kubesched.playground.apiserver.kinds.kind import Object
+from kubesched.playground.apiserver.served_resource import Object
 
 _HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from kubesched.k8s.model import quantity
 from kubesched.k8s.model.pod_totals import Amounts, container_amounts, container_totals
 from kubesched.playground.apiserver.errors import StatusError
-from kubesched.playground.apiserver.kinds.kind import Object, WriteContext
+from kubesched.playground.apiserver.served_resource import Object, WriteContext
 
 _LIMIT_RANGER_NOTE = "kubernetes.io/limit-ranger"
 _LIMIT_RANGES = "limitranges"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from kubesched.k8s.model.pod_totals import qos_class
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.pods.internal_form import spec_difference
 from kubesched.playground.apiserver.kinds.pods.spec import pod_spec_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _SORTS = ("containers", "initContainers")
 _RESIZABLE = ("cpu", "memory")

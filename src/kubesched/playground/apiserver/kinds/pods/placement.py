@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.label_selectors import (
     label_selector_errors,
     node_selector_errors,
     node_term_errors,
 )
 from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.name_syntax import port_name_errors, port_number_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _HEADER = (
     "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', "

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.pods import files
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _SHORTEST_TOKEN_S, _LONGEST_TOKEN_S = 600, 1 << 32
 _SORTS = ("secret", "configMap", "downwardAPI", "serviceAccountToken")

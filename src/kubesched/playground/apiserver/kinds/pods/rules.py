@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object, WriteContext, metadata_fields
 from kubesched.playground.apiserver.kinds.pods import admission, strategy, warnings
 from kubesched.playground.apiserver.kinds.pods.changes import change_errors, status_errors
 from kubesched.playground.apiserver.kinds.pods.columns import COLUMNS
@@ -12,6 +11,7 @@ from kubesched.playground.apiserver.kinds.pods.defaults import set_pod_defaults
 from kubesched.playground.apiserver.kinds.pods.partial_changes import ephemeral_errors, resize_errors
 from kubesched.playground.apiserver.kinds.pods.spec import pod_spec_errors
 from kubesched.playground.apiserver.kinds.serving import KindRules
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, WriteContext, metadata_fields
 
 
 def _set_defaults(pod: Object) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _MOST_ID = 2**31 - 1
 _SECCOMP_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")

@@ -13,7 +13,6 @@ from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.k8s.model.pod_totals import container_totals
 from kubesched.playground.apiserver.kinds import amounts
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.metadata import label_errors
 from kubesched.playground.apiserver.kinds.name_syntax import (
     address_errors,
@@ -25,6 +24,7 @@ from kubesched.playground.apiserver.kinds.pods import containers, placement
 from kubesched.playground.apiserver.kinds.pods.security import pod_security_errors
 from kubesched.playground.apiserver.kinds.pods.tolerations import toleration_errors
 from kubesched.playground.apiserver.kinds.pods.volumes import volume_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

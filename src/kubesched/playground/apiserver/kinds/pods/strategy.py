@@ -6,11 +6,11 @@ Status at creation, gates, selectors from matchLabelKeys; what a status write ma
 from __future__ import annotations
 
 from kubesched.k8s.model.pod_totals import qos_class
-from kubesched.playground.apiserver.kinds.kind import Object, WriteContext
 from kubesched.playground.apiserver.kinds.pods import admission
 from kubesched.playground.apiserver.kinds.pods.defaults import POD_SPEC
 from kubesched.playground.apiserver.kinds.pods.partial_changes import keep_all_but_ephemeral, keep_all_but_resources
 from kubesched.playground.apiserver.openapi.decoding import put_in_order
+from kubesched.playground.apiserver.served_resource import Object, WriteContext
 
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 

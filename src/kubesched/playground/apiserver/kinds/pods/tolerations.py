@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _ALL_OPERATORS = ("Equal", "Exists", "Lt", "Gt")

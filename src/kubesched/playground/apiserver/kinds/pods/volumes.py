@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from kubesched.k8s.model import quantity
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.claim_specs import claim_spec_errors
-from kubesched.playground.apiserver.kinds.kind import InvalidField, Object
 from kubesched.playground.apiserver.kinds.metadata import template_metadata_errors
 from kubesched.playground.apiserver.kinds.name_syntax import (
     dns_label_errors,
@@ -17,6 +16,7 @@ from kubesched.playground.apiserver.kinds.name_syntax import (
 from kubesched.playground.apiserver.kinds.pods import files
 from kubesched.playground.apiserver.kinds.pods.projections import projected_errors
 from kubesched.playground.apiserver.kinds.volume_sources import no_step_back_errors, second_source_error, source_errors
+from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 # in the order in which the API server looks at them
 _SOURCES = (

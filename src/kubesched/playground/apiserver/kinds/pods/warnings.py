@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubesched.k8s.model import quantity
-from kubesched.playground.apiserver.kinds.kind import Object
 from kubesched.playground.apiserver.kinds.label_selectors import DEPRECATED_LABELS
 from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
 from kubesched.playground.apiserver.kinds.volume_warnings import for_pod_volumes
+from kubesched.playground.apiserver.served_resource import Object
 
 _CRITICAL = "scheduler.alpha.kubernetes.io/critical-pod"
 _SECCOMP = "seccomp.security.alpha.kubernetes.io/pod"

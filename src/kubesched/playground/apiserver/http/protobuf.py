@@ -1,22 +1,41 @@
-"""A protobuf message as the JSON object it stands for, by the field numbers of the kind's schema.
+"""Objects as Kubernetes protobuf, in both directions: an envelope of four magic bytes and the kind, and its message.
 
-Go always sends fields that are no pointers, also when empty: such zeros are left out again, as JSON leaves them out.
-Quantities, times and int-or-strings get their JSON form. ``envelope.py`` finds the kind.
+``decode_envelope`` gives the plain object with kind and apiVersion, as if JSON had been sent; fields have the numbers
+of the kind's schema. Go always sends fields that are no pointers, also when empty: such zeros are left out again when
+read, as JSON leaves them out, and written for clients that take nothing else than protobuf. Quantities, times and
+int-or-strings have forms of their own.
+
+Next: `protobuf_wire`.
 """
 
 from __future__ import annotations
 
 import base64
 import struct
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
-from kubesched.playground.apiserver.http.protobuf.wire import ProtobufError, fields_of, signed
-from kubesched.playground.apiserver.openapi import schema_table
-from kubesched.playground.apiserver.openapi.struct_types import FieldType, ValueType, struct_fields, struct_type
+from kubesched.k8s.model import times
+from kubesched.playground.apiserver.http.protobuf_wire import (
+    ProtobufError,
+    bytes_field,
+    double_field,
+    fields_of,
+    integer_field,
+    signed,
+)
+from kubesched.playground.apiserver.openapi import schemas
+from kubesched.playground.apiserver.openapi.schemas import (
+    FieldType,
+    ValueType,
+    struct_fields,
+    struct_type,
+    type_of_kind,
+)
 
 _DEEPEST = 64
 _SCHEMA_PROPS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
@@ -34,7 +53,7 @@ def _numbered(schema: str, outer: str) -> dict[int, _NumberedField]:
     """``outer`` is the struct whose object gets the fields: the schema table has no entry for an inlined struct."""
     known = struct_fields(outer)
     found: dict[int, _NumberedField] = {}
-    for entry in schema_table.layout(schema):
+    for entry in schemas.layout(schema):
         if entry.is_inline:
             found[entry.number] = _NumberedField(None, entry.name)
         elif entry.name in known:
@@ -197,3 +216,119 @@ def text(value: int | bytes) -> str:
         return _bytes(value).decode()
     except UnicodeDecodeError:
         raise ProtobufError("proto: invalid UTF-8 in a string") from None
+
+
+__all__ = ["MAGIC", "ProtobufError", "decode_envelope"]
+
+MAGIC = b"k8s\x00"
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+
+
+def decode_envelope(data: bytes) -> dict[str, Any]:
+    """The object that was sent."""
+    if not data.startswith(MAGIC):
+        raise ProtobufError(
+            "provided data does not appear to be a protobuf message, expected prefix "
+            f"[{' '.join(str(byte) for byte in MAGIC)}]"
+        )
+    outer = dict(fields_of(data[len(MAGIC) :]))
+    named, message = outer.get(1, b""), outer.get(2, b"")
+    if isinstance(named, int) or isinstance(message, int):
+        raise ProtobufError("proto: wrong wireType = 0")
+    names = dict(fields_of(named))
+    api_version, kind = text(names.get(1, b"")), text(names.get(2, b""))
+    return {"kind": kind, "apiVersion": api_version, **decode_message(message, type_of(api_version, kind))}
+
+
+def type_of(api_version: str, kind: str) -> ValueType:
+    """The type of a kind's message. Raises ProtobufError."""
+    group, _, version = api_version.rpartition("/")
+    found = type_of_kind(group, version, kind)
+    if found is None and kind in ("DeleteOptions", "Status"):
+        return struct_type(_META + kind)
+    if found is None:
+        raise ProtobufError(f'no kind "{kind}" is registered for version "{api_version}"')
+    return found
+
+
+_NO_ENCODING = bytes_field(3, b"") + bytes_field(4, b"")
+
+
+def encode_envelope(obj: dict[str, Any]) -> bytes:
+    """An object with its kind and apiVersion. Raises ProtobufError for kinds that have no messages."""
+    api_version, kind = obj.get("apiVersion", ""), obj.get("kind", "")
+    names = bytes_field(1, api_version.encode()) + bytes_field(2, kind.encode())
+    message = encode_message(obj, type_of(api_version, kind))
+    return MAGIC + bytes_field(1, names) + bytes_field(2, message) + _NO_ENCODING
+
+
+def encode_message(obj: dict[str, Any], of: ValueType) -> bytes:
+    """The message of a struct type."""
+    return b"".join(_fields(obj, of.schema, of.schema))
+
+
+def _fields(obj: dict[str, Any], schema: str, outer: str) -> Iterator[bytes]:
+    """``outer`` is the struct whose object has the fields: an inlined struct has a message, but no own object."""
+    known = struct_fields(outer)
+    for entry in sorted(schemas.layout(schema), key=lambda one: one.number):
+        if entry.number <= 0:
+            continue
+        if entry.is_inline:
+            yield bytes_field(entry.number, b"".join(_fields(obj, entry.name, outer)))
+        elif entry.name in known:
+            yield from _field(entry.number, known[entry.name], obj.get(entry.name))
+
+
+def _field(number: int, field: FieldType, value: Any) -> Iterator[bytes]:
+    of = field.type
+    if of.form == "list":
+        for item in value or ():
+            yield _single(number, of.element, item)
+    elif of.form == "map":
+        for name in sorted(value or {}):
+            item = bytes_field(1, name.encode()) + _map_value(of.element, value[name])
+            yield bytes_field(number, item)
+    elif value is not None or not field.is_pointer:
+        yield _single(number, of, value)
+
+
+def _map_value(of: ValueType | None, value: Any) -> bytes:
+    if of is not None and of.form == "list":
+        return bytes_field(2, b"".join(bytes_field(1, text.encode()) for text in value or ()))
+    return _single(2, of, value)
+
+
+def _single(number: int, of: ValueType | None, value: Any) -> bytes:
+    match of.form if of is not None else "any":
+        case "struct":
+            assert of is not None
+            return bytes_field(number, encode_message(value or {}, of))
+        case "string":
+            return bytes_field(number, (value or "").encode())
+        case "integer" | "boolean":
+            return integer_field(number, int(value or 0))
+        case "number":
+            return double_field(number, value or 0.0)
+        case "bytes":
+            return bytes_field(number, base64.b64decode(value or ""))
+        case "quantity":
+            return bytes_field(number, bytes_field(1, str(value or "0").encode()))
+        case "int-or-string":
+            return bytes_field(number, _write_int_or_string(value))
+        case "time" | "micro-time":
+            return bytes_field(number, _write_time(value))
+    return bytes_field(number, b"" if value is None else bytes_field(1, msgspec.json.encode(value)))
+
+
+def _write_int_or_string(value: Any) -> bytes:
+    is_text = isinstance(value, str)
+    number, text = (0, value) if is_text else (value or 0, "")
+    return integer_field(1, int(is_text)) + integer_field(2, number) + bytes_field(3, text.encode())
+
+
+def _write_time(value: str | None) -> bytes:
+    if not value:
+        return b""
+    seconds = int(times.parse_instant(value.partition(".")[0].removesuffix("Z") + "Z"))
+    fraction = value.partition(".")[2].removesuffix("Z")
+    return integer_field(1, seconds) + integer_field(2, int(fraction.ljust(9, "0")[:9]) if fraction else 0)

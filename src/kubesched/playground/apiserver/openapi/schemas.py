@@ -1,16 +1,97 @@
-"""Shapes as types that code can walk: what a field holds, when Go leaves it out, how lists and maps merge.
+"""The one table of all shapes, and the types made of it: what a field holds, when Go leaves it out, how lists merge.
 
-Types are made on demand from ``schema_table.py`` and shared. ``decoding.py`` reads objects by them; ``patching/``
-merges by them.
+The data lie in ``schemas.json.gz`` beside this module: OpenAPI schemas and the order, omission rule and wire number of
+every field. Their origin is Kubernetes v1.36.4 (Apache License 2.0, see NOTICE). The table is read once, when first
+asked for; types are made on demand and shared. ``decoding.py`` reads objects by them, ``patching/`` merges by them, and
+``documents.py`` makes OpenAPI documents.
 """
 
 from __future__ import annotations
 
+import gzip
+import json
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from importlib import resources
+from typing import Any, NamedTuple
 
-from kubesched.playground.apiserver.openapi import schema_table
+_REF_PREFIX = "#/components/schemas/"
+
+
+class LayoutField(NamedTuple):
+    """One field of a struct as Go declares it. For an inlined struct ``name`` is the name of its schema."""
+
+    name: str
+    number: int  # of the field in protobuf; 0 or less: not in protobuf
+    flags: str  # p pointer, o left out when empty, z left out when zero (structs too), i inlined
+    go_type: str
+
+    @property
+    def is_inline(self) -> bool:
+        return "i" in self.flags
+
+
+class InternalField(NamedTuple):
+    """One field of a struct as the real server has it inside.
+
+    Its form: s text, i number, b truth, q amount, n nothing when absent ("n:Struct", "m:Struct": of structs, by name),
+    S:Struct always there, e:Struct embedded, x as in v1.
+    """
+
+    go_name: str
+    form: str
+    json_name: str = ""  # where it is not the Go name with small letters
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, Any]:
+    packed = resources.files(__package__).joinpath("schemas.json.gz").read_bytes()
+    table: dict[str, Any] = json.loads(gzip.decompress(packed))
+    return table
+
+
+def all_schemas() -> dict[str, dict[str, Any]]:
+    """All OpenAPI v3 schemas by name ("io.k8s.api.core.v1.Pod"). Not to be changed by callers."""
+    found: dict[str, dict[str, Any]] = _table()["schemas"]
+    return found
+
+
+@lru_cache(maxsize=1024)
+def layout(schema_name: str) -> tuple[LayoutField, ...]:
+    """The fields of one struct in Go's order; empty for what is no struct."""
+    return tuple(LayoutField(*entry) for entry in _table()["layout"].get(schema_name, ()))
+
+
+def internal_fields(struct_name: str) -> list[InternalField]:
+    """Fields of a struct in the form that the real server uses inside: pod specs, volumes, claims and what is in them.
+
+    Structs of other groups than the core have its name in front: "resource.DeviceClaim".
+    """
+    return [InternalField(*entry) for entry in _table()["internal"].get(struct_name, ())]
+
+
+@lru_cache(maxsize=1)
+def _names_by_kind() -> dict[tuple[str, str, str], str]:
+    found: dict[tuple[str, str, str], str] = {}
+    for name, schema in all_schemas().items():
+        kinds = schema.get("x-kubernetes-group-version-kind", ())
+        if len(kinds) == 1:  # kinds that every group has (DeleteOptions, WatchEvent) are nobody's objects
+            found[kinds[0]["group"], kinds[0]["version"], kinds[0]["kind"]] = name
+    return found
+
+
+def schema_name(group: str, version: str, kind: str) -> str | None:
+    """The schema of a kind, None if it is not built in."""
+    return _names_by_kind().get((group, version, kind))
+
+
+def referenced_name(schema: dict[str, Any]) -> str | None:
+    """The schema that a property refers to, plainly or by ``allOf``."""
+    reference = schema.get("$ref")
+    if reference is None and "allOf" in schema:
+        reference = schema["allOf"][0].get("$ref")
+    return None if reference is None else str(reference).removeprefix(_REF_PREFIX)
+
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _SPECIAL = {
@@ -80,13 +161,13 @@ OPAQUE = ValueType("any", is_atomic=True)
 @lru_cache(maxsize=1024)
 def type_of_kind(group: str, version: str, kind: str) -> ValueType | None:
     """The type of a built-in kind; None for custom resources."""
-    name = schema_table.schema_name(group, version, kind)
+    name = schema_name(group, version, kind)
     return None if name is None else struct_type(name)
 
 
 @lru_cache(maxsize=2048)
 def struct_type(schema_name: str) -> ValueType:
-    schema = schema_table.schemas()[schema_name]
+    schema = all_schemas()[schema_name]
     is_atomic = schema.get("x-kubernetes-map-type") == "atomic"
     return ValueType("struct", go_type=_go_name(schema_name), schema=schema_name, is_atomic=is_atomic)
 
@@ -99,7 +180,7 @@ def _go_name(schema_name: str) -> str:
 @lru_cache(maxsize=2048)
 def struct_fields(schema_name: str) -> dict[str, FieldType]:
     """All fields in Go's order, inlined structs included."""
-    properties = schema_table.schemas().get(schema_name, {}).get("properties", {})
+    properties = all_schemas().get(schema_name, {}).get("properties", {})
     found: dict[str, FieldType] = {}
     for entry, go_path in _flat_layout(schema_name):
         prop = properties[entry.name]
@@ -115,10 +196,10 @@ def struct_fields(schema_name: str) -> dict[str, FieldType]:
     return found
 
 
-def _flat_layout(schema_name: str) -> list[tuple[schema_table.LayoutField, str]]:
+def _flat_layout(schema_name: str) -> list[tuple[LayoutField, str]]:
     """Fields with their paths in Go, where an embedded struct counts as a field of its type's name."""
-    flat: list[tuple[schema_table.LayoutField, str]] = []
-    for entry in schema_table.layout(schema_name):
+    flat: list[tuple[LayoutField, str]] = []
+    for entry in layout(schema_name):
         if entry.is_inline:
             struct = entry.name.rpartition(".")[2]
             flat.extend((inner, f"{struct}.{path}") for inner, path in _flat_layout(entry.name))
@@ -128,7 +209,7 @@ def _flat_layout(schema_name: str) -> list[tuple[schema_table.LayoutField, str]]
 
 
 def _value_type(schema: dict[str, Any], go_type: str) -> ValueType:
-    name = schema_table.referenced_name(schema)
+    name = referenced_name(schema)
     if name is not None:
         return _referenced(name, schema, go_type)
     form = schema.get("type")
@@ -151,10 +232,10 @@ def _value_type(schema: dict[str, Any], go_type: str) -> ValueType:
 def _referenced(name: str, schema: dict[str, Any], go_type: str) -> ValueType:
     if name in _SPECIAL:
         return ValueType(_SPECIAL[name], go_type)
-    target = schema_table.schemas()[name]
+    target = all_schemas()[name]
     if "type" not in target:
         return ValueType("any", schema=name, is_atomic=True)
-    if target["type"] != "object" or (not schema_table.layout(name) and "properties" in target):
+    if target["type"] != "object" or (not layout(name) and "properties" in target):
         return OPAQUE
     if "properties" not in target and name.rpartition(".")[2] in ("RawExtension", "FieldsV1", "Patch"):
         return OPAQUE
@@ -170,9 +251,9 @@ def _referenced(name: str, schema: dict[str, Any], go_type: str) -> ValueType:
 def _own_types_with_merging() -> frozenset[str]:
     """Structs that some field merges in its own way (a Deployment's strategy retains keys)."""
     found = set()
-    for schema in schema_table.schemas().values():
+    for schema in all_schemas().values():
         for prop in schema.get("properties", {}).values():
-            name = schema_table.referenced_name(prop)
+            name = referenced_name(prop)
             if name is not None and "x-kubernetes-patch-strategy" in prop:
                 found.add(name)
     return frozenset(found)

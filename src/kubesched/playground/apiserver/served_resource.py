@@ -1,23 +1,18 @@
-"""What the server knows of one kind it serves: names, rules on writing, columns of its table.
+"""What the server knows of one resource it serves: names, rules on writing, columns of its table.
 
 A ServedResource guarantees: after ``prepare_create`` or ``prepare_update`` the object has every default of its kind,
 and ``validate`` then returns everything that is wrong with it, in the order of the real server. The verbs do what is
-the same for all kinds (names, uid, versions, generation, managed fields, timestamps). Read ``registry.py`` for the
-kinds served, ``verbs/`` for who calls this.
+the same for all kinds (names, uid, versions, generation, managed fields, timestamps). Read ``kinds/registry.py`` for
+the kinds served, ``verbs/`` for who calls this.
 
 How the verbs call it, for a create: ``decode`` → metadata → ``prepare_create`` → ``validate(new, None)``; for an
 update: ``decode`` → metadata taken over from ``old`` → ``prepare_update(new, old, ctx)`` → ``validate(new, old)``.
-``ctx.subresource`` is "" for the object itself. For "status" the verbs have already put back everything but
-``status`` and ``metadata``; for "" on a kind with a status subresource they have already put back ``status``.
+``ctx.subresource`` is "" for the object itself. For "status" the verbs have already put back everything but ``status``
+and ``metadata``; for "" on a kind with a status subresource they have already put back ``status``.
 
 Objects come without ``kind`` and ``apiVersion`` (they are stored so; answers get them back). ``validate`` covers
 ``metadata`` too: name rules, labels, annotations, finalizers, owners, and what may not change. Admission refusals
-(priority, runtime class, …) are raised from ``prepare_*`` as ``errors.forbidden`` and the like. Custom resources:
-``custom.served_resources(crd) -> list[ServedResource]``. Patches and managed fields as the verbs call them:
-``patching/json_patch.py: apply(obj, operations)``, ``merge_patch.py: apply(obj, patch)``, ``strategic.py: apply(obj,
-patch, resource)``, each returning the new object; ``patching/apply/: apply(live | None, applied, resource, manager,
-force, now, subresource)`` and ``record(new, old | None, resource, manager, subresource, now)`` (managedFields of
-other writes, in place).
+(priority, runtime class, …) are raised from ``prepare_*`` as ``errors.forbidden`` and the like.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What all verbs share: the store, the kinds served, the clock and the source of identities.
 
 Guarantees that a name is served by at most one resource and that kinds from CustomResourceDefinitions appear as soon as
-those are written. Read ``verbs/create.py`` next.
+those are written. Read ``create.py`` next.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kubesched.playground.apiserver.kinds.kind import Object, ServedResource
+from kubesched.playground.apiserver.served_resource import Object, ServedResource
 from kubesched.playground.apiserver.storage.store import ObjectKey, Store, Stored
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"

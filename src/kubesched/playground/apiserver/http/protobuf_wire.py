@@ -1,7 +1,7 @@
 """The wire format of protobuf: a message as its numbered fields, nothing known of their meaning.
 
 ``fields_of`` never reads beyond the data and refuses what is cut off; the functions after it write fields.
-``messages.py`` gives the fields their names.
+``protobuf.py`` gives the fields their names.
 """
 
 from __future__ import annotations

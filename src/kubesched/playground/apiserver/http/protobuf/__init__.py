@@ -1,1 +1,0 @@
-"""Kubernetes protobuf bodies into plain objects. Begin with ``envelope.py``."""
