@@ -50,8 +50,8 @@ class PodAffinityTerms:
     required_anti: tuple[AffinityTerm, ...] = ()
     preferred: tuple[AffinityTerm, ...] = ()
     preferred_anti: tuple[AffinityTerm, ...] = ()
-    mistakes: tuple[str, ...] = ()
-    """What could not be understood: `list: mistake`. Such a list counts as empty; the others count."""
+    errors: tuple[str, ...] = ()
+    """Lists of terms that cannot be parsed, as `list: error`. Such a list counts as empty; the others count."""
 
     def __bool__(self) -> bool:
         return bool(self.required or self.required_anti or self.preferred or self.preferred_anti)
@@ -173,15 +173,15 @@ def compile_pod_affinity(pod: Pod) -> PodAffinityTerms:
         "preferredAntiAffinityTerms": _weighted(away.preferred_during_scheduling_ignored_during_execution),
     }
     compiled: list[tuple[AffinityTerm, ...]] = []
-    mistakes: list[str] = []
+    errors: list[str] = []
     for name, terms in lists.items():
         try:
             compiled.append(tuple(_compile_term(pod, term, weight) for term, weight in terms))
-        except selectors.SelectorError as mistake:
+        except selectors.SelectorError as error:
             compiled.append(())
-            mistakes.append(f"{name}: {mistake}")
+            errors.append(f"{name}: {error}")
     required, required_anti, preferred, preferred_anti = compiled
-    return PodAffinityTerms(required, required_anti, preferred, preferred_anti, tuple(mistakes))
+    return PodAffinityTerms(required, required_anti, preferred, preferred_anti, tuple(errors))
 
 
 def _plain(terms: Iterable[PodAffinityTerm] | None) -> Iterable[tuple[PodAffinityTerm, int]]:

@@ -16,7 +16,7 @@ from kubesched.explanation.findings.ports import is_same_port, port_text
 from kubesched.k8s.model.core import Container, ContainerPort, Node, NodeSelectorTerm
 from kubesched.k8s.model.requests import is_restartable
 from kubesched.k8s.model.selectors import compile_node_term
-from kubesched.scheduler.plugins.node_affinity.required import node_selector_of
+from kubesched.scheduler.plugins.node_affinity import node_selector_of
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NODE_AFFINITY = ("spec", "affinity", "nodeAffinity", _REQUIRED)

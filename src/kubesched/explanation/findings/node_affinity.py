@@ -9,8 +9,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.selectors import NODE_NAME_FIELD, NodeTerm, Requirement, compile_node_term
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.plugins.node_affinity import NodeAffinity
-from kubesched.scheduler.plugins.node_affinity.required import node_selector_of
+from kubesched.scheduler.plugins.node_affinity import NodeAffinity, node_selector_of
 
 _Key = tuple[str | None, ...]
 

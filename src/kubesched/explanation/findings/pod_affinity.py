@@ -18,7 +18,7 @@ from kubesched.scheduler.plugins.inter_pod_affinity.filtering import (
     REASON_ANTI_AFFINITY,
     REASON_EXISTING_ANTI_AFFINITY,
 )
-from kubesched.scheduler.plugins.inter_pod_affinity.terms import ScopedTerm, scoped, speak_all_of
+from kubesched.scheduler.plugins.inter_pod_affinity.terms import ScopedTerm, all_match, scoped
 
 _PLUGIN = InterPodAffinity.name
 
@@ -68,13 +68,13 @@ class UnmetPodAffinity:
         key = (f"toward {index}", domain)
         if key not in self._found:
             pods = self._pods_in(term, domain)
-            self._found[key] = next((other for other in pods if speak_all_of(self._toward, other)), None)
+            self._found[key] = next((other for other in pods if all_match(self._toward, other)), None)
         return self._found[key] is not None
 
     @cached_property
     def _is_first_of_series(self) -> bool:
         """Such a pod may go wherever the topology labels are: nobody is there yet whom it could be near."""
-        if not speak_all_of(self._toward, self._pod):
+        if not all_match(self._toward, self._pod):
             return False
         pods = self._cluster.table.pods
         picked = [pods.classes(term.selector, term.namespaces) for term in self._toward]
@@ -103,7 +103,7 @@ class UnmetPodAffinity:
         key = (f"away {index}", domain)
         if key not in self._found:
             self._found[key] = next(self._pods_in(term, domain), None)
-        return self._found[key] or next(filter(term.speaks_of, self._nominated_pods.get(row, ())), None)
+        return self._found[key] or next(filter(term.matches, self._nominated_pods.get(row, ())), None)
 
     # -- who must not be near it ---------------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class UnmetPodAffinity:
         in_domain = nodes.matching(Requirement(term.topology_key, "In", (domain,)))
         occupied = pods.counts(pods.classes(term.selector, term.namespaces)) > 0
         for row in np.flatnonzero(in_domain & occupied).tolist():
-            yield from filter(term.speaks_of, pods.on(row))
+            yield from filter(term.matches, pods.on(row))
 
 
 def term_text(term: ScopedTerm) -> str:

@@ -16,8 +16,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
-from kubesched.scheduler.plugins.pod_topology_spread.inclusion import InclusionPolicies, with_all_keys
-from kubesched.scheduler.plugins.pod_topology_spread.row_counts import RowCounts
+from kubesched.scheduler.plugins.pod_topology_spread.counting import InclusionPolicies, RowCounts, with_all_keys
 
 _NO_DOMAIN = 2**31 - 1
 """What the emptiest of no domains counts as holding."""

@@ -9,7 +9,7 @@ from crowds import Crowd, Json, node, pod
 
 from kubesched.framework.pod_info import PodAffinityTerms
 from kubesched.k8s.model.core import Pod
-from kubesched.scheduler.plugins.inter_pod_affinity.term_index import TermIndex, WeightedTerm
+from kubesched.scheduler.plugins.inter_pod_affinity.terms import TermIndex, WeightedTerm
 
 WEB: Json = {"matchLabels": {"app": "web"}}
 WEB_OR_DB: Json = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "db", "web"]}]}

@@ -8,8 +8,7 @@ from small_clusters import node, table
 
 from kubesched.k8s.model import selectors
 from kubesched.k8s.model.core import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.scheduler.plugins.node_affinity.preferred import PreferredNodeAffinity
-from kubesched.scheduler.plugins.node_affinity.required import RequiredNodeAffinity, named_nodes
+from kubesched.scheduler.plugins.node_affinity import PreferredNodeAffinity, RequiredNodeAffinity, named_nodes
 
 KEYS = st.sampled_from(["disk", "gen", "metadata.name"])
 VALUES = st.sampled_from(["", "ssd", "3", "-4", "+5", "n1", "n2", "99999999999999999999"])

@@ -17,8 +17,7 @@ from kubesched.scheduler.config.plugin_args import (
     UtilizationShapePoint,
 )
 from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
-from kubesched.scheduler.plugins.node_resources_fit.scoring import divide_toward_zero
-from kubesched.scheduler.plugins.node_resources_fit.shape import broken_linear
+from kubesched.scheduler.plugins.node_resources_fit.scoring import broken_linear, divide_toward_zero
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

@@ -14,7 +14,7 @@ from kubesched.k8s.model.core import Pod, ReplicationController, Service, Topolo
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.scheduler.config import PodTopologySpreadArgs
 from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
-from kubesched.scheduler.plugins.pod_topology_spread.default_selector import default_selector
+from kubesched.scheduler.plugins.pod_topology_spread.constraints import default_selector
 
 WEB = {"app": "web"}
 LABELS = {"app": "web", "tier": "front", "hash": "1"}

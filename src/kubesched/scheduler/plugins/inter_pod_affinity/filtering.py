@@ -1,6 +1,7 @@
-"""Required terms, from three sides: whom the pod must be near, whom it must not be near, and who must not be near it.
+"""Required terms: the pod's affinity, its anti-affinity, and the anti-affinity of existing pods.
 
-A pod that nobody it wants to be near exists for yet may go anywhere if it is itself such a pod: the first of a series.
+A pod whose affinity terms match no existing pod may go anywhere if they match the pod itself: it is the first of its
+group.
 
 Next: `scoring` for the preferred terms.
 """
@@ -17,10 +18,15 @@ from kubesched.framework.pod_info import PodAffinityTerms, PodInfo
 from kubesched.framework.verdicts import BoolArray, Verdicts
 from kubesched.k8s.model.core import Namespace
 from kubesched.k8s.model.selectors import Labels
-from kubesched.scheduler.plugins.inter_pod_affinity.concerns import ByClass
-from kubesched.scheduler.plugins.inter_pod_affinity.term_index import TermIndex, WeightedTerm
-from kubesched.scheduler.plugins.inter_pod_affinity.terms import ScopedTerm, scoped, speak_all_of
-from kubesched.scheduler.plugins.inter_pod_affinity.topology import TopologyCounts
+from kubesched.scheduler.plugins.inter_pod_affinity.terms import (
+    ByClass,
+    ScopedTerm,
+    TermIndex,
+    TopologyCounts,
+    WeightedTerm,
+    all_match,
+    scoped,
+)
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
@@ -34,7 +40,7 @@ def required_anti_terms(terms: PodAffinityTerms) -> Iterator[WeightedTerm]:
 
 
 class AffinityFilterState:
-    """What PreFilter found out: by topology, how many pods the pod's terms speak of, or have terms against it."""
+    """What PreFilter found out: by topology, how many pods the pod's terms match, or have terms that match it."""
 
     def __init__(
         self,
@@ -48,7 +54,7 @@ class AffinityFilterState:
         self._namespace_labels = namespace_labels
         self._toward = scoped(pod.affinity.required, namespaces)
         self._away = scoped(pod.affinity.required_anti, namespaces)
-        self._is_own_kind = speak_all_of(self._toward, pod)
+        self._is_own_kind = all_match(self._toward, pod)
         self._wanted = _count_wanted(self._toward, nodes)
         self._unwanted = _count_unwanted(self._away, nodes)
         self._unwelcoming = _count_unwelcoming(pod, nodes, namespace_labels, anti_terms)
@@ -93,11 +99,11 @@ class AffinityFilterState:
         for term in pod.affinity.required_anti:
             if term.matches(self._pod.namespace, self._pod.labels, self._namespace_labels):
                 yield self._unwelcoming, term.topology_key
-        if speak_all_of(self._toward, pod):
+        if all_match(self._toward, pod):
             for wanted in self._toward:
                 yield self._wanted, wanted.topology_key
         for unwanted in self._away:
-            if unwanted.speaks_of(pod):
+            if unwanted.matches(pod):
                 yield self._unwanted, unwanted.topology_key
 
     def _lonely(self, nodes: NodeTable) -> BoolArray:
@@ -112,7 +118,7 @@ class AffinityFilterState:
 
 
 def _count_wanted(terms: Sequence[ScopedTerm], nodes: NodeTable) -> TopologyCounts:
-    """Pods that all terms speak of: one that only some of them speak of does not match."""
+    """Pods that all terms match: one that only some of them match does not count."""
     counts = TopologyCounts(nodes)
     if terms:
         pods = nodes.pods
@@ -124,7 +130,7 @@ def _count_wanted(terms: Sequence[ScopedTerm], nodes: NodeTable) -> TopologyCoun
 
 
 def _count_unwanted(terms: Sequence[ScopedTerm], nodes: NodeTable) -> TopologyCounts:
-    """Pods that at least one term speaks of, each in the topology of that term."""
+    """Pods that at least one term matches, each in the topology of that term."""
     counts = TopologyCounts(nodes)
     pods = nodes.pods
     for term in terms:

@@ -1,9 +1,9 @@
-"""Preferred terms, the pod's own and those of the pods around it: the weights of all that match, summed by topology.
+"""Preferred terms, the pod's own and those of existing pods: the weights of all that match, summed by topology.
 
-Required affinity of pods around it counts as well, with a weight of its own: who must be near such a pod is glad of one
-more. A score may be negative; `normalize` stretches the range that occurs over 0 to 100.
+Required affinity of existing pods counts as well, with `hardPodAffinityWeight`. A score may be negative; `normalize`
+stretches the range that occurs over 0 to 100.
 
-Next: `hints` for when a rejected pod deserves another try.
+Next: `plugin`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from kubesched.framework.pod_info import PodAffinityTerms, PodInfo
 from kubesched.framework.scores import MAX_NODE_SCORE, Scores
 from kubesched.k8s.model.core import Namespace
 from kubesched.k8s.model.selectors import Labels
-from kubesched.scheduler.plugins.inter_pod_affinity.concerns import ByClass
-from kubesched.scheduler.plugins.inter_pod_affinity.term_index import TermIndex, WeightedTerm
-from kubesched.scheduler.plugins.inter_pod_affinity.terms import scoped
-from kubesched.scheduler.plugins.inter_pod_affinity.topology import TopologyCounts
+from kubesched.scheduler.plugins.inter_pod_affinity.terms import (
+    ByClass,
+    TermIndex,
+    TopologyCounts,
+    WeightedTerm,
+    scoped,
+)
 
 
 def scoring_terms(terms: PodAffinityTerms, hard_weight: int) -> Iterator[WeightedTerm]:
@@ -95,7 +98,7 @@ class AffinityScoreState:
             self._weights.add_counts(term.topology_key, counts, weight)
 
     def _add_terms_of_others(self, nodes: NodeTable, terms: TermIndex) -> None:
-        """What pods on nodes prefer, or require, as far as this pod is one they speak of."""
+        """What existing pods prefer, or require, by terms that match this pod."""
         terms.follow(nodes.pods.affinity_groups())
         for group, term, weight in terms.about(self._pod, self._namespace_labels):
             self._weights.add_pods(term.topology_key, group.rows, weight)
@@ -103,7 +106,7 @@ class AffinityScoreState:
     def _concerns_of(self, pod: PodInfo) -> Iterator[tuple[str, int]]:
         """In which topologies the score changes once the pod is on a row, and by how much."""
         for own, weight in self._own:
-            if own.speaks_of(pod):
+            if own.matches(pod):
                 yield own.topology_key, weight
         for term, weight in self._terms_of_others(pod.affinity):
             if term.matches(self._pod.namespace, self._pod.labels, self._namespace_labels):

@@ -1,6 +1,6 @@
-"""NodeResourcesFit: does the node have what the pod asks for, and how full would it be?
+"""NodeResourcesFit: does the node have what the pod requests, and how full would it be?
 
-Read `plugin` first; `filtering` has the filter, `scoring` and `shape` the scoring strategies, `hints` the requeueing.
+Read `plugin` first; `filtering` has the filter, `scoring` the scoring strategies.
 """
 
 from kubesched.scheduler.plugins.node_resources_fit.plugin import NodeResourcesFit

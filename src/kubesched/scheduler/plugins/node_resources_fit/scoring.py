@@ -1,15 +1,16 @@
-"""The scoring strategies: how full nodes would be, as one number from 0 to 100 per node. `strategy_scores` is for whole
-tables, `node_score` the same for a single node.
+"""The scoring strategies: how full nodes would be, as one number from 0 to 100 per node.
 
-All arithmetic is on int64 and cuts toward zero, as kube-scheduler's does. A resource that a node does not have does
-not count for that node.
+`strategy_scores` is for whole tables, `node_score` the same for a single node. All arithmetic is on int64 and truncates
+toward zero, as kube-scheduler's does. A resource that a node does not have does not count for that node.
+RequestedToCapacityRatio scores by a shape: straight lines between points, tabulated over whole percents of utilization.
 
-Next: `shape` for RequestedToCapacityRatio; `kubesched.scheduler.plugins.resource_allocation` for what goes in.
+Next: `kubesched.scheduler.plugins.resource_allocation` for what goes in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,41 @@ from numpy.typing import NDArray
 from kubesched.framework import MAX_NODE_SCORE
 from kubesched.framework.nodes import IntArray
 from kubesched.framework.scores import Scores
-from kubesched.scheduler.config.plugin_args import MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO, ScoringStrategy
-from kubesched.scheduler.plugins.node_resources_fit.shape import MAX_UTILIZATION, broken_linear
+from kubesched.scheduler.config.plugin_args import (
+    MOST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    ScoringStrategy,
+    UtilizationShapePoint,
+)
 from kubesched.scheduler.plugins.resource_allocation import NodeUse, ResourceUse
+
+MAX_UTILIZATION = 100
+MAX_CUSTOM_SCORE = 10
+"""Points are scored from 0 to 10 in the configuration."""
+
+
+@lru_cache(maxsize=64)
+def broken_linear(shape: tuple[UtilizationShapePoint, ...]) -> IntArray:
+    """(101,) the score at 0, 1, … 100 percent. Before the first and beyond the last point the line is level."""
+    scale = MAX_NODE_SCORE // MAX_CUSTOM_SCORE
+    points = [(point.utilization, point.score * scale) for point in shape]
+    table = np.array([_value_at(percent, points) for percent in range(MAX_UTILIZATION + 1)], dtype=np.int64)
+    table.flags.writeable = False
+    return table
+
+
+def _value_at(percent: int, points: Sequence[tuple[int, int]]) -> int:
+    before = points[0]
+    for utilization, score in points:
+        if percent <= utilization:
+            if percent <= before[0]:
+                return before[1]
+            rise = (score - before[1]) * (percent - before[0])
+            # Integers are cut toward zero here, also on a falling line.
+            return before[1] + int(rise / (utilization - before[0]))
+        before = (utilization, score)
+    return before[1]
+
 
 ResourceScore = Callable[[IntArray, IntArray], IntArray]
 """(requested, allocatable) -> score of one resource; `allocatable` is nowhere 0."""

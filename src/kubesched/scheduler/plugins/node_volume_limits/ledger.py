@@ -1,16 +1,16 @@
-"""What is attached to each node, kept from one decision to the next and corrected where something changed.
+"""Volumes attached to each node, and how many it can hold: kept up to date, as columns per CSI driver.
 
-A page per node holds the volumes that its pods use and those that VolumeAttachments name. It stays right as long as
-the same pods are on the node and none of the objects it was written from changed. Numbers by driver are columns over
-the rows of the table, so that a filter needs no look at the pages of nodes that have room.
+A page per node holds the volumes that its pods use and those that VolumeAttachments name. It stays right as long as the
+same pods are on the node and none of the objects it was written from changed. Counts and limits are columns over the
+rows of the table, so that Filter reads no page of a node that has room. Limits are those of the CSINode objects.
 
-Next: `attachable` for what counts as a volume; `plugin`, which compares with the limits.
+Next: `attachable` for what counts as a volume; `plugin`, which compares.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +19,10 @@ from kubesched.framework.handle import Objects
 from kubesched.framework.nodes import IntArray, NodeTable, PodTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
+from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.model import volume_claims
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from kubesched.scheduler.plugins.node_volume_limits.attachable import (
     VolumeIdentity,
     Volumes,
@@ -29,6 +30,43 @@ from kubesched.scheduler.plugins.node_volume_limits.attachable import (
     volumes_of_pod,
 )
 from kubesched.scheduler.plugins.object_changes import ObjectChanges
+
+NO_LIMIT = int(np.iinfo(np.int64).max)
+
+
+class LimitColumns:
+    """Columns over the rows of the whole table. `refresh` makes them anew when nodes or CSINodes changed."""
+
+    __slots__ = ("_by_driver", "_changes", "_names", "has_csi_node")
+
+    def __init__(self) -> None:
+        self._changes: ObjectChanges[CSINode] = ObjectChanges()
+        self._names: list[str] = []
+        self._by_driver: dict[str, IntArray] = {}
+        self.has_csi_node: BoolArray = np.zeros(0, dtype=np.bool_)
+
+    def refresh(self, csi_nodes: Mapping[str, CSINode], names: Sequence[str]) -> None:
+        changed = self._changes.take(csi_nodes)
+        if not changed and self._names == names:
+            return
+        self._names = list(names)
+        self._by_driver = {}
+        known = [csi_nodes.get(name) for name in names]
+        self.has_csi_node = np.fromiter((node is not None for node in known), dtype=np.bool_, count=len(known))
+        for row, csi_node in enumerate(known):
+            for driver in csi_node.spec.drivers if csi_node is not None else ():
+                if driver.allocatable is not None and driver.allocatable.count is not None:
+                    self._column(driver.name)[row] = driver.allocatable.count
+
+    def of(self, driver: str) -> IntArray | None:
+        """(n_rows,) the limits of one driver, NO_LIMIT where a node has none; None if no node has one."""
+        return self._by_driver.get(driver)
+
+    def _column(self, driver: str) -> IntArray:
+        column = self._by_driver.get(driver)
+        if column is None:
+            column = self._by_driver[driver] = np.full(len(self._names), NO_LIMIT, dtype=np.int64)
+        return column
 
 
 @dataclass(frozen=True, slots=True)

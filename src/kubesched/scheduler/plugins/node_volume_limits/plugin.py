@@ -1,9 +1,9 @@
-"""The plugin: counts what is attached to a node, adds what the pod brings, and compares with the CSINode's limits.
+"""The plugin NodeVolumeLimits: counts the volumes attached to a node, adds the pod's, compares with the limits.
 
 Attached is what the node's pods use and what VolumeAttachments name; a volume that the pod shares with pods of the node
-is not counted twice. Only nodes that limit a driver the pod needs are looked into.
+is not counted twice. Only nodes that limit a driver that the pod needs are looked into.
 
-Next: `ledger` and `limits` for the two numbers, `attachable` for what counts as a volume, `hints`.
+Next: `ledger` for attached volumes and limits, `attachable` for what counts as a volume.
 """
 
 from __future__ import annotations
@@ -17,18 +17,78 @@ import numpy as np
 
 from kubesched.framework.caching import Scope
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.events import ActionType, ClusterEvent, EventResource, RegisteredEvent
+from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
+from kubesched.k8s.model import csi_migration, volume_claims
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.csi_migration import InTreePlugin
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.scheduler.plugins.node_volume_limits import hints
+from kubesched.k8s.model.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
+from kubesched.k8s.model.volumes import Volume
 from kubesched.scheduler.plugins.node_volume_limits.attachable import Volumes, has_attachable_volumes, volumes_of_pod
-from kubesched.scheduler.plugins.node_volume_limits.ledger import VolumeLedger
-from kubesched.scheduler.plugins.node_volume_limits.limits import NO_LIMIT, LimitColumns
+from kubesched.scheduler.plugins.node_volume_limits.ledger import NO_LIMIT, LimitColumns, VolumeLedger
+
+
+def after_csi_node_updated(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001
+    """A driver attaches more than before; a driver that names no limit counts as 0 here."""
+    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
+        return Hint.QUEUE
+    before = _limits(old)
+    grew = any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
+    return Hint.QUEUE if grew else Hint.SKIP
+
+
+def after_pod_deleted(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001
+    """A pod that held volumes on a node, or was about to, is gone."""
+    if not isinstance(old, Pod):
+        return Hint.QUEUE
+    had_node = bool(old.spec.node_name or old.status.nominated_node_name)
+    return Hint.QUEUE if had_node and has_attachable_volumes(old) else Hint.SKIP
+
+
+def after_claim_added(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001
+    if not isinstance(new, PersistentVolumeClaim):
+        return Hint.QUEUE
+    is_ours = any(use.key == new.key for use in volume_claims.claims_of(pod.pod))
+    return Hint.QUEUE if is_ours else Hint.SKIP
+
+
+def after_attachment_deleted(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001
+    """Any attachment may have stood in the way of a claim; one of the same driver in that of an in-tree volume."""
+    if not isinstance(old, VolumeAttachment):
+        return Hint.QUEUE
+    for volume in pod.spec.volumes or ():
+        if volume.persistent_volume_claim is not None:
+            return Hint.QUEUE
+        plugin = csi_migration.plugin_of(volume)
+        if plugin is None:
+            continue
+        if plugin.driver == old.spec.attacher or not _is_translatable(plugin, volume):
+            return Hint.QUEUE
+    return Hint.SKIP
+
+
+def _is_translatable(plugin: InTreePlugin, volume: Volume) -> bool:
+    if not plugin.is_migrated:
+        return True
+    try:
+        csi_migration.inline_handle(volume)
+    except csi_migration.TranslationError:
+        return False
+    return True
+
+
+def _limits(csi_node: CSINode) -> dict[str, int]:
+    return {
+        driver.name: driver.allocatable.count or 0 if driver.allocatable is not None else 0
+        for driver in csi_node.spec.drivers
+    }
+
 
 TOO_MANY_VOLUMES = "node(s) exceed max volume count"
 
@@ -98,14 +158,10 @@ class NodeVolumeLimits:
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         return (
             RegisteredEvent(ClusterEvent(EventResource.CSI_NODE, ActionType.ADD)),
-            RegisteredEvent(ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE), hints.after_csi_node_updated),
-            RegisteredEvent(ClusterEvent(EventResource.POD, ActionType.DELETE), hints.after_pod_deleted),
-            RegisteredEvent(
-                ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD), hints.after_claim_added
-            ),
-            RegisteredEvent(
-                ClusterEvent(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE), hints.after_attachment_deleted
-            ),
+            RegisteredEvent(ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE), after_csi_node_updated),
+            RegisteredEvent(ClusterEvent(EventResource.POD, ActionType.DELETE), after_pod_deleted),
+            RegisteredEvent(ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD), after_claim_added),
+            RegisteredEvent(ClusterEvent(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE), after_attachment_deleted),
         )
 
     def _cannot_be_said(self, wanted: WantedVolumes, nodes: NodeTable) -> Verdicts:

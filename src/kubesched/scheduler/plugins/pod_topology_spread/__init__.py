@@ -1,7 +1,7 @@
-"""PodTopologySpread: keeps pods of a kind spread over zones, hosts or any other topology.
+"""PodTopologySpread: spreads matching pods over zones, hosts or any other topology.
 
-Read in this order: `constraints` (what is asked for), `inclusion` (which nodes count), `row_counts` and `counted_pods`
-(which pods do), `filtering`, `scoring`, `hints`; `plugin` joins them.
+Read in this order: `constraints` (what is asked for), `counting` (which nodes and pods count), `filtering`, `scoring`;
+`plugin` has the extension points and the queueing hints.
 """
 
 from kubesched.scheduler.plugins.pod_topology_spread.plugin import PodTopologySpread

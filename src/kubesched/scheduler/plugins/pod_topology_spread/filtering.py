@@ -21,9 +21,12 @@ from kubesched.framework.nodes import MISSING, CodeArray, Column, IntArray, Node
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.verdicts import BoolArray, Verdicts
 from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
-from kubesched.scheduler.plugins.pod_topology_spread.counted_pods import CountedPods
-from kubesched.scheduler.plugins.pod_topology_spread.inclusion import InclusionPolicies, with_all_keys
-from kubesched.scheduler.plugins.pod_topology_spread.row_counts import RowCounts
+from kubesched.scheduler.plugins.pod_topology_spread.counting import (
+    CountedPods,
+    InclusionPolicies,
+    RowCounts,
+    with_all_keys,
+)
 
 REASON_CONSTRAINTS = "node(s) didn't match pod topology spread constraints"
 REASON_MISSING_LABEL = f"{REASON_CONSTRAINTS} (missing required label)"

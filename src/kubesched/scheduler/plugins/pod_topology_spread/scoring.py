@@ -6,7 +6,7 @@ count as much as those with many; `normalize` turns it round. Hosts are counted 
 Counts are of the whole cluster and follow pods that come and go. How many domains there are, and so their weight, is a
 matter of the nodes to be scored: the feasible ones.
 
-Next: `hints` for when a rejected pod deserves another try.
+Next: `plugin`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.scores import MAX_NODE_SCORE, Scores
 from kubesched.framework.verdicts import BoolArray
 from kubesched.scheduler.plugins.pod_topology_spread.constraints import HOSTNAME_LABEL, SpreadConstraint
-from kubesched.scheduler.plugins.pod_topology_spread.counted_pods import CountedPods
-from kubesched.scheduler.plugins.pod_topology_spread.inclusion import InclusionPolicies, with_all_keys
-from kubesched.scheduler.plugins.pod_topology_spread.row_counts import RowCounts
+from kubesched.scheduler.plugins.pod_topology_spread.counting import (
+    CountedPods,
+    InclusionPolicies,
+    RowCounts,
+    with_all_keys,
+)
 
 FloatArray = NDArray[np.float64]
 Spread = TypeVar("Spread", FloatArray, Scores)

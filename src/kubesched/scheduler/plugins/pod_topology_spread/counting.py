@@ -1,6 +1,10 @@
-"""Which nodes count for a constraint: those with all topology labels, as far as its inclusion policies let them.
+"""What a constraint counts: which nodes are eligible by its inclusion policies, and which pods match.
 
-Everything here is about the pod and the nodes alone, not about the pods on them: it holds for a whole cycle.
+Eligible nodes depend on the pod and the nodes alone: they hold for a whole cycle. Pods are counted per row, once for
+each selector and cycle, by Filter and Score together; pods that are added or removed later are matched by their label
+class.
+
+Next: `filtering`, `scoring`.
 """
 
 from __future__ import annotations
@@ -9,11 +13,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubesched.framework.nodes import MISSING, NodeTable
+from kubesched.framework.nodes import MISSING, IntArray, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.model.core import PodSpec
-from kubesched.k8s.model.selectors import NODE_NAME_FIELD, NodeTerm, Requirement, from_labels, from_node_selector
+from kubesched.k8s.model.selectors import (
+    NODE_NAME_FIELD,
+    NodeTerm,
+    Requirement,
+    Selector,
+    from_labels,
+    from_node_selector,
+)
 from kubesched.k8s.model.taints import find_untolerated
 from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
 
@@ -92,3 +103,59 @@ def _matching_field(requirement: Requirement, nodes: NodeTable) -> BoolArray:
         return np.full(len(nodes), requirement.matches(""), dtype=np.bool_)
     named = nodes.named(requirement.values[0])
     return named if requirement.operator == "In" else ~named
+
+
+class RowCounts:
+    """Counts of pods in one namespace, without those being deleted. A selector of everything counts none."""
+
+    def __init__(self, nodes: NodeTable, namespace: str) -> None:
+        self._nodes = nodes.whole
+        self._namespaces = frozenset({namespace})
+        self._known: dict[Selector, IntArray] = {}
+
+    def of(self, selector: Selector) -> IntArray:
+        """(n_rows,) of the whole table."""
+        known = self._known.get(selector)
+        if known is None:
+            known = self._known[selector] = self._count(selector)
+        return known
+
+    def _count(self, selector: Selector) -> IntArray:
+        if selector.is_everything:
+            return np.zeros(len(self._nodes), dtype=np.int64)
+        pods = self._nodes.pods
+        return pods.counts(pods.classes(selector, self._namespaces), terminating=False)
+
+
+_MOST_KEPT = 1000
+"""Where every pod has labels of its own, nothing is found again: then it must at least not pile up."""
+
+
+class CountedPods:
+    """Pods of one namespace, as the constraints of a pod to be placed there see them."""
+
+    __slots__ = ("_by_label_class", "_constraints", "_namespace")
+
+    def __init__(self, namespace: str, constraints: Sequence[SpreadConstraint]) -> None:
+        self._namespace = namespace
+        self._constraints = constraints
+        self._by_label_class: dict[int, tuple[int, ...]] = {}
+
+    def by(self, pod: PodInfo) -> tuple[int, ...]:
+        """The numbers of the constraints that count the pod."""
+        known = self._by_label_class
+        found = known.get(pod.signature.label_class)
+        if found is None:
+            if len(known) >= _MOST_KEPT:
+                known.clear()
+            found = known[pod.signature.label_class] = self._find(pod)
+        return () if found and pod.pod.is_terminating else found
+
+    def _find(self, pod: PodInfo) -> tuple[int, ...]:
+        if pod.namespace != self._namespace:
+            return ()
+        return tuple(
+            number
+            for number, constraint in enumerate(self._constraints)
+            if not constraint.selector.is_everything and constraint.selector.matches(pod.labels)
+        )
