@@ -22,6 +22,7 @@ from kubesched.k8s.client.kubeconfig import load_target
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.resource import ResourceClaim, ResourceSlice
 from kubesched.live.live_scheduler import LiveScheduler
 from kubesched.live.options import RunOptions, read_options
 from kubesched.live.serving.live_explanation import LiveExplainer
@@ -48,6 +49,8 @@ def make_page(
     sources = WebSources(
         nodes=lambda: view.of(Node).values(),
         pods=lambda: view.of(Pod).values(),
+        claims=lambda: view.of(ResourceClaim).values(),
+        slices=lambda: view.of(ResourceSlice).values(),
         queue=lambda: queue_report(scheduler.loop.queue, scheduler.shell.now_s()),
         explain=LiveExplainer(
             scheduler.loop.cluster, lambda: scheduler.assembled, options.emulation, is_for_placed_too=True

@@ -1,6 +1,7 @@
 """What the page shows of a node, of a pod and of the queue: small rows of plain JSON. Pure.
 
-Amounts are milli-cpus and bytes, instants are seconds since the epoch: the page adds up and prints them.
+Amounts are in the units that nodes are counted in (milli-cpus, bytes, whole units of everything else), instants are
+seconds since the epoch: the page adds up and prints them.
 
 Next: `snapshot`, which puts them together and finds out what has changed.
 """
@@ -16,7 +17,6 @@ from kubesched.k8s.model.times import InstantError, parse_instant
 
 Row = dict[str, Any]
 
-ZONE_LABEL = "topology.kubernetes.io/zone"
 QUEUE_PLACES = ("active", "backoff", "unschedulable", "gated", "inFlight")
 MOST_QUEUED = 300
 """So many pods of each place are listed; all are counted."""
@@ -29,15 +29,12 @@ def node_row(node: Node) -> Row:
         amounts = node_units(node.status.allocatable, "status.allocatable")
     except AmountError:
         amounts = {}
-    is_ready = any(one.type == "Ready" and one.status == "True" for one in node.status.conditions or ())
-    row: Row = {
-        "zone": node.labels.get(ZONE_LABEL, ""),
-        "cpu": amounts.get("cpu", 0),
-        "memory": amounts.get("memory", 0),
-        "pods": amounts.get("pods", 0),
-    }
-    if not is_ready:
+    row: Row = {"amounts": {name: amount for name, amount in amounts.items() if amount}, "labels": node.labels}
+    ready = next((one.status for one in node.status.conditions or () if one.type == "Ready"), "Unknown")
+    if ready != "True":
         row["notReady"] = True
+    if ready == "Unknown":
+        row["silent"] = True
     if node.spec.unschedulable:
         row["unschedulable"] = True
     if node.spec.taints:
@@ -50,7 +47,7 @@ def pod_row(pod: Pod) -> Row:
         amounts = in_node_units(effective_requests(pod))
     except AmountError:
         amounts = {}
-    row: Row = {"state": pod_state(pod), "cpu": amounts.get("cpu", 0), "memory": amounts.get("memory", 0)}
+    row: Row = {"state": pod_state(pod), "asks": {name: amount for name, amount in amounts.items() if amount}}
     owner = controller_of(pod.metadata)
     details = {
         "node": pod.spec.node_name,
@@ -58,8 +55,19 @@ def pod_row(pod: Pod) -> Row:
         "owner": "" if owner is None else f"{owner.kind}/{owner.name}",
         "created": _seconds(pod.metadata.creation_timestamp),
         "nominated": pod.status.nominated_node_name,
+        "claims": claim_keys(pod),
     }
     return row | {name: value for name, value in details.items() if value}
+
+
+def claim_keys(pod: Pod) -> list[str]:
+    """The ResourceClaims that the pod names, and those that were made for it."""
+    made = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses or ()}
+    names = [one.resource_claim_name or made.get(one.name) for one in pod.spec.resource_claims or ()]
+    extended = pod.status.extended_resource_claim_status
+    if extended is not None:
+        names.append(extended.resource_claim_name)
+    return [f"{pod.metadata.namespace}/{name}" for name in names if name]
 
 
 def pod_state(pod: Pod) -> str:

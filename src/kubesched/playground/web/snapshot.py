@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.resource import ResourceClaim, ResourceSlice
+from kubesched.playground.web.devices import claim_row, device_rows
 from kubesched.playground.web.rows import Row, node_row, pod_row, queue_rows, same_queue
 from kubesched.playground.web.sources import WebSources
 
 K = TypeVar("K", bound=KubeObject)
+
+KINDS = ("nodes", "pods", "claims", "devices")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +27,13 @@ class ShownState:
 
     nodes: Mapping[str, Row]
     pods: Mapping[str, Row]
+    claims: Mapping[str, Row]
+    devices: Mapping[str, Row]
+    """By node; empty if no driver offers any."""
     queue: Row
 
     def report(self) -> dict[str, Any]:
-        return {"nodes": self.nodes, "pods": self.pods, "queue": self.queue}
+        return {kind: getattr(self, kind) for kind in (*KINDS, "queue")}
 
 
 class StateReader:
@@ -37,11 +44,19 @@ class StateReader:
         self._now_s = now_s
         self._nodes = _RowKeeper(node_row)
         self._pods = _RowKeeper(pod_row)
+        self._claims = _RowKeeper(claim_row)
+        self._devices = _DeviceKeeper()
 
     def read(self) -> ShownState:
         sources = self._sources
-        queue = queue_rows(sources.queue(), self._now_s())
-        return ShownState(self._nodes.rows(sources.nodes()), self._pods.rows(sources.pods()), queue)
+        claims = list(sources.claims())
+        return ShownState(
+            nodes=self._nodes.rows(sources.nodes()),
+            pods=self._pods.rows(sources.pods()),
+            claims=self._claims.rows(claims),
+            devices=self._devices.rows(list(sources.slices()), claims),
+            queue=queue_rows(sources.queue(), self._now_s()),
+        )
 
 
 class _RowKeeper(Generic[K]):
@@ -65,10 +80,27 @@ class _RowKeeper(Generic[K]):
         return {key: row for key, (_, row) in kept.items()}
 
 
+class _DeviceKeeper:
+    """Counts devices again only after a slice or a claim has changed, which is seldom."""
+
+    def __init__(self) -> None:
+        self._seen: list[KubeObject] = []
+        self._rows: dict[str, Row] = {}
+
+    def rows(self, slices: list[ResourceSlice], claims: list[ResourceClaim]) -> dict[str, Row]:
+        seen: list[KubeObject] = [*slices, *claims]
+        if len(seen) != len(self._seen) or any(one is not other for one, other in zip(seen, self._seen, strict=True)):
+            before, self._seen = self._rows, seen
+            counted = device_rows(slices, claims)
+            self._rows = {name: before[name] if before.get(name) == row else row for name, row in counted.items()}
+        return self._rows
+
+
 def changes(before: ShownState, after: ShownState) -> dict[str, Any]:
     """What to put and what to take away to come from one to the other; empty if there is nothing to do."""
     found: dict[str, Any] = {}
-    for name, old, new in (("nodes", before.nodes, after.nodes), ("pods", before.pods, after.pods)):
+    for name in KINDS:
+        old, new = getattr(before, name), getattr(after, name)
         put = {key: row for key, row in new.items() if old.get(key) is not row}
         gone = [key for key in old if key not in new]
         if put or gone:

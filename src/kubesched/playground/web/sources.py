@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.resource import ResourceClaim, ResourceSlice
 
 JsonObject = dict[str, Any]
 
@@ -40,6 +41,8 @@ class WebSources:
     nodes: Callable[[], Iterable[Node]]
     pods: Callable[[], Iterable[Pod]]
     """Those that have ended too, if they are known."""
+    claims: Callable[[], Iterable[ResourceClaim]] = tuple
+    slices: Callable[[], Iterable[ResourceSlice]] = tuple
     queue: Callable[[], JsonObject] = dict
     """Waiting pods by place: what `/debug/queue` of the scheduler answers."""
     explain: ExplainedAsText | None = None

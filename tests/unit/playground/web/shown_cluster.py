@@ -12,6 +12,7 @@ import msgspec
 
 from kubesched.explanation.explain import NotExplainableError
 from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.resource import ResourceClaim, ResourceSlice
 from kubesched.playground.web.page import WebPage, WebSettings
 from kubesched.playground.web.sources import RecordedPod, WebSources
 
@@ -19,20 +20,24 @@ NOW_S = 1_800_000_000.0
 PAUSE_S = 0.01
 
 
-def node(name: str, zone: str = "a", **spec: Any) -> Node:
+def node(
+    name: str, zone: str = "a", *, amounts: dict[str, str] | None = None, ready: str = "True", **spec: Any
+) -> Node:
     manifest = {
         "metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": zone}},
         "spec": spec,
         "status": {
-            "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
-            "conditions": [{"type": "Ready", "status": "True"}],
+            "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"} | (amounts or {}),
+            "conditions": [{"type": "Ready", "status": ready}],
         },
     }
     return msgspec.convert(manifest, Node)
 
 
-def pod(name: str, node_name: str = "", phase: str = "Pending", **metadata: Any) -> Pod:
-    requests = {"cpu": "500m", "memory": "1Gi"}
+def pod(
+    name: str, node_name: str = "", phase: str = "Pending", *, asks: dict[str, str] | None = None, **metadata: Any
+) -> Pod:
+    requests = {"cpu": "500m", "memory": "1Gi"} | (asks or {})
     manifest = {
         "metadata": {"name": name, "namespace": "shop", "uid": name, **metadata},
         "spec": {"containers": [{"name": "c", "resources": {"requests": requests}}], "nodeName": node_name},
@@ -47,6 +52,8 @@ class ShownCluster:
 
     nodes: dict[str, Node] = field(default_factory=dict)
     pods: dict[str, Pod] = field(default_factory=dict)
+    claims: list[ResourceClaim] = field(default_factory=list)
+    slices: list[ResourceSlice] = field(default_factory=list)
     queue: dict[str, Any] = field(default_factory=dict)
     recorded: RecordedPod = field(default_factory=RecordedPod)
 
@@ -71,6 +78,8 @@ class ShownCluster:
         return WebSources(
             nodes=lambda: self.nodes.values(),
             pods=lambda: self.pods.values(),
+            claims=lambda: self.claims,
+            slices=lambda: self.slices,
             queue=lambda: self.queue,
             explain=explain,
             recorded=recorded,

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from headless_browser import NOTICE, OpenPage, has_browser, open_page
 
+from harness.headless_browser import NOTICE, OpenPage, has_browser, open_page
 from kubesched.playground.apiserver.server import ServerSettings
 from kubesched.playground.hollow_nodes.node_bodies import NodeShape
 from kubesched.playground.hollow_nodes.pod_steps import Delays

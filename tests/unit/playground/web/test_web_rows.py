@@ -28,8 +28,21 @@ def test_a_pod_is_in_one_of_six_states(shown: Any, state: str) -> None:
     assert pod_state(shown) == state
 
 
-def test_a_node_is_shown_with_its_zone_and_what_it_can_hold() -> None:
-    assert node_row(node("n")) == {"zone": "a", "cpu": 4000, "memory": 8 * 2**30, "pods": 110}
+def test_a_node_is_shown_with_its_labels_and_what_it_can_hold() -> None:
+    amounts = {"cpu": 4000, "memory": 8 * 2**30, "pods": 110, "nvidia.com/gpu": 4}
+    assert node_row(node("n", amounts={"nvidia.com/gpu": "4", "example.com/none": "0"})) == {
+        "amounts": amounts,
+        "labels": {"topology.kubernetes.io/zone": "a"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("ready", "shown"),
+    [("True", {}), ("False", {"notReady": True}), ("Unknown", {"notReady": True, "silent": True})],
+)
+def test_a_node_that_fell_silent_is_told_from_one_that_is_not_ready(ready: str, shown: dict[str, bool]) -> None:
+    row = node_row(node("n", ready=ready))
+    assert {name: row[name] for name in ("notReady", "silent") if name in row} == shown
 
 
 def test_what_keeps_pods_from_a_node_is_shown() -> None:
@@ -42,8 +55,7 @@ def test_a_pod_is_shown_with_what_it_asks_for_and_who_owns_it() -> None:
     row = pod_row(pod("p", "n", creationTimestamp="2026-01-01T00:00:00Z", ownerReferences=[owner]))
     assert row == {
         "state": "starting",
-        "cpu": 500,
-        "memory": 2**30,
+        "asks": {"cpu": 500, "memory": 2**30},
         "node": "n",
         "owner": "ReplicaSet/web",
         "created": 1767225600.0,

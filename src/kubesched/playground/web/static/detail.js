@@ -2,8 +2,9 @@
 
 import { ask } from "./connection.js";
 import { make, refill } from "./dom.js";
-import { clock, cpu, inOrder, memory, moment, percent, since, splitKey } from "./format.js";
+import { clock, inOrder, moment, percent, since, splitKey } from "./format.js";
 import { podRow } from "./lists.js";
+import { amount, asksFor } from "./resources.js";
 
 export class Detail {
   constructor(root, store, choose) {
@@ -27,6 +28,7 @@ export class Detail {
     if (!this.selection) this.opener = document.activeElement;
     this.selection = selection;
     this.root.hidden = !selection;
+    this.root.parentElement.classList.toggle("has-detail", Boolean(selection));
     if (!selection) {
       this.root.replaceChildren();
       this.giveFocusBack();
@@ -82,17 +84,20 @@ export class Detail {
       return;
     }
     const used = this.store.usage(name);
+    const amounts = Object.keys({ ...node.amounts, ...used }).filter((one) => one !== "pods" && (node.amounts[one] || used[one]));
+    const devices = Object.entries(this.store.devices.get(name) ?? {});
+    const marks = this.store.marks(name);
     this.setFacts([
-      ["State", `${node.notReady ? "not ready" : "ready"}${node.unschedulable ? ", cordoned" : ""}`],
-      ["Zone", node.zone],
-      ["CPU requested", `${cpu(used.cpu)} of ${cpu(node.cpu)} (${percent(used.cpu, node.cpu)})`],
-      ["Memory requested", `${memory(used.memory)} of ${memory(node.memory)} (${percent(used.memory, node.memory)})`],
-      ["Pods", `${used.pods} of ${node.pods}`],
+      ["State", marks.length ? marks.map(([word, , meaning]) => `${word}: ${meaning}`).join("; ") : "ready"],
+      ...amounts.map((one) => [`${one} requested`, `${amount(one, used[one] ?? 0)} of ${amount(one, node.amounts[one] ?? 0)} (${percent(used[one] ?? 0, node.amounts[one] ?? 0)})`]),
+      ...devices.map(([driver, [taken, offered]]) => [`Devices of ${driver}`, `${taken} of ${offered} allocated`]),
+      ["Pods", `${used.pods} of ${node.amounts.pods ?? 0}`],
       ["Taints", node.taints?.join(", ")],
+      ["Labels", Object.entries(node.labels).map(([key, value]) => `${key}=${value}`).join(", ")],
     ]);
     const pods = this.store.podsOn(name).sort((one, other) => inOrder(one[0], other[0]));
     this.empty.hidden = pods.length > 0;
-    refill(this.pods, pods.map(([key, pod]) => podRow(key, { state: pod.state, aside: `${cpu(pod.cpu)} · ${memory(pod.memory)}` })));
+    refill(this.pods, pods.map(([key, pod]) => podRow(key, { state: pod.shown, aside: asksFor(pod, this.store) })));
   }
 
   buildPod() {
@@ -109,9 +114,9 @@ export class Detail {
     const queued = this.store.queued(key);
     const toNode = pod?.node && make("button", { class: "link-like", type: "button", data: { goto: pod.node } }, pod.node);
     this.setFacts(!pod ? [["State", "no longer there"]] : [
-      ["State", make("span", { class: "badge" }, make("span", { class: `state ${pod.state}` }), pod.state)],
+      ["State", make("span", { class: "badge" }, make("span", { class: `state ${pod.shown}` }), pod.shown)],
       ["Node", toNode], ["Nominated to", pod.nominated],
-      ["Asks for", [pod.cpu && `cpu ${cpu(pod.cpu)}`, pod.memory && `memory ${memory(pod.memory)}`].filter(Boolean).join(", ") || "nothing"],
+      ["Asks for", asksFor(pod, this.store)],
       ["Owner", pod.owner], ["Priority", pod.priority && String(pod.priority)], ["Age", pod.created && since(pod.created)],
       ["In the queue", queued && `${queued.place}, ${queued.attempts} ${queued.attempts === 1 ? "attempt" : "attempts"}`],
     ]);

@@ -39,7 +39,11 @@ export function refill(parent, children) {
 function update(element, wanted) {
   if (element.isEqualNode(wanted)) return;
   for (const { name } of [...element.attributes]) if (!wanted.hasAttribute(name)) element.removeAttribute(name);
-  for (const { name, value } of wanted.attributes) if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+  for (const { name, value } of wanted.attributes) {
+    if (element.getAttribute(name) === value) continue;
+    if (name === "style") element.style.cssText = value; // as an attribute, the content security policy refuses it
+    else element.setAttribute(name, value);
+  }
   const pairs = [...wanted.childNodes].map((child, index) => [element.childNodes[index], child]);
   while (element.childNodes.length > pairs.length) element.lastChild.remove();
   for (const [old, child] of pairs) {

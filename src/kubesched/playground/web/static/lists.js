@@ -2,7 +2,7 @@
 
 import { find, make, refill } from "./dom.js";
 import { age, count, since, splitKey } from "./format.js";
-import { STATES } from "./store.js";
+import { BY_URGENCY, STATES } from "./store.js";
 
 const PLACES = [["active", "active"], ["inFlight", "being scheduled"], ["backoff", "backoff"], ["unschedulable", "unschedulable"], ["gated", "gated"]];
 const MOST_ROWS = 100;
@@ -62,26 +62,41 @@ export class Pods {
   }
 
   draw() {
-    const counts = this.store.countStates();
-    refill(find("states"), STATES.filter((state) => counts[state] || state === this.chosen || state === "running" || state === "pending").map((state) =>
-      chip(state, counts[state], state === this.chosen, () => { this.chosen = this.chosen === state ? null : state; this.draw(); },
+    const sizes = Object.fromEntries(STATES.map((state) => [state, this.store.byState[state].size]));
+    refill(find("states"), STATES.filter((state) => sizes[state] || state === this.chosen || state === "running" || state === "pending").map((state) =>
+      chip(state, sizes[state], state === this.chosen, () => { this.chosen = this.chosen === state ? null : state; this.draw(); },
         make("span", { class: `state ${state}` }))));
-    find("share").replaceChildren(...STATES.filter((state) => counts[state]).map((state) => make("i", { class: state, style: { "--part": counts[state] } })));
-    const found = this.found();
-    const drawn = found.slice(0, MOST_ROWS).map(([key, row]) =>
-      podRow(key, { state: row.state, aside: row.node ?? (row.nominated ? `→ ${row.nominated}` : row.state) }));
-    if (found.length > MOST_ROWS) drawn.push(make("li", { class: "more", data: { key: "more" } }, `and ${count(found.length - MOST_ROWS)} more: search to find them`));
+    refill(find("share"), STATES.filter((state) => sizes[state]).map((state) => make("i", { class: state, style: { "--part": sizes[state] }, data: { key: state } })));
+    const { keys, total } = this.found(sizes);
+    const drawn = keys.map((key) => {
+      const row = this.store.pods.get(key);
+      return podRow(key, { state: row.shown, aside: row.node ?? (row.nominated ? `→ ${row.nominated}` : row.shown) });
+    });
+    if (total > keys.length) drawn.push(make("li", { class: "more", data: { key: "more" } }, `and ${count(total - keys.length)} more: search to find them`));
     if (!drawn.length) drawn.push(make("li", { class: "empty", data: { key: "empty" } }, this.store.pods.size ? "No pod is like that." : "There are no pods yet."));
     refill(find("pods"), drawn);
   }
 
-  // What is not as it should be comes first. Names go by their characters: that is fast enough for all pods of a cluster.
-  found() {
+  // The first that fit, what is not as it should be before the rest, and how many there are in all.
+  found(sizes) {
     const words = this.search.value.trim().toLowerCase().split(/\s+/).filter(Boolean);
-    const rank = { pending: 0, failed: 1, terminating: 2, starting: 3, running: 4, succeeded: 5 };
-    return [...this.store.pods]
-      .filter(([key, row]) => (!this.chosen || row.state === this.chosen) &&
-        words.every((word) => `${key} ${row.owner ?? ""} ${row.node ?? ""}`.toLowerCase().includes(word)))
-      .sort((one, other) => rank[one[1].state] - rank[other[1].state] || (one[0] < other[0] ? -1 : 1));
+    const states = this.chosen ? [this.chosen] : BY_URGENCY;
+    const keys = [];
+    let total = 0;
+    for (const state of states) {
+      const all = this.store.byState[state].keys;
+      if (!words.length) {
+        keys.push(...all.slice(0, MOST_ROWS - keys.length));
+        total += sizes[state];
+        continue;
+      }
+      for (const key of all) {
+        const row = this.store.pods.get(key);
+        if (!words.every((word) => key.includes(word) || row.owner?.toLowerCase().includes(word) || row.node?.includes(word))) continue;
+        total += 1;
+        if (keys.length < MOST_ROWS) keys.push(key);
+      }
+    }
+    return { keys, total };
   }
 }

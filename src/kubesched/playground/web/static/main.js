@@ -1,16 +1,20 @@
 // Where the page begins: logs in, listens, and draws at most once for each picture that the screen shows.
-// store.js keeps the state; nodes.js, lists.js, totals.js and detail.js draw it; connection.js talks to the server.
+// store.js keeps the state; nodes.js, lists.js, totals.js and detail.js draw it; controls.js says which nodes are shown, and
+// how; connection.js talks to the server.
 
 import { listen, logIn } from "./connection.js";
+import { Controls, drawLegend } from "./controls.js";
 import { Detail } from "./detail.js";
 import { find } from "./dom.js";
 import { Pods, Queue } from "./lists.js";
 import { Nodes } from "./nodes.js";
+import { barsOf } from "./resources.js";
 import { Store } from "./store.js";
 import { drawTotals } from "./totals.js";
 
 const store = new Store();
-const nodes = new Nodes(find("zones"), store, choose);
+const controls = new Controls(store, () => { nodes.layOut(); controls.draw(nodes.bars, nodes.zoom); });
+const nodes = new Nodes(find("zones"), store, controls.view, choose);
 const queue = new Queue(store);
 const pods = new Pods(store);
 const detail = new Detail(find("detail"), store, choose);
@@ -24,8 +28,11 @@ function drawSoon() {
 
 function draw() {
   isDrawingSoon = false;
-  nodes.draw();
-  drawTotals(find("totals"), store);
+  const bars = barsOf(store);
+  nodes.draw(bars);
+  controls.draw(bars, nodes.zoom);
+  drawLegend(find("legend"), bars, store, nodes.zoom);
+  drawTotals(find("totals"), store, bars);
   queue.draw();
   pods.draw();
   detail.draw();

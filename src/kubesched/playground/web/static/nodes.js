@@ -1,131 +1,187 @@
-// Nodes as tiles, by zone. A tile is drawn again only if its node or one of its pods has changed.
+// Nodes as tiles. Only those on the screen, and a little above and below, are in the page: thousands of nodes cost no
+// more than a screenful. A tile is drawn again only if its node or one of its pods has changed.
 
-import { make, refill } from "./dom.js";
-import { cpu, inOrder, memory, part, percent } from "./format.js";
+import { make } from "./dom.js";
+import { percent } from "./format.js";
+import { arrange, place, rowsBetween, shapeOf, zoomFor, NO_GROUPS } from "./layout.js";
+import { shareOf } from "./resources.js";
+import { drawTile, makeTile } from "./tile.js";
 
-const MOST_ROOMY = 24;
-const MOST_LARGE = 90;
-const MOST_MEDIUM = 320;
-const MOST_DOTS = 44;
+const AROUND = 300;
+const SORT_AGAIN_MS = 2000;
 
 export class Nodes {
-  constructor(root, store, choose) {
+  constructor(root, store, view, choose) {
     this.root = root;
     this.store = store;
+    this.view = view;
     this.choose = choose;
+    this.bars = [];
+    this.colouring = null;
+    this.selection = null;
     this.tiles = new Map();
     this.headings = new Map();
+    this.groups = [];
+    this.order = [];
     this.reachable = null;
+    this.sortedAt = 0;
     root.addEventListener("click", (event) => this.onClick(event));
     root.addEventListener("keydown", (event) => this.onKey(event));
+    addEventListener("scroll", () => this.showSoon(), { passive: true });
+    new ResizeObserver(() => { if (Math.floor(root.clientWidth) !== this.width) { this.placeAll(); this.show(); } }).observe(root);
   }
 
-  draw() {
+  // Brings the picture up to date. `bars` are the resources to show.
+  draw(bars) {
     const store = this.store;
-    if (store.isNewLayout) this.layOut();
-    const zones = new Set();
-    for (const name of store.changedNodes) {
-      if (!this.tiles.has(name)) continue;
-      this.drawTile(name);
-      zones.add(store.nodes.get(name).zone);
-    }
-    for (const zone of zones) this.drawHeading(zone);
-    store.changedNodes.clear();
+    const isResorted = this.view.sort !== "name" && performance.now() - this.sortedAt > SORT_AGAIN_MS;
+    const areNewBars = JSON.stringify(bars) !== JSON.stringify(this.bars);
+    this.bars = bars;
+    if (store.isNewLayout || isResorted || areNewBars || this.dotRowsChanged()) this.layOut();
+    const changed = store.changedNodes;
+    for (const name of changed) if (this.tiles.has(name)) this.drawTile(name);
+    for (const [group, heading] of this.headings) if (group.names.some((name) => changed.has(name))) this.drawHeading(group, heading);
+    store.changedNodes = new Set();
     store.isNewLayout = false;
   }
 
+  // Anew, after a change of what is shown, of its order, or of its size.
   layOut() {
-    const names = [...this.store.nodes.keys()].sort(inOrder);
-    for (const name of [...this.tiles.keys()]) if (!this.store.nodes.has(name)) this.tiles.delete(name);
-    this.density = names.length <= MOST_ROOMY ? "large roomy"
-      : names.length <= MOST_LARGE ? "large" : names.length <= MOST_MEDIUM ? "medium" : "small";
-    this.root.parentElement.className = this.density;
-    this.byZone = new Map();
-    for (const name of names) {
-      const zone = this.store.nodes.get(name).zone;
-      if (!this.byZone.has(zone)) this.byZone.set(zone, []);
-      this.byZone.get(zone).push(name);
+    this.sortedAt = performance.now();
+    this.groups = arrange(this.store, this.view, this.bars);
+    this.order = this.groups.flatMap((group) => group.names);
+    this.zoom = this.view.zoom ?? zoomFor(this.order.length);
+    if (this.zoom !== this.drawnZoom) this.forgetTiles();
+    this.drawnZoom = this.zoom;
+    this.root.className = `zones ${this.zoom}`;
+    this.placeAll();
+    if (!this.order.includes(this.reachable)) this.reachable = this.order[0] ?? null;
+    this.show();
+    for (const name of this.tiles.keys()) this.drawTile(name);
+    for (const [group, heading] of this.headings) this.drawHeading(group, heading);
+  }
+
+  placeAll() {
+    this.width = Math.floor(this.root.clientWidth);
+    this.mostPods = this.mostPodsOnANode();
+    const nBars = this.mostBars();
+    this.shape = shapeOf(this.zoom, nBars, this.mostPods);
+    this.placed = place(this.groups, this.width, this.shape, this.view.group !== NO_GROUPS);
+    this.root.style.height = `${this.placed.height}px`;
+    this.root.style.setProperty("--tile", `${this.placed.tileWidth}px`);
+    this.root.style.setProperty("--high", `${this.shape.height}px`);
+  }
+
+  mostBars() {
+    let most = 2;
+    for (const name of this.order) most = Math.max(most, this.bars.filter((bar) => shareOf(this.store, name, bar)).length);
+    return most;
+  }
+
+  mostPodsOnANode() {
+    if (this.zoom === "small" || this.zoom === "medium") return 0;
+    return this.order.reduce((most, name) => Math.max(most, this.store.byNode.get(name)?.size ?? 0), 0);
+  }
+
+  dotRowsChanged() {
+    return Boolean(this.shape?.dots) && shapeOf(this.zoom, this.mostBars(), this.mostPodsOnANode()).height !== this.shape.height;
+  }
+
+  showSoon() {
+    if (this.isShowingSoon) return;
+    this.isShowingSoon = true;
+    requestAnimationFrame(() => { this.isShowingSoon = false; this.show(); });
+  }
+
+  // Puts the tiles into the page that are on the screen, in their order, and takes the others out.
+  show() {
+    if (!this.placed) return;
+    const top = this.root.getBoundingClientRect().top;
+    const rows = rowsBetween(this.placed, -top - AROUND, innerHeight - top + AROUND);
+    const wanted = [];
+    const headings = new Map();
+    const names = new Set();
+    for (const row of rows) {
+      if (row.group) {
+        const heading = this.headings.get(row.group) ?? this.makeHeading(row.group);
+        headings.set(row.group, heading);
+        move(heading, 0, row.top);
+        wanted.push(heading);
+        continue;
+      }
+      row.names.forEach((name, column) => {
+        names.add(name);
+        const tile = this.tiles.get(name) ?? this.addTile(name);
+        move(tile.item, column * this.placed.step, row.top);
+        wanted.push(tile.item);
+      });
     }
-    const focused = this.root.contains(document.activeElement) ? document.activeElement : null;
+    const focused = this.focused();
+    for (const name of this.tiles.keys()) if (!names.has(name) && name !== focused) this.tiles.delete(name);
+    if (focused && !names.has(focused) && this.store.nodes.has(focused)) wanted.push(this.tiles.get(focused).item);
+    this.headings = headings;
+    if (!this.store.nodes.size || !this.order.length) wanted.push(this.note());
+    fill(this.root, wanted);
+    this.makeReachable(names.has(this.reachable) ? this.reachable : [...names][0] ?? this.reachable);
+  }
+
+  note() {
+    return make("p", { class: "note" }, this.store.nodes.size ? "No node is like that." : "There are no nodes yet.");
+  }
+
+  forgetTiles() {
+    this.tiles.clear();
     this.headings.clear();
-    this.root.replaceChildren(...[...this.byZone.keys()].sort(inOrder).map((zone) => this.makeZone(zone)));
-    if (!names.length) this.root.append(make("p", { class: "note" }, "There are no nodes yet."));
-    focused?.focus({ preventScroll: true });
-    if (!this.tiles.has(this.reachable) && names.length) this.makeReachable(this.root.querySelector(".tile").dataset.node);
-    this.store.changedNodes = new Set(names);
   }
 
-  makeZone(zone) {
-    const heading = make("h3");
-    this.headings.set(zone, heading);
-    const tiles = this.byZone.get(zone).map((name) => this.tileOf(name).item);
-    return make("section", { class: "zone" }, heading, make("ul", { class: "tiles" }, ...tiles));
-  }
-
-  tileOf(name) {
-    if (!this.tiles.has(name)) {
-      const open = make("button", { class: "open", type: "button", tabindex: "-1" }, name);
-      const mark = make("span", { class: "mark" });
-      const bars = [make("i"), make("i")];
-      const dots = make("div", { class: "dots", "aria-hidden": "true" });
-      const drawn = make("div", { class: "bars", "aria-hidden": "true" },
-        make("div", { class: "bar" }, bars[0]), make("div", { class: "bar memory" }, bars[1]));
-      const sums = make("div", { class: "sums", "aria-hidden": "true" });
-      const item = make("li", { class: "tile", data: { node: name } }, open, mark, drawn, sums, dots);
-      this.tiles.set(name, { item, open, mark, bars, sums, dots });
-    }
-    return this.tiles.get(name);
+  addTile(name) {
+    const tile = makeTile(name);
+    this.tiles.set(name, tile);
+    this.drawTile(name);
+    tile.item.classList.toggle("chosen", this.isChosen(name));
+    return tile;
   }
 
   drawTile(name) {
-    const node = this.store.nodes.get(name);
-    const used = this.store.usage(name);
-    const { item, open, mark, bars, sums, dots } = this.tiles.get(name);
-    const state = node.notReady ? "not ready" : node.unschedulable ? "cordoned" : node.taints ? "tainted" : "";
-    mark.textContent = state;
-    item.classList.toggle("not-ready", Boolean(node.notReady));
-    item.classList.toggle("closed", Boolean(node.unschedulable));
-    bars[0].style.setProperty("--part", part(used.cpu, node.cpu));
-    bars[1].style.setProperty("--part", part(used.memory, node.memory));
-    const told = `${name}${state && `, ${state}`}: cpu ${cpu(used.cpu)} of ${cpu(node.cpu)} (${percent(used.cpu, node.cpu)}), ` +
-      `memory ${memory(used.memory)} of ${memory(node.memory)} (${percent(used.memory, node.memory)}), ` +
-      `${used.pods} of ${node.pods} pods`;
-    sums.textContent = `cpu ${percent(used.cpu, node.cpu)} · memory ${percent(used.memory, node.memory)}`;
-    open.setAttribute("aria-label", told);
-    item.title = told;
-    if (this.density.startsWith("large")) this.drawDots(name, dots);
+    if (this.store.nodes.has(name)) drawTile(this.tiles.get(name), name, this);
   }
 
-  drawDots(name, dots) {
-    const pods = this.store.podsOn(name).sort((one, other) => inOrder(one[0], other[0]));
-    const shown = pods.length > MOST_DOTS ? pods.slice(0, MOST_DOTS - 3) : pods;
-    const drawn = shown.map(([key, pod]) =>
-      make("span", { class: pod.state, title: `${key}: ${pod.state}`, data: { pod: key, key } }));
-    if (shown.length < pods.length) drawn.push(make("b", { data: { key: "more" } }, `+${pods.length - shown.length}`));
-    refill(dots, drawn);
+  makeHeading(group) {
+    const heading = make("h3", {});
+    this.drawHeading(group, heading);
+    return heading;
   }
 
-  drawHeading(zone) {
-    const names = this.byZone.get(zone);
-    const sum = { cpu: 0, memory: 0, cpuUsed: 0, memoryUsed: 0 };
-    for (const name of names) {
-      const node = this.store.nodes.get(name);
-      const used = this.store.usage(name);
-      sum.cpu += node.cpu; sum.memory += node.memory;
-      sum.cpuUsed += used.cpu; sum.memoryUsed += used.memory;
-    }
-    const told = `${names.length} ${names.length === 1 ? "node" : "nodes"} · cpu ${percent(sum.cpuUsed, sum.cpu)} · ` +
-      `memory ${percent(sum.memoryUsed, sum.memory)}`;
-    this.headings.get(zone).replaceChildren(zone || "no zone", make("small", {}, told));
+  drawHeading(group, heading) {
+    const sums = this.bars.slice(0, 2).map((bar) => {
+      let [used, whole] = [0, 0];
+      for (const name of group.names) {
+        const share = shareOf(this.store, name, bar);
+        used += share[0];
+        whole += share[1];
+      }
+      return `${bar.name} ${percent(used, whole)}`;
+    });
+    const told = `${group.names.length} ${group.names.length === 1 ? "node" : "nodes"} · ${sums.join(" · ")}`;
+    heading.replaceChildren(group.value || "without this label", make("small", {}, told));
+  }
+
+  // Every node by what it says to a pod; null for none.
+  colour(colouring) {
+    if (colouring === this.colouring) return;
+    this.colouring = colouring;
+    this.root.classList.toggle("coloured", Boolean(colouring));
+    for (const name of this.tiles.keys()) this.drawTile(name);
   }
 
   mark(selection) {
-    for (const marked of this.root.querySelectorAll(".chosen")) marked.classList.remove("chosen");
-    if (selection?.kind === "node") this.tiles.get(selection.name)?.item.classList.add("chosen");
-    if (selection?.kind === "pod") {
-      const node = this.store.pods.get(selection.name)?.node;
-      this.tiles.get(node)?.item.classList.add("chosen");
-    }
+    this.selection = selection;
+    for (const [name, tile] of this.tiles) tile.item.classList.toggle("chosen", this.isChosen(name));
+  }
+
+  isChosen(name) {
+    if (this.selection?.kind === "node") return this.selection.name === name;
+    return this.selection?.kind === "pod" && this.store.pods.get(this.selection.name)?.node === name;
   }
 
   onClick(event) {
@@ -143,36 +199,54 @@ export class Nodes {
     this.reachable = name;
   }
 
+  focused() {
+    return this.root.contains(document.activeElement) ? document.activeElement.closest("[data-node]")?.dataset.node : null;
+  }
+
   onKey(event) {
-    const tiles = [...this.root.querySelectorAll(".tile")];
-    const at = tiles.indexOf(event.target.closest(".tile"));
+    const name = event.target.closest("[data-node]")?.dataset.node;
+    const at = this.order.indexOf(name);
     if (at < 0) return;
     const next = {
-      ArrowRight: () => tiles[at + 1], ArrowLeft: () => tiles[at - 1],
-      Home: () => tiles[0], End: () => tiles[tiles.length - 1],
-      ArrowDown: () => nearest(tiles, at, 1), ArrowUp: () => nearest(tiles, at, -1),
+      ArrowRight: () => this.order[at + 1], ArrowLeft: () => this.order[at - 1],
+      Home: () => this.order[0], End: () => this.order[this.order.length - 1],
+      ArrowDown: () => this.inNextRow(name, 1), ArrowUp: () => this.inNextRow(name, -1),
     }[event.key];
     if (!next) return;
     event.preventDefault();
-    const tile = next();
-    if (!tile) return;
-    this.makeReachable(tile.dataset.node);
-    this.tiles.get(tile.dataset.node).open.focus();
+    this.focus(next());
+  }
+
+  focus(name) {
+    const row = this.placed.rows.find((one) => one.names?.includes(name));
+    if (!row) return;
+    const top = this.root.getBoundingClientRect().top + row.top;
+    if (top < 90 || top + row.height > innerHeight) scrollBy(0, top - innerHeight / 2);
+    this.show();
+    this.makeReachable(name);
+    this.tiles.get(name)?.open.focus({ preventScroll: true });
+  }
+
+  inNextRow(name, step) {
+    const lines = this.placed.rows.filter((row) => row.names);
+    const at = lines.findIndex((row) => row.names.includes(name));
+    const line = lines[at + step]?.names;
+    return line?.[Math.min(lines[at].names.indexOf(name), line.length - 1)];
   }
 }
 
-// The tile of the next row that is closest from left to right.
-function nearest(tiles, at, step) {
-  const from = tiles[at].getBoundingClientRect();
-  let best = null;
-  let row = null;
-  for (let index = at + step; index >= 0 && index < tiles.length; index += step) {
-    const box = tiles[index].getBoundingClientRect();
-    if (box.top === from.top) continue;
-    row ??= box.top;
-    if (box.top !== row) break;
-    const distance = Math.abs(box.left - from.left);
-    if (!best || distance < best.distance) best = { tile: tiles[index], distance };
+function move(element, left, top) {
+  const where = `translate(${left}px, ${top}px)`;
+  if (element.style.transform !== where) element.style.transform = where;
+}
+
+// These elements in this order, and no others; what is there already stays where it is.
+function fill(parent, wanted) {
+  const kept = new Set(wanted);
+  for (const child of [...parent.children]) if (!kept.has(child)) child.remove();
+  let at = parent.firstElementChild;
+  for (const element of wanted) {
+    if (element === at) at = at.nextElementSibling;
+    else parent.insertBefore(element, at);
   }
-  return best?.tile;
 }

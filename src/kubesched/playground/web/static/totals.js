@@ -1,29 +1,37 @@
-// The cluster in four numbers.
+// The cluster in a few numbers: how much of each resource is requested.
 
-import { make } from "./dom.js";
-import { count, cpu, memory, part, percent } from "./format.js";
+import { make, refill } from "./dom.js";
+import { count, part, percent } from "./format.js";
+import { amount, shareOf } from "./resources.js";
 
-export function drawTotals(root, store) {
-  const whole = { cpu: 0, memory: 0, pods: 0, ready: 0 };
-  const used = { cpu: 0, memory: 0, pods: 0 };
+export function drawTotals(root, store, bars) {
+  const sums = bars.map(() => [0, 0]);
+  let [ready, pods, room] = [0, 0, 0];
   for (const [name, node] of store.nodes) {
-    const here = store.usage(name);
-    for (const resource of ["cpu", "memory", "pods"]) {
-      whole[resource] += node[resource];
-      used[resource] += here[resource];
-    }
-    if (!node.notReady) whole.ready += 1;
+    bars.forEach((bar, index) => {
+      const [used, whole] = shareOf(store, name, bar) ?? [0, 0];
+      sums[index][0] += used;
+      sums[index][1] += whole;
+    });
+    if (!node.notReady) ready += 1;
+    pods += store.usage(name).pods;
+    room += node.amounts.pods ?? 0;
   }
   const nodes = store.nodes.size;
-  root.replaceChildren(
-    total("Nodes", count(nodes), whole.ready === nodes ? "all ready" : `${count(whole.ready)} ready`),
-    total("CPU requested", percent(used.cpu, whole.cpu), `${cpu(used.cpu)} of ${cpu(whole.cpu)}`, "cpu", part(used.cpu, whole.cpu)),
-    total("Memory requested", percent(used.memory, whole.memory), `${memory(used.memory)} of ${memory(whole.memory)}`, "memory", part(used.memory, whole.memory)),
-    total("Pods on nodes", count(used.pods), `of ${count(whole.pods)}`, "pods", part(used.pods, whole.pods)),
-  );
+  refill(root, [
+    total("Nodes", count(nodes), ready === nodes ? "all ready" : `${count(ready)} ready`),
+    ...bars.map((bar, index) => total(titleOf(bar), percent(...sums[index]),
+      sums[index].map((value) => (bar.isDriver ? count(value) : amount(bar.name, value))).join(" of "), bar.colour, part(...sums[index]))),
+    total("Pods on nodes", count(pods), `of ${count(room)}`, "pods", part(pods, room)),
+  ]);
+}
+
+function titleOf(bar) {
+  if (bar.isDriver) return `${bar.name} devices`;
+  return { cpu: "CPU requested", memory: "Memory requested", "ephemeral-storage": "Storage requested" }[bar.name] ?? bar.name;
 }
 
 function total(name, value, beside, kind = "", filled = 0) {
-  return make("div", {}, make("dt", {}, name), make("dd", {}, `${value} `, make("small", {}, beside),
+  return make("div", { data: { key: name } }, make("dt", {}, name), make("dd", {}, `${value} `, make("small", {}, beside),
     kind && make("div", { class: `meter ${kind}` }, make("i", { style: { "--part": filled } }))));
 }
