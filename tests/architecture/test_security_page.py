@@ -31,7 +31,7 @@ def test_a_test_that_is_named_exists(file: str, test: str) -> None:
 
 def test_every_defence_names_a_test() -> None:
     for section in SECTIONS:
-        if "| threat | defence | held by |" not in section:
+        if "| threat | defence | tested by |" not in section:
             continue
         for row in _ROW.findall(section):
             assert _TEST.search(row), row
@@ -39,7 +39,15 @@ def test_every_defence_names_a_test() -> None:
 
 def test_every_room_that_can_be_reached_has_its_section() -> None:
     titles = " ".join(section.partition("\n")[0] for section in SECTIONS)
-    for room in ("API server", "State directory", "Page", "Secure port", "Extender", "hostile cluster", "command line"):
+    for room in (
+        "API server",
+        "State directory",
+        "web page",
+        "secure port",
+        "Extender",
+        "hostile cluster",
+        "command line",
+    ):
         assert room in titles
 
 
@@ -48,4 +56,4 @@ def test_what_is_not_defended_is_said() -> None:
 
 
 def test_there_is_a_way_to_report() -> None:
-    assert "Reporting a weakness" in (ROOT / "SECURITY.md").read_text()
+    assert "Reporting a vulnerability" in (ROOT / "SECURITY.md").read_text()
