@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kubesched.explanation.explain import Explanation, explain
     from kubesched.simulator.library import simulate
-    from kubesched.simulator.report.report import SimulationReport
+    from kubesched.simulator.report import SimulationReport
     from kubesched.simulator.sequence import PlacedSequence
 
 __all__ = ["Explanation", "PlacedSequence", "SimulationReport", "explain", "simulate"]
@@ -25,7 +25,7 @@ _HOMES = {
     "Explanation": "kubesched.explanation.explain",
     "explain": "kubesched.explanation.explain",
     "PlacedSequence": "kubesched.simulator.sequence",
-    "SimulationReport": "kubesched.simulator.report.report",
+    "SimulationReport": "kubesched.simulator.report",
     "simulate": "kubesched.simulator.library",
 }
 

@@ -65,7 +65,6 @@ ALLOWED: dict[str, dict[str, str]] = {
     },
     "pods with the same signature": {
         "src/kubesched/simulator/bench/object_factory.py": TO_COME,
-        "src/kubesched/simulator/scenario/document.py": TO_COME,
     },
     "validation error, invalid": {
         "src/kubesched/live/options/command.py": TO_COME,
@@ -95,9 +94,6 @@ ALLOWED: dict[str, dict[str, str]] = {
     "hollow, simulated": {
         "src/kubesched/simulator/bench/claim_controller.py": TO_COME,
         "src/kubesched/simulator/bench/volume_controller.py": TO_COME,
-        "src/kubesched/simulator/virtual/__init__.py": TO_COME,
-        "src/kubesched/simulator/virtual/cluster.py": TO_COME,
-        "src/kubesched/simulator/virtual/kubelets.py": TO_COME,
     },
     "validate, admit": {
         "src/kubesched/playground/apiserver/bootstrap.py": CERTIFICATES,

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.class_cache import class_cache_option
 from kubesched.cli.output import ERROR_EXIT, say_error, say_warning
-from kubesched.cli.scheduler_choice import plugin_option
+from kubesched.cli.scheduler_choice import class_cache_option, plugin_option
 
 if TYPE_CHECKING:
     from kubesched.simulator.bench.run import BenchSettings

@@ -1,13 +1,22 @@
-"""What commands print: answers to standard output, everything else as single lines to standard error."""
+"""What commands print: answers to standard output, everything else as single lines to standard error.
+
+A simulation shows a progress bar on standard error, if somebody looks at it.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
 import sys
-from typing import Any
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from kubesched.simulator.virtual.cluster import Progress, VirtualCluster
 
 ERROR_EXIT = 2
 WIDTH_OF_A_PIPE = 100
@@ -47,3 +56,39 @@ def print_record(record: dict[str, Any], form: str) -> None:
     from kubesched.k8s.model.kubernetes_yaml import plain_yaml
 
     click.echo(plain_yaml(record), nl=False)
+
+
+_PROGRESS_EVERY_S = 0.1
+
+
+@contextmanager
+def shown_progress() -> Iterator[Progress | None]:
+    """What the run is to call now and then; None where nobody looks."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("pods"))
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("simulating", total=None)
+        last_s = 0.0
+
+        def show(cluster: VirtualCluster) -> None:
+            nonlocal last_s
+            now_s = time.monotonic()
+            if now_s - last_s >= _PROGRESS_EVERY_S:
+                last_s = now_s
+                n_pods = len(cluster.ledger.pods)
+                n_waiting = len(cluster.loop.queue.contents)
+                bar.update(task, total=n_pods, completed=n_pods - n_waiting, description=_time_passed(cluster))
+
+        yield show
+
+
+def _time_passed(cluster: VirtualCluster) -> str:
+    from kubesched.simulator.report_text import readable_span
+
+    return f"at {readable_span(cluster.clock.elapsed_s)}"

@@ -1,5 +1,6 @@
-"""Which scheduler a command asks: a configuration of whatever age, the version that shall decide, and plugins from
-outside.
+"""Which scheduler a command asks: a configuration of any age, the version that shall decide, plugins from outside.
+
+Options that several commands share, `--no-class-cache` among them.
 
 Next: `kubesched.older.config.given` and `kubesched.scheduler.plugin_loading`, which read them.
 """
@@ -190,3 +191,10 @@ class SchedulerChoice:
             given = self.given()
             found += plugin_files(given.as_of_today().config, given.config_source)
         return found
+
+
+_CLASS_CACHE_HELP = "Evaluate every pod from scratch: slower, same results."
+
+
+def class_cache_option(command: Callable[..., None]) -> Callable[..., None]:
+    return click.option("--no-class-cache", is_flag=True, help=_CLASS_CACHE_HELP)(command)

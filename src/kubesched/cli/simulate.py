@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.class_cache import class_cache_option
 from kubesched.cli.live import ServerChoice, live_option, read_files, read_live, server_options
 from kubesched.cli.output import ERROR_EXIT, line_width, print_record, say_error, say_warning
-from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
+from kubesched.cli.scheduler_choice import SchedulerChoice, class_cache_option, scheduler_options
 from kubesched.cli.watching import manifest_files, watch
 
 if TYPE_CHECKING:
     from kubesched.k8s.model.manifests import Manifests
     from kubesched.simulator.options import SimulationOptions
-    from kubesched.simulator.report.report import SimulationReport
+    from kubesched.simulator.report import SimulationReport
 
 TABLES = ("pods", "nodes", "utilisation", "events", "preemptions", "not_created")
 
@@ -166,9 +165,9 @@ def _simulate(
     filenames: tuple[str, ...], server: ServerChoice, scheduler: SchedulerChoice, options: SimulationOptions
 ) -> SimulationReport:
     from kubesched.cli.files import InputError
-    from kubesched.cli.progress import shown_progress
+    from kubesched.cli.output import shown_progress
     from kubesched.simulator.loading import load
-    from kubesched.simulator.report.report import SimulationReport
+    from kubesched.simulator.report import SimulationReport
     from kubesched.simulator.run import run_simulation
 
     if scheduler.reads_stdin and "-" in filenames:
@@ -208,7 +207,7 @@ def _given(filenames: tuple[str, ...], server: ServerChoice) -> Manifests:
 
 def _print(report: SimulationReport, output: str, table: str) -> None:
     from kubesched.explanation.layout import Style
-    from kubesched.simulator.report.text import render_report
+    from kubesched.simulator.report_text import render_report
 
     if output in ("json", "yaml"):
         print_record(report.to_dict(), output)

@@ -3,7 +3,10 @@
 Ends with 0 when it is told to stop, or when all pods found a place; with 1 when a pod did not, and with 2 when options
 or files are wrong.
 
-Next: `kubesched.playground.playground`.
+With `--reload`, plugins of the running scheduler are read again when their files change. A file that cannot be used is
+reported; the plugins that run stay then, and so does the cluster in any case.
+
+Next: `kubesched.playground.playground`; `kubesched.scheduler.reload`, which replaces plugins.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,11 +24,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.class_cache import class_cache_option
 from kubesched.cli.nodes import delay_options, documents_of_files, shape_options
 from kubesched.cli.output import ERROR_EXIT, say_error
-from kubesched.cli.plugin_reloading import reload_plugins
-from kubesched.cli.scheduler_choice import plugin_option
+from kubesched.cli.scheduler_choice import class_cache_option, plugin_option
+from kubesched.cli.watching import LOOK_EVERY_S
 
 if TYPE_CHECKING:
     from kubesched.playground.hollow_nodes.node_bodies import NodeShape
@@ -241,8 +243,7 @@ def _tell(playground: Playground, settings: PlaygroundSettings, page_url: str) -
 async def _run_once(settings: PlaygroundSettings, timeout_s: float) -> int:
     from kubesched.k8s.model.core import Pod
     from kubesched.playground.playground import Playground
-    from kubesched.playground.settling import wait_settled
-    from kubesched.playground.summary import Outcome
+    from kubesched.playground.settling import Outcome, wait_settled
 
     async with Playground(settings) as playground:
         view = playground.controllers.view
@@ -253,3 +254,27 @@ async def _run_once(settings: PlaygroundSettings, timeout_s: float) -> int:
     if not is_settled:
         say_error(f"not every pod was scheduled or rejected within {timeout_s:g} s")
     return PENDING_EXIT if outcome.n_pending or not is_settled else 0
+
+
+def _until_next_look() -> Awaitable[None]:
+    return asyncio.sleep(LOOK_EVERY_S)
+
+
+async def reload_plugins(playground: Playground, pause: Callable[[], Awaitable[None]] = _until_next_look) -> None:
+    """Until it is cancelled."""
+    from kubesched.scheduler.config import ConfigError
+    from kubesched.scheduler.plugin_loading import WatchedFiles
+
+    watched = WatchedFiles(playground.plugin_paths)
+    while True:
+        await pause()
+        changed = watched.changed()
+        if not changed:
+            continue
+        try:
+            playground.scheduler.reload_plugins()
+        except ConfigError as error:
+            say_error(f"{error}\nstill running the previous plugins")
+        else:
+            names = ", ".join(playground.scheduler.assembled.outside.classes)
+            click.echo(f"{', '.join(map(str, changed))} changed: reloaded {names}")

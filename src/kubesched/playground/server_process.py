@@ -1,9 +1,9 @@
 """The API server in a process of its own, beside everything else: two processors do more than one.
 
 It writes the kubeconfig and says where it serves. It does not hear Ctrl-C itself: who started it stops it, last of all,
-by closing its standard input; should he be killed, it ends, too.
+by closing its standard input; should that process be killed, it ends, too, so that no server is left behind.
 
-Next: `server_main`, what runs there.
+Run as a module it is the server: one argument, the settings as JSON.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from pathlib import Path
 
 import msgspec
 
-from kubesched.playground.apiserver.server import ServerSettings
-from kubesched.playground.server_main import SERVING, ServerOrder
+from kubesched.live.logs import configure_logs
+from kubesched.playground.apiserver.server import ApiServer, ServerSettings
+from kubesched.playground.apiserver.storage.data_directory import DataDirectoryError
 
 START_WITHIN_S = 60.0
 STOP_WITHIN_S = 10.0
@@ -72,7 +73,7 @@ class ServerProcess:
         settings = self._settings
         data = None if settings.data is None else str(settings.data)
         order = ServerOrder(str(self._kubeconfig), settings.port, settings.bind_address, data)
-        return [sys.executable, "-m", "kubesched.playground.server_main", msgspec.json.encode(order).decode()]
+        return [sys.executable, "-m", "kubesched.playground.server_process", msgspec.json.encode(order).decode()]
 
     async def _until_serving(self, process: asyncio.subprocess.Process) -> None:
         assert process.stderr is not None
@@ -89,3 +90,58 @@ class ServerProcess:
         assert process.stderr is not None
         while line := await process.stderr.readline():
             sys.stderr.write(line.decode(errors="replace"))
+
+
+SERVING = "serving on "
+
+
+class ServerOrder(msgspec.Struct, frozen=True):
+    """How to serve, and where to write the kubeconfig."""
+
+    kubeconfig: str
+    port: int
+    bind_address: str
+    data: str | None = None
+
+
+def main(argument: str) -> int:
+    order = msgspec.json.decode(argument, type=ServerOrder)
+    data = None if order.data is None else Path(order.data)
+    settings = ServerSettings(data, order.bind_address, order.port, mounts_tokens=True)
+    configure_logs()
+    try:
+        asyncio.run(_serve(settings, Path(order.kubeconfig)))
+    except DataDirectoryError as problem:
+        sys.stderr.write(f"{problem}\n")
+        return 1
+    except OSError as problem:
+        sys.stderr.write(f"cannot serve on {order.bind_address}:{order.port}: {problem.strerror or problem}\n")
+        return 1
+    return 0
+
+
+async def _serve(settings: ServerSettings, kubeconfig: Path) -> None:
+    server = ApiServer(settings)
+    try:
+        await server.start()
+        server.write_kubeconfig(kubeconfig)
+        sys.stderr.write(f"{SERVING}{server.url}\n")
+        sys.stderr.flush()
+        await _end_of_input()
+    finally:
+        await server.stop()
+
+
+async def _end_of_input() -> None:
+    reader = asyncio.StreamReader()
+    events = asyncio.get_running_loop()
+    transport, _ = await events.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    try:
+        while await reader.read(1024):
+            pass
+    finally:
+        transport.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -16,7 +16,7 @@ from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plu
 from kubesched.simulator import sequence as one_by_one
 from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.simulator.options import SimulationOptions
-from kubesched.simulator.report.report import SimulationReport
+from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.run import run_simulation
 from kubesched.simulator.sequence import PlacedSequence
 

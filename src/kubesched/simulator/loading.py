@@ -31,9 +31,8 @@ from kubesched.k8s.workloads.admission import AdmissionError, admit_pod
 from kubesched.k8s.workloads.percentages import ShareError, share_of
 from kubesched.k8s.workloads.pod_runs import AnnotationError, duration_s, fails
 from kubesched.k8s.workloads.rollout import rolling_limits
-from kubesched.simulator.scenario.document import SCENARIO_GROUP, Scenario
-from kubesched.simulator.scenario.reading import ScenarioStep, read_scenarios
-from kubesched.simulator.virtual.intake import MOST_PODS
+from kubesched.simulator.scenario import SCENARIO_GROUP, Scenario, ScenarioStep, read_scenarios
+from kubesched.simulator.virtual.admission import MOST_PODS
 
 
 def with_uids_of_references(objects: Sequence[KubeObject]) -> list[KubeObject]:

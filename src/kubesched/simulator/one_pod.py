@@ -21,10 +21,10 @@ from kubesched.k8s.workloads.bursts import Bursts
 from kubesched.k8s.workloads.names import SeededNames
 from kubesched.simulator.loading import check
 from kubesched.simulator.options import SimulationOptions
+from kubesched.simulator.virtual.admission import ObjectAdmission
 from kubesched.simulator.virtual.clock import VirtualClock
-from kubesched.simulator.virtual.intake import ObjectEventHandlers
+from kubesched.simulator.virtual.controllers import ControllerRules
 from kubesched.simulator.virtual.store import ClusterStore
-from kubesched.simulator.virtual.syncing import ControllerRules
 
 Workload = Deployment | ReplicaSet | ReplicationController | StatefulSet | Job | CronJob
 
@@ -83,17 +83,17 @@ def _made(found: Manifests, workload: KubeObject) -> list[KubeObject]:
     """What controllers create for it, one after another."""
     clock, names = VirtualClock(SimulationOptions().start_s), SeededNames(0)
     store = ClusterStore(clock, names)
-    intake = ObjectEventHandlers(store)
+    admission = ObjectAdmission(store)
     rules = ControllerRules(clock, store, names, Bursts(most=1))
     for item in found.objects:
         if isinstance(item, _NEEDED):
             store.create(item)
     made: list[KubeObject] = []
-    unseen = [intake.create(workload)]
+    unseen = [admission.create(workload)]
     while unseen:
         for action in rules.plan(unseen.pop(0)).actions:
             if isinstance(action, CreateObject):
-                item = intake.create(action.item)
+                item = admission.create(action.item)
                 made.append(item)
                 if isinstance(item, ReplicaSet | Pod):
                     unseen.append(item)

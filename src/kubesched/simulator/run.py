@@ -29,7 +29,7 @@ from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.engine.score import ByName, Seeded, TieBreak
 from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.options import SimulationOptions
-from kubesched.simulator.scenario.playing import plan_scenario
+from kubesched.simulator.scenario import plan_scenario
 from kubesched.simulator.virtual.cluster import Progress, VirtualCluster
 
 ALL_MADE = 100_000
@@ -98,7 +98,7 @@ def run_simulation(
     plan_scenario(cluster, given.steps)
     with collector_paused():
         for item in given.objects:
-            cluster.intake.apply(item)
+            cluster.admission.apply(item)
     cluster.run(progress)
     return cluster
 

@@ -1,17 +1,22 @@
 """A world around the loop that does what it is asked at once: a perfect API server, in memory.
 
 Effects are carried out on its objects and come back as facts; pods that are evicted are gone at once. `run` lets time
-pass until nothing more happens. For tests; the fault simulation has an unreliable one.
+pass until nothing more happens. For tests; the fault simulation has an unreliable one. `listen_for` keeps what a loop
+does for a test to look at, and `QuietHandle` is part of a handle for tests of single plugins.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Iterable, Sequence
+from typing import TypeVar, cast
 
 from kubesched.framework.effects import BindPod, Done, EvictPod, RecordEvent
+from kubesched.framework.handle import HeldPod
+from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.scheduler.engine.loop import Scheduler
+from kubesched.scheduler.engine.observations import Observation
 from kubesched.simulator.api_model.interpreter import EffectInterpreter
 from kubesched.simulator.api_model.store import TypedStore
 
@@ -85,3 +90,34 @@ class World:
             self.loop.put(after, self.now_s)
         elif before is not None:
             self.loop.remove(before, self.now_s)
+
+
+class QuietHandle:
+    """Inherit it, and add what the plugin looks at."""
+
+    def waiting_pods(self) -> Sequence[HeldPod]:
+        return ()
+
+    def allow(self, uid: str, plugin_name: str) -> bool:
+        return False
+
+    def reject(self, uid: str, plugin_name: str, message: str) -> bool:
+        return False
+
+    def activate(self, pods: Iterable[PodInfo]) -> None:
+        pass
+
+
+Seen = TypeVar("Seen")
+
+
+def listen_for(loop: Scheduler, kind: type[Seen]) -> list[Seen]:
+    """A list that grows with every observation of this kind from now on."""
+    found: list[Seen] = []
+
+    def observe(seen: Observation) -> None:
+        if isinstance(seen, kind):
+            found.append(seen)
+
+    loop.listen(observe)
+    return found

@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from kubesched.cli.main import main
-from kubesched.cli.plugin_reloading import reload_plugins
+from kubesched.cli.up import reload_plugins
 from kubesched.cli.watching import manifest_files, watch
 from kubesched.k8s.model.core import Pod
 from kubesched.playground.apiserver.server import ServerSettings

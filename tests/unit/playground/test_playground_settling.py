@@ -6,8 +6,7 @@ import pytest
 
 from kubesched.k8s.model.core import Pod, PodCondition, PodSchedulingGate, PodSpec, PodStatus
 from kubesched.k8s.model.meta import ObjectMeta
-from kubesched.playground.settling import is_decided
-from kubesched.playground.summary import Outcome
+from kubesched.playground.settling import Outcome, is_decided
 
 REFUSED = PodCondition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available")
 

@@ -18,9 +18,8 @@ from kubesched.k8s.workloads.actions import Plan
 from kubesched.k8s.workloads.bursts import MOST_WAITING, Bursts
 from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.simulator.options import SimulationOptions
-from kubesched.simulator.report.report import SimulationReport
+from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.run import ALL_MADE, FEWEST_WAITING, bursts_for
-from kubesched.simulator.virtual import intake
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 
@@ -90,7 +89,7 @@ def test_a_workload_that_shrinks_has_no_more_to_wait_for() -> None:
 
 
 def test_a_run_ends_with_as_many_pods_as_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(intake, "MOST_PODS", 50)
+    monkeypatch.setattr("kubesched.simulator.virtual.admission.MOST_PODS", 50)
     endless = workload("Job", "sum", completions=BILLION, parallelism=3, pod={"duration": "1s"})
     report = kubesched.simulate([*_three_nodes(), endless])
     assert len(report.pods) == 50

@@ -1,4 +1,4 @@
-"""The pretend cluster: all parts around one scheduling loop, and time that passes.
+"""The simulated cluster: all parts around one scheduling loop, and time that passes.
 
 At every instant, in this order and until nothing moves: effects of the scheduler are carried out, the scheduler takes
 the next pod, what is due happens (pods start and end, a scenario goes on), controllers look. Then time jumps to
@@ -16,21 +16,15 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.workloads.bursts import Bursts
 from kubesched.k8s.workloads.names import NameSource
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.simulator.ledger import PodLedger
+from kubesched.simulator.ledger import PodLedger, UtilisationMeter
 from kubesched.simulator.options import SimulationOptions
-from kubesched.simulator.utilisation import UtilisationMeter
+from kubesched.simulator.virtual.admission import ObjectAdmission, TooManyPodsError
 from kubesched.simulator.virtual.clock import VirtualClock
-from kubesched.simulator.virtual.controllers import ControllerSet
-from kubesched.simulator.virtual.deletion import Deletions
-from kubesched.simulator.virtual.device_claims import DeviceClaims
-from kubesched.simulator.virtual.drains import Drains
+from kubesched.simulator.virtual.controllers import ControllerRules, ControllerSet, DeviceClaims
+from kubesched.simulator.virtual.deletion import Deletions, Drains, TaintEvictions
 from kubesched.simulator.virtual.effects import EffectHandler
-from kubesched.simulator.virtual.intake import ObjectEventHandlers, TooManyPodsError
-from kubesched.simulator.virtual.kubelets import Kubelets
-from kubesched.simulator.virtual.node_faults import NodeFaults
+from kubesched.simulator.virtual.kubelets import Kubelets, NodeFaults
 from kubesched.simulator.virtual.store import ClusterStore
-from kubesched.simulator.virtual.syncing import ControllerRules
-from kubesched.simulator.virtual.taint_evictions import TaintEvictions
 
 PATIENCE_S = 3600.0
 """For so long the scheduler may go on by itself, without anything coming of it, before the run counts as over."""
@@ -48,7 +42,7 @@ class VirtualCluster:
         self.store = store = ClusterStore(clock, names)
         self.ledger = PodLedger(clock, store)
         self.meter = UtilisationMeter(clock, store)
-        self.intake = ObjectEventHandlers(store)
+        self.admission = ObjectAdmission(store)
         store.listen(self._tell_loop)
         self.deletions = Deletions(clock, store, self.ledger.asked_to_go)
         self.kubelets = Kubelets(clock, store, self.deletions, options.start_latency_s)
@@ -56,7 +50,7 @@ class VirtualCluster:
         self.drains = Drains(clock, store, self.deletions)
         TaintEvictions(clock, store, self.deletions)
         rules = ControllerRules(clock, store, names, bursts)
-        self._controllers = ControllerSet(clock, store, self.intake, self.deletions, rules, self.ledger.refused)
+        self._controllers = ControllerSet(clock, store, self.admission, self.deletions, rules, self.ledger.refused)
         DeviceClaims(clock, store)
         self._effects = EffectHandler(clock, store, self.deletions, names, self.ledger, options.bind_latency_s)
         self._until_s = None if options.until_s is None else clock.start_s + options.until_s

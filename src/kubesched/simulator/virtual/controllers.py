@@ -1,22 +1,199 @@
 """Runs controllers on what changed, and carries out what they plan.
 
-A change marks those objects whose controllers care (`routing`); `sync` lets each of them look once (`syncing`). They
-act at the instant of the change, but after the scheduler has done all it could: many changes make one look.
+A change marks those objects whose controllers care: the object itself, its owner, and whoever depends on it. `sync`
+lets each of them look once, by the rules of `kubesched.k8s.workloads`. They act at the instant of the change, but after
+the scheduler has done all it could: many changes make one look. Claims for devices are given back when their pods have
+ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
-from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.workloads.actions import Action, CreateObject, UpdateObject
+from msgspec.structs import replace
+
+from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Node, Pod, ReplicationController
+from kubesched.k8s.model.meta import KubeObject, OwnerReference
+from kubesched.k8s.model.policy import PodDisruptionBudget, PriorityClass
+from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus, ResourceClaimTemplate
+from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.k8s.model.times import parse_instant
+from kubesched.k8s.model.volume_claims import is_fully_bound
+from kubesched.k8s.model.workloads import CronJob, DaemonSet, Deployment, Job
+from kubesched.k8s.workloads.actions import Action, CreateObject, Plan, UpdateObject
 from kubesched.k8s.workloads.admission import AdmissionError
+from kubesched.k8s.workloads.budgets import sync_budget
+from kubesched.k8s.workloads.bursts import Bursts
+from kubesched.k8s.workloads.cron_jobs import sync_cron_job
+from kubesched.k8s.workloads.daemon_sets import sync_daemon_set
+from kubesched.k8s.workloads.deployments import sync_deployment
+from kubesched.k8s.workloads.job_failures import JobFailures
+from kubesched.k8s.workloads.jobs import sync_job
+from kubesched.k8s.workloads.names import NameSource
+from kubesched.k8s.workloads.pod_claims import needs_claims, sync_pod_claims
+from kubesched.k8s.workloads.replicas import scale_behind, sync_replicas
+from kubesched.k8s.workloads.revisions import Revisions
+from kubesched.k8s.workloads.stateful_sets import sync_stateful_set
+from kubesched.k8s.workloads.volume_claims import StorageState, sync_claim, sync_volume
+from kubesched.simulator.virtual.admission import AlreadyExistsError, ObjectAdmission, plural
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions
-from kubesched.simulator.virtual.intake import AlreadyExistsError, ObjectEventHandlers, plural
-from kubesched.simulator.virtual.routing import concerned
 from kubesched.simulator.virtual.store import ClusterStore
-from kubesched.simulator.virtual.syncing import ControllerRules
+
+MAKES_PODS: tuple[type[KubeObject], ...] = (
+    Deployment,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+    DaemonSet,
+    Job,
+    CronJob,
+)
+
+
+def concerned(store: ClusterStore, before: KubeObject | None, after: KubeObject | None) -> Iterator[KubeObject]:
+    """The objects to look at again. Some may be gone by now."""
+    item = before if after is None else after
+    if isinstance(item, Pod):
+        yield from _of_pod(store, item, is_gone=after is None)
+    elif isinstance(item, Node):
+        if _looks_different(before, after):
+            yield from store.of(DaemonSet).values()
+    elif isinstance(item, PersistentVolume | PersistentVolumeClaim | StorageClass):
+        yield from _of_storage(store, item, is_gone=after is None)
+    elif isinstance(item, PriorityClass):
+        yield from _all_of(store, MAKES_PODS)
+    elif isinstance(item, ResourceClaimTemplate):
+        yield from (pod for pod in store.of(Pod).values() if not pod.spec.node_name and needs_claims(pod))
+    elif item is not None and isinstance(item, (*MAKES_PODS, PodDisruptionBudget)):
+        if after is not None:
+            yield after
+        yield from store.owners_of(item)
+
+
+def _of_pod(store: ClusterStore, pod: Pod, *, is_gone: bool) -> Iterator[KubeObject]:
+    yield from store.owners_of(pod)  # a deployment cares about the pods of its replica sets
+    if not is_gone and not pod.spec.node_name and needs_claims(pod):
+        yield pod
+    budgets = store.of(PodDisruptionBudget).values()
+    yield from (budget for budget in budgets if budget.namespace == pod.namespace)
+
+
+def _of_storage(store: ClusterStore, item: KubeObject, *, is_gone: bool) -> Iterator[KubeObject]:
+    claims = store.of(PersistentVolumeClaim)
+    if isinstance(item, PersistentVolumeClaim):
+        if not is_gone:
+            yield item
+        elif item.spec.volume_name and (volume := store.find(PersistentVolume, item.spec.volume_name)) is not None:
+            yield volume
+        return
+    if isinstance(item, PersistentVolume) and not is_gone:
+        yield item
+        reference = item.spec.claim_ref
+        if reference is not None:
+            named = claims.get(f"{reference.namespace}/{reference.name}")
+            yield from () if named is None else (named,)
+            return
+    yield from (claim for claim in claims.values() if not is_fully_bound(claim))
+
+
+def _looks_different(before: KubeObject | None, after: KubeObject | None) -> bool:
+    """Whether a daemon may see the node with other eyes."""
+    if not isinstance(before, Node) or not isinstance(after, Node):
+        return True
+    return before.metadata.labels != after.metadata.labels or before.spec != after.spec
+
+
+def _all_of(store: ClusterStore, kinds: Iterable[type[KubeObject]]) -> Iterator[KubeObject]:
+    for kind in kinds:
+        yield from store.of(kind).values()
+
+
+class ControllerRules:
+    """Remembers what controllers keep in memory: template revisions and failures of jobs."""
+
+    def __init__(self, clock: VirtualClock, store: ClusterStore, names: NameSource, bursts: Bursts) -> None:
+        self._clock = clock
+        self._store = store
+        self._names = names
+        self._bursts = bursts
+        self._revisions = Revisions()
+        self._failures = JobFailures()
+        self._plans: dict[type[KubeObject], Callable[[Any], Plan]] = {
+            Deployment: self._deployment,
+            ReplicaSet: self._replicas,
+            ReplicationController: self._replicas,
+            StatefulSet: self._stateful_set,
+            DaemonSet: self._daemon_set,
+            Job: self._job,
+            CronJob: self._cron_job,
+            Pod: self._pod,
+            PodDisruptionBudget: self._budget,
+            PersistentVolume: self._volume,
+            PersistentVolumeClaim: self._claim,
+        }
+
+    def plan(self, item: KubeObject) -> Plan:
+        return self._plans[type(item)](item)
+
+    def _pods_of(self, owner: KubeObject) -> list[Pod]:
+        return self._store.owned(owner.metadata.uid, Pod)
+
+    # -- what makes pods -----------------------------------------------------------------------------------------------
+
+    def _deployment(self, owner: Deployment) -> Plan:
+        replica_sets = self._store.owned(owner.metadata.uid, ReplicaSet)
+        pods = {known.metadata.uid: self._pods_of(known) for known in replica_sets}
+        return sync_deployment(owner, sorted(replica_sets, key=lambda known: known.name), pods)
+
+    def _replicas(self, owner: ReplicaSet | ReplicationController) -> Plan:
+        return sync_replicas(owner, self._pods_of(owner), self._names, self._bursts)
+
+    def _stateful_set(self, owner: StatefulSet) -> Plan:
+        claims = self._store.of(PersistentVolumeClaim)
+        return sync_stateful_set(owner, self._pods_of(owner), claims, self._revisions, self._bursts)
+
+    def _daemon_set(self, owner: DaemonSet) -> Plan:
+        nodes = self._store.of(Node).values()
+        return sync_daemon_set(owner, self._pods_of(owner), nodes, self._names, self._revisions)
+
+    def _job(self, owner: Job) -> Plan:
+        return sync_job(owner, self._pods_of(owner), self._names, self._failures, self._clock.now_s, self._bursts)
+
+    def _cron_job(self, owner: CronJob) -> Plan:
+        jobs = self._store.owned(owner.metadata.uid, Job)
+        created = owner.metadata.creation_timestamp
+        since_s = max(self._clock.start_s, parse_instant(created) if created else 0.0)
+        return sync_cron_job(owner, jobs, since_s, self._clock.now_s)
+
+    # -- what pods need ------------------------------------------------------------------------------------------------
+
+    def _pod(self, pod: Pod) -> Plan:
+        claims, templates = self._store.of(PersistentVolumeClaim), self._store.of(ResourceClaimTemplate)
+        return sync_pod_claims(pod, claims, templates, self._names)
+
+    def _volume(self, volume: PersistentVolume) -> Plan:
+        named = volume.spec.claim_ref
+        key = "" if named is None else f"{named.namespace}/{named.name}"
+        return sync_volume(volume, self._store.find(PersistentVolumeClaim, key))
+
+    def _claim(self, claim: PersistentVolumeClaim) -> Plan:
+        state = StorageState(
+            volumes=self._store.of(PersistentVolume),
+            classes=self._store.of(StorageClass),
+            nodes=self._store.of(Node),
+            csi_nodes=self._store.of(CSINode),
+        )
+        return sync_claim(claim, state)
+
+    def _budget(self, budget: PodDisruptionBudget) -> Plan:
+        return sync_budget(budget, self._store.pods_in(budget.namespace), self._scale_of)
+
+    def _scale_of(self, reference: OwnerReference) -> tuple[str, int] | None:
+        return scale_behind(reference, self._store.by_uid)
+
 
 BY_CONTROLLER = "deleted by its controller"
 
@@ -28,7 +205,7 @@ class ControllerSet:
         self,
         clock: VirtualClock,
         store: ClusterStore,
-        intake: ObjectEventHandlers,
+        admission: ObjectAdmission,
         deletions: Deletions,
         rules: ControllerRules,
         refused: Callable[[KubeObject, str], None],
@@ -36,7 +213,7 @@ class ControllerSet:
         """`refused` hears of what a controller could not create: (owner, message)."""
         self._clock = clock
         self._store = store
-        self._intake = intake
+        self._admission = admission
         self._deletions = deletions
         self._rules = rules
         self._refused = refused
@@ -80,7 +257,7 @@ class ControllerSet:
     def _carry_out(self, owner: KubeObject, action: Action) -> None:
         if isinstance(action, CreateObject):
             try:
-                self._intake.create(action.item)
+                self._admission.create(action.item)
             except AlreadyExistsError as refusal:
                 self._refused(owner, str(refusal))
             except AdmissionError as refusal:
@@ -101,3 +278,30 @@ class ControllerSet:
             self._marked[mark] = None
 
         self._clock.at(at_s, look)
+
+
+class DeviceClaims:
+    def __init__(self, clock: VirtualClock, store: ClusterStore) -> None:
+        self._clock = clock
+        self._store = store
+        store.listen(self._on_change)
+
+    def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        if not isinstance(before, Pod) or not _uses_devices(before):
+            return
+        has_ended = after is None or (isinstance(after, Pod) and after.is_terminal and not before.is_terminal)
+        if has_ended:
+            uid = before.metadata.uid
+            self._clock.after(0.0, lambda: self._give_back(uid))
+
+    def _give_back(self, uid: str) -> None:
+        for claim in list(self._store.of(ResourceClaim).values()):
+            users = claim.status.reserved_for or ()
+            left = tuple(user for user in users if user.uid != uid)
+            if len(left) < len(users):
+                status = replace(claim.status, reserved_for=left) if left else ResourceClaimStatus()
+                self._store.update(replace(claim, status=status))
+
+
+def _uses_devices(pod: Pod) -> bool:
+    return bool(pod.spec.resource_claims) or pod.status.extended_resource_claim_status is not None

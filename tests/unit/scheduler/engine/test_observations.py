@@ -14,8 +14,7 @@ from kubesched.scheduler.engine import observations as seen
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.score import ByName
 from kubesched.testing import make
-from kubesched.testing.observing import listen_for
-from kubesched.testing.world import World
+from kubesched.testing.world import World, listen_for
 
 CYCLE_PAGE = Path(__file__).parents[4] / "docs" / "concepts" / "cycle.md"
 

@@ -18,8 +18,7 @@ from kubesched.scheduler.engine.observations import AnswerMissing
 from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.engine.self_check import LOOK_EVERY_S, AnswerLimit
 from kubesched.testing import make
-from kubesched.testing.observing import listen_for
-from kubesched.testing.world import World
+from kubesched.testing.world import World, listen_for
 
 LIMIT = AnswerLimit(base_s=60.0)
 

@@ -16,8 +16,7 @@ from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
-from kubesched.testing.observing import listen_for
-from kubesched.testing.world import World
+from kubesched.testing.world import World, listen_for
 
 
 def _objects(*items: Manifest) -> list[KubeObject]:

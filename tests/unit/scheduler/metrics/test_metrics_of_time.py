@@ -11,7 +11,7 @@ from kubesched.scheduler.engine.metrics.timing import SAMPLE_EVERY
 from kubesched.scheduler.engine.observations import SlowDecision
 from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make
-from kubesched.testing.observing import listen_for
+from kubesched.testing.world import listen_for
 
 DEFAULT = "default-scheduler"
 STAGES = "framework_extension_point_duration_seconds"

@@ -26,8 +26,7 @@ from kubesched.framework import (
 )
 from kubesched.scheduler.engine.observations import PluginBroke
 from kubesched.testing import make
-from kubesched.testing.observing import listen_for
-from kubesched.testing.world import World
+from kubesched.testing.world import World, listen_for
 
 BROKEN = object()
 """In place of an answer: the method raises."""

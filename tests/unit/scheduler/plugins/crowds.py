@@ -16,7 +16,7 @@ from kubesched.k8s.model.core import Namespace, Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.scheduler.cluster.cluster import Cluster
 from kubesched.scheduler.cluster.view import TableView
-from kubesched.testing.quiet_handle import QuietHandle
+from kubesched.testing.world import QuietHandle
 
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

@@ -49,7 +49,7 @@ from kubesched.k8s.model.volumes import (
 )
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import TableView
-from kubesched.testing.quiet_handle import QuietHandle
+from kubesched.testing.world import QuietHandle
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"

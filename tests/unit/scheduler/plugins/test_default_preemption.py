@@ -19,7 +19,7 @@ from kubesched.scheduler.config import DefaultPreemptionArgs
 from kubesched.scheduler.engine.postfilter import Diagnosis
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome
 from kubesched.scheduler.plugins.default_preemption import DefaultPreemption
-from kubesched.testing.quiet_handle import QuietHandle
+from kubesched.testing.world import QuietHandle
 
 
 class Answering(QuietHandle):

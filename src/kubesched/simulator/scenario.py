@@ -1,25 +1,70 @@
-"""From scenario files to steps that can be carried out. Validation errors name file, scenario and field."""
+"""What happens to the cluster in the course of a run: nodes come, are drained, fail; objects change.
+
+A scenario file has kind `Scenario`, API version `kubesched.dev/v1alpha1`, and a list of events with their times. It is
+checked before the run begins: errors name file, scenario and field. Each step is carried out at its time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
 from kubesched.k8s.model import manifests
-from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.core import Node, NodeSpec, NodeStatus
 from kubesched.k8s.model.durations import Duration, DurationError
 from kubesched.k8s.model.manifests import KINDS_WITH_WORKLOADS, ManifestError
-from kubesched.k8s.model.meta import KubeObject
-from kubesched.simulator.scenario.document import (
-    SCENARIO_VERSION,
-    NodeBatch,
-    ObjectName,
-    OneOrMore,
-    Scenario,
-    ScenarioEvent,
-)
+from kubesched.k8s.model.meta import KubeObject, KubeStruct, ObjectMeta
+from kubesched.k8s.workloads.admission import AdmissionError
+from kubesched.simulator.virtual.cluster import VirtualCluster
+
+SCENARIO_GROUP = "kubesched.dev"
+SCENARIO_VERSION = f"{SCENARIO_GROUP}/v1alpha1"
+
+OneOrMore = str | tuple[str, ...]
+
+
+class NodeTemplate(KubeStruct, frozen=True, forbid_unknown_fields=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class NodeBatch(KubeStruct, frozen=True, forbid_unknown_fields=True):
+    """So many nodes of one template; they are numbered on from the template's name."""
+
+    template: NodeTemplate
+    count: int = 1
+
+
+class ObjectName(KubeStruct, frozen=True, forbid_unknown_fields=True):
+    kind: str
+    name: str
+    namespace: str = ""
+
+
+class ScenarioEvent(KubeStruct, frozen=True, forbid_unknown_fields=True):
+    """One thing that happens at a time. Exactly one of the fields beside `at` is set."""
+
+    at: str
+    add_nodes: NodeBatch | None = None
+    drain: OneOrMore | None = None
+    cordon: OneOrMore | None = None
+    uncordon: OneOrMore | None = None
+    fail: OneOrMore | None = None
+    recover: OneOrMore | None = None
+    apply: tuple[dict[str, Any], ...] | None = None
+    delete: tuple[ObjectName, ...] | None = None
+
+
+class Scenario(KubeObject, frozen=True, forbid_unknown_fields=True):
+    api_version: str = ""
+    kind: str = ""
+    events: tuple[ScenarioEvent, ...] = ()
+
 
 MOST_NODES = 100_000
 """With those of the files."""
@@ -151,3 +196,58 @@ def _deleted(names: Iterable[ObjectName], place: _Place) -> Iterator[tuple[type[
 def _camel(field: str) -> str:
     first, *rest = field.split("_")
     return first + "".join(word.capitalize() for word in rest)
+
+
+BY_SCENARIO = "deleted by the scenario"
+
+
+def plan_scenario(cluster: VirtualCluster, steps: Iterable[ScenarioStep]) -> None:
+    """From now on the steps are on the cluster's clock."""
+    for step in steps:
+        cluster.clock.at(cluster.clock.start_s + step.at_s, partial(_play, cluster, step))
+
+
+def _play(cluster: VirtualCluster, step: ScenarioStep) -> None:
+    if step.verb in NODE_VERBS:
+        for name in step.node_names:
+            _change_node(cluster, step.verb, name)
+    for item in step.objects:
+        _put(cluster, item)
+    for kind, key in step.deleted:
+        known = cluster.store.find(kind, key)
+        if known is None:
+            _complain(cluster, f"{kind.__name__} {key}", "delete", "it does not exist")
+        else:
+            cluster.deletions.delete(known, BY_SCENARIO)
+
+
+def _change_node(cluster: VirtualCluster, verb: str, name: str) -> None:
+    if not cluster.has_node(name):
+        _complain(cluster, f"Node {name}", verb, "it does not exist")
+        return
+    cluster.ledger.event("Normal", "Scenario", f"Node {name}", verb)
+    match verb:
+        case "drain":
+            cluster.drains.start(name)
+        case "cordon":
+            cluster.drains.cordon(name)
+        case "uncordon":
+            cluster.drains.cordon(name, closed=False)
+        case "fail":
+            cluster.faults.fail(name)
+        case "recover":
+            cluster.faults.recover(name)
+
+
+def _put(cluster: VirtualCluster, item: KubeObject) -> None:
+    about = f"{type(item).__name__} {item.key}"
+    try:
+        cluster.admission.apply(item)
+    except AdmissionError as refusal:
+        _complain(cluster, about, "apply", str(refusal))
+    else:
+        cluster.ledger.event("Normal", "Scenario", about, "apply")
+
+
+def _complain(cluster: VirtualCluster, about: str, verb: str, problem: str) -> None:
+    cluster.ledger.event("Warning", "ScenarioFailed", about, f"cannot {verb} it: {problem}")

@@ -1,4 +1,7 @@
-"""A run as it is told: tables for whoever computes, records for machines, text for people."""
+"""A run as it is told: tables for whoever computes, records for machines, text for people.
+
+Next: `report_tables`, which gathers it; `report_text`, which prints it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 from kubesched.k8s.model.times import print_instant
 from kubesched.k8s.workloads.pod_states import POD_PENDING
 from kubesched.simulator.options import SimulationOptions
-from kubesched.simulator.report.tables import (
+from kubesched.simulator.report_tables import (
     event_table,
     node_table,
     not_created_table,
@@ -18,7 +21,7 @@ from kubesched.simulator.report.tables import (
     preemption_table,
     utilisation_table,
 )
-from kubesched.simulator.report.text import pending_messages
+from kubesched.simulator.report_text import pending_messages
 from kubesched.simulator.tables.column_table import ColumnTable
 from kubesched.simulator.virtual.cluster import VirtualCluster
 
@@ -102,6 +105,6 @@ class SimulationReport:
         }
 
     def __str__(self) -> str:
-        from kubesched.simulator.report.text import render_report
+        from kubesched.simulator.report_text import render_report
 
         return render_report(self)

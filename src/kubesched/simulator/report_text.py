@@ -17,7 +17,7 @@ from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
 from kubesched.simulator.virtual.cluster import VirtualCluster
 
 if TYPE_CHECKING:
-    from kubesched.simulator.report.report import SimulationReport
+    from kubesched.simulator.report import SimulationReport
 
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 

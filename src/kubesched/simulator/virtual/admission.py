@@ -29,7 +29,7 @@ class TooManyPodsError(Exception):
     """The run has had as many pods as it keeps."""
 
 
-class ObjectEventHandlers:
+class ObjectAdmission:
     def __init__(self, store: ClusterStore) -> None:
         self._store = store
         self._n_pods = 0
