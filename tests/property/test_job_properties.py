@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from harness.workload_manifests import objects, workload
+from kubesched.k8s.model.apps import Job
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.workloads import Job
 from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, UpdateObject
-from kubesched.k8s.workloads.job_counts import count
-from kubesched.k8s.workloads.job_failures import JobFailures
-from kubesched.k8s.workloads.job_pods import JOB_FINALIZER, completion_index
+from kubesched.k8s.workloads.job_pods import JOB_FINALIZER, JobFailures, completion_index, count
 from kubesched.k8s.workloads.jobs import sync_job
 from kubesched.k8s.workloads.names import SeededNames
 

@@ -14,8 +14,7 @@ from kubesched.k8s.model import quantity, selectors
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.quantity import MAX_INT64, NANO, Notation, Quantity
 from kubesched.k8s.model.requests import effective_requests, pod_resources
-from kubesched.k8s.model.selector_text import parse_selector
-from kubesched.k8s.model.selectors import Requirement, Selector
+from kubesched.k8s.model.selectors import Requirement, Selector, parse_selector
 
 relaxed = settings(deadline=None)
 

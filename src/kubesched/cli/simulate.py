@@ -31,7 +31,7 @@ class SpanOfTime(click.ParamType[float]):
     name = "duration"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from kubesched.k8s.model.durations import Duration, DurationError
+        from kubesched.k8s.model.times import Duration, DurationError
 
         if isinstance(value, float):
             return value

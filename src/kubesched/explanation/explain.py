@@ -14,8 +14,8 @@ from kubesched.explanation.emulated import explain_as_of_then, explain_refusal
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.registry import Registry
 from kubesched.k8s.model import manifests
-from kubesched.k8s.model.collector import collector_paused
 from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.manifests import collector_paused
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.requests import AmountError
 from kubesched.older.config.generations import Generation, generation_of

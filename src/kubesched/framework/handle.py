@@ -10,7 +10,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
-from kubesched.k8s.model import apps, core, policy, resource, storage
+from kubesched.k8s.model import apps, core, resource, storage
 
 
 class Objects(Protocol):
@@ -27,7 +27,7 @@ class Objects(Protocol):
     @property
     def stateful_sets(self) -> Mapping[str, apps.StatefulSet]: ...
     @property
-    def pod_disruption_budgets(self) -> Mapping[str, policy.PodDisruptionBudget]: ...
+    def pod_disruption_budgets(self) -> Mapping[str, core.PodDisruptionBudget]: ...
     @property
     def persistent_volumes(self) -> Mapping[str, storage.PersistentVolume]: ...
     @property

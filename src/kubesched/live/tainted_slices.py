@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from kubesched.k8s.client.list_watch import InformerHandler
 from kubesched.k8s.client.resources import Resource
-from kubesched.k8s.model.device_taints import with_rule_taints
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.resource import DeviceTaintRule, ResourceSlice
+from kubesched.k8s.model.resource import DeviceTaintRule, ResourceSlice, with_rule_taints
 
 TAINT_RULES = Resource(DeviceTaintRule, "resource.k8s.io", "v1beta2", "devicetaintrules", False, ("v1alpha3",))
 

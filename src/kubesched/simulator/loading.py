@@ -15,22 +15,29 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
-from kubesched.k8s.model.core import Namespace, Node, Pod, PodSpec, PodTemplateSpec, ReplicationController
+from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, DeploymentStrategy, Job, ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import (
+    Namespace,
+    Node,
+    Pod,
+    PodDisruptionBudget,
+    PodSpec,
+    PodTemplateSpec,
+    PriorityClass,
+    ReplicationController,
+)
 from kubesched.k8s.model.cron_schedule import CronError, CronSchedule
 from kubesched.k8s.model.manifests import KINDS_WITH_WORKLOADS, Kinds, ManifestError, Manifests
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
-from kubesched.k8s.model.policy import PodDisruptionBudget, PriorityClass
 from kubesched.k8s.model.quantity import QuantityError
 from kubesched.k8s.model.requests import AmountError, node_units, pod_resources
 from kubesched.k8s.model.selectors import SelectorError, from_label_selector
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.k8s.model.volume_matching import Offer, requested_storage
-from kubesched.k8s.model.workloads import CronJob, DaemonSet, Deployment, DeploymentStrategy, Job
+from kubesched.k8s.model.volume_claims import Offer, requested_storage
 from kubesched.k8s.workloads.admission import AdmissionError, admit_pod
-from kubesched.k8s.workloads.percentages import ShareError, share_of
-from kubesched.k8s.workloads.pod_runs import AnnotationError, duration_s, fails
-from kubesched.k8s.workloads.rollout import rolling_limits
+from kubesched.k8s.workloads.deployments import rolling_limits
+from kubesched.k8s.workloads.pod_states import AnnotationError, duration_s, fails
+from kubesched.k8s.workloads.replicas import ShareError, share_of
 from kubesched.simulator.scenario import SCENARIO_GROUP, Scenario, ScenarioStep, read_scenarios
 from kubesched.simulator.virtual.admission import MOST_PODS
 

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from kubesched.k8s.model.apps import ReplicaSet, StatefulSet, StatefulSetOrdinals
-from kubesched.k8s.model.core import Pod, ReplicationController
+from kubesched.k8s.model.apps import CronJob, Deployment, Job, ReplicaSet, StatefulSet, StatefulSetOrdinals
+from kubesched.k8s.model.core import Pod, PriorityClass, ReplicationController
 from kubesched.k8s.model.manifests import KINDS, ManifestError, Manifests
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
-from kubesched.k8s.model.policy import PriorityClass
 from kubesched.k8s.model.resource import ResourceClaimTemplate
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
-from kubesched.k8s.model.workloads import CronJob, Deployment, Job
-from kubesched.k8s.workloads.actions import CreateObject
+from kubesched.k8s.workloads.actions import Bursts, CreateObject
 from kubesched.k8s.workloads.admission import AdmissionError
-from kubesched.k8s.workloads.bursts import Bursts
 from kubesched.k8s.workloads.names import SeededNames
 from kubesched.simulator.loading import check
 from kubesched.simulator.options import SimulationOptions

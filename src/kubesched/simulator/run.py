@@ -14,13 +14,12 @@ from dataclasses import replace
 import msgspec
 
 from kubesched.framework.registry import Registry
-from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
-from kubesched.k8s.model.collector import collector_paused
+from kubesched.k8s.model.apps import CronJob, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Node, ReplicationController
+from kubesched.k8s.model.manifests import collector_paused
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import PODS, node_units
-from kubesched.k8s.model.workloads import CronJob, Deployment, Job
-from kubesched.k8s.workloads.bursts import MOST_WAITING, Bursts
+from kubesched.k8s.workloads.actions import MOST_WAITING, Bursts
 from kubesched.k8s.workloads.names import SeededNames
 from kubesched.older.config import Emulation
 from kubesched.older.engine.variant import variant_of

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Node, NodeSpec, NodeStatus
-from kubesched.k8s.model.durations import Duration, DurationError
 from kubesched.k8s.model.manifests import KINDS_WITH_WORKLOADS, ManifestError
 from kubesched.k8s.model.meta import KubeObject, KubeStruct, ObjectMeta
+from kubesched.k8s.model.times import Duration, DurationError
 from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.simulator.virtual.cluster import VirtualCluster
 

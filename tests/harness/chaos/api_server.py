@@ -15,9 +15,8 @@ from msgspec.structs import replace
 
 from harness.chaos.extender import answer_call
 from kubesched.framework.effects import BindPod, CallExtender, Done
-from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget
 from kubesched.k8s.model.meta import KubeObject, PodKey
-from kubesched.k8s.model.policy import PodDisruptionBudget
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.simulator.api_model.interpreter import EffectInterpreter
 from kubesched.simulator.api_model.pod_effects import delete_pod

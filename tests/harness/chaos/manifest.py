@@ -22,6 +22,9 @@ from kubesched.k8s.model.core import (
     PodAffinity,
     PodAffinityTerm,
     PodAntiAffinity,
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus,
     PodSchedulingGate,
     PodSpec,
     PodStatus,
@@ -31,7 +34,6 @@ from kubesched.k8s.model.core import (
     TopologySpreadConstraint,
 )
 from kubesched.k8s.model.meta import LabelSelector, ObjectMeta
-from kubesched.k8s.model.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from kubesched.k8s.model.storage import (
     PersistentVolume,
     PersistentVolumeClaim,

@@ -10,7 +10,7 @@ from harness.workload_manifests import template as template
 from harness.workload_manifests import workload as workload
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.workloads.bursts import Bursts
+from kubesched.k8s.workloads.actions import Bursts
 from kubesched.scheduler.config import default
 from kubesched.simulator.ledger import PodRecord
 from kubesched.simulator.loading import SIMULATED_KINDS, load

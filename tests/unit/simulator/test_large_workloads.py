@@ -14,8 +14,7 @@ from simulated_clusters import cron_job, records, run, scenario, workload
 import kubesched
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.workloads.actions import Plan
-from kubesched.k8s.workloads.bursts import MOST_WAITING, Bursts
+from kubesched.k8s.workloads.actions import MOST_WAITING, Bursts, Plan
 from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.report import SimulationReport

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from kubesched.cli.main import main
 from kubesched.cli.simulate import TABLES, simulate
-from kubesched.k8s.workloads.pod_runs import DURATION_ANNOTATION, RESULT_ANNOTATION
+from kubesched.k8s.workloads.pod_states import DURATION_ANNOTATION, RESULT_ANNOTATION
 from kubesched.simulator.scenario import ScenarioEvent
 
 ROOT = Path(__file__).parents[3]

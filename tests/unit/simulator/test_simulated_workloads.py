@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 from simulated_clusters import cron_job, notes, pods, records, run, scenario, workload
 
-from kubesched.k8s.model.apps import ReplicaSet
-from kubesched.k8s.model.workloads import Job
+from kubesched.k8s.model.apps import Job, ReplicaSet
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from simulated_clusters import run, scenario, workload
 
 import kubesched
+from kubesched.k8s.model.apps import Deployment, Job
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import controller_of
 from kubesched.k8s.model.requests import PODS, node_units, pod_resources
-from kubesched.k8s.model.workloads import Deployment, Job
 from kubesched.simulator.virtual.cluster import VirtualCluster
 from kubesched.testing import make
 from kubesched.testing.make import Manifest

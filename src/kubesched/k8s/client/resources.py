@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kubesched.k8s.model import apps, core, policy, resource, storage
+from kubesched.k8s.model import apps, core, resource, storage
 from kubesched.k8s.model.meta import KubeObject
 
 
@@ -67,7 +67,7 @@ RESOURCES: tuple[Resource, ...] = (
     Resource(core.ReplicationController, "", "v1", "replicationcontrollers", True),
     Resource(apps.ReplicaSet, "apps", "v1", "replicasets", True),
     Resource(apps.StatefulSet, "apps", "v1", "statefulsets", True),
-    Resource(policy.PodDisruptionBudget, "policy", "v1", "poddisruptionbudgets", True),
+    Resource(core.PodDisruptionBudget, "policy", "v1", "poddisruptionbudgets", True),
     Resource(storage.PersistentVolume, "", "v1", "persistentvolumes", False),
     Resource(storage.PersistentVolumeClaim, "", "v1", "persistentvolumeclaims", True),
     Resource(storage.StorageClass, "storage.k8s.io", "v1", "storageclasses", False),

@@ -1,4 +1,6 @@
-"""Pods, nodes, namespaces, services, volumes: the core API group as far as scheduling looks at it.
+"""Pods, nodes, namespaces, services, disruption budgets, priority classes, as far as scheduling looks at them.
+
+That is the core API group, and with it the small ones: policy and scheduling.
 
 Next: `requests` for what a pod asks for, `selectors` and `taints` for who may go where.
 """
@@ -7,9 +9,16 @@ from __future__ import annotations
 
 import msgspec
 
-from kubesched.k8s.model.amounts import ResourceList
-from kubesched.k8s.model.meta import KubeObject, KubeStruct, LabelSelector, ObjectMeta, PodKey
-from kubesched.k8s.model.numbers import Int32, Int64
+from kubesched.k8s.model.meta import (
+    Int32,
+    Int64,
+    KubeObject,
+    KubeStruct,
+    LabelSelector,
+    ObjectMeta,
+    PodKey,
+    ResourceList,
+)
 from kubesched.k8s.model.volumes import Volume
 
 # -- Pods ------------------------------------------------------------------------------------------------------------
@@ -322,3 +331,25 @@ class ReplicationControllerSpec(KubeStruct, frozen=True):
 
 class ReplicationController(KubeObject, frozen=True):
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
+
+
+class PodDisruptionBudgetSpec(KubeStruct, frozen=True):
+    selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class PodDisruptionBudgetStatus(KubeStruct, frozen=True):
+    disruptions_allowed: Int32 = 0
+    disrupted_pods: dict[str, str] | None = None
+
+
+class PodDisruptionBudget(KubeObject, frozen=True):
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+class PriorityClass(KubeObject, frozen=True):
+    value: Int32 = 0
+    global_default: bool = False
+    preemption_policy: str | None = None

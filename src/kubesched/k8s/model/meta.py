@@ -1,18 +1,28 @@
-"""What every Kubernetes object has: names, labels, owners, times; and label selectors.
+"""What every Kubernetes object has: names, labels, owners, times; and label selectors, whole numbers, amounts.
 
 All structs of the model are frozen, hold no reference cycles (`gc=False` keeps the collector away from them) and
-decode from Kubernetes' camelCase. Only the fields that scheduling looks at are there.
+decode from Kubernetes' camelCase. Only the fields that scheduling looks at are there. A whole number larger than
+Kubernetes' API has it is damage, as it is to Go; amounts stay as manifests write them until `quantity` parses them.
 
 Next: `core` for pods and nodes.
 """
 
 from __future__ import annotations
 
-from typing import NewType
+from typing import Annotated, NewType
 
 import msgspec
+from msgspec import Meta
 
-from kubesched.k8s.model.numbers import Int64
+Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+Amount = str | int | float
+"""A quantity as text or number, not yet parsed."""
+
+ResourceList = dict[str, Amount]
+
 
 PodKey = NewType("PodKey", str)
 """`namespace/name` of a pod."""

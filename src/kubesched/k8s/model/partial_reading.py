@@ -1,22 +1,143 @@
 """What can be read of an object that does not decode: everything but the fields that are damaged.
 
 A field that cannot be read counts as it was last known, or else as not given. As in Kubernetes, null is the same as not
-given and no damage.
+given and no damage. The decoder takes any text for an amount, since parsing is left to those who need the value; an
+object that came from outside is looked through once, before anybody relies on it.
+
+JSON that the fast decoder refuses is read as plain values all the same, for naming what is wrong with it: bytes that
+are no UTF-8 become replacement characters, what is nested too deeply is cut off, numbers that nothing can hold become
+texts. Only what has the form of JSON at all is read.
 
 Next: `stand_ins` for what a damaged object of each kind may count as.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec import inspect
 
-from kubesched.k8s.model.amount_checks import first_bad_amount
+from kubesched.k8s.model import quantity
 from kubesched.k8s.model.meta import KubeObject
+
+DEEPEST = 100
+"""Nothing in Kubernetes' own kinds nests a third as deeply; the fast decoder gives up at some hundreds."""
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoders raise: wrong types, no JSON, no UTF-8, nested too deeply."""
+
+_LONGEST_NUMBER = 400
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+
+
+def tree_of(data: bytes | msgspec.Raw) -> Any:
+    """The value of a JSON text, as far as it can be had. Raises `msgspec.DecodeError` for what is no JSON."""
+    try:
+        return msgspec.json.decode(data)
+    except UNREADABLE:
+        pass
+    text = bytes(data).decode("utf-8", "replace")
+    try:
+        return json.loads(_cut(text), parse_int=_whole, parse_float=_fraction, parse_constant=str)
+    except (ValueError, RecursionError) as problem:
+        raise msgspec.DecodeError(f"JSON is malformed: {problem}") from None
+
+
+def _cut(text: str) -> str:
+    """Without what is nested more deeply than `DEEPEST`; null stands there."""
+    kept: list[str] = []
+    depth = begin = 0
+    for token in _TOKENS.finditer(text):
+        sign = token[0]
+        if sign in "[{":
+            depth += 1
+            if depth == DEEPEST + 1:
+                kept.append(text[begin : token.start()])
+        elif sign in "]}":
+            depth -= 1
+            if depth == DEEPEST:
+                kept.append("null")
+                begin = token.end()
+    return "".join((*kept, text[begin:])) if kept else text
+
+
+def _whole(digits: str) -> int | str:
+    return int(digits) if len(digits) <= _LONGEST_NUMBER else digits[:_LONGEST_NUMBER]
+
+
+def _fraction(digits: str) -> float | str:
+    value = float(digits) if len(digits) <= _LONGEST_NUMBER else float("inf")
+    return value if abs(value) != float("inf") else digits[:_LONGEST_NUMBER]
+
+
+BadAmount = tuple[tuple[str | int, ...], str]
+"""The steps to it from the object, and what is wrong with it."""
+
+_Check = Callable[[Any], Iterator[BadAmount]]
+
+
+def first_bad_amount(item: KubeObject) -> BadAmount | None:
+    check = _check_of(type(item))
+    return None if check is None else next(check(item), None)
+
+
+@cache
+def _check_of(kind: type[msgspec.Struct]) -> _Check | None:
+    """Looks only at fields that lead to amounts; `None` if none does."""
+    found = inspect.type_info(kind)
+    assert isinstance(found, inspect.StructType)
+    checks = [(one.name, one.encode_name, check) for one in found.fields if (check := _check_for(one.type)) is not None]
+    if not checks:
+        return None
+
+    def check_fields(value: Any) -> Iterator[BadAmount]:
+        for name, written, check in checks:
+            part = getattr(value, name)
+            if part is not None:
+                for steps, problem in check(part):
+                    yield (written, *steps), problem
+
+    return check_fields
+
+
+def _check_for(kind: inspect.Type) -> _Check | None:
+    if isinstance(kind, inspect.UnionType):
+        if {inspect.StrType, inspect.IntType, inspect.FloatType} <= {type(one) for one in kind.types}:
+            return _amount
+        return next((check for one in kind.types if (check := _check_for(one)) is not None), None)
+    if isinstance(kind, inspect.StructType):
+        return _check_of(kind.cls)
+    if isinstance(kind, inspect.DictType):
+        return _each(_check_for(kind.value_type), lambda found: found.items())
+    if isinstance(kind, inspect.VarTupleType):
+        return _each(_check_for(kind.item_type), enumerate)
+    return None
+
+
+def _each(check: _Check | None, entries: Callable[[Any], Any]) -> _Check | None:
+    if check is None:
+        return None
+
+    def check_each(value: Any) -> Iterator[BadAmount]:
+        for step, part in entries(value):
+            for steps, problem in check(part):
+                yield (step, *steps), problem
+
+    return check_each
+
+
+def _amount(value: Any) -> Iterator[BadAmount]:
+    try:
+        quantity.parse(value)
+    except quantity.QuantityError as problem:
+        yield (), str(problem)
+
 
 K = TypeVar("K", bound=KubeObject)
 

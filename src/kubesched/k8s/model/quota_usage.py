@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from kubesched.k8s.model import quantity
-from kubesched.k8s.model.pod_totals import Amounts, Object, container_amounts, container_totals, qos_class
-from kubesched.k8s.model.requests import is_extended
+from kubesched.k8s.model.requests import Amounts, Object, container_amounts, container_totals, is_extended, qos_class
 
 PODS, SERVICES, CLAIMS = "pods", "services", "persistentvolumeclaims"
 DEVICE_CLAIMS = "resourceclaims.resource.k8s.io"

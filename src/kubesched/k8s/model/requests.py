@@ -1,24 +1,34 @@
-"""What a pod asks for: the effective requests of its containers, as a node must hold them.
+"""What a pod asks for: the effective requests of its containers, as a node must hold them, and the features it needs.
 
 The sum over containers, or the peak while init containers run, whichever is more, per resource; restartable init
 containers stay and count with both. Where a running pod is being resized, what its status reports counts too.
 Pod-level requests replace the sum for the resources they name; overhead comes on top.
 
 Amounts here are nano-units (exact); `PodResources` has them as the integers that nodes are counted in: milli-cpus,
-bytes, and whole units of everything else.
+bytes, and whole units of everything else. `container_totals` does it for pods as plain JSON, requests and limits both,
+and `qos_class` says the quality of service class that follows.
 
-Next: `kubesched.framework.pod_info` keeps these per pod.
+Kubelets list in `status.declaredFeatures` what they can do beyond what every supported kubelet can. Kubernetes 1.36
+knows five such features. Two of them follow from a pod's spec and so decide where it may be scheduled; the others
+concern changes to pods that already run, or the kubelet alone. None has a last version: each is asked for by every
+scheduler of this generation.
+
+Next: `kubesched.framework.pod_info` keeps these per pod, `kubesched.scheduler.plugins.node_declared_features` holds
+nodes against the features.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, Final
 
 from kubesched.k8s.model import quantity
-from kubesched.k8s.model.amounts import ResourceList
-from kubesched.k8s.model.core import Container, ContainerStatus, Pod
+from kubesched.k8s.model.core import Container, ContainerStatus, Pod, PodSpec
 from kubesched.k8s.model.label_syntax import label_key_errors
+from kubesched.k8s.model.meta import ResourceList
+from kubesched.k8s.model.quantity import Quantity
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -272,3 +282,103 @@ def _explain_amount(amounts: ResourceList, field: str) -> AmountError:
         except quantity.QuantityError as problem:
             return AmountError(f"{field}.{name}" if "/" not in name else f"{field}[{name}]", text, str(problem))
     raise AssertionError("every amount can be read")
+
+
+Object = dict[str, Any]
+Amounts = dict[str, Quantity]
+
+_QOS_RESOURCES = ("cpu", "memory")
+
+
+def container_totals(spec: Object, sort: str) -> Amounts:
+    """Sum over containers and sidecars, or the most that any init container needs beside the sidecars before it."""
+    total: Amounts = {}
+    for container in spec.get("containers") or []:
+        _add_amounts(total, container_amounts(container, sort))
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for container in spec.get("initContainers", []):
+        needed = container_amounts(container, sort)
+        if container.get("restartPolicy") == "Always":
+            _add_amounts(total, needed)
+            _add_amounts(sidecars, needed)
+            needed = dict(sidecars)
+        else:
+            _add_amounts(needed, sidecars)
+        for name, amount in needed.items():
+            peak[name] = max(peak.get(name, amount), amount)
+    for name, amount in peak.items():
+        total[name] = max(total.get(name, amount), amount)
+    return total
+
+
+def container_amounts(container: Object, sort: str) -> Amounts:
+    given = (container.get("resources") or {}).get(sort) or {}
+    return {name: quantity.parse(amount) for name, amount in given.items()}
+
+
+def _add_amounts(total: Amounts, more: Amounts) -> None:
+    for name, amount in more.items():
+        total[name] = total[name] + amount if name in total else amount
+
+
+def qos_class(pod: Object) -> str:
+    spec = pod["spec"]
+    if "resources" in spec:
+        holders = [{"resources": spec["resources"]}]
+        limits_everything = not spec["resources"].get("limits") or _limits_both(spec["resources"])
+    else:
+        holders = [*(spec.get("containers") or []), *spec.get("initContainers", [])]
+        limits_everything = all(_limits_both(holder.get("resources", {})) for holder in holders)
+    requests: Amounts = {}
+    limits: Amounts = {}
+    for holder in holders:
+        _add_amounts(requests, _positive(holder, "requests"))
+        _add_amounts(limits, _positive(holder, "limits"))
+    if not requests and not limits:
+        return "BestEffort"
+    is_equal = all(limits.get(name) == amount for name, amount in requests.items())
+    is_guaranteed = limits_everything and is_equal and len(requests) == len(limits)
+    return "Guaranteed" if is_guaranteed else "Burstable"
+
+
+def _positive(holder: Object, sort: str) -> Amounts:
+    return {
+        n: amount for n, amount in container_amounts(holder, sort).items() if n in _QOS_RESOURCES and amount.nanos > 0
+    }
+
+
+def _limits_both(resources: Object) -> bool:
+    return _positive({"resources": resources}, "limits").keys() >= set(_QOS_RESOURCES)
+
+
+def _restarts_all_containers(spec: PodSpec) -> bool:
+    """A container's restart rule may restart the whole pod in place."""
+    return any(
+        rule.action == "RestartAllContainers"
+        for container in (*spec.containers, *(spec.init_containers or ()))
+        for rule in container.restart_policy_rules or ()
+    )
+
+
+def _has_user_namespace_on_host_network(spec: PodSpec) -> bool:
+    return spec.host_network and spec.host_users is False
+
+
+def _never(_spec: PodSpec) -> bool:
+    """Not a matter of scheduling."""
+    return False
+
+
+DECLARED_FEATURES: Final[Mapping[str, Callable[[PodSpec], bool]]] = {
+    "ExtendWebSocketsToKubelet": _never,
+    "InPlacePodLevelResourcesVerticalScaling": _never,
+    "InPlacePodVerticalScalingInitContainers": _never,
+    "RestartAllContainersOnContainerExits": _restarts_all_containers,
+    "UserNamespacesHostNetworkSupport": _has_user_namespace_on_host_network,
+}
+"""The features by name, and whether a pod with this spec needs the feature where it is scheduled."""
+
+
+def required_features(spec: PodSpec) -> frozenset[str]:
+    return frozenset(name for name, is_needed in DECLARED_FEATURES.items() if is_needed(spec))

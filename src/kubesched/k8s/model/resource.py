@@ -1,18 +1,25 @@
-"""Dynamic resource allocation: claims, slices, device classes, taints (`resource.k8s.io/v1`).
+"""Dynamic resource allocation (`resource.k8s.io/v1`): claims, slices, device classes, taints, and rules on them.
 
-Next: `kubesched.scheduler.plugins.dynamic_resources` allocates them.
+An extended resource may stand for devices. A class is asked for by the name it declares (`extendedResourceName`), or by
+its own name behind a fixed prefix. Where two classes declare the same name, the newer one has it, so that one can take
+over from the other; of two equally old ones the first in the order of their names.
+
+Rules add taints to what drivers publish; `taints` has what tolerates them.
+
+Next: `kubesched.scheduler.plugins.dynamic_resources` allocates devices.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from kubesched.k8s.model.amounts import Amount
 from kubesched.k8s.model.core import NodeSelector
-from kubesched.k8s.model.meta import KubeObject, KubeStruct, ObjectMeta
-from kubesched.k8s.model.numbers import Int64
+from kubesched.k8s.model.meta import Amount, Int64, KubeObject, KubeStruct, ObjectMeta
+from kubesched.k8s.model.times import parse_instant
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 """Keeps an allocated claim until nobody uses it any more."""
@@ -297,3 +304,40 @@ class DeviceClassSpec(KubeStruct, frozen=True):
 
 class DeviceClass(KubeObject, frozen=True):
     spec: DeviceClassSpec = DeviceClassSpec()
+
+
+def device_class_of(resource: str, classes: Mapping[str, DeviceClass]) -> DeviceClass | None:
+    """The class whose devices the resource stands for. `classes` by their names."""
+    if not classes:
+        return None
+    if resource.startswith(DEVICE_CLASS_RESOURCE_PREFIX):
+        return classes.get(resource.removeprefix(DEVICE_CLASS_RESOURCE_PREFIX))
+    claimants = [found for found in classes.values() if found.spec.extended_resource_name == resource]
+    return min(claimants, key=_rank, default=None)
+
+
+def _rank(found: DeviceClass) -> tuple[float, str]:
+    created = found.metadata.creation_timestamp
+    return (-parse_instant(created) if created else float("inf"), found.name)
+
+
+def selects(rule: DeviceTaintRule, driver: str, pool: str, device: str) -> bool:
+    """Whether the rule is about this device; one without a selector is about all."""
+    selector = rule.spec.device_selector
+    if selector is None:
+        return True
+    asked = ((selector.driver, driver), (selector.pool, pool), (selector.device, device))
+    return all(wanted is None or wanted == found for wanted, found in asked)
+
+
+def with_rule_taints(slice_: ResourceSlice, rules: Iterable[DeviceTaintRule]) -> ResourceSlice:
+    """The slice as if its driver had published the taints of the rules too; the same object if there are none."""
+    spec = slice_.spec
+    devices = list(spec.devices or ())
+    is_changed = False
+    for rule in rules:
+        for position, device in enumerate(devices):
+            if selects(rule, spec.driver, spec.pool.name, device.name):
+                devices[position] = replace(device, taints=(*(device.taints or ()), rule.spec.taint))
+                is_changed = True
+    return replace(slice_, spec=replace(spec, devices=tuple(devices))) if is_changed else slice_

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from kubesched.k8s.model import apps, core, policy, resource, storage
+from kubesched.k8s.model import apps, core, resource, storage
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 
 K = TypeVar("K", bound=KubeObject)
@@ -113,7 +113,7 @@ _STAND_INS: dict[type[KubeObject], Callable[..., Any]] = {
     core.ReplicationController: as_far_as_read,
     apps.ReplicaSet: as_far_as_read,
     apps.StatefulSet: as_far_as_read,
-    policy.PodDisruptionBudget: as_far_as_read,
+    core.PodDisruptionBudget: as_far_as_read,
     storage.CSINode: _csi_node,
     storage.CSIDriver: as_far_as_read,
     storage.VolumeAttachment: as_far_as_read,

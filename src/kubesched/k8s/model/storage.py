@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from kubesched.k8s.model.amounts import Amount, ResourceList
 from kubesched.k8s.model.core import NodeSelector
-from kubesched.k8s.model.meta import KubeObject, KubeStruct, LabelSelector
-from kubesched.k8s.model.numbers import Int32
+from kubesched.k8s.model.meta import Amount, Int32, KubeObject, KubeStruct, LabelSelector, ResourceList
 from kubesched.k8s.model.volumes import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,

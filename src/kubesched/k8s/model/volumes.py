@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kubesched.k8s.model.amounts import ResourceList
-from kubesched.k8s.model.meta import KubeStruct, LabelSelector, ObjectMeta
-from kubesched.k8s.model.numbers import Int32
+from kubesched.k8s.model.meta import Int32, KubeStruct, LabelSelector, ObjectMeta, ResourceList
 
 
 class PersistentVolumeClaimVolumeSource(KubeStruct, frozen=True):

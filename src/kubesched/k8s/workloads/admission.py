@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from kubesched.k8s.model.amounts import ResourceList
 from kubesched.k8s.model.core import (
     Affinity,
     Container,
@@ -24,11 +23,11 @@ from kubesched.k8s.model.core import (
     PodAffinity,
     PodAffinityTerm,
     PodAntiAffinity,
+    PriorityClass,
     Toleration,
     TopologySpreadConstraint,
 )
-from kubesched.k8s.model.meta import KubeObject, LabelSelector, LabelSelectorRequirement
-from kubesched.k8s.model.policy import PriorityClass
+from kubesched.k8s.model.meta import KubeObject, LabelSelector, LabelSelectorRequirement, ResourceList
 from kubesched.k8s.model.quantity import Quantity
 from kubesched.k8s.model.requests import CPU, HUGE_PAGES_PREFIX, MEMORY, effective_requests
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass

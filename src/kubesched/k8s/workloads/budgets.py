@@ -12,12 +12,11 @@ from dataclasses import replace as replace_numbers
 from msgspec.structs import replace
 
 from kubesched.k8s.model import selectors
-from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.core import Pod, PodDisruptionBudget
 from kubesched.k8s.model.meta import OwnerReference, controller_of
-from kubesched.k8s.model.policy import PodDisruptionBudget
 from kubesched.k8s.workloads.actions import Plan
-from kubesched.k8s.workloads.percentages import ShareError, share_of
 from kubesched.k8s.workloads.pod_states import is_healthy
+from kubesched.k8s.workloads.replicas import ShareError, share_of
 
 ScaleOf = Callable[[OwnerReference], tuple[str, int] | None]
 """The uid of who decides how many pods there should be, and how many; None if that cannot be said."""

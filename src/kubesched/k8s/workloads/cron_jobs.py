@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from kubesched.k8s.model.apps import CronJob, Job
 from kubesched.k8s.model.cron_schedule import CronSchedule
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.k8s.model.times import parse_instant, print_instant
-from kubesched.k8s.model.workloads import CronJob, Job
 from kubesched.k8s.workloads.actions import Plan
 from kubesched.k8s.workloads.templates import owner_reference
 

@@ -9,6 +9,7 @@ from math import inf
 from msgspec.structs import replace
 
 from kubesched.k8s.model import selectors
+from kubesched.k8s.model.apps import DaemonSet, DaemonSetUpdateStrategy
 from kubesched.k8s.model.core import (
     Affinity,
     Node,
@@ -22,13 +23,11 @@ from kubesched.k8s.model.core import (
 )
 from kubesched.k8s.model.selectors import NODE_NAME_FIELD, CompiledNodeSelector, Selector
 from kubesched.k8s.model.taints import NO_EXECUTE, NO_SCHEDULE, find_untolerated
-from kubesched.k8s.model.workloads import DaemonSet, DaemonSetUpdateStrategy
 from kubesched.k8s.workloads.actions import Plan
 from kubesched.k8s.workloads.names import NameSource
-from kubesched.k8s.workloads.percentages import share_of
 from kubesched.k8s.workloads.pod_states import available_next_s, is_available
-from kubesched.k8s.workloads.revisions import REVISION_HASH_LABEL, Revisions
-from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, pod_from_template
+from kubesched.k8s.workloads.replicas import share_of
+from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, REVISION_HASH_LABEL, Revisions, pod_from_template
 
 _TOLERATED: tuple[tuple[str, str], ...] = (
     ("node.kubernetes.io/not-ready", NO_EXECUTE),

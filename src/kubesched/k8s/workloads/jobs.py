@@ -4,7 +4,7 @@ A finished pod is counted once: its finalizer is taken off together with the cou
 while, longer each time; after too many, or when a policy says so, the job fails. How a job ends is said twice: first
 that it will (`SuccessCriteriaMet`, `FailureTarget`), and when its last pod is gone, that it has (`Complete`, `Failed`).
 
-Next: `job_counts` for what has ended, `job_policies` for what that means, `job_pods` for how the pods look.
+Next: `job_pods` for how the pods look, what has ended and what that means.
 """
 
 from __future__ import annotations
@@ -15,15 +15,25 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from kubesched.k8s.model.apps import Job, JobCondition, JobStatus
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.times import parse_instant, print_instant
-from kubesched.k8s.model.workloads import Job, JobCondition, JobStatus
-from kubesched.k8s.workloads.actions import Plan
-from kubesched.k8s.workloads.bursts import UNPACED, Bursts
-from kubesched.k8s.workloads.job_counts import JobCount, count
-from kubesched.k8s.workloads.job_failures import JobFailures
-from kubesched.k8s.workloads.job_pods import INDEXED, JOB_FINALIZER, completion_index, index_failures, make_job_pod
-from kubesched.k8s.workloads.job_policies import IGNORE, met_success_rule, n_restarts, replaces_only_failed, verdict_of
+from kubesched.k8s.workloads.actions import UNPACED, Bursts, Plan
+from kubesched.k8s.workloads.job_pods import (
+    IGNORE,
+    INDEXED,
+    JOB_FINALIZER,
+    JobCount,
+    JobFailures,
+    completion_index,
+    count,
+    index_failures,
+    make_job_pod,
+    met_success_rule,
+    n_restarts,
+    replaces_only_failed,
+    verdict_of,
+)
 from kubesched.k8s.workloads.names import NameSource
 from kubesched.k8s.workloads.pod_states import is_active
 from kubesched.k8s.workloads.replicas import least_valuable

@@ -1,4 +1,9 @@
-"""What controllers ask about a pod: does it count, does it run, is it ready?"""
+"""What controllers ask about a pod: does it count, does it run, is it ready, how long does it stay where it is?
+
+A hollow pod runs as its annotations say: `kubesched.dev/duration` is how long; without it, it runs on.
+`kubesched.dev/result: Failed` makes it fail at the end of that time, `kubesched.dev/exit-code` with which code.
+Simulated and hollow nodes both ask here.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,11 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from kubesched.k8s.model.core import Pod, PodCondition
+from kubesched.k8s.model.core import Node, Pod, PodCondition, Taint, Toleration
+from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.k8s.model.reported_pods import ReportedCondition
-from kubesched.k8s.model.times import InstantError, parse_instant
+from kubesched.k8s.model.taints import NO_EXECUTE, tolerates
+from kubesched.k8s.model.times import Duration, DurationError, InstantError, parse_instant
 
 POD_SUCCEEDED = "Succeeded"
 POD_FAILED = "Failed"
@@ -72,3 +79,71 @@ def merge_condition(known: tuple[PodCondition, ...] | None, condition: PodCondit
     if not any(other.type == condition.type for other in known):
         return (*known, condition)
     return tuple(condition if other.type == condition.type else other for other in known)
+
+
+DURATION_ANNOTATION = "kubesched.dev/duration"
+RESULT_ANNOTATION = "kubesched.dev/result"
+EXIT_CODE_ANNOTATION = "kubesched.dev/exit-code"
+_HIGHEST_EXIT_CODE = 255
+
+
+class AnnotationError(ValueError):
+    """An annotation of ours cannot be understood."""
+
+
+def duration_s(metadata: ObjectMeta) -> float | None:
+    """How long a pod with this metadata runs; None for ever. Raises AnnotationError."""
+    return seconds_of(metadata, DURATION_ANNOTATION)
+
+
+def seconds_of(metadata: ObjectMeta, key: str) -> float | None:
+    """What an annotation says that holds a duration. Raises AnnotationError."""
+    text = (metadata.annotations or {}).get(key)
+    if text is None:
+        return None
+    try:
+        found = Duration.parse(text).seconds
+    except DurationError as problem:
+        raise AnnotationError(f"{key}: {problem}") from None
+    if found < 0:
+        raise AnnotationError(f'{key}: "{text}" is negative')
+    return found
+
+
+def fails(metadata: ObjectMeta) -> bool:
+    """Whether a pod with this metadata ends in failure. Raises AnnotationError."""
+    return exit_code(metadata) != 0
+
+
+def exit_code(metadata: ObjectMeta) -> int:
+    """With which its containers end. Raises AnnotationError."""
+    annotations = metadata.annotations or {}
+    result = annotations.get(RESULT_ANNOTATION)
+    if result not in (None, POD_SUCCEEDED, POD_FAILED):
+        raise AnnotationError(f'{RESULT_ANNOTATION}: "{result}" is neither {POD_SUCCEEDED} nor {POD_FAILED}')
+    text = annotations.get(EXIT_CODE_ANNOTATION)
+    if text is None:
+        return 1 if result == POD_FAILED else 0
+    if not text.isdecimal() or not text.isascii() or int(text[:9]) > _HIGHEST_EXIT_CODE:
+        raise AnnotationError(f'{EXIT_CODE_ANNOTATION}: "{text}" is not a number from 0 to {_HIGHEST_EXIT_CODE}')
+    if result is not None and (result == POD_FAILED) != (int(text) != 0):
+        raise AnnotationError(f'{EXIT_CODE_ANNOTATION}: "{text}" does not go with {RESULT_ANNOTATION}: {result}')
+    return int(text)
+
+
+def tolerated_for_s(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> float | None:
+    """How long a pod stays on a node with these taints; None for good."""
+    known = tuple(tolerations)
+    spans: list[float] = []
+    for taint in taints:
+        covering = [toleration for toleration in known if tolerates(toleration, taint)]
+        if not covering:
+            return 0.0
+        limits = (toleration.toleration_seconds for toleration in covering)
+        spans.extend(max(0.0, seconds) for seconds in limits if seconds is not None)
+    return min(spans, default=None)
+
+
+def driving_taints(node: Node) -> tuple[Taint, ...]:
+    """Those with the effect NoExecute."""
+    return tuple(taint for taint in node.spec.taints or () if taint.effect == NO_EXECUTE)

@@ -1,24 +1,41 @@
 """Replica sets and replication controllers: as many pods as wanted, no more and no less.
 
 When there are too many, those go first that are worth least: not yet on a node, not running, not ready, cheap to lose,
-doubled up on a node, new.
+doubled up on a node, new. Where a workload gives a number as a share of the whole (`25%`), `share_of` works it out.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from math import inf
+from math import ceil, floor, inf
 
-from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.apps import Deployment, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod, ReplicationController
 from kubesched.k8s.model.meta import KubeObject, OwnerReference, controller_of
-from kubesched.k8s.model.workloads import Deployment
-from kubesched.k8s.workloads.actions import Plan
-from kubesched.k8s.workloads.bursts import UNPACED, Bursts
+from kubesched.k8s.workloads.actions import UNPACED, Bursts, Plan
 from kubesched.k8s.workloads.names import NameSource
 from kubesched.k8s.workloads.pod_states import available_next_s, is_active, is_ready
 from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, pod_from_template
+
+_MOST_DIGITS = 9
+_MOST_SHOWN = 100
+
+
+class ShareError(ValueError):
+    """Neither a number nor a percentage."""
+
+
+def share_of(value: int | str, whole: int, *, rounding_up: bool) -> int:
+    """`25%` of the whole, rounded; a number is itself."""
+    if isinstance(value, int):
+        return value
+    text = value.removesuffix("%")
+    if text == value or not text.isdecimal() or len(text) > _MOST_DIGITS:
+        raise ShareError(f'invalid value "{value[:_MOST_SHOWN]}": a number or a percentage is expected')
+    exact = whole * int(text) / 100
+    return ceil(exact) if rounding_up else floor(exact)
+
 
 DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 

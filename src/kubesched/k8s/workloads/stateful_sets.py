@@ -18,12 +18,16 @@ from kubesched.k8s.model.core import Pod, PodSpec, PodTemplateSpec
 from kubesched.k8s.model.meta import ObjectMeta, OwnerReference
 from kubesched.k8s.model.storage import PersistentVolumeClaim
 from kubesched.k8s.model.volumes import PersistentVolumeClaimVolumeSource, Volume
-from kubesched.k8s.workloads.actions import Plan
-from kubesched.k8s.workloads.bursts import UNPACED, Bursts
+from kubesched.k8s.workloads.actions import UNPACED, Bursts, Plan
 from kubesched.k8s.workloads.pod_states import available_next_s, is_available
 from kubesched.k8s.workloads.replicas import n_wanted
-from kubesched.k8s.workloads.revisions import REVISION_HASH_LABEL, Revisions
-from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, owner_reference, pod_from_template
+from kubesched.k8s.workloads.templates import (
+    EMPTY_TEMPLATE,
+    REVISION_HASH_LABEL,
+    Revisions,
+    owner_reference,
+    pod_from_template,
+)
 
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"

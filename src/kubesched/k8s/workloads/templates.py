@@ -1,4 +1,7 @@
-"""Pods from templates: labels, owner and spec of a pod that a controller makes.
+"""Pods from templates: labels, owner and spec of a pod that a controller makes, and which template a pod was made from.
+
+Pods of a stateful set or daemon set carry the hash of their template as a label. Pods that were there before, with a
+hash of somebody else's making, count as made from the first template that was seen.
 
 Next: `admission`, through which every new pod goes.
 """
@@ -10,10 +13,9 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod, PodSpec, PodTemplateSpec, ReplicationController
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta, OwnerReference
-from kubesched.k8s.model.workloads import CronJob, DaemonSet, Deployment, Job
 from kubesched.k8s.workloads.names import safe_hash
 
 EMPTY_TEMPLATE = PodTemplateSpec()
@@ -77,3 +79,32 @@ def without_labels(template: PodTemplateSpec, keys: Iterable[str]) -> PodTemplat
         return template
     kept = {key: value for key, value in labels.items() if key not in dropped}
     return replace(template, metadata=replace(template.metadata, labels=kept or None))
+
+
+REVISION_HASH_LABEL = "controller-revision-hash"
+
+
+class Revisions:
+    """The hashes seen so far, by owner."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[str, list[str]] = {}
+        self._last: dict[str, tuple[PodTemplateSpec | None, str]] = {}
+
+    def current(self, owner: KubeObject, template: PodTemplateSpec | None) -> str:
+        uid = owner.metadata.uid
+        known = self._last.get(uid)
+        if known is not None and known[0] is template:
+            return known[1]
+        found = template_hash(template)
+        self._last[uid] = (template, found)
+        hashes = self._hashes.setdefault(uid, [])
+        if found not in hashes:
+            hashes.append(found)
+        return found
+
+    def is_current(self, owner: KubeObject, template: PodTemplateSpec | None, pod: Pod) -> bool:
+        current = self.current(owner, template)
+        hashes = self._hashes[owner.metadata.uid]
+        own = pod.labels.get(REVISION_HASH_LABEL, "").rpartition("-")[2]
+        return (own if own in hashes else hashes[0]) == current

@@ -6,9 +6,8 @@ Next: `reader`.
 from __future__ import annotations
 
 from kubesched.k8s.client.resources import RESOURCES, Resource
-from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.core import Node, Pod, PriorityClass
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.policy import PriorityClass
 from kubesched.k8s.model.resource import ResourceClaimTemplate
 
 READ_RESOURCES: tuple[Resource, ...] = (

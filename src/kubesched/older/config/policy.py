@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.k8s.model.durations import Duration
+from kubesched.k8s.model.times import Duration
 from kubesched.scheduler.config.decode import StrictDecoder
 from kubesched.scheduler.config.errors import ConfigError, ErrorList
 from kubesched.scheduler.config.extenders import ExtenderConfiguration

@@ -9,7 +9,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, NominatingMode, PostFilterResult
 from kubesched.framework.status import OK, Code, Status
-from kubesched.k8s.model.policy import PodDisruptionBudget
+from kubesched.k8s.model.core import PodDisruptionBudget
 from kubesched.k8s.model.selectors import SelectorError, from_label_selector
 from kubesched.older.config import Generation
 from kubesched.older.config.generations import BudgetRule

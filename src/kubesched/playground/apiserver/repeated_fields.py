@@ -13,8 +13,7 @@ from typing import Any
 
 import yaml
 
-from kubesched.k8s.model.bounded_yaml import BROKEN_VALUES
-from kubesched.k8s.model.kubernetes_yaml import KubernetesLoader
+from kubesched.k8s.model.kubernetes_yaml import BROKEN_VALUES, KubernetesLoader
 from kubesched.playground.apiserver.go_text import in_source, quoted
 
 _MOST_FINDINGS = 100

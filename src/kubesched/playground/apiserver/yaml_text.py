@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from kubesched.k8s.model.bounded_yaml import BODY_BOUNDS, YamlBoundError
-from kubesched.k8s.model.kubernetes_yaml import NotJsonError, load_document, needs_quotes
+from kubesched.k8s.model.kubernetes_yaml import BODY_BOUNDS, NotJsonError, YamlBoundError, load_document, needs_quotes
 
 
 class YamlTextError(ValueError):

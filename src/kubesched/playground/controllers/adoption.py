@@ -12,9 +12,9 @@ from typing import Generic, TypeVar
 
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
+from kubesched.k8s.model.apps import Job
 from kubesched.k8s.model.meta import KubeObject, controller_of
 from kubesched.k8s.model.selectors import Selector
-from kubesched.k8s.model.workloads import Job
 from kubesched.k8s.workloads.job_pods import JOB_FINALIZER
 from kubesched.k8s.workloads.templates import owner_reference
 from kubesched.playground.controllers.controller import ControllerContext

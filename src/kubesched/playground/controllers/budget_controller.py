@@ -9,12 +9,10 @@ from collections.abc import Iterable
 
 from kubesched.k8s.client.event_recorder import NORMAL, WARNING
 from kubesched.k8s.model import selectors
-from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
-from kubesched.k8s.model.core import Pod, ReplicationController
+from kubesched.k8s.model.apps import Deployment, ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Pod, PodDisruptionBudget, ReplicationController
 from kubesched.k8s.model.meta import KubeObject, OwnerReference
-from kubesched.k8s.model.policy import PodDisruptionBudget
 from kubesched.k8s.model.times import InstantError, parse_instant
-from kubesched.k8s.model.workloads import Deployment
 from kubesched.k8s.workloads.budgets import BudgetNumbers, budget_numbers
 from kubesched.k8s.workloads.replicas import scale_behind
 from kubesched.playground.controllers.controller import ControllerContext

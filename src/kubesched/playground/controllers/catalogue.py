@@ -5,9 +5,8 @@ Next: any of the modules named here.
 
 from __future__ import annotations
 
-from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.apps import DaemonSet, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import ReplicationController
-from kubesched.k8s.model.workloads import DaemonSet, Job
 from kubesched.playground.controllers.budget_controller import BudgetController
 from kubesched.playground.controllers.controller import Controller, ControllerContext
 from kubesched.playground.controllers.cron_job_controller import CronJobController

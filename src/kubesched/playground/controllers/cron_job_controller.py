@@ -6,10 +6,10 @@ import logging
 from collections.abc import Container, Iterable, Mapping
 from functools import partial
 
+from kubesched.k8s.model.apps import CronJob, Job
 from kubesched.k8s.model.cron_schedule import CronError
 from kubesched.k8s.model.meta import KubeObject, controller_of
 from kubesched.k8s.model.times import parse_instant
-from kubesched.k8s.model.workloads import CronJob, Job
 from kubesched.k8s.workloads.actions import DeleteObject, Plan, UpdateObject
 from kubesched.k8s.workloads.cron_jobs import sync_cron_job
 from kubesched.playground.controllers.controller import ControllerContext

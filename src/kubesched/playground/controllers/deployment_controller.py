@@ -3,7 +3,7 @@
 Every template that is rolled out gets a number (`deployment.kubernetes.io/revision`), a template that comes back gets a
 new one: that is what `kubectl rollout history` and `undo` go by.
 
-Next: `status.rollout_status` for conditions, `kubesched.k8s.workloads.rollout` for how far sets are scaled.
+Next: `status.rollout_status` for conditions, `kubesched.k8s.workloads.deployments` for how far sets are scaled.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from kubesched.k8s.client.errors import ApiError
-from kubesched.k8s.model.apps import ReplicaSet
+from kubesched.k8s.model.apps import Deployment, ReplicaSet
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.times import print_instant
-from kubesched.k8s.model.workloads import Deployment
 from kubesched.k8s.workloads.deployments import REVISION_ANNOTATION, find_current, size_annotations, sync_deployment
 from kubesched.playground.controllers.adoption import claims_of, settle_claims
 from kubesched.playground.controllers.controller import ControllerContext

@@ -1,6 +1,6 @@
 """Pods whose devices are tainted NoExecute, by their driver or by a rule: they leave when they no longer tolerate it.
 
-How far a rule has got stands in its status. Next: `kubesched.k8s.model.device_taints` for the taints themselves.
+How far a rule has got stands in its status. Next: `kubesched.k8s.model.resource` for the taints themselves.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from math import inf
 
 from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.device_taints import selects
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.resource import (
     DeviceRequestAllocationResult,
@@ -20,6 +19,7 @@ from kubesched.k8s.model.resource import (
     DeviceTaintRule,
     ResourceClaim,
     ResourceSlice,
+    selects,
 )
 from kubesched.k8s.model.taints import tolerates
 from kubesched.k8s.model.times import InstantError, parse_instant, print_instant

@@ -14,10 +14,9 @@ from typing import Any, Self
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import ReplicationController
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.workloads import CronJob, DaemonSet, Deployment, Job
 from kubesched.k8s.workloads.deployments import TEMPLATE_HASH_LABEL
 
 FINGERPRINT_NOTE = "kubesched.dev/template-fingerprint"

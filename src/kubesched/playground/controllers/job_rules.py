@@ -10,14 +10,11 @@ from collections.abc import Iterable
 
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
+from kubesched.k8s.model.apps import Job, JobStatus
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, controller_of
-from kubesched.k8s.model.workloads import Job, JobStatus
-from kubesched.k8s.workloads.actions import Plan, UpdateObject
-from kubesched.k8s.workloads.bursts import PACED
-from kubesched.k8s.workloads.job_counts import count
-from kubesched.k8s.workloads.job_failures import JobFailures
-from kubesched.k8s.workloads.job_pods import INDEX_KEY, JOB_FINALIZER, completion_index
+from kubesched.k8s.workloads.actions import PACED, Plan, UpdateObject
+from kubesched.k8s.workloads.job_pods import INDEX_KEY, JOB_FINALIZER, JobFailures, completion_index, count
 from kubesched.k8s.workloads.jobs import OWN_MANAGER, sync_job
 from kubesched.playground.controllers.controller import ControllerContext
 from kubesched.playground.controllers.documents import Body

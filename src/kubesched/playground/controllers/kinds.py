@@ -12,7 +12,7 @@ import msgspec
 from kubesched.k8s.client.lease import LeaseSpec
 from kubesched.k8s.client.list_watch.requests import ListOptions
 from kubesched.k8s.client.resources import Resource
-from kubesched.k8s.model import core, policy, resource, storage
+from kubesched.k8s.model import core, resource, storage
 from kubesched.k8s.model.meta import KubeObject, KubeStruct, LabelSelector
 from kubesched.k8s.model.reported_pods import ReportedPod
 from kubesched.playground.controllers import documents
@@ -106,7 +106,7 @@ _TYPED = (
     Resource(core.Service, "", "v1", "services", True),
     Resource(ResourceQuota, "", "v1", "resourcequotas", True),
     Resource(CustomResourceDefinition, "apiextensions.k8s.io", "v1", "customresourcedefinitions", False),
-    Resource(policy.PodDisruptionBudget, "policy", "v1", "poddisruptionbudgets", True),
+    Resource(core.PodDisruptionBudget, "policy", "v1", "poddisruptionbudgets", True),
     Resource(storage.PersistentVolume, "", "v1", "persistentvolumes", False),
     Resource(storage.PersistentVolumeClaim, "", "v1", "persistentvolumeclaims", True),
     Resource(storage.StorageClass, "storage.k8s.io", "v1", "storageclasses", False),

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.event_recorder import NORMAL, WARNING
-from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.apps import CronJob, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import PersistentVolumeClaim
-from kubesched.k8s.model.workloads import CronJob, Deployment, Job
 from kubesched.k8s.workloads.actions import Action, CreateObject, DeleteObject, UpdateObject
 from kubesched.k8s.workloads.replicas import n_wanted
 from kubesched.playground.controllers.controller import ControllerContext

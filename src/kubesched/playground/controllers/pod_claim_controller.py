@@ -1,6 +1,6 @@
 """Claims that belong to a pod: for ephemeral volumes, and from resource claim templates.
 
-Next: `kubesched.k8s.workloads.pod_claims` for the rules.
+Next: `kubesched.k8s.workloads.claims` for the rules.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.resource import ResourceClaimTemplate
 from kubesched.k8s.model.storage import PersistentVolumeClaim
-from kubesched.k8s.workloads.pod_claims import needs_claims, sync_pod_claims
+from kubesched.k8s.workloads.claims import needs_claims, sync_pod_claims
 from kubesched.playground.controllers.controller import ControllerContext
 
 

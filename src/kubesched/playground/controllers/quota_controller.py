@@ -19,7 +19,7 @@ from kubesched.k8s.model import quantity
 from kubesched.k8s.model import quota_usage as rules
 from kubesched.k8s.model.core import Pod, Service
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.pod_totals import Amounts
+from kubesched.k8s.model.requests import Amounts
 from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.k8s.model.storage import PersistentVolumeClaim
 from kubesched.playground.controllers.controller import ControllerContext

@@ -15,8 +15,7 @@ from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.model.apps import StatefulSet
 from kubesched.k8s.model.core import Pod, PodTemplateSpec
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.workloads.revisions import REVISION_HASH_LABEL
-from kubesched.k8s.workloads.templates import owner_reference
+from kubesched.k8s.workloads.templates import REVISION_HASH_LABEL, owner_reference
 from kubesched.playground.controllers.controller import ControllerContext
 from kubesched.playground.controllers.documents import Body
 from kubesched.playground.controllers.kinds import ControllerRevision, home_of, kind_name

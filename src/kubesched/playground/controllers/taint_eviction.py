@@ -1,6 +1,6 @@
 """Pods that leave: driven out by taints once the time is over that they tolerate them for, or left by their node.
 
-Next: `kubesched.k8s.workloads.taint_tolerance` for how long a pod stays.
+Next: `kubesched.k8s.workloads.pod_states` for how long a pod stays.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
 from kubesched.k8s.model.core import Node, Pod, Taint
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.times import print_instant
-from kubesched.k8s.workloads.pod_states import POD_FAILED
-from kubesched.k8s.workloads.taint_tolerance import driving_taints, tolerated_for_s
+from kubesched.k8s.workloads.pod_states import POD_FAILED, driving_taints, tolerated_for_s
 from kubesched.playground.controllers.controller import ControllerContext
 from kubesched.playground.controllers.documents import Body
 

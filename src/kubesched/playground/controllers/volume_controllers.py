@@ -1,7 +1,7 @@
 """Volumes and claims: bound to each other, and made by a simulated provisioner where a class has one.
 
 A claim whose class waits for its first consumer is served when the scheduler has written the node it chose
-(`volume.kubernetes.io/selected-node`). What is decided is in `kubesched.k8s.workloads.volume_claims`.
+(`volume.kubernetes.io/selected-node`). What is decided is in `kubesched.k8s.workloads.claims`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kubesched.k8s.model.volume_claims import (
     waits_for_first_consumer,
 )
 from kubesched.k8s.workloads.actions import Action, CreateObject, Plan, UpdateObject
-from kubesched.k8s.workloads.volume_claims import StorageState, sync_claim, sync_volume
+from kubesched.k8s.workloads.claims import StorageState, sync_claim, sync_volume
 from kubesched.playground.controllers.controller import ControllerContext
 from kubesched.playground.controllers.documents import Body
 from kubesched.playground.controllers.whole_bodies import volume_body

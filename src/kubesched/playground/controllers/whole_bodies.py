@@ -13,11 +13,10 @@ from typing import Any
 
 import msgspec
 
-from kubesched.k8s.model.apps import ReplicaSet
+from kubesched.k8s.model.apps import Job, ReplicaSet
 from kubesched.k8s.model.core import Pod, PodTemplateSpec
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.k8s.model.workloads import Job
 from kubesched.playground.controllers.documents import FINGERPRINT_NOTE, Body
 
 _NOT_IN_DRIVERS = re.compile(r"[^a-z0-9.-]")

@@ -15,11 +15,10 @@ from typing import Generic, Protocol, TypeVar
 
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.model import selectors
-from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.apps import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod, ReplicationController
 from kubesched.k8s.model.meta import KubeObject, controller_of
 from kubesched.k8s.model.selectors import Selector
-from kubesched.k8s.model.workloads import DaemonSet, Deployment, Job
 from kubesched.k8s.workloads.actions import Plan, UpdateObject
 from kubesched.playground.controllers.adoption import Claims, claims_of, settle_claims
 from kubesched.playground.controllers.controller import ControllerContext

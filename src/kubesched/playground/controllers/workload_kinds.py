@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.apps import DaemonSet, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Node, Pod, PodTemplateSpec, ReplicationController
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import PersistentVolumeClaim
-from kubesched.k8s.model.workloads import DaemonSet, Job
-from kubesched.k8s.workloads.actions import Plan
-from kubesched.k8s.workloads.bursts import PACED
+from kubesched.k8s.workloads.actions import PACED, Plan
 from kubesched.k8s.workloads.daemon_sets import sync_daemon_set
 from kubesched.k8s.workloads.replicas import sync_replicas
-from kubesched.k8s.workloads.revisions import REVISION_HASH_LABEL, Revisions
 from kubesched.k8s.workloads.stateful_sets import OlderTemplate, partition_of, sync_stateful_set
-from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE
+from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, REVISION_HASH_LABEL, Revisions
 from kubesched.playground.controllers.controller import ControllerContext
 from kubesched.playground.controllers.documents import Body
 from kubesched.playground.controllers.revision_history import keep_revision, older_template

@@ -12,7 +12,7 @@ from collections.abc import Iterator, MutableSet
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from kubesched.k8s.workloads.pod_runs import AnnotationError, seconds_of
+from kubesched.k8s.workloads.pod_states import AnnotationError, seconds_of
 from kubesched.playground.hollow_nodes.hollow_pods import EnvValue, HollowContainer, HollowPod
 from kubesched.playground.hollow_nodes.little_shell import Ending, NotUnderstoodError, ending_of, script_ending
 

@@ -17,8 +17,15 @@ from msgspec.structs import replace
 
 from kubesched.k8s.model.reported_pods import ContainerState, ContainerStateRunning, ReportedContainerStatus
 from kubesched.k8s.model.times import print_instant
-from kubesched.k8s.workloads.pod_runs import AnnotationError, duration_s, exit_code
-from kubesched.k8s.workloads.pod_states import POD_FAILED, POD_PENDING, POD_RUNNING, POD_SUCCEEDED
+from kubesched.k8s.workloads.pod_states import (
+    POD_FAILED,
+    POD_PENDING,
+    POD_RUNNING,
+    POD_SUCCEEDED,
+    AnnotationError,
+    duration_s,
+    exit_code,
+)
 from kubesched.playground.hollow_nodes.container_runs import RunBook, ready_after_s
 from kubesched.playground.hollow_nodes.container_states import Moved, ended, instant, move, waiting
 from kubesched.playground.hollow_nodes.hollow_pods import HollowContainer, HollowPod

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from kubesched.framework import CycleState
 from kubesched.framework.caching import Scope, filter_scope_for, score_scope_for
 from kubesched.framework.extension_points import extension_points_of
-from kubesched.k8s.model.collector import collector_paused
+from kubesched.k8s.model.manifests import collector_paused
 from kubesched.plugin_tools.check import asking
 from kubesched.plugin_tools.check.answer_checks import answers_hold, bounds_hold, forms_agree
 from kubesched.plugin_tools.check.asking import BrokenPluginError

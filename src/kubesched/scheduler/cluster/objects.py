@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
-from kubesched.k8s.model import apps, core, policy, resource, storage
+from kubesched.k8s.model import apps, core, resource, storage
 from kubesched.k8s.model.meta import KubeObject
 
 
@@ -18,8 +18,8 @@ class ObjectStore:
         self.replication_controllers: dict[str, core.ReplicationController] = {}
         self.replica_sets: dict[str, apps.ReplicaSet] = {}
         self.stateful_sets: dict[str, apps.StatefulSet] = {}
-        self.pod_disruption_budgets: dict[str, policy.PodDisruptionBudget] = {}
-        self.priority_classes: dict[str, policy.PriorityClass] = {}
+        self.pod_disruption_budgets: dict[str, core.PodDisruptionBudget] = {}
+        self.priority_classes: dict[str, core.PriorityClass] = {}
         self.persistent_volumes: dict[str, storage.PersistentVolume] = {}
         self.persistent_volume_claims: dict[str, storage.PersistentVolumeClaim] = {}
         self.storage_classes: dict[str, storage.StorageClass] = {}
@@ -37,8 +37,8 @@ class ObjectStore:
             core.ReplicationController: self.replication_controllers,
             apps.ReplicaSet: self.replica_sets,
             apps.StatefulSet: self.stateful_sets,
-            policy.PodDisruptionBudget: self.pod_disruption_budgets,
-            policy.PriorityClass: self.priority_classes,
+            core.PodDisruptionBudget: self.pod_disruption_budgets,
+            core.PriorityClass: self.priority_classes,
             storage.PersistentVolume: self.persistent_volumes,
             storage.PersistentVolumeClaim: self.persistent_volume_claims,
             storage.StorageClass: self.storage_classes,

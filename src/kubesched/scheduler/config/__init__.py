@@ -8,7 +8,7 @@ Next: `load`, which tells the story.
 
 from __future__ import annotations
 
-from kubesched.k8s.model.durations import Duration, DurationError
+from kubesched.k8s.model.times import Duration, DurationError
 from kubesched.scheduler.config.configuration import (
     ClientConnectionConfiguration,
     KubeSchedulerConfiguration,

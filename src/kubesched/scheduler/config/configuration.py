@@ -5,7 +5,7 @@ Next: `load` for how one comes about, `profile` for its profiles, `extenders` fo
 
 from __future__ import annotations
 
-from kubesched.k8s.model.durations import Duration
+from kubesched.k8s.model.times import Duration
 from kubesched.scheduler.config.extenders import ExtenderConfiguration
 from kubesched.scheduler.config.profile import KubeSchedulerProfile
 from kubesched.scheduler.config.schema import ConfigStruct, Int32, Int64

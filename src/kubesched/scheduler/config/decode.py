@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 import msgspec
 from msgspec.structs import FieldInfo
 
-from kubesched.k8s.model.durations import Duration, DurationError
+from kubesched.k8s.model.times import Duration, DurationError
 from kubesched.scheduler.config.errors import ErrorList, display
 from kubesched.scheduler.config.source import join
 

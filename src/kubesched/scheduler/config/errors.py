@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from kubesched.k8s.model.durations import Duration
+from kubesched.k8s.model.times import Duration
 
 
 class FieldError(NamedTuple):

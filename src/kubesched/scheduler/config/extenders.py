@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kubesched.k8s.model.durations import Duration
+from kubesched.k8s.model.times import Duration
 from kubesched.scheduler.config.schema import Int64, SparseConfigStruct
 
 

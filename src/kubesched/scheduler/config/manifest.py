@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from kubesched.k8s.model.durations import Duration
 from kubesched.k8s.model.kubernetes_yaml import plain_yaml
+from kubesched.k8s.model.times import Duration
 from kubesched.scheduler.config.configuration import KubeSchedulerConfiguration
 from kubesched.scheduler.config.plugin_args import PluginArgs
 from kubesched.scheduler.config.schema import API_VERSION

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubesched.k8s.model.core import NodeAffinity, TopologySpreadConstraint
-from kubesched.k8s.model.durations import Duration
+from kubesched.k8s.model.times import Duration
 from kubesched.scheduler.config.schema import ConfigStruct, Int32, Int64
 
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import yaml
 
-from kubesched.k8s.model.bounded_yaml import BROKEN_VALUES, check_bounds, in_one_line
-from kubesched.k8s.model.kubernetes_yaml import KubernetesLoader
+from kubesched.k8s.model.kubernetes_yaml import BROKEN_VALUES, KubernetesLoader, check_bounds, in_one_line
 from kubesched.scheduler.config.errors import ConfigError, ErrorList, FieldError
 
 

@@ -8,8 +8,8 @@ Next: `validation_affinity` for node affinity, `validation` for the rest of the 
 from __future__ import annotations
 
 from kubesched.k8s.model.core import TopologySpreadConstraint
-from kubesched.k8s.model.durations import Duration
 from kubesched.k8s.model.label_syntax import label_key_errors
+from kubesched.k8s.model.times import Duration
 from kubesched.scheduler.config.errors import ErrorList
 from kubesched.scheduler.config.plugin_args import (
     LEAST_ALLOCATED,

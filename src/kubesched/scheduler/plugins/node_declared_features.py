@@ -1,6 +1,6 @@
 """NodeDeclaredFeatures: a pod goes only to nodes that declare every feature its spec needs.
 
-Next: `kubesched.k8s.model.declared_features` for what a pod needs.
+Next: `kubesched.k8s.model.requests` for what a pod needs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kubesched.framework import (
 from kubesched.framework.caching import Scope
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Node, Pod
-from kubesched.k8s.model.declared_features import required_features
+from kubesched.k8s.model.requests import required_features
 
 REASON = "node(s) didn't match Pod's required features"
 NO_STATE = 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'

@@ -20,10 +20,16 @@ from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s import cel
 from kubesched.k8s.model import quantity, selectors
 from kubesched.k8s.model.core import NodeSelector
-from kubesched.k8s.model.extended_resources import device_class_of
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended, is_scalar
-from kubesched.k8s.model.resource import Device, DeviceAttribute, DeviceClass, ResourceClaim, ResourceSlice
+from kubesched.k8s.model.resource import (
+    Device,
+    DeviceAttribute,
+    DeviceClass,
+    ResourceClaim,
+    ResourceSlice,
+    device_class_of,
+)
 from kubesched.k8s.model.selectors import NODE_NAME_FIELD, NodeTerm, Requirement
 from kubesched.scheduler.config.plugin_args import ResourceSpec
 

@@ -24,7 +24,7 @@ from kubesched.framework.results import PreFilterResult
 from kubesched.framework.status import SKIP, Status
 from kubesched.framework.verdicts import BoolArray, Verdicts
 from kubesched.k8s.model import volume_claims
-from kubesched.k8s.model.csi_topology import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
+from kubesched.k8s.model.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 

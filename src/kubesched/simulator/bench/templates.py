@@ -18,8 +18,7 @@ from typing import Any
 
 import yaml
 
-from kubesched.k8s.model.bounded_yaml import check_bounds
-from kubesched.k8s.model.kubernetes_yaml import KubernetesLoader, key_text
+from kubesched.k8s.model.kubernetes_yaml import KubernetesLoader, check_bounds, key_text
 from kubesched.simulator.bench.errors import WorkloadError
 from kubesched.simulator.bench.expressions import (
     Expression,

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from kubesched.k8s.model.durations import Duration, DurationError
 from kubesched.k8s.model.kubernetes_yaml import load_document
+from kubesched.k8s.model.times import Duration, DurationError
 from kubesched.simulator.bench.errors import WorkloadError
 from kubesched.simulator.bench.operations import (
     OPERATIONS,

@@ -6,9 +6,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from kubesched.k8s.model.core import Namespace, Pod
+from kubesched.k8s.model.core import Namespace, Pod, PriorityClass
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
-from kubesched.k8s.model.policy import PriorityClass
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
 from kubesched.k8s.workloads.admission import AdmissionError, admit_claim, admit_pod, with_object_defaults
 from kubesched.k8s.workloads.pod_states import POD_PENDING

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.manifests import KINDS
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.workloads.bursts import Bursts
+from kubesched.k8s.workloads.actions import Bursts
 from kubesched.k8s.workloads.names import NameSource
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.simulator.ledger import PodLedger, UtilisationMeter

@@ -13,30 +13,26 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
-from kubesched.k8s.model.core import Node, Pod, ReplicationController
+from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget, PriorityClass, ReplicationController
 from kubesched.k8s.model.meta import KubeObject, OwnerReference
-from kubesched.k8s.model.policy import PodDisruptionBudget, PriorityClass
 from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus, ResourceClaimTemplate
 from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.k8s.model.times import parse_instant
 from kubesched.k8s.model.volume_claims import is_fully_bound
-from kubesched.k8s.model.workloads import CronJob, DaemonSet, Deployment, Job
-from kubesched.k8s.workloads.actions import Action, CreateObject, Plan, UpdateObject
+from kubesched.k8s.workloads.actions import Action, Bursts, CreateObject, Plan, UpdateObject
 from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.k8s.workloads.budgets import sync_budget
-from kubesched.k8s.workloads.bursts import Bursts
+from kubesched.k8s.workloads.claims import StorageState, needs_claims, sync_claim, sync_pod_claims, sync_volume
 from kubesched.k8s.workloads.cron_jobs import sync_cron_job
 from kubesched.k8s.workloads.daemon_sets import sync_daemon_set
 from kubesched.k8s.workloads.deployments import sync_deployment
-from kubesched.k8s.workloads.job_failures import JobFailures
+from kubesched.k8s.workloads.job_pods import JobFailures
 from kubesched.k8s.workloads.jobs import sync_job
 from kubesched.k8s.workloads.names import NameSource
-from kubesched.k8s.workloads.pod_claims import needs_claims, sync_pod_claims
 from kubesched.k8s.workloads.replicas import scale_behind, sync_replicas
-from kubesched.k8s.workloads.revisions import Revisions
 from kubesched.k8s.workloads.stateful_sets import sync_stateful_set
-from kubesched.k8s.workloads.volume_claims import StorageState, sync_claim, sync_volume
+from kubesched.k8s.workloads.templates import Revisions
 from kubesched.simulator.virtual.admission import AlreadyExistsError, ObjectAdmission, plural
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions

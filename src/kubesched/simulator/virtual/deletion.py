@@ -16,16 +16,14 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from kubesched.k8s.model import selectors
-from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.apps import Job
+from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget
 from kubesched.k8s.model.meta import KubeObject, controller_of
-from kubesched.k8s.model.policy import PodDisruptionBudget
 from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT
 from kubesched.k8s.model.times import parse_instant, print_instant
-from kubesched.k8s.model.workloads import Job
 from kubesched.k8s.workloads.admission import DEFAULT_GRACE_S
 from kubesched.k8s.workloads.job_pods import JOB_FINALIZER
-from kubesched.k8s.workloads.pod_states import POD_FAILED, POD_PENDING
-from kubesched.k8s.workloads.taint_tolerance import driving_taints, tolerated_for_s
+from kubesched.k8s.workloads.pod_states import POD_FAILED, POD_PENDING, driving_taints, tolerated_for_s
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.store import ClusterStore
 

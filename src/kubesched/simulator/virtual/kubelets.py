@@ -19,8 +19,15 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.taints import NO_EXECUTE, NO_SCHEDULE
 from kubesched.k8s.model.times import InstantError, parse_instant, print_instant
 from kubesched.k8s.workloads.admission import UNREACHABLE_TAINT
-from kubesched.k8s.workloads.pod_runs import duration_s, fails
-from kubesched.k8s.workloads.pod_states import POD_FAILED, POD_RUNNING, POD_SUCCEEDED, READY, with_condition
+from kubesched.k8s.workloads.pod_states import (
+    POD_FAILED,
+    POD_RUNNING,
+    POD_SUCCEEDED,
+    READY,
+    duration_s,
+    fails,
+    with_condition,
+)
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions, ends_at_s
 from kubesched.simulator.virtual.store import ClusterStore

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from harness.chaos import controllers, manifest
 from harness.chaos.trace import ChaosStep
-from kubesched.k8s.model.core import Node, Pod, PodCondition
+from kubesched.k8s.model.core import Node, Pod, PodCondition, PodDisruptionBudget
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.policy import PodDisruptionBudget
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
 
 if TYPE_CHECKING:

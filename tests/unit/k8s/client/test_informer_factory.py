@@ -13,9 +13,8 @@ from harness.scripted_server.listening import ConsistentHandler
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.list_watch import Informers, InformerSettings, WatchError, default_watch_error_handler
 from kubesched.k8s.client.resources import Resource, UnknownKindError, resource_of
-from kubesched.k8s.model.core import Namespace, Node, Pod
+from kubesched.k8s.model.core import Namespace, Node, Pod, PodDisruptionBudget
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.policy import PodDisruptionBudget
 
 LOGGER = "kubesched.k8s.client.list_watch"
 

@@ -19,9 +19,8 @@ from kubesched.k8s.client.list_watch import (
 from kubesched.k8s.client.list_watch.decoding import Listing
 from kubesched.k8s.client.list_watch.pace import AnswerSignal, RetryBackoff
 from kubesched.k8s.client.resources import RESOURCES, resource_of
-from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.policy import PodDisruptionBudget
 from kubesched.k8s.model.storage import PersistentVolume
 
 

@@ -8,15 +8,19 @@ import pytest
 
 from kubesched.k8s.model.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.k8s.model.csi_migration import (
+    BETA_REGION,
+    BETA_ZONE,
     IN_TREE_PLUGINS,
+    REGION,
+    ZONE,
     TranslationError,
     inline_handle,
     is_migrated_on,
     plugin_named,
     plugin_of,
     translate,
+    translate_zones,
 )
-from kubesched.k8s.model.csi_topology import BETA_REGION, BETA_ZONE, REGION, ZONE, translate_zones
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
 from kubesched.k8s.model.volumes import (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.k8s.model.extended_resources import device_class_of
 from kubesched.k8s.model.meta import ObjectMeta
-from kubesched.k8s.model.resource import DeviceClass, DeviceClassSpec
+from kubesched.k8s.model.resource import DeviceClass, DeviceClassSpec, device_class_of
 
 GPU = "example.com/gpu"
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from kubesched.k8s.model import requests
-from kubesched.k8s.model.amounts import ResourceList
 from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import ResourceList
 from kubesched.k8s.model.requests import AmountError, PodResources, is_extended, is_scalar, node_units, pod_resources
 
 Json = dict[str, Any]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.k8s.model.selector_text import parse_selector
-from kubesched.k8s.model.selectors import EVERYTHING, Requirement, SelectorError
+from kubesched.k8s.model.selectors import EVERYTHING, Requirement, SelectorError, parse_selector
 
 
 @pytest.mark.parametrize(

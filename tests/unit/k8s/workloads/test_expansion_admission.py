@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from harness.workload_manifests import objects
-from kubesched.k8s.model.core import Pod, Toleration
-from kubesched.k8s.model.policy import PriorityClass
+from kubesched.k8s.model.core import Pod, PriorityClass, Toleration
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
 from kubesched.k8s.workloads.admission import AdmissionError, admit_claim, admit_pod
 from kubesched.testing import make

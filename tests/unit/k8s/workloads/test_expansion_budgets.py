@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from harness.workload_manifests import objects
-from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.core import Pod, PodDisruptionBudget
 from kubesched.k8s.model.meta import OwnerReference
-from kubesched.k8s.model.policy import PodDisruptionBudget
 from kubesched.k8s.workloads.budgets import budget_numbers, disruptions_allowed
-from kubesched.k8s.workloads.percentages import ShareError, share_of
+from kubesched.k8s.workloads.replicas import ShareError, share_of
 from kubesched.testing import make
 
 OWNER = {"ownerReferences": [{"kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}]}

@@ -8,17 +8,15 @@ import pytest
 from msgspec.structs import replace
 
 from harness.workload_manifests import objects, workload
-from kubesched.k8s.model.apps import ReplicaSet
+from kubesched.k8s.model.apps import Deployment, DeploymentStatus, ReplicaSet
 from kubesched.k8s.model.core import Pod, PodCondition, ReplicationController
 from kubesched.k8s.model.reported_pods import ReportedCondition, ReportedPod, ReportedPodStatus
 from kubesched.k8s.model.times import parse_instant
-from kubesched.k8s.model.workloads import Deployment, DeploymentStatus
 from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, Plan, UpdateObject
-from kubesched.k8s.workloads.deployments import sync_deployment
+from kubesched.k8s.workloads.deployments import ReplicaSetScale, ReplicaSetSizes, next_sizes, sync_deployment
 from kubesched.k8s.workloads.names import SeededNames
 from kubesched.k8s.workloads.pod_states import available_next_s, is_available
 from kubesched.k8s.workloads.replicas import least_valuable, sync_replicas
-from kubesched.k8s.workloads.rollout import ReplicaSetScale, ReplicaSetSizes, next_sizes
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

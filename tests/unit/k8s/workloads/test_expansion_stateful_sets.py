@@ -15,8 +15,8 @@ from kubesched.k8s.model.reported_pods import ReportedCondition, ReportedPod, Re
 from kubesched.k8s.model.storage import PersistentVolumeClaim
 from kubesched.k8s.model.times import parse_instant
 from kubesched.k8s.workloads.actions import CreateObject, DeleteObject, Plan
-from kubesched.k8s.workloads.revisions import Revisions
 from kubesched.k8s.workloads.stateful_sets import OlderTemplate, sync_stateful_set
+from kubesched.k8s.workloads.templates import Revisions
 
 CLAIM_TEMPLATE = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
 

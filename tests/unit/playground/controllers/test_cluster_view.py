@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from harness.workload_manifests import workload
+from kubesched.k8s.model.apps import Deployment
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta, OwnerReference
-from kubesched.k8s.model.workloads import Deployment
 from kubesched.playground.controllers.cluster_view import ClusterView
 from kubesched.playground.controllers.documents import DeploymentDocument
 

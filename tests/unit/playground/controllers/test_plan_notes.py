@@ -7,11 +7,10 @@ from recording_api import RecordingApi
 
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.event_recorder import EventSource
-from kubesched.k8s.model.apps import ReplicaSet, ReplicaSetSpec, StatefulSet
+from kubesched.k8s.model.apps import CronJob, Deployment, Job, ReplicaSet, ReplicaSetSpec, StatefulSet
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.storage import ObjectReference, PersistentVolumeClaim
-from kubesched.k8s.model.workloads import CronJob, Deployment, Job
 from kubesched.k8s.workloads.actions import Action, CreateObject, DeleteObject, UpdateObject
 from kubesched.playground.controllers.cluster_view import ClusterView
 from kubesched.playground.controllers.controller import ControllerContext

@@ -8,10 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from harness.workload_manifests import objects, workload
-from kubesched.k8s.model.apps import ReplicaSet
+from kubesched.k8s.model.apps import Deployment, ReplicaSet
 from kubesched.k8s.model.core import Pod, PodCondition, PodStatus
 from kubesched.k8s.model.meta import ObjectMeta
-from kubesched.k8s.model.workloads import Deployment
 from kubesched.k8s.workloads.deployments import sync_deployment
 from kubesched.playground.controllers.status.rollout_status import deployment_status, stalls_in_s, with_replica_failure
 

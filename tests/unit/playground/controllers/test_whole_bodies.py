@@ -9,12 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from harness.workload_manifests import objects, workload
-from kubesched.k8s.model.apps import ReplicaSet
+from kubesched.k8s.model.apps import Deployment, ReplicaSet
 from kubesched.k8s.model.core import PodTemplateSpec
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.k8s.model.storage import PersistentVolumeClaim
 from kubesched.k8s.model.volumes import PersistentVolumeClaimVolumeSource, Volume
-from kubesched.k8s.model.workloads import Deployment
 from kubesched.k8s.workloads.daemon_sets import tied_to_node
 from kubesched.k8s.workloads.deployments import sync_deployment
 from kubesched.k8s.workloads.templates import pod_from_template

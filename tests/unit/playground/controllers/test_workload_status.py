@@ -7,11 +7,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from harness.workload_manifests import objects, workload
-from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.apps import DaemonSet, JobCondition, JobStatus, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Node, Pod, PodCondition, PodSpec, PodStatus
 from kubesched.k8s.model.meta import ObjectMeta
-from kubesched.k8s.model.workloads import DaemonSet, JobCondition, JobStatus
-from kubesched.k8s.workloads.revisions import REVISION_HASH_LABEL
+from kubesched.k8s.workloads.templates import REVISION_HASH_LABEL
 from kubesched.playground.controllers.status.pod_counts import (
     daemon_set_status,
     job_status,

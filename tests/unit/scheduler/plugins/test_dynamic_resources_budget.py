@@ -7,7 +7,7 @@ from device_clusters import DeviceCluster, claim, device, device_class, node, po
 
 from kubesched.framework.status import Code
 from kubesched.k8s import cel
-from kubesched.k8s.model.durations import Duration
+from kubesched.k8s.model.times import Duration
 from kubesched.scheduler.config.plugin_args import DynamicResourcesArgs
 from kubesched.scheduler.plugins.dynamic_resources import device_checks
 from kubesched.scheduler.plugins.dynamic_resources.outcomes import SearchAbandonedError, SearchBudget

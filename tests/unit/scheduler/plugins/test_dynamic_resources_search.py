@@ -25,7 +25,7 @@ from device_clusters import (
 )
 
 from kubesched.framework.status import Code
-from kubesched.k8s.model.durations import Duration
+from kubesched.k8s.model.times import Duration
 from kubesched.scheduler.config.plugin_args import DynamicResourcesArgs
 from kubesched.testing.make import Manifest
 

@@ -11,7 +11,7 @@ from kubesched.framework import OK, CycleState, Hint
 from kubesched.framework.events import HintFunction
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Node
-from kubesched.k8s.model.declared_features import DECLARED_FEATURES, required_features
+from kubesched.k8s.model.requests import DECLARED_FEATURES, required_features
 from kubesched.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 
 PLUGIN = NodeDeclaredFeatures(None, NO_HANDLE)

@@ -16,12 +16,18 @@ import msgspec
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.status_answer import api_error
 from kubesched.k8s.client.transport import Answer
-from kubesched.k8s.model.amount_checks import first_bad_amount
-from kubesched.k8s.model.collector import collector_paused
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.json_trees import UNREADABLE, tree_of
+from kubesched.k8s.model.manifests import collector_paused
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
-from kubesched.k8s.model.partial_reading import GARBLED, PartialReading, garbled, read_partly
+from kubesched.k8s.model.partial_reading import (
+    GARBLED,
+    UNREADABLE,
+    PartialReading,
+    first_bad_amount,
+    garbled,
+    read_partly,
+    tree_of,
+)
 from kubesched.k8s.model.stand_ins import StandIn, stand_in_for
 
 K = TypeVar("K", bound=KubeObject)

@@ -12,7 +12,7 @@ import logging
 from functools import partial
 
 from kubesched.k8s.connections.log_lines import LogLine
-from kubesched.k8s.model.durations import Duration
+from kubesched.k8s.model.times import Duration
 
 _line = partial(LogLine, log="kubesched.k8s.client.list_watch")
 

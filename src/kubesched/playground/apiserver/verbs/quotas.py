@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from kubesched.k8s.model import quantity
 from kubesched.k8s.model import quota_usage as rules
-from kubesched.k8s.model.pod_totals import Amounts
+from kubesched.k8s.model.requests import Amounts
 from kubesched.playground.apiserver.errors import StatusError, forbidden
 from kubesched.playground.apiserver.patching.apply import record
 from kubesched.playground.apiserver.served_resource import Object

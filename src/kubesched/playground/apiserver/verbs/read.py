@@ -19,8 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kubesched.k8s.model.selector_text import parse_selector
-from kubesched.k8s.model.selectors import SelectorError
+from kubesched.k8s.model.selectors import SelectorError, parse_selector
 from kubesched.playground.apiserver.errors import StatusError, bad_request, expired, not_found, unclassified
 from kubesched.playground.apiserver.go_text import json_kind, quoted
 from kubesched.playground.apiserver.json_text import go_json_error

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.apps import DaemonSet, JobStatus, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Node, Pod, ReplicationController
 from kubesched.k8s.model.times import print_instant
-from kubesched.k8s.model.workloads import DaemonSet, JobStatus
 from kubesched.k8s.workloads.daemon_sets import DaemonRules, node_of, with_daemon_tolerations
 from kubesched.k8s.workloads.pod_states import is_active, is_available, is_healthy
 from kubesched.k8s.workloads.replicas import n_wanted
-from kubesched.k8s.workloads.revisions import REVISION_HASH_LABEL
-from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE
+from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, REVISION_HASH_LABEL
 from kubesched.playground.controllers.documents import Body
 from kubesched.playground.controllers.status.conditions import condition, find_condition, with_condition_set
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kubesched.k8s.model.apps import ReplicaSet
+from kubesched.k8s.model.apps import Deployment, DeploymentStrategy, ReplicaSet
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.times import parse_instant, print_instant
-from kubesched.k8s.model.workloads import Deployment, DeploymentStrategy
-from kubesched.k8s.workloads.deployments import find_current
+from kubesched.k8s.workloads.deployments import find_current, rolling_limits
 from kubesched.k8s.workloads.pod_states import is_active, is_available, is_healthy
 from kubesched.k8s.workloads.replicas import n_wanted
-from kubesched.k8s.workloads.rollout import rolling_limits
 from kubesched.playground.controllers.documents import Body
 from kubesched.playground.controllers.status.conditions import condition, find_condition, with_condition_set
 from kubesched.playground.controllers.status.pod_counts import n_terminating

@@ -16,7 +16,7 @@ from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Code, Status
 from kubesched.framework.verdicts import BoolArray
-from kubesched.k8s.model.policy import PodDisruptionBudget
+from kubesched.k8s.model.core import PodDisruptionBudget
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.journal import Journal, Places
 from kubesched.scheduler.engine.class_cache.class_steps import objects_do_not_matter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kubesched.framework.pod_info import PodInfo
-from kubesched.k8s.model.policy import PodDisruptionBudget
+from kubesched.k8s.model.core import PodDisruptionBudget
 from kubesched.k8s.model.selectors import Selector, SelectorError, from_label_selector
 
 

@@ -25,7 +25,6 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.model import quantity
 from kubesched.k8s.model.core import Container, ContainerExtendedResourceRequest, Pod
-from kubesched.k8s.model.extended_resources import device_class_of
 from kubesched.k8s.model.meta import ObjectMeta, OwnerReference
 from kubesched.k8s.model.quantity import Quantity, QuantityError
 from kubesched.k8s.model.requests import is_extended, is_restartable
@@ -43,6 +42,7 @@ from kubesched.k8s.model.resource import (
     ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimSpec,
+    device_class_of,
 )
 
 EXACT_COUNT = "ExactCount"

@@ -15,9 +15,8 @@ import numpy as np
 
 from kubesched.framework import OK, NodeInfo, NodeTable, Status, Verdicts
 from kubesched.framework.verdicts import BoolArray
-from kubesched.k8s.model.extended_resources import device_class_of
 from kubesched.k8s.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended
-from kubesched.k8s.model.resource import DeviceClass
+from kubesched.k8s.model.resource import DeviceClass, device_class_of
 
 TOO_MANY_PODS = "Too many pods"
 

@@ -22,8 +22,12 @@ from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.csi_migration import TranslationError
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.k8s.model.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
-from kubesched.k8s.model.volume_claims import BOUND_BY_CONTROLLER_ANNOTATION, SELECTED_NODE_ANNOTATION, is_fully_bound
-from kubesched.k8s.model.volume_matching import is_bound_to
+from kubesched.k8s.model.volume_claims import (
+    BOUND_BY_CONTROLLER_ANNOTATION,
+    SELECTED_NODE_ANNOTATION,
+    is_bound_to,
+    is_fully_bound,
+)
 from kubesched.scheduler.plugins.volume_binding.claims import AssumedObjects
 from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
 from kubesched.scheduler.plugins.volume_binding.finding import PodVolumes

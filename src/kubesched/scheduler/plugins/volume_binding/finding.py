@@ -19,8 +19,7 @@ from kubesched.framework.nodes import IntArray, NodeTable, RowArray
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
 from kubesched.k8s.model.selectors import SelectorError
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.k8s.model.volume_claims import SELECTED_NODE_ANNOTATION
-from kubesched.k8s.model.volume_matching import Offer, requested_storage
+from kubesched.k8s.model.volume_claims import SELECTED_NODE_ANNOTATION, Offer, requested_storage
 from kubesched.scheduler.plugins.volume_binding.claims import AssumedObjects, PodClaims
 from kubesched.scheduler.plugins.volume_binding.matching import NO_VOLUME, VolumeIndex, VolumeMatcher, reach_of
 from kubesched.scheduler.plugins.volume_binding.provisioning import CapacityIndex, provisionable

@@ -8,7 +8,7 @@ A volume's node affinity is about labels only: a term about a node's name matche
 evaluates it against a node without a name. A volume of an in-tree plugin is judged by its CSI translation on the nodes
 whose kubelet has migrated that plugin.
 
-Next: `provisioning`, for claims that find no volume; `kubesched.k8s.model.volume_matching` for what suits a claim.
+Next: `provisioning`, for claims that find no volume; `kubesched.k8s.model.volume_claims` for what suits a claim.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from kubesched.k8s.model import csi_migration
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.selectors import Requirement
 from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeNodeAffinity
-from kubesched.k8s.model.volume_claims import class_of_claim, class_of_volume
-from kubesched.k8s.model.volume_matching import Offer, compile_affinity, suitable_volumes
+from kubesched.k8s.model.volume_claims import Offer, class_of_claim, class_of_volume, compile_affinity, suitable_volumes
 from kubesched.scheduler.plugins.object_changes import ObjectChanges
 
 NO_MATCHING_TERMS = "no matching NodeSelectorTerms"

@@ -17,8 +17,7 @@ from kubesched.k8s.model import quantity, selectors
 from kubesched.k8s.model.quantity import Quantity
 from kubesched.k8s.model.selectors import Selector, SelectorError
 from kubesched.k8s.model.storage import CSIStorageCapacity, PersistentVolumeClaim, StorageClass, TopologySelectorTerm
-from kubesched.k8s.model.volume_claims import class_of_claim
-from kubesched.k8s.model.volume_matching import NO_PROVISIONER, requested_storage
+from kubesched.k8s.model.volume_claims import NO_PROVISIONER, class_of_claim, requested_storage
 from kubesched.scheduler.plugins.object_changes import ObjectChanges
 from kubesched.scheduler.plugins.volume_binding.matching import rows_meeting
 

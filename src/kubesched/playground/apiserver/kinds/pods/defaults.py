@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kubesched.k8s.model.pod_totals import container_totals
+from kubesched.k8s.model.requests import container_totals
 from kubesched.playground.apiserver.kinds.amounts import is_huge_page, round_up_to_milli
 from kubesched.playground.apiserver.kinds.pods.projections import drop_disabled_sources
 from kubesched.playground.apiserver.kinds.volume_sources import set_source_defaults

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kubesched.k8s.model import quantity
-from kubesched.k8s.model.pod_totals import Amounts, container_amounts, container_totals
+from kubesched.k8s.model.requests import Amounts, container_amounts, container_totals
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.served_resource import Object, WriteContext
 

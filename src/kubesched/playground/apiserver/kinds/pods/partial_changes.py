@@ -6,7 +6,7 @@ A resize changes cpu and memory of containers and nothing else; the other one on
 
 from __future__ import annotations
 
-from kubesched.k8s.model.pod_totals import qos_class
+from kubesched.k8s.model.requests import qos_class
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.pods.internal_form import spec_difference
 from kubesched.playground.apiserver.kinds.pods.spec import pod_spec_errors

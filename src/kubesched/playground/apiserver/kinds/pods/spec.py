@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from kubesched.k8s.model import quantity
 from kubesched.k8s.model.label_syntax import label_key_errors
-from kubesched.k8s.model.pod_totals import container_totals
+from kubesched.k8s.model.requests import container_totals
 from kubesched.playground.apiserver.kinds import amounts
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.metadata import label_errors

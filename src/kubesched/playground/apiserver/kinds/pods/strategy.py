@@ -5,7 +5,7 @@ Status at creation, gates, selectors from matchLabelKeys; what a status write ma
 
 from __future__ import annotations
 
-from kubesched.k8s.model.pod_totals import qos_class
+from kubesched.k8s.model.requests import qos_class
 from kubesched.playground.apiserver.kinds.pods import admission
 from kubesched.playground.apiserver.kinds.pods.defaults import POD_SPEC
 from kubesched.playground.apiserver.kinds.pods.partial_changes import keep_all_but_ephemeral, keep_all_but_resources

@@ -1,7 +1,9 @@
-"""The volume controller: gives claims their volumes, and has volumes made for those that find none.
+"""Claims: those that are made for a pod, and the volume controller, which gives claims their volumes.
 
-A claim is bound to the volume that was written for it (by the scheduler, or by hand), or at once to the smallest that
-suits, or gets a new one. Claims of a class that waits for the first consumer wait until the scheduler chose.
+Claims for a pod's ephemeral volumes, and those from resource claim templates, belong to the pod and go with it.
+
+A volume claim is bound to the volume that was written for it (by the scheduler, or by hand), or at once to the smallest
+that suits, or gets a new one. Claims of a class that waits for the first consumer wait until the scheduler chose.
 
 A new volume is as big as asked for, and reachable from where the claim's pod goes. From where follows the driver's
 topology keys, if its CSINode has them; else the keys that the class restricts; else the node's zone. One that is made
@@ -10,15 +12,22 @@ before its pod has a place goes to the first topology that the class allows, or 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from kubesched.k8s.model.amounts import ResourceList
-from kubesched.k8s.model.core import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.k8s.model.csi_topology import ZONE
-from kubesched.k8s.model.meta import ObjectMeta
+from kubesched.k8s.model.core import (
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PodResourceClaimStatus,
+)
+from kubesched.k8s.model.csi_migration import ZONE
+from kubesched.k8s.model.meta import ObjectMeta, ResourceList
+from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimTemplate
 from kubesched.k8s.model.storage import (
     CSINode,
     ObjectReference,
@@ -32,15 +41,80 @@ from kubesched.k8s.model.storage import (
 from kubesched.k8s.model.volume_claims import (
     BIND_COMPLETED_ANNOTATION,
     BOUND_BY_CONTROLLER_ANNOTATION,
+    NO_PROVISIONER,
     SELECTED_NODE_ANNOTATION,
+    Offer,
     class_of_claim,
     class_of_volume,
+    is_bound_to,
     is_fully_bound,
+    suitable_volumes,
     waits_for_first_consumer,
 )
-from kubesched.k8s.model.volume_matching import NO_PROVISIONER, Offer, is_bound_to, suitable_volumes
 from kubesched.k8s.model.volumes import CSIPersistentVolumeSource
 from kubesched.k8s.workloads.actions import Plan
+from kubesched.k8s.workloads.names import NameSource
+from kubesched.k8s.workloads.templates import owner_reference
+
+POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
+
+
+def sync_pod_claims(
+    pod: Pod, claim_keys: Container[str], templates: Mapping[str, ResourceClaimTemplate], names: NameSource
+) -> Plan:
+    """`claim_keys` are the volume claims that exist, `templates` the resource claim templates by key."""
+    plan = Plan()
+    if pod.is_terminal or pod.is_terminating:
+        return plan
+    _make_volume_claims(plan, pod, claim_keys)
+    _make_resource_claims(plan, pod, templates, names)
+    return plan
+
+
+def needs_claims(pod: Pod) -> bool:
+    """Says no quickly for most pods."""
+    return bool(pod.spec.resource_claims) or any(volume.ephemeral is not None for volume in pod.spec.volumes or ())
+
+
+def _make_volume_claims(plan: Plan, pod: Pod, claim_keys: Container[str]) -> None:
+    for volume in pod.spec.volumes or ():
+        if volume.ephemeral is None or volume.ephemeral.volume_claim_template is None:
+            continue
+        template = volume.ephemeral.volume_claim_template
+        metadata = ObjectMeta(
+            name=f"{pod.name}-{volume.name}",
+            namespace=pod.namespace,
+            labels=template.metadata.labels,
+            annotations=template.metadata.annotations,
+            owner_references=(owner_reference(pod),),
+        )
+        claim = PersistentVolumeClaim(metadata=metadata, spec=template.spec)
+        if claim.key not in claim_keys:
+            plan.create(claim)
+
+
+def _make_resource_claims(
+    plan: Plan, pod: Pod, templates: Mapping[str, ResourceClaimTemplate], names: NameSource
+) -> None:
+    known = {status.name for status in pod.status.resource_claim_statuses or ()}
+    made: list[PodResourceClaimStatus] = []
+    for entry in pod.spec.resource_claims or ():
+        template = templates.get(f"{pod.namespace}/{entry.resource_claim_template_name or ''}")
+        if entry.name in known or template is None:
+            continue
+        metadata = ObjectMeta(
+            name=names.name(f"{pod.name}-{entry.name}-"),
+            namespace=pod.namespace,
+            labels=template.spec.metadata.labels,
+            annotations={**(template.spec.metadata.annotations or {}), POD_CLAIM_ANNOTATION: entry.name},
+            owner_references=(owner_reference(pod),),
+        )
+        plan.create(ResourceClaim(metadata=metadata, spec=template.spec.spec))
+        made.append(PodResourceClaimStatus(entry.name, metadata.name))
+    if made:
+        statuses = (*(pod.status.resource_claim_statuses or ()), *made)
+        plan.update(replace(pod, status=replace(pod.status, resource_claim_statuses=statuses)))
+
 
 PROVISIONED_BY_ANNOTATION = "pv.kubernetes.io/provisioned-by"
 _IN_TREE = "kubernetes.io/"
