@@ -7,7 +7,7 @@ from typing import Any
 
 from apiserver_serving import PODS, TestClient, pod, serve
 
-from kubesched.playground.apiserver.kinds.custom_values import value_errors
+from kubesched.playground.apiserver.kinds.custom_schema import value_errors
 from kubesched.playground.apiserver.kinds.structural_schemas import schema_errors
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

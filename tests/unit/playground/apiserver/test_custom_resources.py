@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from apiserver_serving import TestClient, serve
 
-from kubesched.playground.apiserver.kinds.compiled_rules import escape
-from kubesched.playground.apiserver.kinds.custom_values import list_type_errors, value_errors
+from kubesched.playground.apiserver.kinds.custom_rules import escape
+from kubesched.playground.apiserver.kinds.custom_schema import list_type_errors, value_errors
 from kubesched.playground.apiserver.kinds.structural_schemas import schema_errors
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
-from kubesched.playground.apiserver.kinds.rule_index import RULES
+from kubesched.playground.apiserver.kinds.registry import ALL_KINDS, RULES
 from kubesched.playground.apiserver.served_resource import ServedResource
 
 _PAGE = Path(__file__).parents[4] / "docs" / "reference" / "api-kinds.md"

@@ -8,7 +8,7 @@ import pytest
 from written_objects import create, resource_of
 
 from kubesched.playground.apiserver.http import answers
-from kubesched.playground.apiserver.kinds import printer_columns
+from kubesched.playground.apiserver.kinds import custom
 
 _OBJECT = {
     "metadata": {"name": "w", "annotations": {"a.b/c": "q"}},
@@ -44,14 +44,14 @@ _OBJECT = {
     ],
 )
 def test_a_column_shows_the_first_result_of_its_path(path: str, form: str, expected: Any) -> None:
-    _, column = printer_columns.columns_of([{"name": "C", "type": form, "jsonPath": path}])
+    _, column = custom.columns_of([{"name": "C", "type": form, "jsonPath": path}])
     assert column.value(_OBJECT) == expected
 
 
 def test_dates_are_shown_as_ages_and_a_definition_without_columns_has_the_age() -> None:
-    _, column = printer_columns.columns_of([{"name": "C", "type": "date", "jsonPath": ".spec.t"}])
+    _, column = custom.columns_of([{"name": "C", "type": "date", "jsonPath": ".spec.t"}])
     assert str(column.value(_OBJECT)).endswith(("d", "h", "y"))
-    assert [column.name for column in printer_columns.columns_of([])] == ["Name", "Age"]
+    assert [column.name for column in custom.columns_of([])] == ["Name", "Age"]
 
 
 def _cells(group_version: str, plural: str, body: dict[str, Any]) -> list[Any]:

@@ -21,7 +21,7 @@ from kubesched.k8s.cel.steps import CostMeter
 from kubesched.k8s.model.meta import LabelSelector
 from kubesched.k8s.model.selectors import from_label_selector
 from kubesched.playground.apiserver.errors import StatusError
-from kubesched.playground.apiserver.kinds.policy_expressions import OBJECT
+from kubesched.playground.apiserver.kinds.policy_parts import OBJECT
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
 from kubesched.playground.apiserver.openapi.decoding import forget_empty_lists
 from kubesched.playground.apiserver.openapi.schemas import ANY, ValueType, type_of_kind

@@ -23,7 +23,7 @@ from kubesched.playground.apiserver.admission.evaluation import (
     selects,
 )
 from kubesched.playground.apiserver.errors import StatusError, forbidden
-from kubesched.playground.apiserver.kinds.policy_expressions import PolicyCompiler
+from kubesched.playground.apiserver.kinds.policy_parts import PolicyCompiler
 from kubesched.playground.apiserver.served_resource import Object
 from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.request import Target, WriteOptions

@@ -28,7 +28,7 @@ from kubesched.playground.apiserver.http.answers import (
     raw_object,
 )
 from kubesched.playground.apiserver.http.exchange import Exchange, RequestPath
-from kubesched.playground.apiserver.kinds.pods.accounts import DEFAULT_ACCOUNT
+from kubesched.playground.apiserver.kinds.pods.admission import DEFAULT_ACCOUNT
 from kubesched.playground.apiserver.served_resource import ServedResource
 from kubesched.playground.apiserver.storage.store import ObjectKey, Stored
 from kubesched.playground.apiserver.verbs import read, writing

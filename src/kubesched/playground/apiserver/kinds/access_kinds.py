@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
+from kubesched.playground.apiserver.kinds.field_errors import dns_subdomain_errors, path_segment_errors
 from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
-from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors, path_segment_errors
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME, PLAIN, field_text
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn

@@ -10,10 +10,17 @@ from kubesched.k8s.cel import CelCompileError, kinds
 from kubesched.k8s.cel.kinds import CelType
 from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
+from kubesched.playground.apiserver.kinds.field_errors import dns_subdomain_errors, path_segment_errors
 from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
-from kubesched.playground.apiserver.kinds.match_rules import choice_errors, match_errors, set_match_defaults
-from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors, path_segment_errors
-from kubesched.playground.apiserver.kinds.policy_expressions import JSON_PATCH, OBJECT, PolicyCompiler, struct
+from kubesched.playground.apiserver.kinds.policy_parts import (
+    JSON_PATCH,
+    OBJECT,
+    PolicyCompiler,
+    choice_errors,
+    match_errors,
+    set_match_defaults,
+    struct,
+)
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, dig, print_selector
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn

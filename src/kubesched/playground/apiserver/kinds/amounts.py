@@ -12,7 +12,7 @@ from kubesched.k8s.model import quantity
 from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.k8s.model.requests import is_extended
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
+from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors
 from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 HUGE_PAGES = "hugepages-"

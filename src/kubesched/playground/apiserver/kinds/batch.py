@@ -8,17 +8,18 @@ import zoneinfo
 from kubesched.k8s.model.cron_schedule import schedule_problem
 from kubesched.k8s.model.times import parse_instant
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds import workload_checks as checks
-from kubesched.playground.apiserver.kinds.ages import human, since
+from kubesched.playground.apiserver.kinds import workload_parts as checks
+from kubesched.playground.apiserver.kinds.internal_form import internal_spec
 from kubesched.playground.apiserver.kinds.pods.defaults import set_template_defaults
-from kubesched.playground.apiserver.kinds.pods.internal_form import internal_spec
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import (
     AGE,
     NAME,
     described,
     dig,
+    human,
     print_selector,
+    since,
     template_columns,
 )
 from kubesched.playground.apiserver.served_resource import (

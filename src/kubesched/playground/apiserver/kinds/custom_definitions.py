@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.name_syntax import dns_1035_label_errors, dns_subdomain_errors
+from kubesched.playground.apiserver.kinds.field_errors import dns_1035_label_errors, dns_subdomain_errors
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.structural_schemas import schema_errors
 from kubesched.playground.apiserver.kinds.table_columns import DEFAULT_COLUMNS

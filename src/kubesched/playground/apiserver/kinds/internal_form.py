@@ -1,6 +1,7 @@
 """Objects as the API server shows them in its messages: in the form that it uses inside, not in that of a version.
 
-There fields have Go's names, and nothing is left out. ``schemas.internal_fields`` has the structs.
+There fields have Go's names, nothing is left out, and a pod's host namespaces lie within the security context. How two
+pod specs differ is told by the lines of this form. ``schemas.internal_fields`` has the structs.
 """
 
 from __future__ import annotations
@@ -61,3 +62,16 @@ def _lines(form: Object) -> list[str]:
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text.split("\n")
+
+
+_HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
+
+
+def spec_difference(old: Object, new: Object) -> str:
+    return line_difference(internal_spec(old), internal_spec(new))
+
+
+def internal_spec(spec: Object) -> Object:
+    moved = {name: spec[name] for name in _HOST_FIELDS if name in spec}
+    context = {**spec.get("securityContext", {}), **moved}
+    return internal_form({**spec, "securityContext": context}, "PodSpec")

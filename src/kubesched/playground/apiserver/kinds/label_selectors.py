@@ -6,8 +6,8 @@ from typing import Any
 
 from kubesched.k8s.model.label_syntax import label_key_errors, label_value_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
+from kubesched.playground.apiserver.kinds.field_errors import dns_subdomain_errors
 from kubesched.playground.apiserver.kinds.metadata import label_errors
-from kubesched.playground.apiserver.kinds.name_syntax import dns_subdomain_errors
 from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 DEPRECATED_LABELS = {

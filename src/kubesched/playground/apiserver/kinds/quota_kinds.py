@@ -1,6 +1,6 @@
 """Limit ranges and resource quotas themselves: their defaults, what is wrong with them, their tables.
 
-What they do to others is in ``pods/limits.py`` and in ``verbs/quotas.py``.
+What they do to others is in ``pods/admission.py`` and in ``verbs/quotas.py``.
 """
 
 from __future__ import annotations

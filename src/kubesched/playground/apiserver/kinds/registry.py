@@ -1,4 +1,4 @@
-"""Every built-in kind that is served, by its names; its rules are in the module of its area.
+"""Every built-in kind that is served, by its names, and the rules of each, which are in the module of its area.
 
 ``ALL_KINDS`` has the order of the real server's discovery. Kinds without an entry in ``RULES`` are stored as their
 schema says, with nothing but metadata checked. Custom resources come from ``custom.py``.
@@ -9,9 +9,103 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from kubesched.playground.apiserver.kinds import autoscalers, events, rule_index
-from kubesched.playground.apiserver.kinds.serving import SCALE, STATUS, serve
+from kubesched.playground.apiserver.kinds import (
+    access_kinds,
+    admission_kinds,
+    autoscalers,
+    batch,
+    certificates,
+    configuration,
+    custom_definitions,
+    device_kinds,
+    events,
+    nodes,
+    quota_kinds,
+    scheduling_kinds,
+    server_settings,
+    services,
+    storage_kinds,
+    traffic_kinds,
+    workload_parts,
+    workloads,
+)
+from kubesched.playground.apiserver.kinds.pods.rules import POD
+from kubesched.playground.apiserver.kinds.serving import SCALE, STATUS, KindRules, serve
+from kubesched.playground.apiserver.kinds.table_columns import DEFAULT_COLUMNS
 from kubesched.playground.apiserver.served_resource import ServedResource
+
+_ADMISSION_API = "admissionregistration.k8s.io/v1"
+_RBAC_API = "rbac.authorization.k8s.io/v1"
+_STORAGE_API = "storage.k8s.io/v1"
+_ALPHA_API = "scheduling.k8s.io/v1alpha2"
+
+RULES: dict[tuple[str, str], KindRules] = {
+    ("v1", "Pod"): POD,
+    ("v1", "Node"): nodes.NODE,
+    ("v1", "Namespace"): configuration.NAMESPACE,
+    ("v1", "ConfigMap"): configuration.CONFIG_MAP,
+    ("v1", "Secret"): configuration.SECRET,
+    ("v1", "Service"): services.SERVICE,
+    ("v1", "Endpoints"): services.ENDPOINTS,
+    ("v1", "Event"): events.CORE_EVENT,
+    ("v1", "LimitRange"): quota_kinds.LIMIT_RANGE,
+    ("v1", "PersistentVolume"): storage_kinds.VOLUME,
+    ("v1", "PersistentVolumeClaim"): storage_kinds.CLAIM,
+    ("v1", "PodTemplate"): workload_parts.POD_TEMPLATE,
+    ("v1", "ReplicationController"): workloads.REPLICATION_CONTROLLER,
+    ("v1", "ResourceQuota"): quota_kinds.QUOTA,
+    ("v1", "ServiceAccount"): access_kinds.SERVICE_ACCOUNT,
+    (_ADMISSION_API, "MutatingAdmissionPolicy"): admission_kinds.MUTATING_POLICY,
+    (_ADMISSION_API, "MutatingAdmissionPolicyBinding"): admission_kinds.MUTATING_BINDING,
+    (_ADMISSION_API, "ValidatingAdmissionPolicy"): admission_kinds.VALIDATING_POLICY,
+    (_ADMISSION_API, "ValidatingAdmissionPolicyBinding"): admission_kinds.VALIDATING_BINDING,
+    ("apps/v1", "ControllerRevision"): workload_parts.CONTROLLER_REVISION,
+    ("apps/v1", "DaemonSet"): workloads.DAEMON_SET,
+    ("apps/v1", "Deployment"): workloads.DEPLOYMENT,
+    ("apps/v1", "ReplicaSet"): workloads.REPLICA_SET,
+    ("apps/v1", "StatefulSet"): workloads.STATEFUL_SET,
+    ("autoscaling/v1", "HorizontalPodAutoscaler"): autoscalers.OLD_AUTOSCALER,
+    ("autoscaling/v2", "HorizontalPodAutoscaler"): autoscalers.AUTOSCALER,
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"): custom_definitions.DEFINITION,
+    ("batch/v1", "CronJob"): batch.CRON_JOB,
+    ("batch/v1", "Job"): batch.JOB,
+    ("certificates.k8s.io/v1", "CertificateSigningRequest"): certificates.REQUEST,
+    ("coordination.k8s.io/v1", "Lease"): configuration.LEASE,
+    ("discovery.k8s.io/v1", "EndpointSlice"): services.ENDPOINT_SLICE,
+    ("events.k8s.io/v1", "Event"): events.NEW_EVENT,
+    ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema"): server_settings.FLOW_SCHEMA,
+    ("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration"): server_settings.PRIORITY_LEVEL,
+    (_ADMISSION_API, "MutatingWebhookConfiguration"): server_settings.MUTATING_WEBHOOKS,
+    (_ADMISSION_API, "ValidatingWebhookConfiguration"): server_settings.VALIDATING_WEBHOOKS,
+    ("networking.k8s.io/v1", "IPAddress"): server_settings.ADDRESS,
+    ("networking.k8s.io/v1", "ServiceCIDR"): server_settings.ADDRESS_RANGE,
+    ("networking.k8s.io/v1", "Ingress"): traffic_kinds.INGRESS,
+    ("networking.k8s.io/v1", "IngressClass"): traffic_kinds.INGRESS_CLASS,
+    ("networking.k8s.io/v1", "NetworkPolicy"): traffic_kinds.NETWORK_POLICY,
+    ("node.k8s.io/v1", "RuntimeClass"): scheduling_kinds.RUNTIME_CLASS,
+    ("policy/v1", "PodDisruptionBudget"): scheduling_kinds.BUDGET,
+    (_RBAC_API, "ClusterRole"): access_kinds.CLUSTER_ROLE,
+    (_RBAC_API, "ClusterRoleBinding"): access_kinds.CLUSTER_ROLE_BINDING,
+    (_RBAC_API, "Role"): access_kinds.ROLE,
+    (_RBAC_API, "RoleBinding"): access_kinds.ROLE_BINDING,
+    ("resource.k8s.io/v1", "DeviceClass"): device_kinds.DEVICE_CLASS,
+    ("resource.k8s.io/v1", "ResourceClaim"): device_kinds.RESOURCE_CLAIM,
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"): device_kinds.RESOURCE_CLAIM_TEMPLATE,
+    ("resource.k8s.io/v1", "ResourceSlice"): device_kinds.RESOURCE_SLICE,
+    ("resource.k8s.io/v1beta2", "DeviceTaintRule"): device_kinds.DEVICE_TAINT_RULE,
+    ("scheduling.k8s.io/v1", "PriorityClass"): scheduling_kinds.PRIORITY_CLASS,
+    (_ALPHA_API, "PodGroup"): scheduling_kinds.POD_GROUP,
+    (_ALPHA_API, "Workload"): scheduling_kinds.WORKLOAD,
+    (_STORAGE_API, "CSIDriver"): storage_kinds.CSI_DRIVER,
+    (_STORAGE_API, "CSINode"): storage_kinds.CSI_NODE,
+    (_STORAGE_API, "CSIStorageCapacity"): storage_kinds.CSI_CAPACITY,
+    (_STORAGE_API, "StorageClass"): storage_kinds.STORAGE_CLASS,
+    (_STORAGE_API, "VolumeAttachment"): storage_kinds.VOLUME_ATTACHMENT,
+    (_STORAGE_API, "VolumeAttributesClass"): storage_kinds.ATTRIBUTES_CLASS,
+}
+
+WITHOUT_OWN_RULES = KindRules(columns=DEFAULT_COLUMNS)
+
 
 _POD_SUBRESOURCES = frozenset(
     ("attach", "binding", "ephemeralcontainers", "eviction", "exec", "log", "portforward", "proxy", "resize", "status")
@@ -41,7 +135,7 @@ def _of_cluster(group_version: str, kind: str, plural: str, **names: Any) -> Ser
 def _served(group_version: str, kind: str, plural: str, namespaced: bool, names: dict[str, Any]) -> ServedResource:
     if isinstance(short := names.pop("short", ()), str):
         short = (short,)
-    rules = rule_index.RULES.get((group_version, kind), rule_index.WITHOUT_OWN_RULES)
+    rules = RULES.get((group_version, kind), WITHOUT_OWN_RULES)
     return serve(group_version, kind, plural, namespaced=namespaced, rules=rules, short_names=short, **names)
 
 

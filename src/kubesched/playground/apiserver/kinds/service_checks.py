@@ -7,14 +7,14 @@ from typing import Any
 
 from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.metadata import label_errors
-from kubesched.playground.apiserver.kinds.name_syntax import (
+from kubesched.playground.apiserver.kinds.field_errors import (
     address_errors,
     dns_label_errors,
     dns_subdomain_errors,
     port_number_errors,
 )
-from kubesched.playground.apiserver.kinds.pods.probes import port_or_name_errors
+from kubesched.playground.apiserver.kinds.metadata import label_errors
+from kubesched.playground.apiserver.kinds.pods.containers import port_or_name_errors
 from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")

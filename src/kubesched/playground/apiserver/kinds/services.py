@@ -8,7 +8,7 @@ from typing import Any
 
 from kubesched.playground.apiserver.errors import unclassified
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
+from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors
 from kubesched.playground.apiserver.kinds.service_checks import (
     is_reachable_from_outside,
     needs_health_port,
@@ -16,7 +16,7 @@ from kubesched.playground.apiserver.kinds.service_checks import (
 )
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig, print_labels
-from kubesched.playground.apiserver.kinds.traffic_checks import endpoint_slice_errors
+from kubesched.playground.apiserver.kinds.traffic_kinds import endpoint_slice_errors
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, WriteContext, metadata_fields
 
 _SPEC = "io.k8s.api.core.v1.ServiceSpec"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.playground.apiserver.kinds import metadata
-from kubesched.playground.apiserver.kinds.name_syntax import NameRule, dns_subdomain_errors, path_segment_errors
+from kubesched.playground.apiserver.kinds.field_errors import NameRule, dns_subdomain_errors, path_segment_errors
 from kubesched.playground.apiserver.openapi.decoding import decode_object, zero_value
 from kubesched.playground.apiserver.openapi.schemas import ValueType, type_of_kind
 from kubesched.playground.apiserver.served_resource import (

@@ -5,9 +5,9 @@ Defaults, protection finalizers, validation, tables.
 
 from __future__ import annotations
 
-from kubesched.playground.apiserver.kinds import claim_checks, storage_checks, volume_warnings
+from kubesched.playground.apiserver.kinds import storage_checks, volume_checks, warnings
 from kubesched.playground.apiserver.kinds.amounts import round_up_to_milli
-from kubesched.playground.apiserver.kinds.pods import limits
+from kubesched.playground.apiserver.kinds.pods import admission
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME, described, dig, name_of
 from kubesched.playground.apiserver.kinds.volume_checks import volume_errors
@@ -42,7 +42,7 @@ def _create_claim(claim: Object, ctx: WriteContext) -> None:
     claim["status"] = {"phase": "Pending"}
     _protect(claim, "kubernetes.io/pvc-protection")
     spec = claim["spec"]
-    claim_checks.settle_sources(spec, None)
+    volume_checks.settle_sources(spec, None)
     if "storageClassName" in spec or _OLD_CLASS in claim["metadata"].get("annotations", {}):
         return
     defaults = sorted(filter(_is_default, ctx.lookup.list("storageclasses.storage.k8s.io")), key=name_of)
@@ -53,16 +53,16 @@ def _create_claim(claim: Object, ctx: WriteContext) -> None:
 
 def _update_claim(claim: Object, old: Object, ctx: WriteContext) -> None:
     if not ctx.subresource:
-        claim_checks.settle_sources(claim["spec"], old["spec"])
+        volume_checks.settle_sources(claim["spec"], old["spec"])
 
 
 def _admit_claim(claim: Object, old: Object | None, ctx: WriteContext) -> None:
     if ctx.subresource:
         return
-    ctx.warnings += volume_warnings.for_claim(claim)
+    ctx.warnings += warnings.for_claim(claim)
     if old is not None:
-        claim_checks.refuse_resize(claim, old, ctx.lookup)
-    limits.validate_claim(claim, old, ctx)
+        volume_checks.refuse_resize(claim, old, ctx.lookup)
+    admission.validate_claim(claim, old, ctx)
 
 
 def _set_volume_defaults(volume: Object) -> None:
@@ -167,8 +167,8 @@ CLAIM = KindRules(
     set_defaults=_set_claim_defaults,
     prepare_create=_create_claim,
     prepare_update=_update_claim,
-    validate=claim_checks.claim_errors,
-    validate_through={"status": claim_checks.status_errors},
+    validate=volume_checks.claim_errors,
+    validate_through={"status": volume_checks.status_errors},
     validate_admission=_admit_claim,
     columns=(
         NAME,
@@ -199,7 +199,7 @@ VOLUME = KindRules(
     validate=volume_errors,
     validate_through={"status": lambda new, old: []},
     validate_admission=lambda volume, _, ctx: ctx.warnings.extend(
-        [] if ctx.subresource else volume_warnings.for_volume(volume)
+        [] if ctx.subresource else warnings.for_volume(volume)
     ),
     columns=(
         NAME,
@@ -223,7 +223,7 @@ STORAGE_CLASS = KindRules(
     metadata_again="both",
     set_defaults=_set_class_defaults,
     validate=storage_checks.class_errors,
-    validate_admission=lambda obj, _, ctx: ctx.warnings.extend(volume_warnings.for_class(obj)),
+    validate_admission=lambda obj, _, ctx: ctx.warnings.extend(warnings.for_class(obj)),
     columns=(
         TableColumn("Name", _class_name, format="name", description=NAME.description),
         _field("Provisioner", "provisioner", _STORAGE + "StorageClass"),

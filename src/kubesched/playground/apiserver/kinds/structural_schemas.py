@@ -12,9 +12,16 @@ from typing import Any
 
 from kubesched.k8s.patterns import PatternError, compile_pattern
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.compiled_rules import RULES, CompiledRule, compile_rule
-from kubesched.playground.apiserver.kinds.custom_schema import EMBEDDED, EVERY_OBJECT_HAS, KEEP, set_defaults, shape
-from kubesched.playground.apiserver.kinds.custom_values import INT_OR_STRING, value_errors
+from kubesched.playground.apiserver.kinds.custom_rules import RULES, CompiledRule, compile_rule
+from kubesched.playground.apiserver.kinds.custom_schema import (
+    EMBEDDED,
+    EVERY_OBJECT_HAS,
+    INT_OR_STRING,
+    KEEP,
+    set_defaults,
+    shape,
+    value_errors,
+)
 from kubesched.playground.apiserver.served_resource import InvalidField, Object
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")

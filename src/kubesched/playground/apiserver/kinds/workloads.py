@@ -6,10 +6,9 @@ import re
 from typing import Any
 
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds import workload_checks as checks
-from kubesched.playground.apiserver.kinds.claim_specs import claim_spec_errors
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
-from kubesched.playground.apiserver.kinds.pods import warnings
+from kubesched.playground.apiserver.kinds import warnings
+from kubesched.playground.apiserver.kinds import workload_parts as checks
+from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors
 from kubesched.playground.apiserver.kinds.pods.defaults import set_template_defaults
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import (
@@ -21,6 +20,7 @@ from kubesched.playground.apiserver.kinds.table_columns import (
     print_selector,
     template_columns,
 )
+from kubesched.playground.apiserver.kinds.volume_sources import claim_spec_errors
 from kubesched.playground.apiserver.served_resource import (
     DecodeError,
     InvalidField,

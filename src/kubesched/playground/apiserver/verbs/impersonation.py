@@ -18,7 +18,7 @@ import msgspec
 
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors, dns_subdomain_errors
+from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors, dns_subdomain_errors
 from kubesched.playground.apiserver.served_resource import InvalidField
 from kubesched.playground.apiserver.verbs.authorization import Action, RbacAuthorizer, forbidden_action
 from kubesched.playground.apiserver.verbs.request import RequestUser

@@ -1,14 +1,256 @@
-"""What the API server adds to pods on their way in: limit ranges, priority, default tolerations, runtime class.
+"""What the API server adds to new pods: account, limit ranges, priority, default tolerations, runtime class.
 
-Refusals are raised as 403, in the admission plugins' words. ``accounts.py`` has the service account, where it counts.
+Refusals are raised as 403, in the admission plugins' words.
+
+Limit ranges of the namespace fill in what containers leave out, and refuse what is out of range. Items of type
+Container look at each container, those of type Pod at the whole pod, those of type PersistentVolumeClaim at the storage
+that a claim asks for. ``quota_kinds.py`` has the rules of limit ranges themselves.
+
+The service account is filled in, looked up, and its token mounted into every container only where the server is told to
+(``ServerSettings.mounts_tokens``): without controllers no namespace has the account ``default``, and every pod would be
+refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kubesched.k8s.model import quantity
+from kubesched.k8s.model.requests import Amounts, container_amounts, container_totals
 from kubesched.playground.apiserver.errors import StatusError
-from kubesched.playground.apiserver.kinds.pods import accounts, limits
-from kubesched.playground.apiserver.kinds.pods.tolerations import merge_tolerations
+from kubesched.playground.apiserver.kinds.pods.placement import merge_tolerations
 from kubesched.playground.apiserver.served_resource import Object, WriteContext
+
+_LIMIT_RANGER_NOTE = "kubernetes.io/limit-ranger"
+_LIMIT_RANGES = "limitranges"
+_POD_LEVEL = ("cpu", "memory")
+_MOST_IN_MILLI = (2**63 - 1) // 1000
+
+
+def apply_defaults(pod: Object, ranges: Iterable[Object]) -> None:
+    """Sets default requests and limits, and says so in an annotation; the first range that has one sets it."""
+    for one in ranges:
+        limits: dict[str, str] = {}
+        requests: dict[str, str] = {}
+        for item in _items(one, "Container"):
+            limits |= item.get("default", {})
+            requests |= item.get("defaultRequest", {})
+        notes: list[str] = []
+        for sort, word in (("containers", "container"), ("initContainers", "init container")):
+            for container in pod["spec"].get(sort) or []:
+                notes += _fill(container, limits, requests, word)
+        if notes:
+            text = "LimitRanger plugin set: " + "; ".join(notes)
+            pod["metadata"].setdefault("annotations", {})[_LIMIT_RANGER_NOTE] = text
+
+
+def _items(limit_range: Object, sort: str) -> list[Object]:
+    return [item for item in limit_range["spec"].get("limits") or [] if item.get("type") == sort]
+
+
+def _fill(container: Object, limits: dict[str, str], requests: dict[str, str], word: str) -> list[str]:
+    notes = []
+    resources = container["resources"]
+    for sort, defaults in (("requests", requests), ("limits", limits)):
+        given = resources.get(sort, {})
+        added = {name: amount for name, amount in defaults.items() if name not in given}
+        if added:
+            resources[sort] = {**given, **added}
+            notes.append(f"{', '.join(sorted(added))} {sort[:-1]} for {word} {container.get('name', '')}")
+    return notes
+
+
+def first_violation(pod: Object, ranges: Iterable[Object]) -> str:
+    """What is out of the first range that refuses the pod, "" if none does."""
+    return _first(ranges, lambda one: _pod_violations(pod, one))
+
+
+def validate_claim(claim: Object, old: Object | None, ctx: WriteContext) -> None:
+    """Refuses a volume claim that asks for too much or too little, or comes to."""
+    if ctx.subresource or (old is not None and old["metadata"].get("deletionTimestamp")):
+        return
+    requests = container_amounts(claim["spec"], "requests")
+    ranges = ctx.lookup.list(_LIMIT_RANGES, claim["metadata"].get("namespace", ""))
+    if violation := _first(ranges, lambda one: _claim_violations(requests, one)):
+        name = claim["metadata"].get("name", "")
+        message = f'persistentvolumeclaims "{name}" is forbidden: {violation}'
+        raise StatusError(403, "Forbidden", message, {"name": name, "kind": "persistentvolumeclaims"})
+
+
+def _first(ranges: Iterable[Object], violations: Callable[[Object], list[str]]) -> str:
+    for one in ranges:
+        if wrong := list(dict.fromkeys(violations(one))):
+            return wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]"
+    return ""
+
+
+def _pod_violations(pod: Object, limit_range: Object) -> list[str]:
+    spec = pod["spec"]
+    wrong: list[str] = []
+    for item in _items(limit_range, "Container"):
+        for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+            amounts = (container_amounts(container, "requests"), container_amounts(container, "limits"))
+            wrong += _violations(item, *amounts, "Container")
+    for item in _items(limit_range, "Pod"):
+        wrong += _violations(item, _pod_totals(spec, "requests"), _pod_totals(spec, "limits"), "Pod")
+    return wrong
+
+
+def _pod_totals(spec: Object, sort: str) -> Amounts:
+    own = container_amounts(spec, sort)
+    return container_totals(spec, sort) | {name: amount for name, amount in own.items() if name in _POD_LEVEL}
+
+
+def _claim_violations(requests: Amounts, limit_range: Object) -> list[str]:
+    wrong: list[str] = []
+    for item in _items(limit_range, "PersistentVolumeClaim"):
+        wrong += _below(item, requests, {}, "PersistentVolumeClaim")
+        for name, most in sorted(item.get("max", {}).items()):
+            rule = f"maximum {name} usage per PersistentVolumeClaim is {most}"
+            if name not in requests:
+                wrong.append(f"{rule}.  No request is specified")
+            elif requests[name] > quantity.parse(most):
+                wrong.append(f"{rule}, but request is {requests[name]}")
+    return wrong
+
+
+def _violations(item: Object, requests: Amounts, limits: Amounts, sort: str) -> list[str]:
+    wrong = _below(item, requests, limits, sort)
+    for name, text in sorted(item.get("max", {}).items()):
+        most = quantity.parse(text)
+        rule = f"maximum {name} usage per {sort} is {text}"
+        if name not in limits:
+            wrong.append(f"{rule}.  No limit is specified")
+        elif limits[name] > most:
+            wrong.append(f"{rule}, but limit is {limits[name]}")
+        elif name in requests and requests[name] > most:
+            wrong.append(f"{rule}, but request is {requests[name]}")
+    for name, text in sorted(item.get("maxLimitRequestRatio", {}).items()):
+        wrong += _too_far_apart(name, text, requests, limits, sort)
+    return wrong
+
+
+def _below(item: Object, requests: Amounts, limits: Amounts, sort: str) -> list[str]:
+    wrong = []
+    for name, text in sorted(item.get("min", {}).items()):
+        least = quantity.parse(text)
+        rule = f"minimum {name} usage per {sort} is {text}"
+        if name not in requests:
+            wrong.append(f"{rule}.  No request is specified")
+        elif requests[name] < least:
+            wrong.append(f"{rule}, but request is {requests[name]}")
+        elif name in limits and limits[name] < least:
+            wrong.append(f"{rule}, but limit is {limits[name]}")
+    return wrong
+
+
+def _too_far_apart(name: str, text: str, requests: Amounts, limits: Amounts, sort: str) -> list[str]:
+    rule = f"{name} max limit to request ratio per {sort} is {text}"
+    if not requests.get(name):
+        return [f"{rule}, but no request is specified or request is 0"]
+    if not limits.get(name):
+        return [f"{rule}, but no limit is specified or limit is 0"]
+    request, limit, most = requests[name], limits[name], quantity.parse(text)
+    if max(request.value, limit.value, most.value) <= _MOST_IN_MILLI:
+        ratio = limit.milli_value / request.milli_value
+    else:
+        ratio = limit.value / request.value
+    return [f"{rule}, but provided ratio is {ratio:f}"] if ratio > most.nanos / quantity.NANO else []
+
+
+DEFAULT_ACCOUNT = "default"
+_ACCOUNTS = "serviceaccounts"
+_MIRROR = "kubernetes.io/config.mirror"
+_ENFORCED = "kubernetes.io/enforce-mountable-secrets"
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+_VOLUME = "kube-api-access-"
+_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+_TOKEN_SECONDS = 3607
+"""An hour and a little: kubelets of today renew sooner, and the odd number tells such tokens from others."""
+
+
+def admit(pod: Object, ctx: WriteContext) -> str:
+    """Gives the pod its account and its token; returns why it cannot be had, "" if it can."""
+    spec, metadata = pod["spec"], pod["metadata"]
+    if _MIRROR in metadata.get("annotations", {}):
+        return "a mirror pod may not reference service accounts" if spec.get("serviceAccountName") else ""
+    name = spec.get("serviceAccountName") or DEFAULT_ACCOUNT
+    spec["serviceAccountName"] = spec["serviceAccount"] = name
+    namespace = metadata.get("namespace", "")
+    account = ctx.lookup.get(_ACCOUNTS, namespace, name)
+    if account is None:
+        return f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
+    wished = spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True))
+    if wished is not False:
+        _mount(spec, ctx)
+    if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
+        spec["imagePullSecrets"] = [{"name": one.get("name", "")} for one in account["imagePullSecrets"]]
+    if account["metadata"].get("annotations", {}).get(_ENFORCED) in _TRUE:
+        return _foreign_secret(spec, account)
+    return ""
+
+
+def _mount(spec: Object, ctx: WriteContext) -> None:
+    """Containers that have something else in its place keep that."""
+    given = [volume["name"] for volume in spec.get("volumes") or () if volume["name"].startswith(_VOLUME)]
+    name = given[0] if given else _VOLUME + ctx.new_suffix()
+    is_needed = False
+    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+        if all(mount.get("mountPath") != _PATH for mount in container.get("volumeMounts") or ()):
+            mount = {"name": name, "readOnly": True, "mountPath": _PATH}
+            container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
+            is_needed = True
+    if is_needed and not given:
+        spec["volumes"] = [*(spec.get("volumes") or ()), {"name": name, "projected": _token_source()}]
+
+
+def _token_source() -> Object:
+    namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    authority = {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
+    return {
+        "sources": [
+            {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
+            {"configMap": authority},
+            {"downwardAPI": {"items": [namespace]}},
+        ],
+        "defaultMode": 0o644,
+    }
+
+
+def _foreign_secret(spec: Object, account: Object) -> str:
+    """An account may insist that its pods use no secrets but its own."""
+    own = {one.get("name") for one in account.get("secrets") or ()}
+    not_referenced = f"is not allowed because service account {account['metadata']['name']} does not reference that"
+    for volume in spec.get("volumes") or ():
+        name = volume.get("secret", {}).get("secretName")
+        if name is not None and name not in own:
+            return f'volume with secret.secretName="{name}" {not_referenced} secret'
+    for sort, word in (("initContainers", "init container"), ("containers", "container")):
+        for container in spec.get(sort) or ():
+            for how, name in _secrets_of(container):
+                if name not in own:
+                    where = f"{word} {container['name']} with {how}"
+                    return f'{where} referencing secret.secretName="{name}" {not_referenced} secret'
+    pull = {one.get("name") for one in account.get("imagePullSecrets") or ()}
+    for position, one in enumerate(spec.get("imagePullSecrets") or ()):
+        if one.get("name") not in pull:
+            return f'imagePullSecrets[{position}].name="{one.get("name")}" {not_referenced} imagePullSecret'
+    return ""
+
+
+def _secrets_of(container: Object) -> list[tuple[str, Any]]:
+    found = []
+    for variable in container.get("env") or ():
+        reference = variable.get("valueFrom", {}).get("secretKeyRef")
+        if reference is not None:
+            found.append((f"envVar {variable['name']}", reference.get("name")))
+    return found + [
+        ("envFrom", source["secretRef"].get("name"))
+        for source in container.get("envFrom") or ()
+        if "secretRef" in source
+    ]
+
 
 _PRIORITY_CLASSES = "priorityclasses.scheduling.k8s.io"
 _RUNTIME_CLASSES = "runtimeclasses.node.k8s.io"
@@ -18,8 +260,8 @@ _UNHEALTHY_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreach
 
 def admit_new(pod: Object, ctx: WriteContext) -> None:
     ranges = list(ctx.lookup.list("limitranges", pod["metadata"].get("namespace", "")))
-    limits.apply_defaults(pod, ranges)
-    if ctx.mounts_tokens and (why := accounts.admit(pod, ctx)):
+    apply_defaults(pod, ranges)
+    if ctx.mounts_tokens and (why := admit(pod, ctx)):
         raise _refused(pod, why)
     _set_priority(pod, ctx)
     add_default_tolerations(pod["spec"])
@@ -34,7 +276,7 @@ def validate_new(pod: Object, ctx: WriteContext) -> None:
         if "podFixed" not in runtime.get("overhead", {}):
             raise _refused(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
     ranges = list(ctx.lookup.list("limitranges", pod["metadata"].get("namespace", "")))
-    if violation := limits.first_violation(pod, ranges):
+    if violation := first_violation(pod, ranges):
         raise _refused(pod, violation)
 
 

@@ -1,22 +1,232 @@
 """What is wrong with the containers of a pod spec, in the API server's words and order.
 
 ``container_list_errors`` covers regular containers, ``init_container_errors`` init containers and sidecars,
-``ephemeral_errors`` the rest. Ports, environment and mounts are in ``container_parts.py``, probes and hooks in
-``probes.py``.
+``ephemeral_errors`` the rest. What they consist of comes first: ports, environment, volume mounts, devices, probes and
+lifecycle hooks.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kubesched.playground.apiserver.kinds import amounts
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.name_syntax import dns_label_errors
-from kubesched.playground.apiserver.kinds.pods import container_parts as parts
-from kubesched.playground.apiserver.kinds.pods.probes import hook_errors, probe_errors
+from kubesched.playground.apiserver.kinds.field_errors import (
+    dns_label_errors,
+    dns_subdomain_errors,
+    port_name_errors,
+    port_number_errors,
+)
+from kubesched.playground.apiserver.kinds.pods import volumes
 from kubesched.playground.apiserver.kinds.pods.security import container_security_errors, resize_policy_errors
 from kubesched.playground.apiserver.served_resource import InvalidField, Object
+
+_PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+
+
+def port_errors(ports: Sequence[Object], path: str) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    names: set[str] = set()
+    for position, port in enumerate(ports):
+        at = errors.index(path, position)
+        if name := port.get("name", ""):
+            problems = port_name_errors(name)
+            found += errors.all_invalid(f"{at}.name", name, problems)
+            if not problems and name in names:
+                found.append(errors.duplicate(f"{at}.name", name))
+            names.add(name)
+        if not port.get("containerPort"):
+            found.append(errors.required(f"{at}.containerPort"))
+        else:
+            problems = port_number_errors(port["containerPort"])
+            found += errors.all_invalid(f"{at}.containerPort", port["containerPort"], problems)
+        if port.get("hostPort"):
+            found += errors.all_invalid(f"{at}.hostPort", port["hostPort"], port_number_errors(port["hostPort"]))
+        if port.get("protocol", "") not in _PROTOCOLS:
+            found.append(errors.unsupported(f"{at}.protocol", port.get("protocol", ""), _PROTOCOLS))
+    return found
+
+
+def host_port_conflicts(containers: Sequence[Object], path: str) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    taken: set[str] = set()
+    for position, container in enumerate(containers):
+        for place, port in enumerate(container.get("ports", [])):
+            if not port.get("hostPort"):
+                continue
+            full = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
+            if full in taken:
+                at = errors.index(f"{errors.index(path, position)}.ports", place)
+                found.append(errors.duplicate(f"{at}.hostPort", full))
+            taken.add(full)
+    return found
+
+
+def env_errors(variables: Sequence[Object], path: str) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    for position, variable in enumerate(variables):
+        at = errors.index(path, position)
+        name = variable.get("name", "")
+        if not name:
+            found.append(errors.required(f"{at}.name"))
+        else:
+            found += errors.all_invalid(f"{at}.name", name, _variable_name_errors(name))
+        if "valueFrom" in variable:
+            found += _value_from_errors(variable, f"{at}.valueFrom")
+    return found
+
+
+def _variable_name_errors(name: str) -> list[str]:
+    if all(" " <= sign <= "~" and sign != "=" for sign in name):
+        return []
+    return ["a valid environment variable name must consist only of printable ASCII characters other than '='"]
+
+
+def _value_from_errors(variable: Object, path: str) -> list[InvalidField]:
+    source = variable["valueFrom"]
+    given = [name for name in _ENV_SOURCES if name in source]
+    found: list[InvalidField] = []
+    if "fieldRef" in source:
+        found += volumes.variable_field_errors(source["fieldRef"], f"{path}.fieldRef")
+    if "resourceFieldRef" in source:
+        at = f"{path}.resourceFieldRef"
+        found += volumes.amount_reference_errors(source["resourceFieldRef"], at, in_volume=False)
+    for name in ("configMapKeyRef", "secretKeyRef"):
+        if name in source:
+            found += volumes.key_reference_errors(source[name], f"{path}.{name}")
+    if not given:
+        listed = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+        found.append(errors.invalid(path, "", f"must specify one of: {listed}"))
+    elif variable.get("value"):
+        found.append(errors.invalid(path, "", "may not be specified when `value` is not empty"))
+    elif len(given) > 1:
+        found.append(errors.invalid(path, "", "may not have more than one field specified at a time"))
+    return found
+
+
+def env_from_errors(sources: Sequence[Object], path: str) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    for position, source in enumerate(sources):
+        at = errors.index(path, position)
+        given = [name for name in ("configMapRef", "secretRef") if name in source]
+        if prefix := source.get("prefix", ""):
+            found += errors.all_invalid(f"{at}.prefix", prefix, _variable_name_errors(prefix))
+        for name in given:
+            wanted = source[name].get("name", "")
+            problems = dns_subdomain_errors(wanted) if wanted else []
+            found += errors.all_invalid(f"{at}.{name}.name", wanted, problems)
+            found += [] if wanted else [errors.required(f"{at}.{name}.name")]
+        if not given:
+            found.append(errors.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
+        elif len(given) > 1:
+            found.append(errors.invalid(path, "", "may not have more than one field specified at a time"))
+    return found
+
+
+def mount_errors(container: Object, volumes: frozenset[str], path: str) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    devices = {device.get("name"): device.get("devicePath") for device in container.get("volumeDevices", [])}
+    seen: set[str] = set()
+    for position, mount in enumerate(container.get("volumeMounts", [])):
+        at = errors.index(f"{path}.volumeMounts", position)
+        name, where = mount.get("name", ""), mount.get("mountPath", "")
+        if not name:
+            found.append(errors.required(f"{at}.name"))
+        if name not in volumes:
+            found.append(errors.missing(f"{at}.name", name))
+        if not where:
+            found.append(errors.required(f"{at}.mountPath"))
+        if where in seen:
+            found.append(errors.invalid(f"{at}.mountPath", where, "must be unique"))
+        seen.add(where)
+        if name in devices:
+            found.append(errors.invalid(f"{at}.name", name, "must not already exist in volumeDevices"))
+        if where in devices.values():
+            found.append(errors.invalid(f"{at}.mountPath", where, "must not already exist as a path in volumeDevices"))
+        propagation = mount.get("mountPropagation")
+        if propagation is not None and propagation not in _PROPAGATIONS:
+            found.append(errors.unsupported(f"{path}.volumeMounts.mountPropagation", propagation, _PROPAGATIONS))
+        if mount.get("subPathExpr") and mount.get("subPath"):
+            why = "subPathExpr and subPath are mutually exclusive"
+            found.append(errors.invalid(f"{at}.subPathExpr", mount["subPathExpr"], why))
+    return found
+
+
+def device_errors(container: Object, volumes: frozenset[str], path: str) -> list[InvalidField]:
+    found: list[InvalidField] = []
+    for position, device in enumerate(container.get("volumeDevices", [])):
+        at = errors.index(f"{path}.volumeDevices", position)
+        if not device.get("name"):
+            found.append(errors.required(f"{at}.name"))
+        elif device["name"] not in volumes:
+            found.append(errors.missing(f"{at}.name", device["name"]))
+        if not device.get("devicePath"):
+            found.append(errors.required(f"{at}.devicePath"))
+    return found
+
+
+_HEADER = (
+    "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', "
+    "regex used for validation is '[-A-Za-z0-9]+')"
+)
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+_SECONDS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
+
+
+def probe_errors(probe: Object, path: str, must_succeed_once: bool) -> list[InvalidField]:
+    found = hook_errors(probe, path)
+    found += [
+        errors.invalid(f"{path}.{name}", probe[name], "must be greater than or equal to 0")
+        for name in _SECONDS
+        if probe.get(name, 0) < 0
+    ]
+    grace = probe.get("terminationGracePeriodSeconds")
+    if grace is not None and grace <= 0:
+        found.append(errors.invalid(f"{path}.terminationGracePeriodSeconds", grace, "must be greater than 0"))
+    if must_succeed_once and probe["successThreshold"] != 1:
+        found.append(errors.invalid(f"{path}.successThreshold", probe["successThreshold"], "must be 1"))
+    return found
+
+
+def hook_errors(handler: Object, path: str) -> list[InvalidField]:
+    given = [name for name in _HANDLERS if name in handler]
+    if not given:
+        return [errors.required(path, "must specify a handler type")]
+    found = _action_errors(given[0], handler[given[0]], f"{path}.{given[0]}")
+    return found + [
+        errors.forbidden(f"{path}.{name}", "may not specify more than 1 handler type") for name in given[1:]
+    ]
+
+
+def _action_errors(sort: str, action: Object, path: str) -> list[InvalidField]:
+    if sort == "exec":
+        return [] if action.get("command") else [errors.required(f"{path}.command")]
+    if sort == "grpc":
+        port = action.get("port", 0)
+        return errors.all_invalid(f"{path}.port", port, port_number_errors(port))
+    if sort == "sleep":
+        return []
+    found = port_or_name_errors(action.get("port", 0), f"{path}.port")
+    if sort == "httpGet":
+        found += [
+            errors.invalid(f"{path}.httpHeaders", header.get("name", ""), _HEADER)
+            for header in (action.get("httpHeaders") or [])
+            if not re.fullmatch("[-A-Za-z0-9]+", header.get("name", ""))
+        ]
+    if sort == "httpGet" and action.get("scheme") not in ("HTTP", "HTTPS"):
+        found.append(errors.unsupported(f"{path}.scheme", action.get("scheme", ""), ("HTTP", "HTTPS")))
+    return found
+
+
+def port_or_name_errors(port: Any, path: str) -> list[InvalidField]:
+    problems = port_number_errors(port) if isinstance(port, int) else port_name_errors(port)
+    return errors.all_invalid(path, port, problems)
+
 
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -49,7 +259,7 @@ def container_list_errors(containers: Sequence[Object], path: str, pod: PodParts
         names.add(name)
         found += _handler_errors(container, at)
         found += _restart_policy_errors(container, at)
-    return found + parts.host_port_conflicts(containers, path)
+    return found + host_port_conflicts(containers, path)
 
 
 def init_container_errors(
@@ -62,7 +272,7 @@ def init_container_errors(
         found += _shared_errors(container, at, pod)
         found += _restart_policy_errors(container, at)
         found += _taken_name(container, at, names)
-        found += parts.host_port_conflicts([container], path)
+        found += host_port_conflicts([container], path)
         if container.get("restartPolicy") == "Always":
             found += _handler_errors(container, at)
         else:
@@ -119,11 +329,11 @@ def _shared_errors(container: Object, path: str, pod: PodParts) -> list[InvalidF
     if container["terminationMessagePolicy"] not in _MESSAGE_POLICIES:
         at = f"{path}.terminationMessagePolicy"
         found.append(errors.unsupported(at, container["terminationMessagePolicy"], _MESSAGE_POLICIES))
-    found += parts.port_errors(container.get("ports", []), f"{path}.ports")
-    found += parts.env_errors(container.get("env", []), f"{path}.env")
-    found += parts.env_from_errors(container.get("envFrom", []), f"{path}.envFrom")
-    found += parts.mount_errors(container, pod.volumes, path)
-    found += parts.device_errors(container, pod.volumes, path)
+    found += port_errors(container.get("ports", []), f"{path}.ports")
+    found += env_errors(container.get("env", []), f"{path}.env")
+    found += env_from_errors(container.get("envFrom", []), f"{path}.envFrom")
+    found += mount_errors(container, pod.volumes, path)
+    found += device_errors(container, pod.volumes, path)
     if container["imagePullPolicy"] not in _PULL_POLICIES:
         at = f"{path}.imagePullPolicy"
         found.append(errors.unsupported(at, container["imagePullPolicy"], _PULL_POLICIES))

@@ -1,7 +1,7 @@
 """What is wrong with a pod spec, in a pod or in a template: the parts in the API server's order.
 
-``pod_spec_errors`` is the whole; the parts live in ``containers.py``, ``volumes.py``, ``placement.py`` and
-``tolerations.py``. Security contexts, DNS options and operating systems are taken as they come.
+``pod_spec_errors`` is the whole; the parts live in ``containers.py``, ``volumes.py`` and
+``placement.py``. Security contexts, DNS options and operating systems are taken as they come.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.k8s.model.requests import container_totals
 from kubesched.playground.apiserver.kinds import amounts
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.metadata import label_errors
-from kubesched.playground.apiserver.kinds.name_syntax import (
+from kubesched.playground.apiserver.kinds.field_errors import (
     address_errors,
     dns_label_errors,
     dns_subdomain_errors,
     underscored_subdomain_errors,
 )
+from kubesched.playground.apiserver.kinds.metadata import label_errors
 from kubesched.playground.apiserver.kinds.pods import containers, placement
+from kubesched.playground.apiserver.kinds.pods.placement import toleration_errors
 from kubesched.playground.apiserver.kinds.pods.security import pod_security_errors
-from kubesched.playground.apiserver.kinds.pods.tolerations import toleration_errors
 from kubesched.playground.apiserver.kinds.pods.volumes import volume_errors
 from kubesched.playground.apiserver.served_resource import InvalidField, Object
 

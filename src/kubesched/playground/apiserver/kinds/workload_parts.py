@@ -1,4 +1,4 @@
-"""What workloads share.
+"""What workloads share, and the kinds that are only parts of them: pod templates and controller revisions.
 
 A selector that matches the template's labels, a template whose pods restart, counts that are not negative.
 """
@@ -12,8 +12,19 @@ from kubesched.k8s.model.meta import LabelSelector, LabelSelectorRequirement
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.label_selectors import label_selector_errors
 from kubesched.playground.apiserver.kinds.metadata import annotation_errors, label_errors
+from kubesched.playground.apiserver.kinds.pods.defaults import set_template_defaults
 from kubesched.playground.apiserver.kinds.pods.spec import pod_spec_errors
-from kubesched.playground.apiserver.served_resource import InvalidField, Object
+from kubesched.playground.apiserver.kinds.serving import KindRules
+from kubesched.playground.apiserver.kinds.table_columns import (
+    AGE,
+    CONTAINERS_TEXT,
+    IMAGES_TEXT,
+    NAME,
+    described,
+    dig,
+    print_labels,
+)
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
 
@@ -133,3 +144,52 @@ def _count_errors(status: Object, counts: tuple[str, ...], of_own: str) -> list[
     if n_available > n_ready:
         found.append(errors.invalid("status.availableReplicas", n_available, "cannot be greater than readyReplicas"))
     return found
+
+
+def _names(what: str) -> TableColumn:
+    label, text = {"name": ("Containers", CONTAINERS_TEXT), "image": ("Images", IMAGES_TEXT)}[what]
+    read = dig("template.spec.containers", [])
+    return TableColumn(label, lambda obj: ",".join(one.get(what, "") for one in read(obj)), description=text)
+
+
+def _validate_pod_template(obj: Object, _: Object | None) -> list[InvalidField]:
+    return template_errors(obj["template"], "template", restart=("Always", "OnFailure", "Never"), must_match=False)
+
+
+def _set_pod_template_defaults(obj: Object) -> None:
+    set_template_defaults(obj["template"])
+
+
+def _controller(obj: Object) -> str:
+    for owner in obj["metadata"].get("ownerReferences", []):
+        if owner.get("controller"):
+            group = owner.get("apiVersion", "").rpartition("/")[0]
+            kind = owner.get("kind", "").lower() + (f".{group}" if group else "")
+            return f"{kind}/{owner.get('name', '')}"
+    return "<none>"
+
+
+POD_TEMPLATE = KindRules(
+    validate=_validate_pod_template,
+    set_defaults=_set_pod_template_defaults,
+    columns=(
+        NAME,
+        _names("name"),
+        _names("image"),
+        TableColumn(
+            "Pod Labels",
+            lambda obj: print_labels(dig("template.metadata.labels", None)(obj)),
+            description="The labels for the pod template.",
+        ),
+    ),
+)
+
+
+CONTROLLER_REVISION = KindRules(
+    columns=(
+        NAME,
+        TableColumn("Controller", _controller, description="Controller of the object"),
+        described("Revision", dig("revision", 0), "io.k8s.api.apps.v1.ControllerRevision", "revision"),
+        AGE,
+    ),
+)

@@ -1,10 +1,13 @@
-"""The kinds of resource.k8s.io as served: rules, tables, fields that they can be selected by."""
+"""The kinds of resource.k8s.io as served: rules, tables, fields that they can be selected by.
+
+Read ``device_claims.py`` and ``device_slices.py`` for what is wrong with them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kubesched.playground.apiserver.kinds.devices import allocation, requests, slices, taints
+from kubesched.playground.apiserver.kinds import device_claims, device_parts, device_slices
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, PLAIN, described, dig
 from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn, WriteContext
@@ -13,26 +16,26 @@ _GROUP = "io.k8s.api.resource.v1."
 
 
 def _set_claim_defaults(claim: Object) -> None:
-    requests.set_request_defaults(claim["spec"])
+    device_claims.set_request_defaults(claim["spec"])
     for result in claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results") or []:
-        taints.set_toleration_defaults(result.get("tolerations") or [])
+        device_parts.set_toleration_defaults(result.get("tolerations") or [])
 
 
 def _claim_in_context(claim: Object, old: Object | None, ctx: WriteContext) -> list[InvalidField]:
     if ctx.subresource == "status" and old is not None:
-        return allocation.admin_status_errors(claim, old, ctx)
+        return device_claims.admin_status_errors(claim, old, ctx)
     namespace = claim["metadata"].get("namespace", "")
-    return requests.admin_access_errors(claim["spec"], namespace, ctx) if old is None else []
+    return device_claims.admin_access_errors(claim["spec"], namespace, ctx) if old is None else []
 
 
 def _template_in_context(template: Object, old: Object | None, ctx: WriteContext) -> list[InvalidField]:
     namespace, spec = template["metadata"].get("namespace", ""), template["spec"].get("spec", {})
-    return requests.admin_access_errors(spec, namespace, ctx) if old is None else []
+    return device_claims.admin_access_errors(spec, namespace, ctx) if old is None else []
 
 
 def _update_claim(claim: Object, old: Object, ctx: WriteContext) -> None:
     if ctx.subresource == "status":
-        allocation.drop_states_of_released_devices(claim, old)
+        device_claims.drop_states_of_released_devices(claim, old)
 
 
 def _claim_state(claim: Object) -> str:
@@ -59,8 +62,8 @@ RESOURCE_CLAIM = KindRules(
     metadata_again="both",
     set_defaults=_set_claim_defaults,
     prepare_update=_update_claim,
-    validate=requests.claim_errors,
-    validate_through={"status": allocation.status_errors},
+    validate=device_claims.claim_errors,
+    validate_through={"status": device_claims.status_errors},
     validate_in_context=_claim_in_context,
     columns=(
         NAME,
@@ -72,17 +75,17 @@ RESOURCE_CLAIM = KindRules(
 )
 RESOURCE_CLAIM_TEMPLATE = KindRules(
     metadata_again="both",
-    set_defaults=lambda obj: requests.set_request_defaults(obj["spec"].get("spec", {})),
-    validate=requests.template_errors,
+    set_defaults=lambda obj: device_claims.set_request_defaults(obj["spec"].get("spec", {})),
+    validate=device_claims.template_errors,
     validate_in_context=_template_in_context,
     columns=PLAIN,
 )
 RESOURCE_SLICE = KindRules(
-    set_times=slices.set_taint_times,
-    prepare_create=lambda piece, _: slices.drop_disabled(piece),
-    prepare_update=lambda piece, *_: slices.drop_disabled(piece),
-    validate=slices.slice_errors,
-    validate_admission=slices.warn_of_driver,
+    set_times=device_slices.set_taint_times,
+    prepare_create=lambda piece, _: device_slices.drop_disabled(piece),
+    prepare_update=lambda piece, *_: device_slices.drop_disabled(piece),
+    validate=device_slices.slice_errors,
+    validate_admission=device_slices.warn_of_driver,
     selectable_fields=_slice_fields,
     columns=(
         NAME,
@@ -92,11 +95,11 @@ RESOURCE_SLICE = KindRules(
         AGE,
     ),
 )
-DEVICE_CLASS = KindRules(metadata_again="both", validate=requests.class_errors, columns=PLAIN)
+DEVICE_CLASS = KindRules(metadata_again="both", validate=device_claims.class_errors, columns=PLAIN)
 DEVICE_TAINT_RULE = KindRules(
-    set_times=taints.set_rule_times,
-    prepare_update=taints.update_rule,
-    validate=taints.rule_errors,
-    validate_through={"status": taints.rule_status_errors},
+    set_times=device_parts.set_rule_times,
+    prepare_update=device_parts.update_rule,
+    validate=device_parts.rule_errors,
+    validate_through={"status": device_parts.rule_status_errors},
     columns=PLAIN,
 )

@@ -1,12 +1,14 @@
-"""What is wrong with objects about traffic: ingresses and their classes, network policies, endpoint slices."""
+"""Ingresses, their classes and network policies: defaults, validation, tables; and validation of endpoint slices."""
 
 from __future__ import annotations
 
 from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
-from kubesched.playground.apiserver.kinds.name_syntax import address_errors, dns_label_errors, dns_subdomain_errors
+from kubesched.playground.apiserver.kinds.field_errors import address_errors, dns_label_errors, dns_subdomain_errors
 from kubesched.playground.apiserver.kinds.service_checks import PROTOCOLS, endpoint_address_errors
-from kubesched.playground.apiserver.served_resource import InvalidField, Object
+from kubesched.playground.apiserver.kinds.serving import KindRules
+from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig, print_selector
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _MOST_POLICY_TYPES = 2
@@ -128,3 +130,93 @@ def _endpoint_errors(endpoint: Object, path: str, sort: str) -> list[InvalidFiel
         if value is not None:
             found += errors.all_invalid(f"{path}.{name}", value, errors_of(value))
     return found
+
+
+_CLASS_TEXT = "The name of the IngressClass resource that should be used for additional configuration"
+
+
+def _set_policy_defaults(obj: Object) -> None:
+    spec = obj["spec"]
+    if not spec.get("policyTypes"):
+        spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+    for sort in ("ingress", "egress"):
+        for rule in spec.get(sort, []):
+            for port in rule.get("ports", []):
+                port.setdefault("protocol", "TCP")
+
+
+def _parameters(obj: Object) -> str:
+    reference = dig("spec.parameters", None)(obj)
+    if reference is None:
+        return "<none>"
+    group = f".{reference['apiGroup']}" if reference.get("apiGroup") else ""
+    return f"{reference.get('kind', '')}{group}/{reference.get('name', '')}"
+
+
+def _set_ingress_class_defaults(obj: Object) -> None:
+    parameters = obj["spec"].get("parameters")
+    if parameters is not None and parameters.get("scope") is None:
+        parameters["scope"] = "Cluster"
+
+
+def _hosts(obj: Object) -> str:
+    hosts = [rule["host"] for rule in obj["spec"].get("rules", []) if rule.get("host")]
+    return ",".join(hosts[:3]) + (f" + {len(hosts) - 3} more..." if len(hosts) > 3 else "") if hosts else "*"
+
+
+def _addresses(obj: Object) -> str:
+    entries = dig("status.loadBalancer.ingress", [])(obj)
+    return ",".join(entry.get("ip") or entry.get("hostname", "") for entry in entries)
+
+
+NETWORK_POLICY = KindRules(
+    validate=network_policy_errors,
+    set_defaults=_set_policy_defaults,
+    columns=(
+        NAME,
+        described(
+            "Pod-Selector",
+            lambda obj: print_selector(obj["spec"].get("podSelector")),
+            "io.k8s.api.networking.v1.NetworkPolicySpec",
+            "podSelector",
+        ),
+        AGE,
+    ),
+)
+
+
+INGRESS_CLASS = KindRules(
+    validate=ingress_class_errors,
+    set_defaults=_set_ingress_class_defaults,
+    columns=(
+        NAME,
+        TableColumn(
+            "Controller",
+            dig("spec.controller"),
+            description="Controller that is responsible for handling this class",
+        ),
+        TableColumn("Parameters", _parameters, description="A reference to a resource with additional parameters"),
+        AGE,
+    ),
+)
+
+
+INGRESS = KindRules(
+    validate=ingress_errors,
+    columns=(
+        NAME,
+        TableColumn("Class", dig("spec.ingressClassName", "<none>"), description=_CLASS_TEXT),
+        TableColumn(
+            "Hosts", _hosts, description="Hosts that incoming requests are matched against before the ingress rule"
+        ),
+        TableColumn(
+            "Address", _addresses, description="Address is a list containing ingress points for the load-balancer"
+        ),
+        TableColumn(
+            "Ports",
+            lambda obj: "80, 443" if obj["spec"].get("tls") else "80",
+            description="Ports of TLS configurations that open",
+        ),
+        AGE,
+    ),
+)
