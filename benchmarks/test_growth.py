@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from kubesched.simulator.bench.runner import run_workload
-from kubesched.simulator.bench.selection import load_workloads, resized, select_workloads
+from kubesched.simulator.bench.workload_file import load_workloads, resized, select_workloads
 
 N_NODES = 1000
 N_PODS = 500

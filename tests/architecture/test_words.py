@@ -63,9 +63,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "docs/reference/older-metrics.md": METRIC,
         "docs/reference/plugin-api.md": TO_COME,
     },
-    "pods with the same signature": {
-        "src/kubesched/simulator/bench/object_factory.py": TO_COME,
-    },
     "validation error, invalid": {
         "src/kubesched/live/options/command.py": TO_COME,
         "src/kubesched/live/options/effective.py": TO_COME,
@@ -90,10 +87,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "src/kubesched/framework/handle.py": TO_COME,
         "src/kubesched/scheduler/engine/class_cache/failed_class.py": TO_COME,
         "docs/reference/plugin-api.md": TO_COME,
-    },
-    "hollow, simulated": {
-        "src/kubesched/simulator/bench/claim_controller.py": TO_COME,
-        "src/kubesched/simulator/bench/volume_controller.py": TO_COME,
     },
     "validate, admit": {
         "src/kubesched/playground/apiserver/bootstrap.py": CERTIFICATES,
@@ -132,7 +125,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "src/kubesched/playground/apiserver/kinds/services.py": TO_COME,
         "src/kubesched/playground/hollow_nodes/container_states.py": TO_COME,
         "src/kubesched/scheduler/queue/scheduling_queue.py": TO_COME,
-        "src/kubesched/simulator/bench/world.py": TO_COME,
         "docs/reference/plugin-api.md": TO_COME,
     },
     "plain English": {

@@ -71,9 +71,9 @@ def bench(
     kubesched bench basic --nodes 20000 -o json
     """
     from kubesched.scheduler.config import ConfigError
-    from kubesched.simulator.bench.errors import WorkloadError
+    from kubesched.simulator.bench.operations import WorkloadError
     from kubesched.simulator.bench.run import BenchSettings
-    from kubesched.simulator.bench.selection import load_workloads, resized, select_workloads
+    from kubesched.simulator.bench.workload_file import load_workloads, resized, select_workloads
 
     try:
         known = load_workloads(filenames)

@@ -10,8 +10,8 @@ from kubesched.k8s.model.core import Node, Pod, PodResourceClaim
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.resource import Device, DeviceAttribute, DeviceCapacity, ResourcePool, ResourceSlice
 from kubesched.k8s.model.resource import ResourceSliceSpec as SliceSpec
-from kubesched.simulator.bench.activities import Activity, CreatingChurn, Make, PacedUpdates, RecreatingChurn
-from kubesched.simulator.bench.node_making import complete_node, default_node_template, make_nodes
+from kubesched.simulator.bench.driver import Activity, CreatingChurn, Make, PacedUpdates, RecreatingChurn
+from kubesched.simulator.bench.object_factory import complete_node, default_node_template, make_nodes
 from kubesched.simulator.bench.operations import (
     AllocResourceClaimsOp,
     ChurnOp,

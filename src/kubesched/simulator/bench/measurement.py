@@ -6,10 +6,12 @@ objects that it is going to show them.
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter_ns
 
 import numpy as np
@@ -96,3 +98,27 @@ class Measurement:
         if not self.took_ns:
             return 0.0
         return float(np.percentile(np.frombuffer(self.took_ns, dtype=np.uint64), percent)) / 1e3
+
+
+_STATM = Path("/proc/self/statm")
+
+
+def peak_mb() -> float:
+    """The most since the process began, in MB of 10⁶ bytes; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0.0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
+
+
+def current_mb() -> float:
+    """What it holds now; 0 where the system does not tell."""
+    try:
+        import resource
+
+        pages = int(_STATM.read_text().split()[1])
+    except (ImportError, OSError):
+        return 0.0
+    return pages * resource.getpagesize() / 1e6

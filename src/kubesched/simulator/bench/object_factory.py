@@ -1,25 +1,40 @@
 """Typed objects from templates, with what an API server would give them: a name, a uid, a version, defaults.
 
 Nothing is drawn at random: generated names are numbered, so that a run can be repeated. A pod is decoded from JSON of
-its own, as it would be when it came through a watch: pods alike share nothing but what the scheduler finds to share.
-
-Next: `pod_making` for pods and their volumes, `node_making` for nodes.
+its own, as it would be when it came through a watch: pods with the same signature share nothing but what the scheduler
+finds to share. Pods come with the volumes and claims that were made for them, nodes with the labels, resources and CSI
+drivers that the workload's strategies ask for. A node has its name as `kubernetes.io/hostname` label, and offers its
+capacity unless its template says otherwise.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from kubesched.k8s.model import manifests
-from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.csi_migration import MIGRATED_PLUGINS_ANNOTATION
 from kubesched.k8s.model.manifests import ManifestError
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
-from kubesched.simulator.bench.errors import WorkloadError
-from kubesched.simulator.bench.templates import Manifest, Template
+from kubesched.k8s.model.storage import (
+    CSINode,
+    CSINodeDriver,
+    CSINodeSpec,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    VolumeNodeResources,
+)
+from kubesched.k8s.model.volume_claims import BIND_COMPLETED_ANNOTATION
+from kubesched.k8s.model.volumes import PersistentVolumeClaimVolumeSource, Volume
+from kubesched.simulator.bench.operations import CreateNodesOp, NodeAllocatableStrategy, WorkloadError
+from kubesched.simulator.bench.templates import Manifest, Template, parse_template
 
 Item = TypeVar("Item", bound=KubeObject)
 
@@ -30,7 +45,7 @@ _MAX_KEPT = 1000
 
 
 class ObjectFactory:
-    """Hands out names and uids, no two alike."""
+    """Hands out names and uids, each only once."""
 
     def __init__(self) -> None:
         self._n_uids = 0
@@ -71,12 +86,12 @@ class ObjectFactory:
         values = template.values(index, count)
         manifest = template.manifest(values)
         kept = self._pods[template.path]
-        alike = tuple(value for number, value in enumerate(values) if number not in template.in_name)
-        encoded = kept.get(alike)
+        other_values = tuple(value for number, value in enumerate(values) if number not in template.in_name)
+        encoded = kept.get(other_values)
         if encoded is None:
             encoded = self._encoded_pod(template, manifest)
             if len(kept) < _MAX_KEPT:
-                kept[alike] = encoded
+                kept[other_values] = encoded
         name = self._name(manifest.get("metadata") or {}, template)
         pod = _decode_pod(encoded)
         return replace(pod, metadata=self._metadata(pod.metadata, name, namespace))
@@ -114,3 +129,176 @@ def _decode(manifest: Manifest, template: Template) -> KubeObject:
         name = f"{template.api_version} {template.kind}"
         raise WorkloadError(template.path, "kind", f"{name} is not a kind that the scheduler looks at")
     return found.objects[0]
+
+
+DEFAULT_POD = """
+apiVersion: v1
+kind: Pod
+metadata: {generateName: pod-}
+spec:
+  containers:
+  - name: pause
+    image: registry.k8s.io/pause:3.10.1
+    ports: [{containerPort: 80}]
+    resources:
+      requests: {cpu: 100m, memory: 500Mi}
+      limits: {cpu: 100m, memory: 500Mi}
+"""
+"""What `createPods` makes without a template."""
+
+
+def default_pod_template() -> Template:
+    return parse_template(DEFAULT_POD, "default pod")
+
+
+@dataclass(frozen=True, slots=True)
+class PodTemplates:
+    """What a `createPods` makes each of its pods from."""
+
+    pod: Template
+    claim: Template | None = None
+    volume: Template | None = None
+
+
+def make_pods(templates: PodTemplates, count: int, namespace: str, factory: ObjectFactory) -> Iterator[KubeObject]:
+    """The pods, each after the volume and the claim that it uses: `pvc-0` for the first, and so on."""
+    for index in range(count):
+        yield from make_pod(templates, index, count, namespace, factory)
+
+
+def make_pod(
+    templates: PodTemplates, index: int, count: int, namespace: str, factory: ObjectFactory
+) -> Iterator[KubeObject]:
+    pod = factory.make_pod(templates.pod, index, count, namespace)
+    if templates.claim is None:
+        yield pod
+        return
+    claim = _claim(templates.claim, f"pvc-{index}", namespace, factory)
+    if templates.volume is not None:
+        volume = _volume(templates.volume, claim, f"vol-{index}", factory)
+        yield volume
+        claim = bound_claim(claim, volume)
+    yield claim
+    yield _using(pod, claim)
+
+
+def bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim:
+    """The claim as the volume controller leaves it once it is bound."""
+    annotations = {**(claim.metadata.annotations or {}), BIND_COMPLETED_ANNOTATION: "true"}
+    return replace(
+        claim,
+        metadata=replace(claim.metadata, annotations=annotations),
+        spec=replace(claim.spec, volume_name=volume.name),
+        status=replace(claim.status, phase="Bound"),
+    )
+
+
+def reference_to(claim: PersistentVolumeClaim) -> ObjectReference:
+    metadata = claim.metadata
+    return ObjectReference("PersistentVolumeClaim", metadata.namespace, metadata.name, metadata.uid, "v1")
+
+
+def _claim(template: Template, name: str, namespace: str, factory: ObjectFactory) -> PersistentVolumeClaim:
+    claim = factory.make(template, namespace=namespace, name=name)
+    if not isinstance(claim, PersistentVolumeClaim):
+        raise WorkloadError(template.path, "kind", f"a PersistentVolumeClaim is expected, not {template.kind}")
+    return claim
+
+
+def _volume(template: Template, claim: PersistentVolumeClaim, handle: str, factory: ObjectFactory) -> PersistentVolume:
+    handle = f"{claim.namespace}-{handle}"  # volumes belong to no namespace, and must not meet
+    volume = factory.make(template, name=handle)
+    if not isinstance(volume, PersistentVolume):
+        raise WorkloadError(template.path, "kind", f"a PersistentVolume is expected, not {template.kind}")
+    spec = replace(volume.spec, claim_ref=reference_to(claim))
+    if spec.csi is not None:
+        spec = replace(spec, csi=replace(spec.csi, volume_handle=handle))
+    if spec.aws_elastic_block_store is not None:
+        spec = replace(spec, aws_elastic_block_store=replace(spec.aws_elastic_block_store, volume_id=handle))
+    return replace(volume, spec=spec, status=replace(volume.status, phase="Bound"))
+
+
+def _using(pod: Pod, claim: PersistentVolumeClaim) -> Pod:
+    source = PersistentVolumeClaimVolumeSource(claim_name=claim.name)
+    volume = Volume("vol", persistent_volume_claim=source)
+    return replace(pod, spec=replace(pod.spec, volumes=(volume,)))
+
+
+HOSTNAME = "kubernetes.io/hostname"
+
+DEFAULT_NODE = """
+apiVersion: v1
+kind: Node
+metadata: {generateName: node-}
+status:
+  capacity: {pods: "110", cpu: "4", memory: 32Gi}
+  conditions: [{type: Ready, status: "True"}]
+"""
+"""What `createNodes` makes without a template."""
+
+
+def default_node_template() -> Template:
+    return parse_template(DEFAULT_NODE, "default node")
+
+
+def make_nodes(
+    operation: CreateNodesOp, template: Template, count: int, factory: ObjectFactory
+) -> Iterator[KubeObject]:
+    """The nodes, each followed by its CSINode if it has one."""
+    strategy = operation.node_allocatable_strategy
+    for index in range(count):
+        node = _labelled(complete_node(factory.make(template, index, count), template), operation, index)
+        if strategy is None:
+            yield node
+            continue
+        yield _with_allocatable(node, strategy)
+        if strategy.csi_node_allocatable:
+            yield _csi_node(node, strategy, factory)
+
+
+def complete_node(item: KubeObject, template: Template) -> Node:
+    """The node with what the API server and the kubelet would fill in."""
+    if not isinstance(item, Node):
+        raise WorkloadError(template.path, "kind", f"a Node is expected, not {template.kind}")
+    labels = {**item.labels, HOSTNAME: item.name}
+    status = item.status
+    if status.allocatable is None:
+        status = replace(status, allocatable=status.capacity)
+    return replace(item, metadata=replace(item.metadata, labels=labels), status=status)
+
+
+def _labelled(node: Node, operation: CreateNodesOp, index: int) -> Node:
+    labels = node.labels
+    turns = operation.label_node_prepare_strategy
+    if turns is not None:
+        values = turns.label_values or (turns.label_value,)
+        labels = {**labels, turns.label_key: values[index % len(values)]}
+    if operation.unique_node_label_strategy is not None:
+        labels = {**labels, operation.unique_node_label_strategy.label_key: node.metadata.uid}
+    return replace(node, metadata=replace(node.metadata, labels=labels))
+
+
+def _with_allocatable(node: Node, strategy: NodeAllocatableStrategy) -> Node:
+    status = node.status
+    return replace(
+        node,
+        status=replace(
+            status,
+            allocatable={**(status.allocatable or {}), **strategy.node_allocatable},
+            capacity={**(status.capacity or {}), **strategy.node_allocatable},
+        ),
+    )
+
+
+def _csi_node(node: Node, strategy: NodeAllocatableStrategy, factory: ObjectFactory) -> CSINode:
+    annotations = None
+    if strategy.migrated_plugins:
+        annotations = {MIGRATED_PLUGINS_ANNOTATION: ",".join(strategy.migrated_plugins)}
+    drivers = tuple(
+        CSINodeDriver(name, node_id=node.name, allocatable=VolumeNodeResources(count=room.count))
+        for name, room in strategy.csi_node_allocatable.items()
+    )
+    metadata = ObjectMeta(
+        name=node.name, uid=factory.next_uid(), resource_version=factory.next_version(), annotations=annotations
+    )
+    return CSINode(metadata, CSINodeSpec(drivers))

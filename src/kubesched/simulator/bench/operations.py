@@ -1,7 +1,7 @@
-"""The operations of a workload, as its file writes them.
+"""The operations of a workload, as its file writes them, and the error that says what is wrong with one.
 
-Field names are those of scheduler_perf. A number can be given directly or as a parameter of the workload
-(`count: 5`, `countParam: $initNodes`). Fields that are ours say so.
+Field names are those of scheduler_perf. A number can be given directly or as a parameter of the workload (`count: 5`,
+`countParam: $initNodes`). Fields that are ours say so.
 
 Next: `workload_file` reads them, `runner` runs them.
 """
@@ -9,6 +9,19 @@ Next: `workload_file` reads them, `runner` runs them.
 from __future__ import annotations
 
 import msgspec
+
+
+class WorkloadError(ValueError):
+    """A workload cannot be read or run as it is written."""
+
+    def __init__(self, source: str, where: str, problem: str) -> None:
+        super().__init__(source, where, problem)
+        self.source = source
+        self.where = where
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.source, self.where, self.problem) if part)
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey
-from kubesched.simulator.bench.activities import PacedDeletion
+from kubesched.simulator.bench.driver import PacedDeletion
 from kubesched.simulator.bench.measurement import PodFilter, has_labels
+from kubesched.simulator.bench.object_factory import PodTemplates, default_pod_template, make_pod, make_pods
 from kubesched.simulator.bench.operations import (
     BarrierOp,
     CreatePodSetsOp,
@@ -18,7 +19,6 @@ from kubesched.simulator.bench.operations import (
     StartCollectingMetricsOp,
     StopCollectingMetricsOp,
 )
-from kubesched.simulator.bench.pod_making import PodTemplates, default_pod_template, make_pod, make_pods
 from kubesched.simulator.bench.run import BenchRun
 
 

@@ -15,10 +15,9 @@ from kubesched.scheduler.config import ConfigError, default, load
 from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.plugin_loading import Assembly, assemble
 from kubesched.simulator.bench.driver import Driver, Progress
-from kubesched.simulator.bench.errors import WorkloadError
 from kubesched.simulator.bench.measurement import Measurement
 from kubesched.simulator.bench.object_factory import ObjectFactory
-from kubesched.simulator.bench.operations import Operation
+from kubesched.simulator.bench.operations import Operation, WorkloadError
 from kubesched.simulator.bench.templates import Template, load_template
 from kubesched.simulator.bench.workload_file import BenchWorkload
 from kubesched.simulator.bench.world import BenchWorld

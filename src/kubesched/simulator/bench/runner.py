@@ -12,7 +12,7 @@ from typing import Any
 
 from kubesched.simulator.bench import making_steps, pod_steps
 from kubesched.simulator.bench.driver import Progress
-from kubesched.simulator.bench.memory import current_mb, peak_mb
+from kubesched.simulator.bench.measurement import current_mb, peak_mb
 from kubesched.simulator.bench.operations import (
     AllocResourceClaimsOp,
     BarrierOp,

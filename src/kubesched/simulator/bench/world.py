@@ -22,9 +22,8 @@ from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
 from kubesched.simulator.api_model.interpreter import EffectInterpreter
 from kubesched.simulator.api_model.store import TypedStore
-from kubesched.simulator.bench.claim_controller import ClaimController
+from kubesched.simulator.bench.controllers import ClaimController, VolumeController
 from kubesched.simulator.bench.object_factory import ObjectFactory
-from kubesched.simulator.bench.volume_controller import VolumeController
 
 _DELETED_AT = "2026-01-01T00:00:00Z"
 
@@ -45,7 +44,7 @@ class BenchWorld:
         self.unattempted: set[PodKey] = set()
         self.n_bound = 0
         self.bound: Callable[[Pod], None] = lambda pod: None
-        """Is told of every pod that got a node."""
+        """Hears of every pod that got a node."""
         self._claims = ClaimController(store, factory)
         self._volumes = VolumeController(store, factory)
         self._eviction_delay_s = eviction_delay_s

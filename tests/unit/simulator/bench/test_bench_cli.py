@@ -13,7 +13,7 @@ from kubesched.cli.bench import measure_apart
 from kubesched.cli.main import main
 from kubesched.simulator.bench.run import BenchSettings
 from kubesched.simulator.bench.runner import run_workload
-from kubesched.simulator.bench.selection import load_workloads, select_workloads
+from kubesched.simulator.bench.workload_file import load_workloads, select_workloads
 
 KEYS = ["workload", "nodes", "pods", "scheduled", "pods_per_s", "attempts", "p50_us", "p90_us", "p99_us", "peak_mb"]
 

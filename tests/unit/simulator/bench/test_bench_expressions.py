@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.simulator.bench.expressions import ExpressionError, parse_expression, print_number
+from kubesched.simulator.bench.templates import ExpressionError, parse_expression, print_number
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from bench_files import placements
 
 from kubesched.simulator.bench.run import BenchRun, BenchSettings
 from kubesched.simulator.bench.runner import run_operations, run_workload
-from kubesched.simulator.bench.selection import load_workloads, select_workloads
-from kubesched.simulator.bench.workload_file import BenchWorkload
+from kubesched.simulator.bench.workload_file import BenchWorkload, load_workloads, select_workloads
 
 SMALL = select_workloads(load_workloads(()), (), ["small"])
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kubesched.k8s.model.core import Node, Pod
-from kubesched.simulator.bench.errors import WorkloadError
 from kubesched.simulator.bench.object_factory import ObjectFactory
+from kubesched.simulator.bench.operations import WorkloadError
 from kubesched.simulator.bench.templates import load_template, parse_template
 
 POD = """

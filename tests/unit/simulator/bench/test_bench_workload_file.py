@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 from bench_files import MEASURED, workload_of, write_file
 
-from kubesched.simulator.bench.errors import WorkloadError
-from kubesched.simulator.bench.operations import OPERATIONS, CreateNodesOp
-from kubesched.simulator.bench.selection import load_workloads, resized, select_workloads
-from kubesched.simulator.bench.workload_file import read_workloads
+from kubesched.simulator.bench.operations import OPERATIONS, CreateNodesOp, WorkloadError
+from kubesched.simulator.bench.workload_file import load_workloads, read_workloads, resized, select_workloads
 
 
 def test_a_workload_has_the_operations_of_its_case_and_its_own_parameters(tmp_path: Path) -> None:
