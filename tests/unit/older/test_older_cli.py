@@ -88,7 +88,7 @@ def test_gates_of_the_version_are_given_as_to_kube_scheduler(cluster: Path) -> N
         pytest.param(["--algorithm-provider", "Mine"], '"ClusterAutoscalerProvider"', id="no such provider"),
         pytest.param(["--policy-config-file", "/no/such"], "/no/such: No such file", id="no such file"),
         pytest.param(["--feature-gates", "A=true", "--emulate", "1.14"], '"A" is not known', id="no such gate"),
-        pytest.param(["--feature-gates", "A"], "is not of the form Name=true", id="a gate without a value"),
+        pytest.param(["--feature-gates", "A"], "must have the form Name=true", id="a gate without a value"),
     ],
 )
 def test_a_mistake_is_one_line_and_the_code_2(cluster: Path, arguments: list[str], message: str) -> None:

@@ -187,7 +187,7 @@ def test_predicates_and_priorities_of_1_14(policy_file: Path) -> None:
         'NoSsd                    3       {"absentLabelsPreference": ["ssd"]}',
         "TaintTolerationPriority  1",
     ]
-    assert "extender http://e                    filter" in lines
+    assert "extender http://e                            filter" in lines
 
 
 @pytest.mark.parametrize(

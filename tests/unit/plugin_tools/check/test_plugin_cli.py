@@ -110,7 +110,7 @@ def test_names_are_spelled_as_python_spells_them(tmp_path: Path, name: str, modu
 def test_a_file_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
     theirs = written(tmp_path, "test_quiet_hours.py", "theirs")
     answer = run("new", "QuietHours", "--directory", tmp_path)
-    assert (answer.exit_code, answer.stderr) == (2, f"error: {theirs}: is there already, and is left as it is\n")
+    assert (answer.exit_code, answer.stderr) == (2, f"error: {theirs}: already exists, not overwritten\n")
     assert [path.name for path in tmp_path.iterdir()] == ["test_quiet_hours.py"]
 
 
