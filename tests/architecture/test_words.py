@@ -108,7 +108,6 @@ ALLOWED: dict[str, dict[str, str]] = {
     "preempt": {
         "src/kubesched/framework/handle.py": TO_COME,
         "src/kubesched/framework/results.py": TO_COME,
-        "src/kubesched/scheduler/cluster/columns.py": TO_COME,
         "src/kubesched/scheduler/engine/class_cache/cache.py": TO_COME,
         "docs/reference/plugin-api.md": TO_COME,
     },
@@ -124,7 +123,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "src/kubesched/older/plugins/rejection.py": TO_COME,
         "src/kubesched/playground/apiserver/kinds/services.py": TO_COME,
         "src/kubesched/playground/hollow_nodes/container_states.py": TO_COME,
-        "src/kubesched/scheduler/queue/scheduling_queue.py": TO_COME,
         "docs/reference/plugin-api.md": TO_COME,
     },
     "plain English": {

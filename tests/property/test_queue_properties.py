@@ -19,14 +19,11 @@ from kubesched.framework.extension_points import QueuedPod
 from kubesched.k8s.model.core import Node, Pod, PodSpec
 from kubesched.k8s.model.meta import ObjectMeta, PodKey
 from kubesched.scheduler.queue import QueuedPodInfo, QueueProfile, QueueSettings, SchedulingQueue
-from kubesched.scheduler.queue.backoff import BackoffQueue
 from kubesched.scheduler.queue.changes import pod_events
-from kubesched.scheduler.queue.heap import PodHeap
 from kubesched.scheduler.queue.hints import ClusterChange, HintTable, Requeue
 from kubesched.scheduler.queue.in_flight import InFlightPods
-from kubesched.scheduler.queue.queued_pod import Order
-from kubesched.scheduler.queue.sub_queues import SubQueues
-from kubesched.scheduler.queue.unschedulable import UnschedulablePods
+from kubesched.scheduler.queue.queued_pod import Order, PodHeap
+from kubesched.scheduler.queue.sub_queues import BackoffQueue, SubQueues, UnschedulablePods
 
 NAMES = [f"p{i}" for i in range(5)]
 WANTS = ("a", "b")

@@ -122,7 +122,7 @@ def validate(filenames: tuple[str, ...], resolved: bool) -> None:
     """Validate configurations: prints `FILE: ok`, or every error."""
     from kubesched.cli.files import InputError
     from kubesched.scheduler.config import ConfigError, load
-    from kubesched.scheduler.config.extenders import extender_warnings
+    from kubesched.scheduler.config.configuration import extender_warnings
 
     n_bad = 0
     for filename in filenames:

@@ -25,8 +25,8 @@ from kubesched.live.options.older_scheduler import (
     base_scheduler,
 )
 from kubesched.scheduler.config import ConfigError, KubeSchedulerConfiguration, LeaderElectionConfiguration
+from kubesched.scheduler.config.decode import parse
 from kubesched.scheduler.config.errors import ErrorList
-from kubesched.scheduler.config.source import parse
 from kubesched.scheduler.config.validation import validate
 
 _CONNECTION_FIELDS = {

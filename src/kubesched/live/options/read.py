@@ -30,8 +30,8 @@ from kubesched.live.options.serving import FlagValue
 from kubesched.live.options.settings import LogSettings, MetricsSettings, RunOptions
 from kubesched.live.serving.errors import ServingError
 from kubesched.live.serving.settings import ServingSettings
+from kubesched.scheduler.config.configuration import extender_warnings
 from kubesched.scheduler.config.errors import ErrorList
-from kubesched.scheduler.config.extenders import extender_warnings
 from kubesched.scheduler.plugin_loading import Assembly, PluginSource, check_no_emulation
 
 _VERSION = re.compile(r"v?([0-9]+)\.([0-9]+)(?:\.([0-9]+))?")

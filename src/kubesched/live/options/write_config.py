@@ -4,7 +4,7 @@ Profiles are written as they are used: arguments only of plugins that are enable
 `--emulate` it is a file of the emulated version, with what that runs in its first lines. The
 file appears as a whole or not at all, and only its owner can read it.
 
-Next: `kubesched.scheduler.config.manifest`.
+Next: `kubesched.scheduler.config.configuration`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubesched.older.config.manifest_of_then import losses, manifest_of_then
 from kubesched.older.config.running import summary_lines
 from kubesched.scheduler import config
 from kubesched.scheduler.config import KubeSchedulerConfiguration, KubeSchedulerProfile
-from kubesched.scheduler.config.merge import enabled_names
+from kubesched.scheduler.config.profile import enabled_names
 
 
 def configuration_yaml(configuration: KubeSchedulerConfiguration) -> str:

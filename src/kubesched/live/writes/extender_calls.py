@@ -17,7 +17,7 @@ from kubesched.framework.effects import CallExtender, Failed
 from kubesched.k8s.client.errors import ClientConfigError, NotSent
 from kubesched.k8s.client.tls import TlsMaterialError, make_tls_context, show_certificate
 from kubesched.scheduler.config import ExtenderConfiguration, ExtenderTLSConfig
-from kubesched.scheduler.config.extenders import hide_password
+from kubesched.scheduler.config.configuration import hide_password
 
 
 class ExtenderCalls:

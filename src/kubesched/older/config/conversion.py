@@ -14,9 +14,9 @@ from kubesched.older.config.policy import Policy, is_policy, load_policy
 from kubesched.older.config.policy_conversion import manifest_of_policy
 from kubesched.older.config.translation import Translation
 from kubesched.scheduler.config.configuration import KubeSchedulerConfiguration
+from kubesched.scheduler.config.decode import parse
 from kubesched.scheduler.config.errors import ConfigError, ErrorList
 from kubesched.scheduler.config.load import KIND, load
-from kubesched.scheduler.config.source import parse
 
 
 @dataclass(frozen=True)

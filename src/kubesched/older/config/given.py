@@ -15,9 +15,9 @@ from kubesched.older.config.emulated import Emulation
 from kubesched.older.config.emulation import emulate
 from kubesched.older.config.generations import Generation
 from kubesched.older.config.policy import load_policy
+from kubesched.scheduler.config.decode import parse
 from kubesched.scheduler.config.errors import ConfigError, ErrorList, FieldError
 from kubesched.scheduler.config.load import default
-from kubesched.scheduler.config.source import parse
 
 Document = dict[str, Any] | str | bytes
 

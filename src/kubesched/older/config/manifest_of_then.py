@@ -10,8 +10,8 @@ from typing import Any
 from kubesched.older.config.component_config import GROUP
 from kubesched.older.config.emulated import EmulatedProfile, Emulation
 from kubesched.older.config.extension_points import points_of
+from kubesched.scheduler.config.configuration import to_manifest
 from kubesched.scheduler.config.load import KIND
-from kubesched.scheduler.config.manifest import to_manifest
 
 _AROUND = ("leaderElection", "clientConnection", "enableProfiling", "enableContentionProfiling")
 _BACKOFF = ("podInitialBackoffSeconds", "podMaxBackoffSeconds")

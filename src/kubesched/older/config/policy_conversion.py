@@ -13,8 +13,8 @@ from kubesched.older.config.policy import Policy, PredicatePolicy, PriorityPolic
 from kubesched.older.config.policy_profile import ratio_args
 from kubesched.older.config.successors import DISK_LIMITS, GONE, STRATEGIES
 from kubesched.older.config.translation import NodePreferences, Translation
+from kubesched.scheduler.config.configuration import plain
 from kubesched.scheduler.config.errors import ConfigError, ErrorList
-from kubesched.scheduler.config.manifest import plain
 
 _SAID_BY_TAINTS = "node conditions are taints today, which TaintToleration looks at"
 _DEFAULT_SHAPE = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]

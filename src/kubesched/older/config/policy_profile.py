@@ -24,7 +24,7 @@ from kubesched.older.config.policy_checks import (
     ratio_problem,
 )
 from kubesched.older.config.refusal import Refusals, RefusedConfigurationError
-from kubesched.scheduler.config.extenders import ExtenderConfiguration
+from kubesched.scheduler.config.configuration import ExtenderConfiguration
 
 Args = dict[str, Any]
 

@@ -13,7 +13,7 @@ from kubesched.older.config import names
 from kubesched.older.config.emulated import EmulatedPlugin, EmulatedProfile, Emulation
 from kubesched.older.config.extension_points import points_of
 from kubesched.older.config.generations import Generation
-from kubesched.scheduler.config.manifest import to_manifest
+from kubesched.scheduler.config.configuration import to_manifest
 
 _PREDICATES = {
     kinds[0]: predicate

@@ -25,7 +25,7 @@ from kubesched.plugin_tools.check.cases import Case
 from kubesched.plugin_tools.check.report import RuleViolation
 from kubesched.plugin_tools.check.subject import Subject
 from kubesched.plugin_tools.check.trial import PluginTrial
-from kubesched.scheduler.cluster.recount import recount_rows
+from kubesched.scheduler.cluster.self_check import recount_rows
 from kubesched.scheduler.engine.row_check import ImaginedNode
 
 _MOST_PODS = 4

@@ -30,7 +30,7 @@ from kubesched.scheduler.config import (
     resolve_profiles,
     to_yaml,
 )
-from kubesched.scheduler.config.manifest import plain
+from kubesched.scheduler.config.configuration import plain
 from kubesched.scheduler.config.schema import API_VERSION
 from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.engine.profile import Profile, build_profile

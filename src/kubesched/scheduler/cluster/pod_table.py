@@ -14,7 +14,7 @@ from kubesched.framework.pod_info import PodAffinityTerms, PodInfo, PodSignature
 from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.model.selectors import Selector
 from kubesched.scheduler.cluster.columns import NumberColumn
-from kubesched.scheduler.cluster.label_classes import LabelClasses
+from kubesched.scheduler.cluster.signatures import LabelClasses
 
 
 class PodsWithTerms:

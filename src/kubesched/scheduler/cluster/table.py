@@ -14,11 +14,10 @@ from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node, Taint
 from kubesched.k8s.model.requests import PODS, node_units
-from kubesched.scheduler.cluster.amount_codes import AmountCodes
-from kubesched.scheduler.cluster.columns import NumberColumn, ValueColumn
+from kubesched.scheduler.cluster.columns import AmountCodes, NumberColumn, ValueColumn
 from kubesched.scheduler.cluster.journal import Journal, NodeChangeKind
-from kubesched.scheduler.cluster.label_classes import LabelClasses
 from kubesched.scheduler.cluster.pod_table import PodColumns
+from kubesched.scheduler.cluster.signatures import LabelClasses
 
 _ABSURD = 2**55
 """From here on a hundred times an amount may not fit in 64 bits."""

@@ -11,14 +11,16 @@ from __future__ import annotations
 from kubesched.k8s.model.times import Duration, DurationError
 from kubesched.scheduler.config.configuration import (
     ClientConnectionConfiguration,
+    ExtenderConfiguration,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
     KubeSchedulerConfiguration,
     LeaderElectionConfiguration,
+    to_manifest,
+    to_yaml,
 )
 from kubesched.scheduler.config.errors import ConfigError, FieldError
-from kubesched.scheduler.config.extenders import ExtenderConfiguration, ExtenderManagedResource, ExtenderTLSConfig
-from kubesched.scheduler.config.extension_points import EXTENSION_POINTS
 from kubesched.scheduler.config.load import default, load
-from kubesched.scheduler.config.manifest import to_manifest, to_yaml
 from kubesched.scheduler.config.plugin_args import (
     ARGS_BY_PLUGIN,
     DefaultPreemptionArgs,
@@ -35,7 +37,14 @@ from kubesched.scheduler.config.plugin_args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
-from kubesched.scheduler.config.profile import KubeSchedulerProfile, PluginConfig, PluginRef, Plugins, PluginSet
+from kubesched.scheduler.config.profile import (
+    EXTENSION_POINTS,
+    KubeSchedulerProfile,
+    PluginConfig,
+    PluginRef,
+    Plugins,
+    PluginSet,
+)
 from kubesched.scheduler.config.resolve import Capabilities, ResolvedPlugin, ResolvedProfile, resolve, resolve_profiles
 
 __all__ = [

@@ -4,7 +4,7 @@ Plain default values stand in the structs themselves. Here: empty text, zero num
 "not given"; the default plugins of every profile; and an entry in `pluginConfig` for every enabled plugin that takes
 arguments. Feature gates have their values of 1.36.
 
-Next: `merge` for the plugins, `load` for when this happens.
+Next: `profile` for how plugins are merged, `load` for when this happens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from kubesched.scheduler.config.configuration import (
     KubeSchedulerConfiguration,
     LeaderElectionConfiguration,
 )
-from kubesched.scheduler.config.merge import enabled_names, merge_plugins
 from kubesched.scheduler.config.plugin_args import (
     ARGS_BY_PLUGIN,
     DEFAULT_RESOURCES,
@@ -28,7 +27,15 @@ from kubesched.scheduler.config.plugin_args import (
     PodTopologySpreadArgs,
     ResourceSpec,
 )
-from kubesched.scheduler.config.profile import KubeSchedulerProfile, PluginConfig, PluginRef, Plugins, PluginSet
+from kubesched.scheduler.config.profile import (
+    KubeSchedulerProfile,
+    PluginConfig,
+    PluginRef,
+    Plugins,
+    PluginSet,
+    enabled_names,
+    merge_plugins,
+)
 
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 

@@ -3,7 +3,7 @@
 `load` either returns a configuration that keeps every rule of kube-scheduler v1.36 that can be checked without knowing
 the plugins, or raises `ConfigError` with every validation error. It reads no file: the caller hands the content in.
 
-Next: `source`, `decode`, `defaults` and `validation`, in this order; then `resolve`.
+Next: `decode`, `defaults` and `validation`, in this order; then `resolve`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.scheduler.config.configuration import KubeSchedulerConfiguration
-from kubesched.scheduler.config.decode import StrictDecoder
+from kubesched.scheduler.config.decode import StrictDecoder, join, parse
 from kubesched.scheduler.config.defaults import DEFAULT_SCHEDULER_NAME, set_defaults
 from kubesched.scheduler.config.errors import ConfigError, ErrorList
 from kubesched.scheduler.config.plugin_args import ARGS_BY_PLUGIN
 from kubesched.scheduler.config.profile import PluginConfig
 from kubesched.scheduler.config.schema import API_VERSION
-from kubesched.scheduler.config.source import join, parse
 from kubesched.scheduler.config.validation import validate
 
 _GROUP = API_VERSION.partition("/")[0]

@@ -1,17 +1,50 @@
-"""A profile: a scheduler name, the plugins that run under it, and their arguments.
+"""A profile: a scheduler name, the plugins that run under it by extension point, and their arguments.
 
-Next: `plugin_args` for the arguments, `merge` for how a file's plugins meet the default ones, `resolve` for the
-order in which they then run.
+The plugins that a file names are merged with the default ones. At each extension point: default plugins in their order,
+less those disabled, those named again replaced where they stand; then the others that the file enables. A plugin both
+disabled and enabled so moves to the end: that is how to reorder.
+
+Next: `plugin_args` for the arguments, `defaults` for the default plugins, `resolve` for the order in which they run.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from kubesched.scheduler.config.plugin_args import PluginArgs
 from kubesched.scheduler.config.schema import Int32, SparseConfigStruct
+
+EXTENSION_POINTS: Final = (
+    "preEnqueue",
+    "queueSort",
+    "preFilter",
+    "filter",
+    "postFilter",
+    "preScore",
+    "score",
+    "reserve",
+    "permit",
+    "preBind",
+    "bind",
+    "postBind",
+    "placementGenerate",
+    "placementScore",
+)
+"""Every point at which a plugin can run."""
+
+MULTI_POINT: Final = "multiPoint"
+"""Not a point of its own: a plugin enabled here runs at every point that it implements."""
+
+WEIGHTED_POINTS: Final = frozenset({"score", "placementScore"})
+"""The points where a plugin's weight counts."""
+
+
+def interface_name(point: str) -> str:
+    """What kube-scheduler's messages call a plugin of this point, such as `PreFilterPlugin`."""
+    return f"{point[0].upper()}{point[1:]}Plugin"
+
 
 ALL_PLUGINS = "*"
 """The name that, among the disabled plugins, stands for every plugin."""
@@ -101,3 +134,39 @@ class KubeSchedulerProfile(SparseConfigStruct, frozen=True):
     """Changes to the default plugins."""
     plugin_config: tuple[PluginConfig, ...] = ()
     """Arguments of plugins; a plugin without an entry uses its defaults."""
+
+
+def merge_plugins(defaults: Plugins, custom: Plugins) -> Plugins:
+    """The plugins of a profile: the default ones, changed as the file says."""
+    merged = {
+        field.name: merge_plugin_set(defaults.at(field.encode_name), custom.at(field.encode_name))
+        for field in msgspec.structs.fields(Plugins)
+    }
+    return Plugins(**merged)
+
+
+def merge_plugin_set(defaults: PluginSet, custom: PluginSet) -> PluginSet:
+    # What is disabled stays on record: at a point of its own it also keeps multiPoint's plugins away.
+    disabled = tuple(PluginRef(plugin.name) for plugin in (*custom.disabled, *defaults.disabled))
+    disabled_names = {plugin.name for plugin in disabled}
+    # Of a plugin named twice the later entry replaces the default one; `resolve` then refuses the other.
+    replacement = {plugin.name: index for index, plugin in enumerate(custom.enabled)}
+    kept = () if ALL_PLUGINS in disabled_names else defaults.enabled
+    enabled = []
+    used = set()
+    for plugin in kept:
+        if plugin.name in disabled_names:
+            continue
+        index = replacement.get(plugin.name)
+        if index is None:
+            enabled.append(plugin)
+        else:
+            enabled.append(custom.enabled[index])
+            used.add(index)
+    enabled.extend(plugin for index, plugin in enumerate(custom.enabled) if index not in used)
+    return PluginSet(tuple(enabled), disabled)
+
+
+def enabled_names(plugins: Plugins) -> set[str]:
+    """Every plugin that is enabled anywhere."""
+    return {plugin.name for point in (*EXTENSION_POINTS, MULTI_POINT) for plugin in plugins.at(point).enabled}

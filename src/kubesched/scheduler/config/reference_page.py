@@ -4,7 +4,7 @@ A field's description is the text under it in the struct. To write the page anew
 
     python -m kubesched.scheduler.config.reference_page > docs/reference/configuration.md
 
-Next: `configuration`, `profile`, `plugin_args` and `extenders`, which hold the facts.
+Next: `configuration`, `profile` and `plugin_args`, which hold the facts.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ import msgspec
 from kubesched.k8s.model.meta import KubeStruct
 from kubesched.scheduler.config.configuration import (
     ClientConnectionConfiguration,
+    ExtenderConfiguration,
+    ExtenderManagedResource,
+    ExtenderTLSConfig,
     KubeSchedulerConfiguration,
     LeaderElectionConfiguration,
+    plain,
 )
 from kubesched.scheduler.config.decode import type_name
 from kubesched.scheduler.config.defaults import DEFAULT_PLUGINS
-from kubesched.scheduler.config.extenders import ExtenderConfiguration, ExtenderManagedResource, ExtenderTLSConfig
-from kubesched.scheduler.config.manifest import plain
 from kubesched.scheduler.config.plugin_args import (
     ARGS_BY_PLUGIN,
     RequestedToCapacityRatioParam,

@@ -9,7 +9,7 @@ implements. Precedence: what is enabled at a point itself, then `multiPoint`. At
 
 With `*` disabled at a point, `multiPoint` adds nothing to it.
 
-Next: `merge` for how the sets came about.
+Next: `profile` for how the sets came about.
 """
 
 from __future__ import annotations
@@ -21,10 +21,18 @@ import msgspec
 
 from kubesched.scheduler.config.configuration import KubeSchedulerConfiguration
 from kubesched.scheduler.config.errors import ConfigError, ErrorList
-from kubesched.scheduler.config.extension_points import EXTENSION_POINTS, MULTI_POINT, WEIGHTED_POINTS, interface_name
-from kubesched.scheduler.config.merge import enabled_names
 from kubesched.scheduler.config.plugin_args import NodeResourcesFitArgs, PluginArgs
-from kubesched.scheduler.config.profile import ALL_PLUGINS, KubeSchedulerProfile, PluginRef, Plugins
+from kubesched.scheduler.config.profile import (
+    ALL_PLUGINS,
+    EXTENSION_POINTS,
+    MULTI_POINT,
+    WEIGHTED_POINTS,
+    KubeSchedulerProfile,
+    PluginRef,
+    Plugins,
+    enabled_names,
+    interface_name,
+)
 
 Capabilities = Mapping[str, Set[str]]
 """The extension points that each plugin implements, by the plugin's name."""

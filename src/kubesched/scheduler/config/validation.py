@@ -13,15 +13,14 @@ from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.k8s.model.requests import is_extended
 from kubesched.scheduler.config.configuration import (
     ClientConnectionConfiguration,
+    ExtenderConfiguration,
     KubeSchedulerConfiguration,
     LeaderElectionConfiguration,
+    plain,
 )
 from kubesched.scheduler.config.errors import ErrorList
-from kubesched.scheduler.config.extenders import ExtenderConfiguration
-from kubesched.scheduler.config.extension_points import EXTENSION_POINTS
-from kubesched.scheduler.config.manifest import plain
 from kubesched.scheduler.config.plugin_args import ARGS_BY_PLUGIN
-from kubesched.scheduler.config.profile import KubeSchedulerProfile, PluginRef, PluginSet
+from kubesched.scheduler.config.profile import EXTENSION_POINTS, KubeSchedulerProfile, PluginRef, PluginSet
 from kubesched.scheduler.config.schema import API_VERSION
 from kubesched.scheduler.config.validation_args import validate_args
 

@@ -1,17 +1,16 @@
-"""What a scheduler is built from: a configuration in which outside plugins have their place, and the registry that
-knows them.
+"""What a scheduler is built from: a configuration with outside plugins enabled in it, and a registry that has them.
 
-The configuration decides over every plugin that it mentions by name. Plugins that are to be switched on and are not
-mentioned run in every profile, at all extension points that they have, after the in-tree ones; but one that binds goes
-before the default binder, which leaves nothing to those after it, and one that sorts the queue takes the place of the
-default.
+The configuration decides over every plugin that it mentions by name. Plugins that are to be enabled and are not
+mentioned run in every profile, at all extension points that they implement, after the in-tree ones; but one that binds
+goes before the default binder, which leaves nothing to those after it, and one that sorts the queue replaces the
+default. A `PluginSource` remembers where they come from, so that they can be read again when their files change.
 
-Next: `kubesched.scheduler.build`.
+Next: `kubesched.scheduler.build`, and `kubesched.scheduler.reload` for what becomes of changed files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,13 +26,9 @@ from kubesched.scheduler.config import (
     PluginSet,
 )
 from kubesched.scheduler.config.errors import ErrorList
-from kubesched.scheduler.config.extension_points import EXTENSION_POINTS, MULTI_POINT
-from kubesched.scheduler.config.merge import enabled_names
-from kubesched.scheduler.config.profile import ALL_PLUGINS, Plugins
-from kubesched.scheduler.plugin_loading.args_decoding import decode_args
-from kubesched.scheduler.plugin_loading.entry_points import installed_plugins
-from kubesched.scheduler.plugin_loading.file_loading import plugins_from_files
-from kubesched.scheduler.plugin_loading.outside_plugins import OutsidePlugins
+from kubesched.scheduler.config.profile import ALL_PLUGINS, EXTENSION_POINTS, MULTI_POINT, Plugins, enabled_names
+from kubesched.scheduler.plugin_loading.construction import decode_args
+from kubesched.scheduler.plugin_loading.outside_plugins import OutsidePlugins, installed_plugins, plugins_from_files
 from kubesched.scheduler.plugin_loading.plugin_errors import plugin_error
 from kubesched.scheduler.plugins.registry import REGISTRY
 
@@ -141,3 +136,46 @@ def _check_args(config: KubeSchedulerConfiguration, outside: OutsidePlugins, sou
                     errors.add(path, f'plugin "{name}" has no entry here, and {error}')
     if errors:
         raise ConfigError(errors, source)
+
+
+Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class PluginSource:
+    """A configuration, before plugins are switched on in it, and the files of those that are to be."""
+
+    config: KubeSchedulerConfiguration
+    source: str = ""
+    """The configuration's file."""
+    files: Sequence[str | Path] = ()
+
+    def paths(self) -> list[Path]:
+        """All files that plugins are read from."""
+        return [*map(Path, self.files), *plugin_files(self.config, self.source)]
+
+    def read(self) -> Assembly:
+        """Raises `ConfigError`."""
+        return assemble(self.config, self.source, files=self.files)
+
+
+class WatchedFiles:
+    """Sees by their stamps which files changed since it looked last."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._stamps = {path: _stamp(path) for path in paths}
+
+    def changed(self) -> list[Path]:
+        now = {path: _stamp(path) for path in self._stamps}
+        found = [path for path, stamp in now.items() if stamp != self._stamps[path]]
+        self._stamps = now
+        return found
+
+
+def _stamp(path: Path) -> Stamp | None:
+    """None where there is no such file, as for a moment while an editor saves it."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -25,10 +25,10 @@ from kubesched.framework.plugin_fault import PluginFault
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
 from kubesched.scheduler.plugin_loading import answers, guards
+from kubesched.scheduler.plugin_loading.class_rules import METHODS, YES_OR_NO
 from kubesched.scheduler.plugin_loading.construction import construct, decoded_args
 from kubesched.scheduler.plugin_loading.guards import Method
 from kubesched.scheduler.plugin_loading.plugin_errors import plugin_error, told
-from kubesched.scheduler.plugin_loading.plugin_methods import METHODS, YES_OR_NO
 
 _log = logging.getLogger("kubesched.plugins")
 

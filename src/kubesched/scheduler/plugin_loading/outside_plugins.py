@@ -1,17 +1,31 @@
-"""A set of plugin classes that are not in-tree, wherever they come from.
+"""Plugin classes that are not in-tree: given to the library, loaded from files, or installed as packages.
 
-Next: `file_loading` and `entry_points` for where, `assembly` for what a scheduler is built from.
+A file is run as a module of its own, compiled from its text every time: a cached compilation could be older than what
+was saved a moment ago. A package lists its plugins in its entry points:
+
+    [project.entry-points."kubesched.plugins"]
+    QuietHours = "quiet_hours.plugin:QuietHours"
+
+Those are known by being installed, and run only where a configuration enables them.
+
+Next: `class_rules` for what is a plugin, `assembly` for what a scheduler is built from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
 
+from kubesched.framework.extension_points import extension_points_of
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.plugin_loading.checked_plugin import OutsideFactory
-from kubesched.scheduler.plugin_loading.class_rules import check_class
-from kubesched.scheduler.plugin_loading.plugin_errors import plugin_error
+from kubesched.scheduler.plugin_loading.class_rules import check_class, missing_of_a_plugin
+from kubesched.scheduler.plugin_loading.plugin_errors import line_of, plugin_error, told
 from kubesched.scheduler.plugins.registry import REGISTRY
 
 _OURSELVES = "kubesched itself"
@@ -64,3 +78,82 @@ def plugins_from_classes(classes: Iterable[type], *, enable: bool = True, origin
 def _clash(name: str, origin: str, other: str) -> Exception:
     where = "twice in it" if origin == other else f"also in {other}"
     return plugin_error(origin, f"the plugin {name} is {where}: a name stands for one plugin only")
+
+
+GROUP = "kubesched.plugins"
+
+
+def installed_plugins(names: Collection[str] | None = None) -> OutsidePlugins:
+    """All of them, or those of these names: others are not imported then. Raises `ConfigError`."""
+    found = OutsidePlugins()
+    for entry in entry_points(group=GROUP):
+        if names is None or entry.name in names:
+            found |= _plugin_of(entry)
+    return found
+
+
+def _plugin_of(entry: EntryPoint) -> OutsidePlugins:
+    origin = f"{entry.dist.name if entry.dist is not None else entry.value} ({GROUP}: {entry.name})"
+    try:
+        plugin = entry.load()
+    except (Exception, SystemExit) as bug:
+        raise plugin_error(origin, told(bug), entry.value) from bug
+    if not isinstance(plugin, type):
+        raise plugin_error(origin, "is not a class", entry.value)
+    own_name = getattr(plugin, "name", None)
+    if isinstance(own_name, str) and own_name != entry.name:
+        raise plugin_error(
+            origin, f"the plugin is called {own_name}: entry point and plugin need the same name", entry.value
+        )
+    return plugins_from_classes([plugin], enable=False, origin=origin)
+
+
+def plugins_from_files(paths: Iterable[str | Path], *, enable: bool) -> OutsidePlugins:
+    """The plugins that these files define; what they import from elsewhere is left out. Raises `ConfigError`."""
+    found = OutsidePlugins()
+    for path in paths:
+        found |= _plugins_of(str(path), enable)
+    return found
+
+
+def _plugins_of(path: str, enable: bool) -> OutsidePlugins:
+    module = _run(path)
+    own = [item for item in vars(module).values() if isinstance(item, type) and item.__module__ == module.__name__]
+    own = list(dict.fromkeys(own))
+    plugins = [item for item in own if not missing_of_a_plugin(item)]
+    for item in own:
+        if _was_meant_to_be_one(item, own):
+            raise plugin_error(path, missing_of_a_plugin(item), item.__qualname__)
+    if not plugins:
+        almost = "; ".join(f"class {item.__qualname__} {missing_of_a_plugin(item)}" for item in own)
+        raise plugin_error(path, f"no plugin in it{': ' if almost else ''}{almost}")
+    return plugins_from_classes(plugins, enable=enable, origin=path)
+
+
+def _was_meant_to_be_one(item: type, others: list[type]) -> bool:
+    """A class with an extension point but without a name, of which no other inherits."""
+    if not missing_of_a_plugin(item) or not extension_points_of(item) or item.__name__.startswith("_"):
+        return False
+    return not getattr(item, "_is_protocol", False) and not any(
+        issubclass(other, item) for other in others if other is not item
+    )
+
+
+def _run(path: str) -> ModuleType:
+    try:
+        text = Path(path).read_bytes()
+    except OSError as problem:
+        raise plugin_error(path, problem.strerror or str(problem)) from None
+    module = ModuleType(f"kubesched_plugin_{sha256(str(Path(path).resolve()).encode()).hexdigest()[:12]}")
+    module.__file__ = path
+    before = sys.modules.get(module.__name__)
+    sys.modules[module.__name__] = module  # dataclasses look for their module there
+    try:
+        exec(compile(text, path, "exec", dont_inherit=True), vars(module))
+    except (Exception, SystemExit) as bug:
+        if before is None:
+            del sys.modules[module.__name__]
+        else:
+            sys.modules[module.__name__] = before
+        raise plugin_error(path, told(bug), line_of(bug, path)) from bug
+    return module

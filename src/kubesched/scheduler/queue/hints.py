@@ -92,7 +92,7 @@ class HintTable:
         self.failures: deque[HintFailure] = deque(maxlen=KEPT_FAILURES)
         """The last hints that broke, for whoever debugs the queue."""
         self.failed: Callable[[HintFailure], None] | None = None
-        """Told of hints that break."""
+        """Notified of hints that fail."""
 
     def register(self, events: Mapping[str, Mapping[str, Sequence[RegisteredEvent]]]) -> None:
         """These, in the place of all that were registered before."""

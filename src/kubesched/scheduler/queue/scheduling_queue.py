@@ -67,7 +67,7 @@ class SchedulingQueue:
         """To look at: counts for metrics, pods for debugging."""
 
     def listen(self, moved: Moved | None, held: Held | None, hint_failed: Callable[[HintFailure], None] | None) -> None:
-        """To be told of moves between sub-queues, of pods that are gated, and of hints that break."""
+        """Notified of moves between sub-queues, of pods that are gated, and of hints that fail."""
         self._pods.moved = moved
         self._pods.held = held
         self._hints.failed = hint_failed

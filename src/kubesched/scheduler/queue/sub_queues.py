@@ -1,7 +1,15 @@
-"""Where a pod can be while it waits, and how it gets from one place to another: active, backoff, unschedulable.
+"""The sub-queues, and how a pod gets from one to another: active, backoff, unschedulable.
 
-A pod is in one place only. On its way to active or backoff it must pass the gates (preEnqueue); one that does not
-goes to the unschedulable ones, as gated.
+A pod is in one of them only. On its way to active or backoff it must pass PreEnqueue; one that does not goes to the
+unschedulable pods, as gated.
+
+Backoff is 1 s after the first failure, doubling to 10 s. Its end is rounded down to whole seconds, and so is the time
+it is compared with: within such a window of a second, pods stand in the order of the active queue, so that one popped
+early is the most important of those about to be due. Pods that failed with an error wait apart and are never popped
+early: the wait is there to spare the API server.
+
+Unschedulable pods are filed under each plugin that rejected them, so that an event costs what it may move, not what
+there is. Those with a hold that ends by a call are not filed before that.
 
 Next: `scheduling_queue` decides when a pod moves.
 """
@@ -9,17 +17,163 @@ Next: `scheduling_queue` decides when a pod moves.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from math import floor, inf
 
 from kubesched.framework.holds import Hold
 from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.meta import PodKey
-from kubesched.scheduler.queue.backoff import BackoffQueue
-from kubesched.scheduler.queue.heap import PodHeap
 from kubesched.scheduler.queue.hints import Requeue
 from kubesched.scheduler.queue.profile import QueueSettings
-from kubesched.scheduler.queue.queued_pod import QueuedPodInfo
-from kubesched.scheduler.queue.unschedulable import UnschedulablePods
+from kubesched.scheduler.queue.queued_pod import Order, PodHeap, QueuedPodInfo
+
+_MOST_DOUBLINGS = 62
+
+
+class BackoffQueue:
+    """Two heaps as one queue."""
+
+    __slots__ = ("_after_error", "_after_rejection", "_initial_s", "_max_s", "_windows")
+
+    def __init__(self, settings: QueueSettings) -> None:
+        self._after_rejection = PodHeap()
+        self._after_error = PodHeap()
+        self._initial_s = settings.initial_backoff_s
+        self._max_s = settings.max_backoff_s
+        self._windows = settings.pop_from_backoff
+
+    def __len__(self) -> int:
+        return len(self._after_rejection) + len(self._after_error)
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        yield from self._after_rejection
+        yield from self._after_error
+
+    def expiry_s(self, queued: QueuedPodInfo) -> float:
+        """When the pod's backoff ends, given its failures and when it came back; -inf if it has none."""
+        failures = queued.consecutive_errors or queued.unschedulable_count
+        if self._max_s == 0 or failures == 0:
+            return -inf
+        wait_s = min(self._initial_s * 2 ** min(failures - 1, _MOST_DOUBLINGS), self._max_s)
+        return self._window(queued.queued_at_s + wait_s)
+
+    def is_backing_off(self, queued: QueuedPodInfo, now_s: float) -> bool:
+        """A backoff that ends in the current window is not over yet."""
+        return queued.backoff_until_s >= self._window(now_s)
+
+    def push(self, queued: QueuedPodInfo, sort_key: tuple[float, ...]) -> None:
+        heap = self._after_rejection if queued.is_rejected else self._after_error
+        heap.push(queued, self._order(heap, queued, sort_key))
+
+    def reorder(self, queued: QueuedPodInfo, sort_key: tuple[float, ...]) -> None:
+        heap = queued.heap
+        assert heap is not None
+        heap.reorder(queued, self._order(heap, queued, sort_key))
+
+    def pop_early(self) -> QueuedPodInfo | None:
+        """The first of those that were rejected, due or not."""
+        return self._after_rejection.pop()
+
+    def pop_completed(self, now_s: float) -> list[QueuedPodInfo]:
+        """All whose backoff was over when the current second began."""
+        second = floor(now_s)
+        completed = []
+        for heap in (self._after_rejection, self._after_error):
+            while (first := heap.peek()) is not None and first.backoff_until_s < second:
+                heap.pop()
+                completed.append(first)
+        return completed
+
+    def next_deadline_s(self) -> float | None:
+        """When `pop_completed` has something to give."""
+        heads = [first for heap in (self._after_rejection, self._after_error) if (first := heap.peek()) is not None]
+        return min((floor(first.backoff_until_s) + 1.0 for first in heads), default=None)
+
+    def _order(self, heap: PodHeap, queued: QueuedPodInfo, sort_key: tuple[float, ...]) -> Order:
+        if self._windows and heap is self._after_rejection:
+            return (queued.backoff_until_s, sort_key)
+        return (queued.backoff_until_s,)
+
+    def _window(self, moment_s: float) -> float:
+        return floor(moment_s) if self._windows else moment_s
+
+
+class UnschedulablePods:
+    """In the order in which they came here."""
+
+    __slots__ = ("_by_plugin", "_filed_under", "_pods", "oldest_s")
+
+    def __init__(self) -> None:
+        self._pods: dict[PodKey, QueuedPodInfo] = {}
+        self._by_plugin: dict[str, dict[PodKey, QueuedPodInfo]] = {}
+        self._filed_under: dict[PodKey, frozenset[str]] = {}
+        self.oldest_s = inf
+        """No pod has waited since earlier than this."""
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __contains__(self, key: PodKey) -> bool:
+        return key in self._pods
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        return iter(self._pods.values())
+
+    def put(self, queued: QueuedPodInfo) -> bool:
+        """Files it under the plugins that reject it now. Whether it was not here before."""
+        key = queued.key
+        is_new = key not in self._pods
+        if not is_new:
+            self._unfile(key)
+        self._pods[key] = queued
+        if queued.hold is None or not queued.hold.ends_by_call:
+            self._file(queued)
+        self.oldest_s = min(self.oldest_s, queued.parked_since_s)
+        return is_new
+
+    def remove(self, key: PodKey) -> None:
+        if self._pods.pop(key, None) is not None:
+            self._unfile(key)
+            if not self._pods:
+                self.oldest_s = inf
+
+    def call(self, key: PodKey) -> None:
+        """The pod is held back no more, perhaps: changes concern it again."""
+        queued = self._pods.get(key)
+        if queued is not None and key not in self._filed_under:
+            self._file(queued)
+
+    def rejected_by(self, plugins: Sequence[str]) -> list[QueuedPodInfo]:
+        """Those that any of the plugins rejected, each once."""
+        groups = [group for plugin in plugins if (group := self._by_plugin.get(plugin))]
+        if not groups:
+            return []
+        if len(groups) == 1:
+            return list(groups[0].values())
+        merged: dict[PodKey, QueuedPodInfo] = {}
+        for group in groups:
+            merged.update(group)
+        return list(merged.values())
+
+    def waiting_longer_than(self, limit_s: float, now_s: float) -> list[QueuedPodInfo]:
+        """Also finds out anew since when the oldest has waited."""
+        self.oldest_s = min((queued.parked_since_s for queued in self._pods.values()), default=inf)
+        if now_s - self.oldest_s <= limit_s:
+            return []
+        return [queued for queued in self._pods.values() if now_s - queued.parked_since_s > limit_s]
+
+    def _file(self, queued: QueuedPodInfo) -> None:
+        plugins = self._filed_under[queued.key] = queued.rejectors
+        for plugin in plugins:
+            self._by_plugin.setdefault(plugin, {})[queued.key] = queued
+
+    def _unfile(self, key: PodKey) -> None:
+        for plugin in self._filed_under.pop(key, ()):
+            group = self._by_plugin[plugin]
+            del group[key]
+            if not group:
+                del self._by_plugin[plugin]
+
 
 ACTIVE = "active"
 BACKOFF = "backoff"

@@ -31,7 +31,7 @@ from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 from kubesched.scheduler.plugins.volume_binding.claims import AssumedObjects
 from kubesched.scheduler.queue import QueuedPodInfo, SchedulingQueue
 from kubesched.scheduler.queue.hints import Requeue
-from kubesched.scheduler.queue.unschedulable import UnschedulablePods
+from kubesched.scheduler.queue.sub_queues import UnschedulablePods
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.k8s.model import manifests
-from kubesched.scheduler.cluster import Cluster, amount_codes
+from kubesched.scheduler.cluster import Cluster, columns
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 
@@ -61,7 +61,7 @@ _STEPS = st.lists(
 
 @pytest.mark.parametrize("most", [1, 65_536], ids=["few are remembered", "all are remembered"])
 def test_one_code_means_the_same_amounts(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(amount_codes, "_MOST_KNOWN", most)
+    monkeypatch.setattr(columns, "_MOST_KNOWN", most)
 
     @settings(max_examples=50, deadline=None)
     @given(_STEPS)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from kubesched.cli.main import main
 from kubesched.live.options import parse_flags, read_options
 from kubesched.scheduler.config import ExtenderConfiguration, ExtenderTLSConfig
-from kubesched.scheduler.config.extenders import extender_warnings, hide_password
+from kubesched.scheduler.config.configuration import extender_warnings, hide_password
 
 _URL = "https://plugins.svc:8888"
 _UNVERIFIED = (

@@ -6,8 +6,7 @@ import pytest
 from queue_driver import Play, by_priority, info_of, key, names, no_gates, pod
 
 from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue
-from kubesched.scheduler.queue.heap import PodHeap
-from kubesched.scheduler.queue.queued_pod import QueuedPodInfo
+from kubesched.scheduler.queue.queued_pod import PodHeap, QueuedPodInfo
 
 NO_PROFILE = QueueProfile(by_priority, no_gates, {})
 
