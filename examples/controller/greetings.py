@@ -20,7 +20,7 @@ class Greetings:
     def __init__(self, client: kube.RestClient) -> None:
         self.client, self.queue = client, kube.WorkQueue()
         ours = kube.ListOptions(label_selector="managed-by=greetings")
-        self.informers = kube.Informers(client, settings=kube.InformerSettings(narrowings={ConfigMap: ours}))
+        self.informers = kube.Informers(client, settings=kube.InformerSettings(list_options={ConfigMap: ours}))
         self.home = kube.Resource(ConfigMap, "", "v1", "configmaps", namespaced=True)
         self.namespaces, self.maps = self.informers.of(Namespace), self.informers.of(ConfigMap, self.home)
         self.informers.add_handler(self)

@@ -43,7 +43,6 @@ RETIRED = [
 GATE = "alpha, beta and GA are the stages of a feature gate"
 METRIC = "a metric of kube-scheduler has it in its name"
 CERTIFICATES = "the verb and condition of certificate signing requests"
-SETTING = "the field of `InformerSettings` with list options by kind"
 TO_COME = "not reworded yet: take the line out with the word"
 
 ALLOWED: dict[str, dict[str, str]] = {
@@ -94,17 +93,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "src/kubesched/playground/apiserver/verbs/escalation.py": CERTIFICATES,
         "docs/security/access.md": CERTIFICATES,
     },
-    "list options": {
-        "src/kubesched/k8s/client/list_watch/informers.py": SETTING,
-        "src/kubesched/k8s/client/list_watch/reflector.py": SETTING,
-        "src/kubesched/k8s/client/list_watch/requests.py": SETTING,
-        "src/kubesched/k8s/client/list_watch/scheduler_informers.py": SETTING,
-        "src/kubesched/playground/controllers/kinds.py": SETTING,
-        "src/kubesched/playground/controllers/runner.py": SETTING,
-        "src/kubesched/playground/hollow_nodes/fleet.py": SETTING,
-        "docs/concepts/list-watch.md": SETTING,
-        "docs/guides/write-a-controller.md": SETTING,
-    },
     "preempt": {
         "src/kubesched/framework/handle.py": TO_COME,
         "src/kubesched/framework/results.py": TO_COME,
@@ -116,9 +104,6 @@ ALLOWED: dict[str, dict[str, str]] = {
     },
     "notified": {
         "src/kubesched/framework/caching.py": TO_COME,
-        "src/kubesched/k8s/client/credentials/from_user.py": TO_COME,
-        "src/kubesched/k8s/client/list_watch/decoding.py": TO_COME,
-        "src/kubesched/k8s/client/list_watch/trouble.py": TO_COME,
         "src/kubesched/older/config/running.py": TO_COME,
         "src/kubesched/older/plugins/rejection.py": TO_COME,
         "src/kubesched/playground/apiserver/kinds/services.py": TO_COME,

@@ -22,7 +22,7 @@ import msgspec
 from kubesched.k8s import cel
 from kubesched.k8s.client import kubeconfig_file
 from kubesched.k8s.client.errors import ClientConfigError
-from kubesched.k8s.client.http1.answer_reader import AnswerReader, MalformedAnswer, read_at_once
+from kubesched.k8s.client.http1_connection import AnswerReader, MalformedAnswer, read_at_once
 from kubesched.k8s.model import manifests, quantity
 from kubesched.k8s.patterns import Pattern, PatternError, PatternWorkError
 from kubesched.k8s.patterns.syntax import parse_pattern

@@ -21,8 +21,7 @@ from kubesched.cli.files import InputError, read_bytes, source_name
 from kubesched.cli.output import say_warning
 from kubesched.framework.effects import BindPod, EvictPod, Failed, PatchPodStatus
 from kubesched.k8s.client.errors import ClientConfigError
-from kubesched.k8s.client.in_cluster import is_in_cluster, load_in_cluster_target
-from kubesched.k8s.client.kubeconfig import load_target
+from kubesched.k8s.client.kubeconfig import is_in_cluster, load_in_cluster_target, load_target
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.live.logs import configure_logs

@@ -123,8 +123,7 @@ def _has_pod(found: Manifests, pod: str) -> bool:
 async def _read(target: ServerTarget, pod: str) -> ClusterReading:
     from kubesched.cli.files import InputError
     from kubesched.k8s.client.errors import ClientConfigError
-    from kubesched.k8s.client.rest import RestClient
-    from kubesched.k8s.client.retry import RetryPolicy
+    from kubesched.k8s.client.rest import RestClient, RetryPolicy
     from kubesched.live.cluster_reader.reader import ClusterReader, ClusterReadError
 
     _keep_logs_quiet()

@@ -18,8 +18,7 @@ import click
 
 from kubesched.cli.output import ERROR_EXIT, say_error
 from kubesched.k8s.client.errors import ClientConfigError
-from kubesched.k8s.client.in_cluster import is_in_cluster, load_in_cluster_target
-from kubesched.k8s.client.kubeconfig import load_target
+from kubesched.k8s.client.kubeconfig import is_in_cluster, load_in_cluster_target, load_target
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.live.live_scheduler import LeadershipLost, LiveScheduler
 from kubesched.live.logs import configure_logs

@@ -18,7 +18,7 @@ from typing import Protocol
 import msgspec
 
 from kubesched.framework.effects import Effect
-from kubesched.k8s.client.list_watch.set_aside import SetAside
+from kubesched.k8s.client.list_watch.decoding import SetAside
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.partial_reading import read_partly
 from kubesched.k8s.model.stand_ins import bare_stand_in_for, described, stand_in_for

@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from kubesched.k8s.client.errors import ApiError
-from kubesched.k8s.client.patch_types import MERGE_PATCH
+from kubesched.k8s.client.requester import MERGE_PATCH
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.model.kubernetes_yaml import load_documents
 from kubesched.playground.controllers.discovered import DiscoveredKinds

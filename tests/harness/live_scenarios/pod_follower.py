@@ -46,8 +46,8 @@ class FollowedPod:
 
 class PodFollower:
     def __init__(self, client: RestClient, namespace: str) -> None:
-        narrowing = ListOptions(namespace=namespace)
-        self._informers = Informers(client, [resource_of(Pod)], InformerSettings(narrowings={Pod: narrowing}))
+        options = ListOptions(namespace=namespace)
+        self._informers = Informers(client, [resource_of(Pod)], InformerSettings(list_options={Pod: options}))
         self._informers.add_handler(self)
         self._changed = asyncio.Event()
         self._followed: dict[str, FollowedPod] = {}

@@ -15,7 +15,7 @@ import msgspec
 
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.list_watch import Informers
-from kubesched.k8s.client.patch_types import MERGE_PATCH
+from kubesched.k8s.client.requester import MERGE_PATCH
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.model.meta import KubeObject

@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.scripted_server.server import ScriptedServer
 from kubesched.k8s.client.list_watch import Informers, InformerSettings, Pace
-from kubesched.k8s.client.list_watch.scheduler_informers import UNFINISHED_PODS
+from kubesched.k8s.client.list_watch.informers import UNFINISHED_PODS
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
@@ -92,7 +92,7 @@ async def following(
     informers = Informers(
         client,
         [resource_of(kind) for kind in kinds],
-        InformerSettings(**{"narrowings": {Pod: UNFINISHED_PODS}, "stand_in": stand_in_for, **settings}),
+        InformerSettings(**{"list_options": {Pod: UNFINISHED_PODS}, "stand_in": stand_in_for, **settings}),
         Pace(sleep=sleeps, dice=random.Random(1)),
     )
     handler = ConsistentHandler()

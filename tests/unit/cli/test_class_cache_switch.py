@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from kubesched import simulate
 from kubesched.cli import up as up_command
 from kubesched.cli.main import main
-from kubesched.k8s.client.credentials.static import StaticCredentials
+from kubesched.k8s.client.credentials.stored import StaticCredentials
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.live.live_scheduler import LiveScheduler
 from kubesched.live.options import parse_flags, read_options

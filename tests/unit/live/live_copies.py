@@ -15,7 +15,7 @@ import yaml
 
 from harness.live_scenarios.scheduler_process import configuration
 from harness.scripted_server import Fault, RecordedRequest, ScriptedServer, until
-from kubesched.k8s.client.credentials.static import StaticCredentials
+from kubesched.k8s.client.credentials.stored import StaticCredentials
 from kubesched.k8s.client.list_watch import Pace
 from kubesched.k8s.client.target import Credentials, ServerTarget
 from kubesched.k8s.model import quantity

@@ -23,7 +23,7 @@ from live_copies import (
 
 from harness.scripted_server import ScriptedServer, until
 from kubesched.framework.effects import BindPod, Effect
-from kubesched.k8s.client.credentials.static import StaticCredentials
+from kubesched.k8s.client.credentials.stored import StaticCredentials
 from kubesched.live import live_scheduler
 from kubesched.live.live_scheduler import LeadershipLost
 from kubesched.live.writes.writer import Answer, EffectWriter

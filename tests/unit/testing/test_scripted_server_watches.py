@@ -12,8 +12,7 @@ import pytest
 
 from harness.scripted_server import ScriptedServer, until
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.k8s.client.rest import RestClient
-from kubesched.k8s.client.retry import RetryPolicy
+from kubesched.k8s.client.rest import RestClient, RetryPolicy
 from kubesched.k8s.client.target import Headers, NoCredentials, ServerTarget
 
 Story = Callable[[ScriptedServer, RestClient], Awaitable[None]]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kubesched.k8s.client.errors import REQUEST_FAILURES, AnswerLost, ApiError, ClientConfigError, Unreachable
     from kubesched.k8s.client.kubeconfig import load_target
     from kubesched.k8s.client.list_watch import EventHandlerFuncs, Informers, InformerSettings, ListOptions
-    from kubesched.k8s.client.patch_types import APPLY_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+    from kubesched.k8s.client.requester import APPLY_PATCH, MERGE_PATCH, STRATEGIC_PATCH
     from kubesched.k8s.client.resources import Resource
     from kubesched.k8s.client.rest import RestClient
     from kubesched.k8s.client.target import ServerTarget
@@ -41,10 +41,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "APPLY_PATCH": "patch_types",
-    "MERGE_PATCH": "patch_types",
+    "APPLY_PATCH": "requester",
+    "MERGE_PATCH": "requester",
     "REQUEST_FAILURES": "errors",
-    "STRATEGIC_PATCH": "patch_types",
+    "STRATEGIC_PATCH": "requester",
     "AnswerLost": "errors",
     "ApiError": "errors",
     "ClientConfigError": "errors",

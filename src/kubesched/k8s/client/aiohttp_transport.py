@@ -2,7 +2,7 @@
 
 The session is made when it is first needed, because that must happen while the event loop runs.
 
-Next: `connection_advice` (the texts of failures), `http1.transport` (the cheaper carrier).
+Next: `transport` (the texts of failures), `http1_transport` (the cheaper carrier).
 """
 
 from __future__ import annotations
@@ -15,11 +15,18 @@ from contextlib import asynccontextmanager
 import aiohttp
 from yarl import URL
 
-from kubesched.k8s.client.connection_advice import answer_lost, unreachable
 from kubesched.k8s.client.errors import AnswerLost, Unreachable
-from kubesched.k8s.client.keep_alive import watch_for_dead_peer
 from kubesched.k8s.client.target import Headers, ServerTarget
-from kubesched.k8s.client.transport import CONNECT_TIMEOUT_S, IDLE_CONNECTION_S, MAX_CONNECTIONS, Answer, ByteStream
+from kubesched.k8s.client.transport import (
+    CONNECT_TIMEOUT_S,
+    IDLE_CONNECTION_S,
+    MAX_CONNECTIONS,
+    Answer,
+    ByteStream,
+    answer_lost,
+    unreachable,
+    watch_for_dead_peer,
+)
 
 
 class AiohttpTransport:
@@ -111,7 +118,7 @@ class AiohttpTransport:
         session = aiohttp.ClientSession(
             connector=connector, cookie_jar=aiohttp.DummyCookieJar(), skip_auto_headers=("Content-Type",)
         )
-        # aiohttp would repeat PUT and DELETE by itself when a kept connection breaks; only `retry` may decide that.
+        # aiohttp would repeat PUT and DELETE by itself when a kept connection breaks; only RetryPolicy may decide that.
         session._retry_connection = False
         return session
 

@@ -5,8 +5,7 @@ it may be repeated. `AnswerLost`: it may have reached the server, so a write may
 `NotSent`: it was not sent, for it would have come too late.
 `ClientConfigError`: we do not know which server to talk to, or how to log in. No text here ever holds a secret.
 
-Next: `status_answer` (a server's refusal becomes an `ApiError`), `connection_advice` (what to do when a server cannot
-be reached).
+Next: `transport` (a server's refusal becomes an `ApiError`, and what to do when a server cannot be reached).
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """From kubeconfig files to a `ServerTarget`, as kubectl does it: which files, which context, which server and user.
 
 Files: the one that was named; else those in $KUBECONFIG; else ~/.kube/config; and when these say nothing, the
-configuration inside a pod (`in_cluster`). Whatever is wrong raises `ClientConfigError` naming file, entry and field.
+configuration inside a pod: the server's address from the environment, token and authority from the service account's
+files, which are read again as they get old, since kubelets replace them. Whatever is wrong raises `ClientConfigError`
+naming file, entry and field.
 
 Next: `kubeconfig_file` (reading and merging), `credentials.from_user` (logging in), `target`.
 """
@@ -15,11 +17,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from kubesched.k8s.client.credentials.exec_credential import cluster_info
-from kubesched.k8s.client.credentials.followed_files import FollowedFiles
+from kubesched.k8s.client.credentials.exec_plugin import cluster_info
 from kubesched.k8s.client.credentials.from_user import LoginSurroundings, credentials_of, files_of
+from kubesched.k8s.client.credentials.stored import FollowedFiles, TokenFileCredentials
 from kubesched.k8s.client.errors import ClientConfigError
-from kubesched.k8s.client.in_cluster import is_in_cluster, load_in_cluster_target
 from kubesched.k8s.client.kubeconfig_file import (
     ClusterEntry,
     ContextEntry,
@@ -32,6 +33,65 @@ from kubesched.k8s.client.kubeconfig_file import (
 from kubesched.k8s.client.proxy import ProxyUrlError, check_proxy_url, proxy_from_environment
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.client.tls import TlsMaterialError, make_tls_context, trust
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_HOST, _PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
+
+
+def is_in_cluster(environ: Mapping[str, str]) -> bool:
+    return bool(environ.get(_HOST) and environ.get(_PORT))
+
+
+def load_in_cluster_target(
+    *, environ: Mapping[str, str] | None = None, directory: Path = SERVICE_ACCOUNT
+) -> ServerTarget:
+    """The API server of the cluster that this pod runs in."""
+    environ = os.environ if environ is None else environ
+    if not is_in_cluster(environ):
+        raise ClientConfigError(f"this is not a pod: the environment has no {_HOST} and {_PORT}")
+    host = environ[_HOST]
+    url = f"https://[{host}]:{environ[_PORT]}" if ":" in host else f"https://{host}:{environ[_PORT]}"
+    authority, token = directory / "ca.crt", directory / "token"
+    try:
+        ssl_context = make_tls_context(authorities=_read_service_account(authority))
+    except TlsMaterialError as failure:
+        raise ClientConfigError(f"{authority}: {failure}") from None
+    _read_service_account(token)
+    try:
+        proxy = proxy_from_environment(url, environ)
+    except ProxyUrlError as failure:
+        raise ClientConfigError(str(failure)) from None
+    return ServerTarget(
+        url=url,
+        ssl_context=ssl_context,
+        proxy=proxy,
+        namespace=_namespace(directory / "namespace"),
+        credentials=FollowedFiles(
+            TokenFileCredentials(token),
+            (authority,),
+            lambda: trust(ssl_context, _read_service_account(authority)),
+            advice=None,
+        ),
+        source=f"the pod's service account ({directory})",
+        files=(authority, token),
+    )
+
+
+def _read_service_account(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as failure:
+        raise ClientConfigError(
+            f"{path}: cannot read the service account: {failure.strerror}; "
+            "check automountServiceAccountToken of the pod and its service account"
+        ) from None
+
+
+def _namespace(path: Path) -> str:
+    try:
+        return path.read_text("utf-8").strip() or "default"
+    except OSError:
+        return "default"
 
 
 def load_target(

@@ -4,10 +4,10 @@ The guarantee: by any copy's own clock, from the moment at which `must_not_write
 renewed the lease again, it must not write; and as long as clocks run at about the same speed (leaseDuration to
 renewDeadline, 15 to 10 by default) no two copies may write at the same moment. It rests on this:
 
-- a copy that does not lead takes the lease only when it saw no change of it for leaseDuration, by its own clock; - the
-leader counts from the moment at which it *sent* its last successful renewal, which is before anybody saw it,   and for
-renewDeadline only, which is shorter; - the server refuses a write of the Lease by a copy that has not seen the latest
-one.
+- a copy that does not lead takes the lease only when it saw no change of it for leaseDuration, by its own clock;
+- the leader counts from the moment at which it *sent* its last successful renewal, which is before anybody saw it,
+  and for renewDeadline only, which is shorter;
+- the server refuses a write of the Lease by a copy that has not seen the latest one.
 
 The durations are checked as client-go checks them. The election has a REST client of its own, whose requests wait
 behind no others: the lease must be renewed in time also when the scheduler has used up its rate. A leader whose lease
@@ -28,10 +28,9 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from kubesched.k8s.client.event_recorder.record import NORMAL, EventToRecord
+from kubesched.k8s.client.event_recorder.events import NORMAL, EventToRecord
 from kubesched.k8s.client.lease import LOCK_ERRORS, LeaseLock, LeaseSpec, print_micro_time
-from kubesched.k8s.client.rest import RestClient
-from kubesched.k8s.client.retry import RetryPolicy
+from kubesched.k8s.client.rest import RestClient, RetryPolicy
 from kubesched.k8s.client.target import ServerTarget
 
 JITTER_FACTOR = 1.2

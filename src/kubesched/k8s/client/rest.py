@@ -1,11 +1,15 @@
 """Requests to one API server: rate limited, timed, repeated only where that is safe, with typed errors.
 
-`request` is one request and its whole answer; `stream` is a watch, line by line. What is guaranteed about repeating:
-reads are repeated (a few times, with growing pauses) when the server is overloaded or out of reach; writes only when
-the server said that it did not do them (429, or 5xx with Retry-After); a write whose answer was lost, never. A 401 is
-answered with renewed credentials once.
+`request` is one request and its whole answer; `stream` is a watch, line by line. A 401 is answered with renewed
+credentials once.
 
-Next: `retry` (the rules of repeating), `transport` (what carries requests), `errors`.
+Reads (GET) may be repeated after anything that passes: overload, a server error, no connection, a lost answer. Writes
+only when the server said that it did not do them: 429, or a 5xx with Retry-After; a write whose answer was lost, never.
+The pause grows by doubling and is drawn at random below its bound, so that many clients do not come back together; the
+server's Retry-After is obeyed, and when it asks for more patience than `max_retry_after_s`, the error is handed to the
+caller instead.
+
+Next: `transport` (what carries requests), `errors`.
 """
 
 from __future__ import annotations
@@ -13,10 +17,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import platform
+import random
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
 from importlib import metadata
 from types import TracebackType
 from typing import Self
@@ -24,11 +30,42 @@ from urllib.parse import quote, urlencode
 
 from kubesched.k8s.client.aiohttp_transport import AiohttpTransport
 from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, NotSent, Unreachable
-from kubesched.k8s.client.http1.transport import Http1Transport
-from kubesched.k8s.client.retry import RetryPolicy
-from kubesched.k8s.client.status_answer import api_error
+from kubesched.k8s.client.http1_transport import Http1Transport
 from kubesched.k8s.client.target import Headers, ServerTarget
-from kubesched.k8s.client.transport import MAX_CONNECTIONS, Answer, ByteStream, StreamTransport, Transport
+from kubesched.k8s.client.transport import MAX_CONNECTIONS, Answer, ByteStream, StreamTransport, Transport, api_error
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """`pause_s` gives the pause before the next attempt, or None when the failure is final."""
+
+    max_attempts: int = 5
+    first_pause_s: float = 0.25
+    max_pause_s: float = 5.0
+    max_retry_after_s: float = 30.0
+    draw: Callable[[], float] = random.random
+
+    def pause_s(self, method: str, attempt: int, failure: ApiError | Unreachable | AnswerLost) -> float | None:
+        """`attempt` is the number of attempts already made, from 1."""
+        if attempt >= self.max_attempts or not _may_repeat(method, failure):
+            return None
+        bound_s = min(self.first_pause_s * 2.0 ** (attempt - 1), self.max_pause_s)
+        pause_s: float = bound_s * (0.5 + 0.5 * self.draw())
+        asked_s = failure.retry_after_s if isinstance(failure, ApiError) else None
+        if asked_s is None:
+            return pause_s
+        return max(asked_s, pause_s) if asked_s <= self.max_retry_after_s else None
+
+
+def _may_repeat(method: str, failure: ApiError | Unreachable | AnswerLost) -> bool:
+    is_read = method == "GET"
+    if not isinstance(failure, ApiError):
+        return is_read
+    if failure.is_too_many:
+        return True
+    if failure.status >= 500:
+        return is_read or failure.retry_after_s is not None
+    return False
 
 
 class LineSplitter:

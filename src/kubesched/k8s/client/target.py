@@ -1,6 +1,6 @@
 """Where an API server is and how to log in to it: all that `RestClient` needs to know, whoever found it out.
 
-A `ServerTarget` is made by `kubeconfig.load_target` or `in_cluster.load_in_cluster_target`, and in tests by hand:
+A `ServerTarget` is made by `kubeconfig.load_target` or `kubeconfig.load_in_cluster_target`, and in tests by hand:
 `ServerTarget(url="http://127.0.0.1:8080")`. `Credentials` is what the ways of logging in have in common.
 
 Next: `credentials` (the ways of logging in), `rest` (who asks for headers before each request).

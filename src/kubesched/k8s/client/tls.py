@@ -3,7 +3,7 @@
 Private keys that come as data are handed to OpenSSL through anonymous memory where the system has it, else through a
 file that only we can read and that is gone before the function returns.
 
-Next: `kubeconfig` and `in_cluster`, which make contexts; `credentials.followed_files`, which renews certificates.
+Next: `kubeconfig`, which makes contexts; `credentials.stored`, which renews certificates.
 """
 
 from __future__ import annotations

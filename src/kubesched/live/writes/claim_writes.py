@@ -14,8 +14,7 @@ import msgspec
 
 from kubesched.framework.effects import Done, Failed
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
-from kubesched.k8s.client.requester import Requester
+from kubesched.k8s.client.requester import STRATEGIC_PATCH, Requester
 from kubesched.k8s.client.resources import Resource, resource_of
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.resource import ResourceClaim

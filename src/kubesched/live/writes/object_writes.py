@@ -15,8 +15,7 @@ import msgspec
 
 from kubesched.framework.effects import Failed, PatchObject, WriteObject, Written
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.k8s.client.patch_types import MERGE_PATCH
-from kubesched.k8s.client.requester import Requester
+from kubesched.k8s.client.requester import MERGE_PATCH, Requester
 from kubesched.k8s.client.resources import RESOURCES, Resource
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.live.writes.outcomes import LOOK_AGAIN_S

@@ -15,8 +15,7 @@ import msgspec
 from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, PatchPodStatus
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
-from kubesched.k8s.client.requester import Requester
+from kubesched.k8s.client.requester import STRATEGIC_PATCH, Requester
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.model.core import Pod, PodCondition
 from kubesched.k8s.model.meta import PodKey

@@ -11,8 +11,7 @@ import msgspec
 
 from kubesched.framework.effects import Failed
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.k8s.client.patch_types import MERGE_PATCH
-from kubesched.k8s.client.requester import Requester
+from kubesched.k8s.client.requester import MERGE_PATCH, Requester
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim

@@ -27,7 +27,7 @@ from kubesched.framework.effects import (
     WriteObject,
 )
 from kubesched.k8s.client.errors import NotSent
-from kubesched.k8s.client.event_recorder.record import EventToRecord, pod_reference
+from kubesched.k8s.client.event_recorder.events import EventToRecord, pod_reference
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.storage import ObjectReference
 from kubesched.live.writes.claim_writes import ClaimWrites

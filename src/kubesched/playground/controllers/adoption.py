@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kubesched.k8s.client.errors import ApiError
-from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
+from kubesched.k8s.client.requester import STRATEGIC_PATCH
 from kubesched.k8s.model.apps import Job
 from kubesched.k8s.model.meta import KubeObject, controller_of
 from kubesched.k8s.model.selectors import Selector

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
 
-from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
+from kubesched.k8s.client.requester import STRATEGIC_PATCH
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.resource import (

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import msgspec
 
 from kubesched.k8s.client.errors import ApiError
-from kubesched.k8s.client.patch_types import MERGE_PATCH, STRATEGIC_PATCH
+from kubesched.k8s.client.requester import MERGE_PATCH, STRATEGIC_PATCH
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, OwnerReference
 from kubesched.k8s.model.reported_pods import ReportedPod

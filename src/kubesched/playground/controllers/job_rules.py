@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubesched.k8s.client.errors import ApiError
-from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
+from kubesched.k8s.client.requester import STRATEGIC_PATCH
 from kubesched.k8s.model.apps import Job, JobStatus
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, controller_of

@@ -121,7 +121,7 @@ _TYPED = (
 
 WATCHED: tuple[Resource, ...] = (*_DOCUMENTS, *_TYPED)
 
-NARROWINGS: dict[type[KubeObject], ListOptions] = {NodeLease: ListOptions(namespace=LEASE_NAMESPACE)}
+LIST_OPTIONS: dict[type[KubeObject], ListOptions] = {NodeLease: ListOptions(namespace=LEASE_NAMESPACE)}
 """Of leases only those of nodes; pods in whatever state."""
 
 _BY_TYPE: dict[type[KubeObject], Resource] = {known.type: known for known in WATCHED} | {

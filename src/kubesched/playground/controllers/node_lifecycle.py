@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from kubesched.k8s.client.event_recorder import WARNING
-from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
+from kubesched.k8s.client.requester import STRATEGIC_PATCH
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.taints import NO_EXECUTE, NO_SCHEDULE

@@ -16,8 +16,7 @@ from typing import Any
 import msgspec
 
 from kubesched.k8s.client.errors import ApiError
-from kubesched.k8s.client.patch_types import MERGE_PATCH
-from kubesched.k8s.client.requester import Requester
+from kubesched.k8s.client.requester import MERGE_PATCH, Requester
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.workloads.actions import Action, CreateObject, DeleteObject, Plan, UpdateObject

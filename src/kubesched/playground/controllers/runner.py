@@ -16,19 +16,18 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from kubesched.k8s.client.ending_tasks import end_all
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.event_recorder import EventBroadcaster
 from kubesched.k8s.client.list_watch import Informers, InformerSettings, Pace
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.client.rest import RestClient
-from kubesched.k8s.client.work_queue import WorkQueue
+from kubesched.k8s.client.work_queue import WorkQueue, end_all
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.playground.controllers.cluster_view import ClusterView
 from kubesched.playground.controllers.controller import Controller, ControllerContext
 from kubesched.playground.controllers.discovered import REFRESH_S, DiscoveredKinds
-from kubesched.playground.controllers.kinds import NARROWINGS, WATCHED, CustomResourceDefinition
+from kubesched.playground.controllers.kinds import LIST_OPTIONS, WATCHED, CustomResourceDefinition
 from kubesched.playground.controllers.plan_writer import PlanWriter
 
 NAME = "controllers"
@@ -54,7 +53,7 @@ class ControllerRunner:
         self.view = ClusterView()
         self._events = EventBroadcaster(client, n_writers=EVENT_WRITERS)
         self.context = ControllerContext(self.view, PlanWriter(client, self.view), tell=self._events.tell)
-        self._informers = Informers(client, WATCHED, InformerSettings(narrowings=NARROWINGS, name=NAME), pace)
+        self._informers = Informers(client, WATCHED, InformerSettings(list_options=LIST_OPTIONS, name=NAME), pace)
         self._client = client
         self._pace = pace
         self._discovered = DiscoveredKinds(client, time.monotonic)

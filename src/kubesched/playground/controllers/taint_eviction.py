@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
+from kubesched.k8s.client.requester import STRATEGIC_PATCH
 from kubesched.k8s.model.core import Node, Pod, Taint
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.times import print_instant

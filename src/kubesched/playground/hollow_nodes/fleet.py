@@ -21,14 +21,14 @@ from functools import partial
 
 import msgspec
 
-from kubesched.k8s.client.ending_tasks import end_all
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.event_recorder import EventBroadcaster
 from kubesched.k8s.client.list_watch import Informers, InformerSettings, Pace
 from kubesched.k8s.client.list_watch.requests import ListOptions
-from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
+from kubesched.k8s.client.requester import STRATEGIC_PATCH
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.work_queue import end_all
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.playground.hollow_nodes.hollow_pods import HollowPod
@@ -111,7 +111,7 @@ class KubeletFleet:
         self._wheel = TimerWheel()
         self._sender = Sender(self._wheel)
         self._leases = LeaseRenewals(client, now_s)
-        informing = InformerSettings(narrowings={HollowPod: _BOUND_PODS}, name=NAME)
+        informing = InformerSettings(list_options={HollowPod: _BOUND_PODS}, name=NAME)
         self._informers = Informers(client, _RESOURCES, informing, pace)
         self._informers.of(HollowPod).lister.add_index("node", lambda pod: (pod.spec.node_name,))
         self._ours: set[str] = set()

@@ -16,8 +16,7 @@ import msgspec
 
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.lease import print_micro_time
-from kubesched.k8s.client.patch_types import MERGE_PATCH
-from kubesched.k8s.client.requester import Requester
+from kubesched.k8s.client.requester import MERGE_PATCH, Requester
 
 LEASE_PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 SHORTEST_INTERVAL_S = 10.0

@@ -13,8 +13,7 @@ from functools import partial
 
 import msgspec
 
-from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
-from kubesched.k8s.client.requester import Requester
+from kubesched.k8s.client.requester import STRATEGIC_PATCH, Requester
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.workloads.pod_states import POD_FAILED, POD_RUNNING
 from kubesched.playground.hollow_nodes.container_runs import RunBook

@@ -10,8 +10,8 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from kubesched.k8s.client.ending_tasks import end_all
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
+from kubesched.k8s.client.work_queue import end_all
 from kubesched.playground.hollow_nodes.timer_wheel import TimerWheel
 
 AT_ONCE = 32

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from kubesched.k8s.client.errors import ApiError, StatusCause
-from kubesched.k8s.client.status_answer import api_error
-from kubesched.k8s.client.transport import Answer
+from kubesched.k8s.client.transport import Answer, api_error
 
 
 def _status(reason: str, message: str, **details: Any) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.k8s.client.retry import RetryPolicy
+from kubesched.k8s.client.rest import RetryPolicy
 
 POLICY = RetryPolicy(draw=lambda: 1.0)
 

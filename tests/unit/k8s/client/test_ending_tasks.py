@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kubesched.k8s.client.ending_tasks import end_all
+from kubesched.k8s.client.work_queue import end_all
 
 
 def test_a_task_that_loses_its_first_cancellation_is_cancelled_again() -> None:

@@ -22,10 +22,8 @@ from kubesched.k8s.client.event_recorder import (
     choose_form,
     pod_reference,
 )
-from kubesched.k8s.client.event_recorder.forms import event_name
-from kubesched.k8s.client.event_recorder.record import shorten
+from kubesched.k8s.client.event_recorder.events import SeriesBook, event_name, shorten
 from kubesched.k8s.client.event_recorder.recorder import RecorderClocks
-from kubesched.k8s.client.event_recorder.series import SeriesBook
 
 POD = pod_reference("shop", "web-1", "uid-1")
 FAILED = EventToRecord(POD, WARNING, "FailedScheduling", "Scheduling", "0/3 nodes are available", "default-scheduler")

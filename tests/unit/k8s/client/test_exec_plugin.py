@@ -14,8 +14,7 @@ import pytest
 import yaml
 from loopback_servers import authority, client_identity
 
-from kubesched.k8s.client.credentials.exec_credential import PluginAnswerError, exec_info, read_login
-from kubesched.k8s.client.credentials.exec_plugin import ExecPluginCredentials
+from kubesched.k8s.client.credentials.exec_plugin import ExecPluginCredentials, PluginAnswerError, exec_info, read_login
 from kubesched.k8s.client.errors import ClientConfigError
 from kubesched.k8s.client.kubeconfig import load_target
 from kubesched.k8s.client.kubeconfig_file import EntryPlace, ExecEntry, ExecVariable

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.k8s.client.http1.answer_reader import AnswerReader, MalformedAnswer, read_at_once
+from kubesched.k8s.client.http1_connection import AnswerReader, MalformedAnswer, read_at_once
 from kubesched.k8s.client.transport import Answer
 
 

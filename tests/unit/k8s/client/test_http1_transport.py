@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kubesched.k8s.client.errors import AnswerLost, Unreachable
-from kubesched.k8s.client.http1.transport import Http1Transport
+from kubesched.k8s.client.http1_transport import Http1Transport
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.client.transport import Answer
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from loopback_servers import authority
 
-import kubesched.k8s.client.in_cluster as in_cluster
+import kubesched.k8s.client.kubeconfig as in_cluster
 from kubesched.k8s.client.errors import ClientConfigError
-from kubesched.k8s.client.in_cluster import load_in_cluster_target
-from kubesched.k8s.client.kubeconfig import load_target
+from kubesched.k8s.client.kubeconfig import load_in_cluster_target, load_target
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 

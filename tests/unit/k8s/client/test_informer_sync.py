@@ -17,7 +17,7 @@ from kubesched.k8s.client.list_watch import (
     wait_for_named_cache_sync,
 )
 from kubesched.k8s.client.list_watch.decoding import Listing
-from kubesched.k8s.client.list_watch.pace import AnswerSignal, RetryBackoff
+from kubesched.k8s.client.list_watch.requests import AnswerSignal, RetryBackoff
 from kubesched.k8s.client.resources import RESOURCES, resource_of
 from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget
 from kubesched.k8s.model.meta import KubeObject

@@ -14,7 +14,7 @@ from aiohttp import web
 from loopback_servers import authority, loopback_identity, server_tls, serving
 
 from kubesched.k8s.client.credentials.oidc import OidcCredentials, OidcSettings
-from kubesched.k8s.client.credentials.static import basic
+from kubesched.k8s.client.credentials.stored import basic
 from kubesched.k8s.client.errors import ClientConfigError
 from kubesched.k8s.client.kubeconfig_file import EntryPlace
 from kubesched.k8s.client.tls import make_tls_context

@@ -12,8 +12,7 @@ from loopback_servers import serving
 
 from kubesched.k8s.client.aiohttp_transport import AiohttpTransport
 from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
-from kubesched.k8s.client.rest import RestClient
-from kubesched.k8s.client.retry import RetryPolicy
+from kubesched.k8s.client.rest import RestClient, RetryPolicy
 from kubesched.k8s.client.target import Headers, ServerTarget
 from kubesched.k8s.client.transport import Transport
 

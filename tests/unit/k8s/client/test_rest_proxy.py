@@ -13,8 +13,7 @@ from aiohttp import web
 from loopback_servers import authority, loopback_identity, server_tls, serving
 
 from kubesched.k8s.client.errors import Unreachable
-from kubesched.k8s.client.rest import RestClient
-from kubesched.k8s.client.retry import RetryPolicy
+from kubesched.k8s.client.rest import RestClient, RetryPolicy
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.client.tls import make_tls_context
 

@@ -27,8 +27,7 @@ from loopback_servers import (
 from kubesched.k8s.client.aiohttp_transport import AiohttpTransport
 from kubesched.k8s.client.errors import AnswerLost, Unreachable
 from kubesched.k8s.client.kubeconfig import load_target
-from kubesched.k8s.client.rest import RestClient
-from kubesched.k8s.client.retry import RetryPolicy
+from kubesched.k8s.client.rest import RestClient, RetryPolicy
 from kubesched.k8s.client.tls import TlsMaterialError, make_tls_context, show_certificate
 
 ONCE = RetryPolicy(max_attempts=1)

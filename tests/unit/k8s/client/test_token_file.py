@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubesched.k8s.client.credentials.from_user import Impersonating, impersonation_headers
-from kubesched.k8s.client.credentials.token_file import TokenFileCredentials
+from kubesched.k8s.client.credentials.stored import TokenFileCredentials
 from kubesched.k8s.client.errors import ClientConfigError
 
 

@@ -17,12 +17,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from kubesched.k8s.client.credentials.exec_credential import VERSIONS
-from kubesched.k8s.client.credentials.exec_plugin import ExecPluginCredentials
-from kubesched.k8s.client.credentials.followed_files import FollowedFiles
+from kubesched.k8s.client.credentials.exec_plugin import VERSIONS, ExecPluginCredentials
 from kubesched.k8s.client.credentials.oidc import OidcCredentials, OidcSettings
-from kubesched.k8s.client.credentials.static import StaticCredentials, basic, bearer
-from kubesched.k8s.client.credentials.token_file import TokenFileCredentials
+from kubesched.k8s.client.credentials.stored import (
+    FollowedFiles,
+    StaticCredentials,
+    TokenFileCredentials,
+    basic,
+    bearer,
+)
 from kubesched.k8s.client.kubeconfig_file import AuthProviderEntry, EntryPlace, ExecEntry, Placed, UserEntry
 from kubesched.k8s.client.target import Credentials, Headers, NoCredentials
 from kubesched.k8s.client.tls import TlsMaterialError, make_tls_context, show_certificate
@@ -82,7 +85,7 @@ _REPLACED_PROVIDERS = {
 
 @dataclass(frozen=True)
 class LoginSurroundings:
-    """What logging in needs to know of the server: its TLS context, None for http, and what plugins are told of it."""
+    """What logging in needs to know of the server: its TLS context, None for http, and what plugins learn of it."""
 
     ssl_context: ssl.SSLContext | None
     cluster_info: Callable[[], dict[str, Any]]

@@ -22,7 +22,7 @@ from urllib.parse import quote_plus
 import aiohttp
 import msgspec
 
-from kubesched.k8s.client.credentials.static import basic, bearer
+from kubesched.k8s.client.credentials.stored import basic, bearer
 from kubesched.k8s.client.errors import ClientConfigError
 from kubesched.k8s.client.kubeconfig_file import EntryPlace
 from kubesched.k8s.client.target import Headers

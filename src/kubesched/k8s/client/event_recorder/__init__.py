@@ -3,13 +3,20 @@
 `EventRecorder.record` takes an `EventToRecord`; `choose_form` asks the server which kind of Event it serves.
 `EventBroadcaster` is for controllers and kubelets, which write events in the older way.
 
-Next: `recorder`, then `series` and `forms`.
+Next: `recorder`, then `events`.
 """
 
-from kubesched.k8s.client.event_recorder.broadcaster import EventBroadcaster, EventSource, RecordEvent
-from kubesched.k8s.client.event_recorder.forms import CoreV1Form, EventForm, EventsV1Form, choose_form
-from kubesched.k8s.client.event_recorder.record import NORMAL, WARNING, EventToRecord, pod_reference
-from kubesched.k8s.client.event_recorder.recorder import EventRecorder
+from kubesched.k8s.client.event_recorder.events import (
+    NORMAL,
+    WARNING,
+    CoreV1Form,
+    EventForm,
+    EventsV1Form,
+    EventToRecord,
+    choose_form,
+    pod_reference,
+)
+from kubesched.k8s.client.event_recorder.recorder import EventBroadcaster, EventRecorder, EventSource, RecordEvent
 
 __all__ = [
     "NORMAL",

@@ -4,12 +4,18 @@ At most 50,000 events wait to be written; beyond that they are dropped and count
 answer, server out of reach) is tried 12 times, about 10 s apart; one that the server refused is not tried again. While
 the server is away, the writers stand still with one event each, so nothing piles up but the queue.
 
-Next: `series` (what is the same event again), `forms` (how it is written).
+`EventBroadcaster` is for controllers and kubelets, which write core v1. When one component has said the same reason
+about the same object ten times in ten minutes, with other words each time, all that follow are one event:
+"(combined from similar events): ...". What cannot be written because its namespace is about to go is passed over in
+silence.
+
+Next: `events` (what is the same event again, and how it is written).
 """
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import random
 import time
@@ -17,12 +23,23 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
-from kubesched.k8s.client.event_recorder.forms import EventForm, event_name
-from kubesched.k8s.client.event_recorder.record import NORMAL, WARNING, EventToRecord
-from kubesched.k8s.client.event_recorder.series import FINISH_AFTER_S, REFRESH_EVERY_S, KnownEvent, SeriesBook
-from kubesched.k8s.client.patch_types import STRATEGIC_PATCH
-from kubesched.k8s.client.requester import Requester
+from kubesched.k8s.client.event_recorder.events import (
+    FINISH_AFTER_S,
+    NORMAL,
+    REFRESH_EVERY_S,
+    WARNING,
+    CoreV1Form,
+    EventForm,
+    EventToRecord,
+    KnownEvent,
+    SeriesBook,
+    event_name,
+)
+from kubesched.k8s.client.requester import STRATEGIC_PATCH, Requester
+from kubesched.k8s.model.storage import ObjectReference
 
 MOST_QUEUED = 50_000
 """kube-scheduler drops events beyond a thousand; it is seldom fast enough to have so many to write."""
@@ -191,3 +208,87 @@ def _about(event: KnownEvent) -> dict[str, str]:
         "reason": event.record.reason,
         "event": event.name,
     }
+
+
+MOST_ALIKE = 10
+ALIKE_WITHIN_S = 600.0
+COMBINED = "(combined from similar events): "
+
+_MOST_GROUPS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class EventSource:
+    """Who says it: a component, and for kubelets the node."""
+
+    component: str
+    host: str = ""
+
+
+RecordEvent = Callable[[EventSource, ObjectReference, str, str, str], None]
+"""Who says it, about what, the reason, the note, and whether it is normal: becomes an event."""
+
+
+class EventBroadcaster:
+    """`run` it beside everything else."""
+
+    def __init__(
+        self,
+        requests: Requester,
+        now_s: Callable[[], float] = time.time,
+        *,
+        most_queued: int = MOST_QUEUED,
+        n_writers: int = N_WRITERS,
+    ) -> None:
+        self._recorder = EventRecorder(
+            requests, CoreV1Form(), most_queued=most_queued, n_writers=n_writers, passes_over=_is_about_to_go
+        )
+        self._combining = AlikeEvents(now_s)
+
+    def tell(
+        self, source: EventSource, regarding: ObjectReference, reason: str, note: str, type_: str = NORMAL
+    ) -> None:
+        record = EventToRecord(regarding, type_, reason, "", note, source.component, reporting_host=source.host)
+        self._recorder.record(self._combining.combined(record))
+
+    async def run(self) -> None:
+        """Writes until it is cancelled."""
+        await self._recorder.run()
+
+
+@dataclass(slots=True)
+class _Group:
+    since_s: float
+    notes: set[str]
+    regarding: ObjectReference
+
+
+class AlikeEvents:
+    """Which events have been said in other words before. References are kept without version, so that only notes tell
+    events apart; those that are combined have one, so that notes do not."""
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self._groups: dict[tuple[str, ...], _Group] = {}
+
+    def combined(self, record: EventToRecord) -> EventToRecord:
+        """The event to write instead."""
+        now_s = self._now_s()
+        regarding = record.regarding
+        key = (regarding.uid, regarding.field_path, record.type, record.reason, record.reporting_controller)
+        group = self._groups.get(key)
+        if group is None or now_s - group.since_s > ALIKE_WITHIN_S:
+            if len(self._groups) >= _MOST_GROUPS:
+                del self._groups[next(iter(self._groups))]
+            group = self._groups[key] = _Group(now_s, set(), regarding)
+        if record.note in group.notes or len(group.notes) < MOST_ALIKE - 1:
+            group.notes.add(record.note)
+            return dataclasses.replace(record, regarding=replace(regarding, resource_version=""))
+        version = group.regarding.resource_version or "0"
+        about = replace(regarding, resource_version=version)
+        return dataclasses.replace(record, regarding=about, note=COMBINED + record.note)
+
+
+def _is_about_to_go(error: ApiError) -> bool:
+    """The namespace ends, or has ended."""
+    return error.is_forbidden or error.is_not_found

@@ -8,15 +8,22 @@
 deltas between reflector and informer (docs/concepts/list-watch.md says where its guarantees live).
 """
 
-from kubesched.k8s.client.list_watch.handlers import EventHandlerFuncs, InformerHandler, ResourceEventHandler
-from kubesched.k8s.client.list_watch.informer import SharedInformer
-from kubesched.k8s.client.list_watch.informers import Informers, InformerSettings
+from kubesched.k8s.client.list_watch.informer import (
+    EventHandlerFuncs,
+    InformerHandler,
+    ResourceEventHandler,
+    SharedInformer,
+)
+from kubesched.k8s.client.list_watch.informers import (
+    Informers,
+    InformerSettings,
+    scheduler_informers,
+    wait_for_cache_sync,
+    wait_for_named_cache_sync,
+)
 from kubesched.k8s.client.list_watch.lister import IndexedLister, IndexFunction
-from kubesched.k8s.client.list_watch.pace import Pace
-from kubesched.k8s.client.list_watch.requests import ListOptions
-from kubesched.k8s.client.list_watch.scheduler_informers import scheduler_informers
-from kubesched.k8s.client.list_watch.sync import wait_for_cache_sync, wait_for_named_cache_sync
-from kubesched.k8s.client.list_watch.trouble import WatchError, WatchErrorHandler, default_watch_error_handler
+from kubesched.k8s.client.list_watch.log_lines import WatchError, WatchErrorHandler, default_watch_error_handler
+from kubesched.k8s.client.list_watch.requests import ListOptions, Pace
 
 __all__ = [
     "EventHandlerFuncs",

@@ -1,21 +1,24 @@
 """Answers of an API server into typed objects: whole lists in one decode, watch events line by line.
 
-One object that cannot be read must not stop all others: it is handed on as `Unread`, with what can be told of it.
+One object that cannot be read must not stop all others: it is handed on as `Unread`, with what is known of it. It is
+named once in the log, counted, and remembered until it can be read or is gone; `kubesched.k8s.model.stand_ins` says
+what it counts as meanwhile.
 
-Next: `set_aside` for what becomes of those; `reflector`, which asks the server.
+Next: `reflector`, which asks the server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from kubesched.k8s.client.errors import ApiError
-from kubesched.k8s.client.status_answer import api_error
-from kubesched.k8s.client.transport import Answer
+from kubesched.k8s.client.list_watch import log_lines
+from kubesched.k8s.client.transport import Answer, api_error
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.manifests import collector_paused
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
@@ -208,3 +211,49 @@ def _error_in(status: Any) -> ApiError:
     code = status.get("code") if isinstance(status, dict) else None
     known = code if isinstance(code, int) and 100 <= code <= 599 else 500
     return api_error(Answer(known, {}, msgspec.json.encode(status)))
+
+
+MOST_TOLD = 3
+"""So many fields of one object are named in its line."""
+
+
+class SetAside:
+    """Of all kinds. Keys are `namespace/name`, or where in an answer it was if that is not known."""
+
+    def __init__(self) -> None:
+        self.totals: Counter[str] = Counter()
+        """How often an object was set aside, by kind."""
+        self.n_noted = 0
+        """How often anything was noted, said before or not."""
+        self._now: dict[str, dict[str, str]] = {}
+
+    def note(self, kind: str, key: str, problems: Sequence[str], counts_as: str) -> None:
+        """One line, unless the same was said of it before."""
+        self.n_noted += 1
+        told = "; ".join(problems[:MOST_TOLD])
+        if len(problems) > MOST_TOLD:
+            told += f"; and {len(problems) - MOST_TOLD} more"
+        known = self._now.setdefault(kind, {})
+        if known.get(key) == told:
+            return
+        known[key] = told
+        self.totals[kind] += 1
+        log_lines.SET_ASIDE.write(kind, key, told, counts_as)
+
+    def of(self, kind: str) -> Mapping[str, str]:
+        """What is wrong with those that are set aside now, by key."""
+        return self._now.get(kind, {})
+
+    def forget(self, kind: str, key: str) -> None:
+        """It can be read now, or is gone."""
+        self._now.get(kind, {}).pop(key, None)
+
+    def keep_only(self, kind: str, keys: Collection[str]) -> None:
+        """After a list: those that it does not have are gone."""
+        known = self._now.get(kind)
+        if known:
+            self._now[kind] = {key: problem for key, problem in known.items() if key in keys}
+
+    def counts(self) -> dict[str, int]:
+        """How many are set aside now, by kind."""
+        return {kind: len(known) for kind, known in self._now.items()}

@@ -1,33 +1,82 @@
 """A shared informer: one kind followed once, for as many handlers as there are.
 
+A scheduler only needs to know what there is: `put` and `remove` are enough, and cost least (`InformerHandler`). Who
+wants to know what an object was before, whether it was there from the beginning, or whether its deletion was seen, is a
+`ResourceEventHandler`, which has client-go's three calls.
+
 What a handler can rely on, whatever happened to the connection:
 - it hears of an object first by `put` (`on_add`), and of nothing by `remove` (`on_delete`) that was not put before;
-- a deletion that nobody told us of is found by the next list and becomes a `remove` with the last known state;
+- a deletion that was not seen is found by the next list and becomes a `remove` with the last known state;
 - an object that was deleted and made anew meanwhile (another uid) is removed and then put;
 - the same version is not put twice, except by a resync;
 - when it is called, the lister already knows;
 - of an object that cannot be read it hears what that may count as meanwhile (`kubesched.k8s.model.stand_ins`).
 A handler that is added later hears at once of everything there is. A handler that raises is logged; the others and
-the lister go on. Those with `put` and `remove` are told before those with client-go's calls, else in their order.
+the lister go on. Those with `put` and `remove` are notified before those with client-go's calls, else in their order.
 
-Next: `handlers` for what they are called; `reflector` brings the changes; `informers` has one informer per kind.
+Next: `reflector` brings the changes; `informers` has one informer per kind.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Generic
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 from kubesched.k8s.client.list_watch import log_lines
-from kubesched.k8s.client.list_watch.decoding import NAMELESS, K, Listing, Unread
-from kubesched.k8s.client.list_watch.handlers import InformerHandler, ResourceEventHandler
+from kubesched.k8s.client.list_watch.decoding import NAMELESS, K, Listing, SetAside, Unread
 from kubesched.k8s.client.list_watch.lister import IndexedLister
-from kubesched.k8s.client.list_watch.set_aside import SetAside
-from kubesched.k8s.client.list_watch.trouble import WatchErrorHandler
+from kubesched.k8s.client.list_watch.log_lines import WatchErrorHandler
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.stand_ins import StandIn, as_far_as_read, described
+
+K_contra = TypeVar("K_contra", bound=KubeObject, contravariant=True)
+
+
+class InformerHandler(Protocol):
+    """Notified of every change, synchronously: it must be quick, and not wait."""
+
+    def put(self, item: KubeObject) -> None: ...
+
+    def remove(self, item: KubeObject) -> None: ...
+
+
+class ResourceEventHandler(Protocol[K_contra]):
+    """The same, in client-go's calls.
+
+    `is_in_initial_list`: it was there when this handler came, or when the kind was first listed. A resync is an
+    `on_update` with the same object twice. `is_final_state_unknown`: nobody told us of the deletion, it was found by a
+    later list; `item` is what was last known (client-go's `DeletedFinalStateUnknown`)."""
+
+    def on_add(self, item: K_contra, is_in_initial_list: bool) -> None: ...
+
+    def on_update(self, old: K_contra, new: K_contra) -> None: ...
+
+    def on_delete(self, item: K_contra, is_final_state_unknown: bool) -> None: ...
+
+
+@dataclass(frozen=True)
+class EventHandlerFuncs(Generic[K]):
+    """A `ResourceEventHandler` of those functions that are given."""
+
+    added: Callable[[K, bool], None] | None = None
+    updated: Callable[[K, K], None] | None = None
+    deleted: Callable[[K, bool], None] | None = None
+
+    def on_add(self, item: K, is_in_initial_list: bool) -> None:
+        if self.added is not None:
+            self.added(item, is_in_initial_list)
+
+    def on_update(self, old: K, new: K) -> None:
+        if self.updated is not None:
+            self.updated(old, new)
+
+    def on_delete(self, item: K, is_final_state_unknown: bool) -> None:
+        if self.deleted is not None:
+            self.deleted(item, is_final_state_unknown)
+
 
 SLICE = 500
 """After so many objects of a list the event loop may do something else (renew a lease, say)."""

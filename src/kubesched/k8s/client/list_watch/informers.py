@@ -8,33 +8,81 @@
     await informers.stop()
 
 A kind that is asked for after the start is followed from the next `start` on. This is client-go's
-`SharedInformerFactory`; `of` is its `InformerFor`.
+`SharedInformerFactory`; `of` is its `InformerFor`. `scheduler_informers` has all kinds that a scheduler looks at, and
+of pods only those that hold something or will.
 
-Next: `reflector` for how a kind is followed, `informer` for what handlers can rely on, `scheduler_informers` for the
-kinds of a scheduler.
+Next: `reflector` for how a kind is followed, `informer` for what handlers can rely on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, cast
 
-from kubesched.k8s.client.ending_tasks import end_all
-from kubesched.k8s.client.list_watch import log_lines, requests, sync
-from kubesched.k8s.client.list_watch.decoding import K, KindDecoder
-from kubesched.k8s.client.list_watch.handlers import InformerHandler
-from kubesched.k8s.client.list_watch.informer import SharedInformer
-from kubesched.k8s.client.list_watch.pace import Pace
+from kubesched.k8s.client.list_watch import log_lines, requests
+from kubesched.k8s.client.list_watch.decoding import K, KindDecoder, SetAside
+from kubesched.k8s.client.list_watch.informer import InformerHandler, SharedInformer
+from kubesched.k8s.client.list_watch.log_lines import WatchErrorHandler
 from kubesched.k8s.client.list_watch.reflector import Reflector, ServerAbilities
-from kubesched.k8s.client.list_watch.requests import ListOptions, ListWatchApi
-from kubesched.k8s.client.list_watch.set_aside import SetAside
-from kubesched.k8s.client.list_watch.trouble import WatchErrorHandler
-from kubesched.k8s.client.resources import Resource, resource_of
+from kubesched.k8s.client.list_watch.requests import ListOptions, ListWatchApi, Pace
+from kubesched.k8s.client.resources import RESOURCES, Resource, resource_of
+from kubesched.k8s.client.work_queue import end_all
+from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.stand_ins import StandIn, as_far_as_read
+from kubesched.k8s.model.stand_ins import StandIn, as_far_as_read, stand_in_for
+
+REMIND_EVERY_S = 10.0
+
+
+async def wait_for_cache_sync(
+    informers: Iterable[SharedInformer[Any]], timeout_s: float | None = None, stopped: asyncio.Event | None = None
+) -> bool:
+    """Whether all were synced in time, and before `stopped`; without either it waits for as long as it takes."""
+    informers = list(informers)
+    waiting: list[asyncio.Future[Any]] = [asyncio.ensure_future(_all_synced(informers))]
+    if stopped is not None:
+        waiting.append(asyncio.ensure_future(stopped.wait()))
+    try:
+        await asyncio.wait(waiting, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for one in waiting:
+            one.cancel()
+    return all(informer.has_synced for informer in informers)
+
+
+async def wait_for_named_cache_sync(
+    name: str,
+    informers: Iterable[SharedInformer[Any]],
+    *,
+    stopped: asyncio.Event | None = None,
+    remind_every_s: float = REMIND_EVERY_S,
+) -> bool:
+    """The same, and the log says for whom it waits, what became of it, and now and then which kinds are still missing.
+    To be cancelled is to be stopped."""
+    informers = list(informers)
+    began_s = time.monotonic()
+    log_lines.WAITING_FOR_SYNC.write(name)
+    try:
+        while not await wait_for_cache_sync(informers, remind_every_s, stopped):
+            if stopped is not None and stopped.is_set():
+                log_lines.NOT_SYNCED.write(name)
+                return False
+            missing = [informer.name for informer in informers if not informer.has_synced]
+            log_lines.STILL_WAITING.write(name, missing, round(time.monotonic() - began_s))
+    except asyncio.CancelledError:
+        log_lines.NOT_SYNCED.write(name)
+        raise
+    log_lines.SYNCED.write(name)
+    return True
+
+
+async def _all_synced(informers: list[SharedInformer[Any]]) -> None:
+    for informer in informers:
+        await informer.wait_synced()
 
 
 @dataclass(frozen=True)
@@ -46,7 +94,7 @@ class InformerSettings:
     takes longer than `initial_events_within_s`, and any watch that does not begin in `answers_within_s`. `name` is what
     the log calls these informers."""
 
-    narrowings: Mapping[type[KubeObject], ListOptions] = field(default_factory=dict)
+    list_options: Mapping[type[KubeObject], ListOptions] = field(default_factory=dict)
     transforms: Mapping[type[KubeObject], Callable[[Any], Any]] = field(default_factory=dict)
     resync_s: float = 0.0
     resyncs_s: Mapping[type[KubeObject], float] = field(default_factory=dict)
@@ -116,7 +164,7 @@ class Informers:
             self._api,
             informer,
             KindDecoder(kind),
-            narrowing=self._settings.narrowings.get(kind, ListOptions()),
+            list_options=self._settings.list_options.get(kind, ListOptions()),
             abilities=self._abilities,
             pace=self._pace,
             page_size=self._settings.page_size,
@@ -152,7 +200,7 @@ class Informers:
         """Until all kinds that were started are synced; the log says who waits, and for what if it takes long. False
         if they were stopped before that."""
         started = [informer for informer in self._informers.values() if informer.has_started]
-        return await sync.wait_for_named_cache_sync(name, started, stopped=self._stopped)
+        return await wait_for_named_cache_sync(name, started, stopped=self._stopped)
 
     def _make(self, resource: Resource) -> SharedInformer[Any]:
         informer: SharedInformer[Any] = SharedInformer(
@@ -167,3 +215,15 @@ class Informers:
             await self._pace.sleep(every_s)
             log_lines.FORCING_RESYNC.write(self._settings.name)
             informer.resync()
+
+
+UNFINISHED_PODS = ListOptions(field_selector="status.phase!=Succeeded,status.phase!=Failed")
+"""A pod that finishes looks deleted from here."""
+
+
+def scheduler_informers(
+    api: ListWatchApi, name: str, pace: Pace | None = None, more: Iterable[Resource] = ()
+) -> Informers:
+    """`name` is what the log calls them; `more` are further kinds."""
+    settings = InformerSettings(list_options={Pod: UNFINISHED_PODS}, stand_in=stand_in_for, name=name)
+    return Informers(api, (*RESOURCES, *more), settings, pace)

@@ -3,7 +3,7 @@
 - The first list may come from the server's cache (version 0); after 410 Gone it must be current (no version).
 - Where the server can, list and watch are one request: a watch that first tells everything (`sendInitialEvents`).
 - A watch that ends or breaks is resumed from the last version heard of; bookmarks keep that version young.
-- Attempts that fail at once are repeated ever more slowly (`pace`); `trouble` says what is wrong, `log_lines` all else.
+- Attempts that fail at once are repeated ever more slowly (`RetryBackoff`); `log_lines` says what is wrong.
 - A kind that the server lacks is tried in its older versions and then left alone for a while.
 
 It never ends by itself: cancel its task. Next: `informer`, which takes what is found here.
@@ -23,9 +23,8 @@ from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError,
 from kubesched.k8s.client.list_watch import log_lines, requests
 from kubesched.k8s.client.list_watch.decoding import K, KindDecoder, Listing, Unread
 from kubesched.k8s.client.list_watch.informer import SharedInformer
-from kubesched.k8s.client.list_watch.pace import AnswerSignal, Pace, RetryBackoff
-from kubesched.k8s.client.list_watch.requests import ListOptions, ListWatchApi
-from kubesched.k8s.client.list_watch.trouble import TroubleLog, VeryShortWatchError, WatchError
+from kubesched.k8s.client.list_watch.log_lines import TroubleLog, VeryShortWatchError, WatchError
+from kubesched.k8s.client.list_watch.requests import AnswerSignal, ListOptions, ListWatchApi, Pace, RetryBackoff
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 MISSING_RETRY_S = 300.0
@@ -56,7 +55,7 @@ class Reflector(Generic[K]):
         informer: SharedInformer[K],
         decoder: KindDecoder[K],
         *,
-        narrowing: ListOptions,
+        list_options: ListOptions,
         abilities: ServerAbilities,
         pace: Pace,
         page_size: int = requests.PAGE_SIZE,
@@ -67,7 +66,7 @@ class Reflector(Generic[K]):
         self._api = api
         self._informer = informer
         self._decoder = decoder
-        self._narrowing = narrowing
+        self._list_options = list_options
         self._abilities = abilities
         self._pace = pace
         self._page_size = page_size
@@ -136,7 +135,7 @@ class Reflector(Generic[K]):
     async def _all_pages(self, version: str, page_size: int) -> Listing[K]:
         whole: Listing[K] = Listing()
         while True:
-            params = requests.list_params(self._narrowing, version, page_size, whole.continue_token)
+            params = requests.list_params(self._list_options, version, page_size, whole.continue_token)
             limit_s = requests.LIST_TIMEOUT_S
             body = await self._api.request("GET", self._path, params=params, timeout_s=limit_s, gzip=True)
             page = self._decoder.page(body)
@@ -155,7 +154,7 @@ class Reflector(Generic[K]):
     async def _list_and_watch_in_one(self) -> None:
         self._doing = "watch"
         known = "" if self._version == requests.FROM_CACHE else self._version
-        params = requests.streamed_list_params(self._narrowing, known, self._pace.dice)
+        params = requests.streamed_list_params(self._list_options, known, self._pace.dice)
         began_s = self._pace.now_s()
         async with self._opened_stream(params) as lines:
             try:
@@ -212,7 +211,7 @@ class Reflector(Generic[K]):
 
     async def _watch(self) -> None:
         self._doing = "watch"
-        params = requests.watch_params(self._narrowing, self._version, self._pace.dice)
+        params = requests.watch_params(self._list_options, self._version, self._pace.dice)
         async with self._opened_stream(params) as lines:
             self._opened()
             await self._changes(lines)
@@ -347,7 +346,7 @@ class Reflector(Generic[K]):
 
     @property
     def _path(self) -> str:
-        return self._informer.resource.path(self._narrowing.namespace)
+        return self._informer.resource.path(self._list_options.namespace)
 
 
 def _is_too_new(problem: ApiError) -> bool:

