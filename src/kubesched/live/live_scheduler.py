@@ -45,6 +45,7 @@ from kubesched.k8s.client.transport import MAX_CONNECTIONS
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.live.debugger import log_state
+from kubesched.live.decisions import DecisionLog
 from kubesched.live.logs import scheduling
 from kubesched.live.logs import start_lines as lines
 from kubesched.live.logs.verbosity import level_of
@@ -120,6 +121,8 @@ class LiveScheduler:
         )
         v = level_of(scheduling.__file__, options.logs.verbosity, options.logs.vmodule)
         scheduling.SchedulingLog(v).listen_to(self.loop)
+        self.decisions = DecisionLog(time.time)
+        self.decisions.listen_to(self.loop)
         for scheduler in self.loop.schedulers.values():
             lines.PLUGINS.write(lines.plugins_of(scheduler.profile))
         text = configuration_yaml(config) if options.emulation is None else emulation_yaml(options.emulation)
@@ -211,6 +214,7 @@ class LiveScheduler:
             shown=partial(shown_families, settings=options.metrics),
             emulation=options.emulation,
             assembled=lambda: self.assembled,
+            decisions=self.decisions.report,
         )
         self.server = SecureServer(
             options.serving, live_sources(self.loop, options.configuration, around), self._review_client

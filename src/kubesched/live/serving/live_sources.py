@@ -14,7 +14,7 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.live.serving.health import HealthChecks
 from kubesched.live.serving.live_explanation import LiveExplainer
 from kubesched.live.serving.pages.debug_pages import cache_report, queue_report
-from kubesched.live.serving.sources import MetricChoice, Sources, everything
+from kubesched.live.serving.sources import DecisionReport, MetricChoice, Sources, everything
 from kubesched.older.config import Emulation
 from kubesched.older.config.manifest_of_then import manifest_of_then
 from kubesched.older.config.running import running
@@ -43,6 +43,7 @@ class Surroundings:
     shown: MetricChoice = everything
     assembled: Callable[[], Assembly] | None = None
     """What the scheduler is built from, if not from the configuration and the in-tree plugins alone."""
+    decisions: DecisionReport | None = None
     emulation: Emulation | None = None
     """The older scheduler that decides, if one does."""
 
@@ -66,4 +67,5 @@ def live_sources(loop: Scheduler, config: KubeSchedulerConfiguration, around: Su
         queue=lambda: queue_report(loop.queue, around.now_s()),
         cache=lambda compares: cache_report(loop.cluster, around.informed() if compares else None),
         explain=LiveExplainer(loop.cluster, assembled, emulation),
+        decisions=around.decisions,
     )

@@ -71,6 +71,7 @@ def routes(sources: Sources) -> list[tuple[str, Page]]:
             ("/version", component.version),
             ("/debug/queue", debug.queue),
             ("/debug/cache", debug.cache),
+            ("/debug/decisions", debug.decisions),
             ("/explain/{namespace}/{pod}", debug.explain),
         )
     )

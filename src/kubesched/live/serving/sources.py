@@ -70,6 +70,9 @@ class BuildInfo:
 Report = dict[str, Any]
 """Made of what JSON can hold."""
 
+DecisionReport = Callable[[str, int], Report]
+"""The last decisions: of one pod (`namespace/name`, or empty for all), made after a number."""
+
 MetricChoice = Callable[[Iterable[MetricFamily]], Iterable[MetricFamily]]
 
 
@@ -115,4 +118,5 @@ class Sources:
     cache: Callable[[bool], Report] | None = None
     """Told whether to compare with the informers, which takes its time."""
     explain: PodExplainer | None = None
+    decisions: DecisionReport | None = None
     build: BuildInfo = field(default_factory=BuildInfo)

@@ -19,6 +19,7 @@ from kubesched.framework.nodes import RowArray
 from kubesched.framework.plugin_fault import PluginFault
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PostFilterResult
+from kubesched.framework.scores import Scores
 from kubesched.framework.status import Status
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import TableView
@@ -62,6 +63,8 @@ class Decision:
     prefilter: PreFilterOutcome | None = None
     filtered: FilterOutcome | None = None
     scored: ScoreOutcome | None = None
+    ranked: tuple[RowArray, Scores] | None = None
+    """Feasible rows and their totals, where a class decided; `scored` has them otherwise."""
     best_rows: RowArray | None = None
     """The nodes that are equally good; the chosen one is among them."""
     nominated: bool = False
@@ -302,6 +305,7 @@ class ProfileScheduler:
         decision.needs_reserve = known.needs_reserve
         if n_found > 1:
             totals = asked.totals(rows)
+            decision.ranked = rows, totals
             rows = rows.compress(totals == totals.item(totals.argmax()))
         self.choose_among(decision, rows)
         return True

@@ -84,10 +84,10 @@ class Scheduler:
         self._intake = EventHandlers(cluster, queue, schedulers.keys(), self, self.observers)
         self.failures = FailureHandler(cluster, queue, self.outbox, self._intake.promise_over, self.observers)
 
-    def listen(self, observe: Observe, *, steps: bool = True, scores: bool = False) -> None:
-        """From here on `observe` is told what happens: every step, or only trouble. With `scores` no decision is taken
-        from a class, so that each comes with every plugin's scores."""
-        self.observers.add(observe, steps=steps, scores=scores)
+    def listen(self, observe: Observe, *, steps: bool = True, decisions: bool = False, scores: bool = False) -> None:
+        """From here on `observe` is told what happens: every step, or decisions and trouble, or trouble alone. With
+        `scores` no decision is taken from a class, so that each comes with every plugin's scores."""
+        self.observers.add(observe, steps=steps, decisions=decisions, scores=scores)
         tell_of_queue(self.queue, self.observers)
 
     # -- facts, answers, time ------------------------------------------------------------------------------------------
@@ -182,8 +182,8 @@ class Scheduler:
         if observers.trouble is not None:
             if trace is not None:
                 observers.trouble(seen.SlowDecision(trace))
-            if observers.steps is not None:
-                observers.steps(seen.PodDecided(decision, can_preempt=bool(scheduler.profile.post_filter)))
+            if observers.decisions is not None:
+                observers.decisions(seen.PodDecided(decision, can_preempt=bool(scheduler.profile.post_filter)))
         if decision.node_name:
             self._assume(queued, scheduler, decision, started_s, now_s)
         else:

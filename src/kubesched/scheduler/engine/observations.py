@@ -1,11 +1,12 @@
 """What the engine does, told beside facts and effects to whoever listens: logs, recorders, tests.
 
-An observation is a small record of one thing that happened. There are two streams: *steps*, every step of every
-attempt, and *trouble*, what a person should look at. Nothing is kept for nobody: without a listener no record is even
-made, and the engine only asks whether there is one.
+An observation is a small record of one thing that happened. There are three streams: *steps*, every step of every
+attempt, *decisions*, what each came to, and *trouble*, what a person should look at. Nothing is kept for nobody:
+without a listener no record is even made, and the engine only asks whether there is one.
 
-    loop.listen(print)                 # everything
-    loop.listen(alarm, steps=False)    # trouble only
+    loop.listen(print)                               # everything
+    loop.listen(log, steps=False, decisions=True)    # decisions, and trouble
+    loop.listen(alarm, steps=False)                  # trouble only
 
 A listener must not call back into the loop. What it raises is its own bug, and goes through to whoever drives the loop.
 
@@ -335,18 +336,22 @@ Observe = Callable[[Observation], None]
 class Observers:
     """Who listens to a loop. Its parts share one, and ask it before they make a record."""
 
-    __slots__ = ("steps", "trouble", "wants_scores")
+    __slots__ = ("decisions", "steps", "trouble", "wants_scores")
 
     def __init__(self) -> None:
         self.steps: Observe | None = None
         """Told every step; None if nobody wants to know."""
+        self.decisions: Observe | None = None
+        """Told `PodDecided`. Whoever is told the steps is told this, too."""
         self.trouble: Observe | None = None
-        """Told what a person should look at. Whoever is told the steps is told this, too."""
+        """Told what a person should look at. Whoever is told anything is told this, too."""
         self.wants_scores = False
         """Every plugin's score of every node is wanted with a decision, whatever that costs."""
 
-    def add(self, observe: Observe, *, steps: bool = True, scores: bool = False) -> None:
+    def add(self, observe: Observe, *, steps: bool = True, decisions: bool = False, scores: bool = False) -> None:
         self.trouble = _both(self.trouble, observe)
+        if steps or decisions:
+            self.decisions = _both(self.decisions, observe)
         if steps:
             self.steps = _both(self.steps, observe)
         self.wants_scores |= scores

@@ -1,8 +1,9 @@
-"""`/debug/queue`, `/debug/cache` and `/explain/NAMESPACE/POD`: looks inside that kube-scheduler does not offer.
+"""`/debug/queue`, `/debug/cache`, `/debug/decisions` and `/explain/NAMESPACE/POD`: looks inside that kube-scheduler
+does not offer.
 
 The queue: which pods wait where, since when, and who rejected them. The cache: the cluster as the scheduler knows it,
 and what is wrong with it compared to the informers; to compare is to count everything again, about 30 microseconds a
-pod. JSON, or text for whoever accepts text/plain.
+pod. Decisions: the last ones, with the scores of then. JSON, or text for whoever accepts text/plain.
 
 Next: `live_explanation`.
 """
@@ -158,6 +159,21 @@ def _amounts(amounts: dict[str, int]) -> str:
     return " ".join(f"{name}:{amount}" for name, amount in amounts.items()) or "nothing"
 
 
+def decisions_text(report: dict[str, Any]) -> str:
+    lines = [f"Last decisions: {report['kept']} kept of {report['made']}"]
+    for one in report["decisions"]:
+        if "node" in one:
+            scores = ", ".join(f"{node['node']} {node['total']}" for node in one["scores"])
+            came_to = f"{one['node']}, {one['feasible']} of {one['evaluated']} nodes fit{scores and ': '}{scores}"
+        else:
+            came_to = one["message"]
+        lines.append(f"{one['number']} {one['pod']} -> {came_to}")
+        if "preemption" in one:
+            victims = " ".join(one["preemption"]["victims"])
+            lines.append(f"  preempts on {one['preemption']['node']}: {victims}")
+    return "\n".join(lines) + "\n"
+
+
 @dataclass(frozen=True, slots=True)
 class DebugPages:
     sources: Sources
@@ -172,6 +188,14 @@ class DebugPages:
         if self.sources.cache is None:
             return answers.not_found()
         return _shown(request, self.sources.cache("check" in request.query), cache_text)
+
+    async def decisions(self, request: web.Request) -> web.Response:
+        """With `?pod=NAMESPACE/NAME` of one pod, with `?after=N` those after the one with this number."""
+        if self.sources.decisions is None:
+            return answers.not_found()
+        after = request.query.get("after", "0")
+        report = self.sources.decisions(request.query.get("pod", ""), int(after) if after.isdecimal() else 0)
+        return _shown(request, report, decisions_text)
 
     async def explain(self, request: web.Request) -> web.Response:
         if self.sources.explain is None:
