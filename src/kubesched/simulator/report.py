@@ -12,6 +12,7 @@ from typing import Any
 
 from kubesched.k8s.model.times import print_instant
 from kubesched.k8s.workloads.pod_states import POD_PENDING
+from kubesched.simulator.column_table import ColumnTable
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.report_tables import (
     event_table,
@@ -22,7 +23,6 @@ from kubesched.simulator.report_tables import (
     utilisation_table,
 )
 from kubesched.simulator.report_text import pending_messages
-from kubesched.simulator.tables.column_table import ColumnTable
 from kubesched.simulator.virtual.cluster import VirtualCluster
 
 

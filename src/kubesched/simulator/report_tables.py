@@ -9,8 +9,8 @@ from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS
 from kubesched.k8s.workloads.pod_states import POD_PENDING, READY
+from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
 from kubesched.simulator.ledger import NodeUsage, PodRecord
-from kubesched.simulator.tables.column_table import Cell, ColumnKind, ColumnTable
 from kubesched.simulator.virtual.cluster import VirtualCluster
 
 INT, FLOAT, TEXT = ColumnKind.INT64, ColumnKind.FLOAT64, ColumnKind.UTF8
