@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from kubesched.framework.registry import Registry
+    from kubesched.framework.handle import Registry
     from kubesched.older.config import Emulation, Generation
     from kubesched.older.config.given import GivenConfiguration
     from kubesched.scheduler.config import KubeSchedulerConfiguration

@@ -16,7 +16,7 @@ from kubesched.explanation.record import decision_record, gated_record
 from kubesched.explanation.report import full_report
 from kubesched.explanation.text import render
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.scores import MAX_NODE_SCORE
+from kubesched.framework.results import MAX_NODE_SCORE
 from kubesched.framework.status import Status
 from kubesched.scheduler import config as configuration
 from kubesched.scheduler.cluster import Cluster

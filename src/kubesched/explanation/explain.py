@@ -11,8 +11,8 @@ from typing import Any
 
 from kubesched.explanation.answer import COMPLETE_SEARCH, Explanation
 from kubesched.explanation.emulated import explain_as_of_then, explain_refusal
+from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.registry import Registry
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.manifests import collector_paused

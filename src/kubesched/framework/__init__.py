@@ -1,6 +1,6 @@
 """The contract: all that a plugin author imports; nothing else of kubesched is needed.
 
-Read in this order: `extension_points` (where a plugin can take part), `status` and `verdicts` (what it answers),
+Read in this order: `extension_points` (what a plugin can implement), `status` and `verdicts` (what it answers),
 `nodes` and `pod_info` (what it is asked about), `cycle_state` (what it may remember), `handle` (what else it may look
 at), `events` (when its rejected pods deserve another try), `effects` (what it may ask the world outside for), `caching`
 (how long its answers stay true).
@@ -22,12 +22,19 @@ from kubesched.framework.effects import (
 )
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.extension_points import PermitResult, QueuedPod, Steps
-from kubesched.framework.handle import Handle, HeldPod, Objects
+from kubesched.framework.handle import Handle, HeldPod, Objects, PluginFactory, Registry
 from kubesched.framework.nodes import Column, NodeInfo, NodeTable, PodTable
 from kubesched.framework.pod_info import AffinityTerm, PodInfo, PodSignature
-from kubesched.framework.registry import PluginFactory, Registry
-from kubesched.framework.results import NodeStatuses, NominatingMode, PostFilterResult, PreFilterResult
-from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores, default_normalize_score
+from kubesched.framework.results import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    NodeStatuses,
+    NominatingMode,
+    PostFilterResult,
+    PreFilterResult,
+    Scores,
+    default_normalize_score,
+)
 from kubesched.framework.status import OK, SKIP, Code, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
 

@@ -101,7 +101,7 @@ class FollowsPods(Plugin, Protocol):
 
 @runtime_checkable
 class MindsSomePods(FollowsPods, Protocol):
-    """One that knows for which pods it has nothing to follow. About the others it is told of every change."""
+    """One that knows for which pods it has nothing to follow. For the others it is notified of every change."""
 
     def minds_pods(self, cycle: CycleState, pod: PodInfo) -> bool:
         """Asked once, after `pre_filter` and `pre_score`. False: whatever pods come and go, it has nothing to say."""

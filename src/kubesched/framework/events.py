@@ -1,4 +1,4 @@
-"""Changes in the cluster, and which of them may make a rejected pod schedulable.
+"""Cluster events, and which of them may make a rejected pod schedulable.
 
 A plugin that rejects pods lists the events that can undo its rejection, each with an optional hint: a function that
 looks at the changed object and says whether this pod should be tried again.

@@ -1,10 +1,10 @@
-"""The stages of a cycle, one small protocol each. A plugin has a name and the methods of the stages it takes part in;
-it inherits nothing.
+"""The extension points, one small protocol each. A plugin has a name and the methods of those that it implements; it
+inherits nothing.
 
-Two stages have a form for the whole table and one for a single node; a plugin gives whichever is clearer, and the
-runtime adapts the second to the first. How long an answer stays true is said apart, in `caching`.
+Filter and Score have a form for the whole table and one for a single node; a plugin implements whichever is clearer,
+and the runtime adapts the second to the first. How long an answer stays true is declared apart, in `caching`.
 
-| stage (as configured) | method(s) | the answer |
+| extension point (as configured) | method(s) | the answer |
 |---|---|---|
 | preEnqueue | `pre_enqueue` | may the pod enter the queue at all? |
 | queueSort | `sort_key` | which pod is next |
@@ -13,7 +13,7 @@ runtime adapts the second to the first. How long an answer stays true is said ap
 | postFilter | `post_filter` | what to do when there is none |
 | preScore | `pre_score` | prepares for score |
 | score | `score` or `score_node` (`normalize_score`) | how good each node is, 0 to 100 |
-| reserve | `reserve`, `unreserve` | keeps a claim until the pod is bound |
+| reserve | `reserve`, `unreserve` | reserves resources until the pod is bound |
 | permit | `permit` | go, no, or wait |
 | preBind | `pre_bind` | what must be written before the pod is bound |
 | bind | `bind` | binds the pod |
@@ -30,8 +30,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import RegisteredEvent
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.results import NodeStatuses, PostFilterResult, PreFilterResult
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import NodeStatuses, PostFilterResult, PreFilterResult, Scores
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import Verdicts
 
@@ -47,7 +46,7 @@ class Plugin(Protocol):
 @runtime_checkable
 class EnqueueExtensions(Plugin, Protocol):
     def events_to_register(self) -> Sequence[RegisteredEvent]:
-        """The changes that can undo this plugin's rejections."""
+        """The events after which a pod that this plugin rejected may be schedulable."""
         ...
 
 
@@ -57,7 +56,7 @@ class PreEnqueue(Plugin, Protocol):
 
 
 class QueuedPod(Protocol):
-    """A pod in the queue, and when it came."""
+    """A pod in the queue, and when it was added."""
 
     @property
     def info(self) -> PodInfo: ...
@@ -79,7 +78,7 @@ class PreFilter(Plugin, Protocol):
 
 @runtime_checkable
 class PreFilterExtensions(Plugin, Protocol):
-    """How prepared state changes when a pod were added to, or removed from, a row. The two undo each other."""
+    """How prepared state changes if a pod is added to a node, or removed from it. The two undo each other."""
 
     def add_pod(self, cycle: CycleState, pod: PodInfo, added: PodInfo, node: NodeInfo) -> Status: ...
 
@@ -176,7 +175,7 @@ class PostBind(Plugin, Protocol):
 
 @runtime_checkable
 class EmitsEffects(Plugin, Protocol):
-    """A plugin that asks for something outside of a binding cycle: after PostFilter, or when it gives back."""
+    """A plugin that asks for effects outside of a binding cycle: after PostFilter, or in Unreserve."""
 
     def take_effects(self) -> Sequence[object]:
         """What was asked for since the last call (see `effects`). Nobody waits for it to be done."""
@@ -197,11 +196,11 @@ EXTENSION_POINTS: dict[str, tuple[str, ...]] = {
     "bind": ("bind",),
     "postBind": ("post_bind",),
 }
-"""The configured name of each stage, and the methods of which one makes a plugin take part in it."""
+"""The configured name of each extension point, and its methods: a plugin with any of them implements it."""
 
 
 def extension_points_of(plugin: object) -> frozenset[str]:
-    """The stages that a plugin, or a plugin class, takes part in."""
+    """The extension points that a plugin, or a plugin class, implements."""
     return frozenset(
         point
         for point, methods in EXTENSION_POINTS.items()

@@ -1,12 +1,17 @@
-"""What a plugin may look at beside the pod and the nodes, and what it may set going: other objects of the cluster,
-preemption, pods that are held by Permit, pods that shall be tried again."""
+"""What a plugin is made with: a handle, by a factory that a registry has under the plugin's name.
+
+The handle gives access to what is beside the pod and the nodes (other objects of the cluster) and to what a plugin may
+set going: preemption, pods that wait at Permit, pods to be tried again. The in-tree registry is
+`kubesched.scheduler.plugins.registry`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.extension_points import Plugin
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
@@ -82,13 +87,13 @@ class Handle(Protocol):
         ...
 
     def is_preempting(self, uid: str) -> bool:
-        """Whether evictions for this pod are still being asked for."""
+        """Whether victims of this pod are still being evicted."""
         ...
 
     def preempt(
         self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits
     ) -> PostFilterResult:
-        """Looks for a node where evicting pods of lower priority makes room."""
+        """Looks for a node where the pod would fit if pods of lower priority were evicted."""
         ...
 
     def waiting_pods(self) -> Sequence[HeldPod]:
@@ -100,9 +105,39 @@ class Handle(Protocol):
         ...
 
     def reject(self, uid: str, plugin_name: str, message: str) -> bool:
-        """A waiting pod is turned down; it goes back to the queue. False if it does not wait."""
+        """A waiting pod is rejected; it goes back to the queue. False if it does not wait."""
         ...
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
         """Pods that wait for another attempt are tried as soon as possible, whatever is left of their backoff."""
         ...
+
+
+PluginFactory = Callable[[Any, Handle], Plugin]
+"""(validated arguments or None, handle) -> plugin. A class whose constructor takes these two is one."""
+
+
+class DuplicatePluginError(ValueError):
+    """Two plugins want the same name."""
+
+
+class Registry(Mapping[str, PluginFactory]):
+    """Factories by plugin name; a name stands for one plugin only."""
+
+    def __init__(self, factories: Mapping[str, PluginFactory] | None = None) -> None:
+        self._factories: dict[str, PluginFactory] = dict(factories or {})
+
+    def __getitem__(self, name: str) -> PluginFactory:
+        return self._factories[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._factories)
+
+    def __len__(self) -> int:
+        return len(self._factories)
+
+    def merged_with(self, others: Mapping[str, PluginFactory]) -> Registry:
+        twice = sorted(self._factories.keys() & others.keys())
+        if twice:
+            raise DuplicatePluginError(f"a plugin named {twice[0]} already exists")
+        return Registry({**self._factories, **others})

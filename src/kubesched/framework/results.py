@@ -1,4 +1,4 @@
-"""Answers of the stages that say more than a status."""
+"""Answers of extension points that are more than a status: PreFilter and PostFilter results, and scores."""
 
 from __future__ import annotations
 
@@ -11,6 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.framework.status import OK, Status
+
+MIN_NODE_SCORE = 0
+MAX_NODE_SCORE = 100
+
+Scores = NDArray[np.int64]
+
+
+def default_normalize_score(scores: Scores, *, reverse: bool, highest: int = MAX_NODE_SCORE) -> Scores:
+    """Scales so that the largest raw score becomes `highest`; `reverse` turns the order round."""
+    top = int(scores.max(initial=0))
+    if top == 0:
+        return np.full_like(scores, highest) if reverse else scores
+    scaled: Scores = highest * scores // top
+    return highest - scaled if reverse else scaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +44,7 @@ class NominatingMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """What became of the attempt to make room. `node_name` counts under `OVERRIDE`."""
+    """The outcome of PostFilter, such as preemption. `node_name` counts under `OVERRIDE`."""
 
     status: Status
     mode: NominatingMode = NominatingMode.NOOP

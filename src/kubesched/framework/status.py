@@ -1,10 +1,18 @@
 """What a plugin answers for one pod or one node. A rejection is a value; an exception is a bug.
 
+A rejection by PreEnqueue can be a `Hold`. A plugin that gates many pods is asked about each of them whenever something
+changes; one that knows cheaply for which pods its answer would still be the same says so with a `Hold`, and
+`pre_enqueue` is called again only once it does not last.
+
+What an outside plugin did wrong is a `PluginFault`: `kubesched.scheduler.plugin_loading.checked_plugin` raises it,
+`kubesched.scheduler.engine.plugin_call` makes it an Error status that names the plugin.
+
 Next: `verdicts`, the same for a whole table of nodes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 from msgspec import Struct
@@ -23,7 +31,7 @@ class Code(Enum):
     WAIT = "Wait"
     """Permit only: hold the pod until it is allowed or rejected."""
     SKIP = "Skip"
-    """The plugin has nothing to say about this pod; its coupled stage is left out for this cycle."""
+    """The plugin has nothing to do for this pod; the extension point that follows (Filter after PreFilter) skips it."""
     PENDING = "Pending"
     """Waits for something outside; the pod returns at once when that happens."""
 
@@ -81,3 +89,35 @@ class Status(Struct, frozen=True):
 
 OK = Status(Code.SUCCESS)
 SKIP = Status(Code.SKIP)
+
+
+class Hold(Status, frozen=True, eq=False, kw_only=True):
+    """As a status it is equal to any other that says the same."""
+
+    lasts: Callable[[], bool]
+    """Must not raise. Whether the plugin would hold the pod back now, too."""
+    ends_by_call: bool = False
+    """Whoever gave it says when it may be over (`SchedulingQueue.hold_may_be_over`): it need not be asked before."""
+
+    def by(self, plugin: str) -> Hold:
+        return Hold(self.code, self.reasons, plugin, lasts=self.lasts, ends_by_call=self.ends_by_call)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Status):
+            return NotImplemented
+        return (self.code, self.reasons, self.plugin) == (other.code, other.reasons, other.plugin)
+
+    def __hash__(self) -> int:
+        return hash(Status(self.code, self.reasons, self.plugin))
+
+
+class PluginFault(Exception):  # noqa: N818  the plugin's fault, not an error of ours
+    """A plugin raised, or gave an answer of the wrong kind."""
+
+
+class InvalidScore(PluginFault):
+    """A score that is not within the range after normalising."""
+
+    def __init__(self, score: int) -> None:
+        super().__init__(f"score {score} is out of range")
+        self.score = score

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kubesched.framework.nodes import RowArray
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
 from kubesched.scheduler.engine.cycle import Decision
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.observations import Observation, PodDecided

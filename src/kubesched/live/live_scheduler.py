@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from kubesched.framework.registry import Registry
+from kubesched.framework.handle import Registry
 from kubesched.k8s.client.errors import AnswerLost, Unreachable
 from kubesched.k8s.client.event_recorder import EventRecorder
 from kubesched.k8s.client.event_recorder.events import CoreV1Form, EventForm, EventsV1Form, choose_form

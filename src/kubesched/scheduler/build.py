@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from kubesched.framework.events import EVERY_CHANGE
-from kubesched.framework.registry import Registry
+from kubesched.framework.handle import Registry
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration, resolve_profiles
 from kubesched.scheduler.engine.cycle import ProfileScheduler

@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any
 
 from kubesched.framework.extension_points import Plugin
-from kubesched.framework.handle import Handle
-from kubesched.framework.registry import Registry
+from kubesched.framework.handle import Handle, Registry
 from kubesched.scheduler.build import queue_profile
 from kubesched.scheduler.config import KubeSchedulerConfiguration, resolve_profiles
 from kubesched.scheduler.engine.loop import Scheduler

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import msgspec
 
-from kubesched.framework.registry import Registry
+from kubesched.framework.handle import Registry
 from kubesched.k8s.model.apps import CronJob, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Node, ReplicationController
 from kubesched.k8s.model.manifests import collector_paused

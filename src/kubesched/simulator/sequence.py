@@ -13,8 +13,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubesched.explanation.explain import COMPLETE_SEARCH, NotExplainableError, build_cluster, pod_key
+from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.registry import Registry
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.times import parse_instant, print_instant

@@ -27,7 +27,7 @@ from harness.chaos.trace import ChaosStep, TraceError
 from harness.chaos.turnstile import Turnstile
 from harness.chaos.wire import Wire
 from kubesched.framework.effects import Effect
-from kubesched.framework.registry import Registry
+from kubesched.framework.handle import Registry
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import KubeSchedulerConfiguration, load
 from kubesched.scheduler.engine.loop import Scheduler

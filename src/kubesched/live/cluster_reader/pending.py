@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kubesched.explanation.explain import COMPLETE_SEARCH, Explanation, build_cluster, explain_pending
-from kubesched.framework.registry import Registry
+from kubesched.framework.handle import Registry
 from kubesched.k8s.model.manifests import Manifests
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.config import KubeSchedulerConfiguration

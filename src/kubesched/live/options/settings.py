@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubesched.framework.registry import Registry
+from kubesched.framework.handle import Registry
 from kubesched.live.options.gates import FeatureGates
 from kubesched.live.serving.settings import ServingSettings
 from kubesched.older.config import Emulation, PolicyConfigMap

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from kubesched.explanation.emulated import explain_as_of_then
 from kubesched.explanation.explain import COMPLETE_SEARCH, Explanation, NotExplainableError, explain_pending
-from kubesched.framework.registry import Registry
+from kubesched.framework.handle import Registry
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.older.config import Emulation

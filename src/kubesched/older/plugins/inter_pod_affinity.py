@@ -16,8 +16,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import AffinityTerm, PodInfo
-from kubesched.framework.results import PreFilterResult
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import PreFilterResult, Scores
 from kubesched.framework.status import OK, Status
 from kubesched.older.config.generations import Generation
 from kubesched.older.plugins.affinity_state import AffinityState, matches, matches_all

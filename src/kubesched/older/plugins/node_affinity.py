@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.scores import Scores, default_normalize_score
+from kubesched.framework.results import Scores, default_normalize_score
 from kubesched.k8s.model import selectors, taints
 from kubesched.k8s.model.core import Toleration
 from kubesched.k8s.model.taints import PREFER_NO_SCHEDULE

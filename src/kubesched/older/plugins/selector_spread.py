@@ -9,7 +9,7 @@ import numpy as np
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
 from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.selectors import Selector

@@ -10,8 +10,7 @@ import numpy as np
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.results import PreFilterResult
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import PreFilterResult, Scores
 from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.selectors import from_labels
 from kubesched.older.plugins.rejection import Reason, ReasonedFilter

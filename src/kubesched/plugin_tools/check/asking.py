@@ -34,8 +34,8 @@ from kubesched.framework.extension_points import (
     Score,
     ScoreNode,
 )
-from kubesched.framework.plugin_fault import InvalidScore, PluginFault
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
+from kubesched.framework.status import InvalidScore, PluginFault
 
 Answer = TypeVar("Answer")
 

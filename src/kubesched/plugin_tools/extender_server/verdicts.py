@@ -16,7 +16,7 @@ import numpy as np
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.scores import MAX_NODE_SCORE
+from kubesched.framework.results import MAX_NODE_SCORE
 from kubesched.framework.status import Code, Status
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.requests import AmountError

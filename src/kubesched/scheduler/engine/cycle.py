@@ -16,11 +16,9 @@ import numpy as np
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import RowArray
-from kubesched.framework.plugin_fault import PluginFault
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.results import PostFilterResult
-from kubesched.framework.scores import Scores
-from kubesched.framework.status import Status
+from kubesched.framework.results import PostFilterResult, Scores
+from kubesched.framework.status import PluginFault, Status
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.engine.class_cache import ClassCache

@@ -7,10 +7,9 @@ pod's event says it.
 
 from __future__ import annotations
 
-from kubesched.framework.plugin_fault import InvalidScore
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE
-from kubesched.framework.status import OK, Status
+from kubesched.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE
+from kubesched.framework.status import OK, InvalidScore, Status
 from kubesched.scheduler.engine.observations import PluginBroke, PluginTurnBegan, PluginTurnEnded
 from kubesched.scheduler.engine.profile import Profile
 

@@ -42,11 +42,10 @@ from kubesched.framework.extension_points import (
     Score,
     ScoreNode,
 )
-from kubesched.framework.handle import Handle
+from kubesched.framework.handle import Handle, Registry
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.registry import Registry
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import Verdicts
 from kubesched.scheduler.config import ResolvedProfile

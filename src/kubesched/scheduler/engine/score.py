@@ -16,7 +16,7 @@ import numpy as np
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
+from kubesched.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
 from kubesched.scheduler.engine.metrics.timing import timed_extension_point
 from kubesched.scheduler.engine.plugin_call import PluginError, guarded, invalid_score
 from kubesched.scheduler.engine.profile import Profile, ScoreStep

@@ -26,10 +26,15 @@ from kubesched.framework.effects import (
     WriteObject,
 )
 from kubesched.framework.extension_points import PermitResult
-from kubesched.framework.plugin_fault import InvalidScore, PluginFault
-from kubesched.framework.results import NominatingMode, PostFilterResult, PreFilterResult
-from kubesched.framework.scores import MAX_NODE_SCORE, MIN_NODE_SCORE, Scores
-from kubesched.framework.status import OK, Code, Status
+from kubesched.framework.results import (
+    MAX_NODE_SCORE,
+    MIN_NODE_SCORE,
+    NominatingMode,
+    PostFilterResult,
+    PreFilterResult,
+    Scores,
+)
+from kubesched.framework.status import OK, Code, InvalidScore, PluginFault, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
 from kubesched.k8s.model.meta import KubeObject
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from kubesched.framework.extension_points import extension_points_of
-from kubesched.framework.registry import Registry
+from kubesched.framework.handle import Registry
 from kubesched.scheduler.config import (
     ConfigError,
     KubeSchedulerConfiguration,

@@ -21,9 +21,8 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ClusterEvent, Hint, HintFunction, RegisteredEvent
 from kubesched.framework.extension_points import Plugin, QueuedPod
 from kubesched.framework.handle import Handle
-from kubesched.framework.plugin_fault import PluginFault
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.status import OK, Status
+from kubesched.framework.status import OK, PluginFault, Status
 from kubesched.scheduler.plugin_loading import answers, guards
 from kubesched.scheduler.plugin_loading.class_rules import METHODS, YES_OR_NO
 from kubesched.scheduler.plugin_loading.construction import construct, decoded_args

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.effects import WaitUntil
 from kubesched.framework.nodes import NodeInfo
-from kubesched.framework.plugin_fault import PluginFault
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.status import OK, Code, Status
+from kubesched.framework.status import OK, Code, PluginFault, Status
 from kubesched.scheduler.plugin_loading import answers
 from kubesched.scheduler.plugin_loading.plugin_errors import told
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 
 from kubesched.framework.extension_points import extension_points_of
-from kubesched.framework.registry import Registry
+from kubesched.framework.handle import Registry
 from kubesched.scheduler.plugin_loading.checked_plugin import OutsideFactory
 from kubesched.scheduler.plugin_loading.class_rules import check_class, missing_of_a_plugin
 from kubesched.scheduler.plugin_loading.plugin_errors import line_of, plugin_error, told

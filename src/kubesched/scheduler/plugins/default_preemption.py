@@ -13,10 +13,9 @@ from typing import ClassVar
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.handle import Handle
-from kubesched.framework.holds import Hold
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
-from kubesched.framework.status import OK, Code, Status
+from kubesched.framework.status import OK, Code, Hold, Status
 from kubesched.scheduler.config import DefaultPreemptionArgs
 
 _STILL_PREEMPTING = "waiting for the preemption for this pod to be finished"

@@ -16,7 +16,7 @@ import numpy as np
 
 from kubesched.framework import MAX_NODE_SCORE, CycleState, Handle, NodeInfo, NodeTable, PodInfo
 from kubesched.framework.caching import Scope
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
 from kubesched.k8s.model.core import PodSpec
 
 MIB = 1024 * 1024

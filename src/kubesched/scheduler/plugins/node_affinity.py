@@ -35,7 +35,7 @@ from kubesched.framework import (
     default_normalize_score,
 )
 from kubesched.framework.caching import Scope
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
 from kubesched.framework.status import SKIP
 from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.model import core, selectors

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kubesched.framework import MAX_NODE_SCORE, OK, CycleState, Handle, NodeInfo, NodeTable, PodInfo, Status
 from kubesched.framework.caching import Scope
 from kubesched.framework.nodes import IntArray
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
 from kubesched.framework.status import SKIP
 from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.model.meta import KubeObject

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from kubesched.framework.extension_points import extension_points_of
-from kubesched.framework.registry import Registry
+from kubesched.framework.handle import Registry
 from kubesched.scheduler.plugins.default_binder import DefaultBinder
 from kubesched.scheduler.plugins.default_preemption import DefaultPreemption
 from kubesched.scheduler.plugins.dynamic_resources import DynamicResources

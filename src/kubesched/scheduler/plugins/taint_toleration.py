@@ -28,7 +28,7 @@ from kubesched.framework import (
     default_normalize_score,
 )
 from kubesched.framework.caching import Scope
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
 from kubesched.k8s.model import taints
 from kubesched.k8s.model.core import Node, Pod, Taint, Toleration
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from math import inf
 
-from kubesched.framework.holds import Hold
 from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import Hold
 from kubesched.k8s.model.meta import PodKey
 from kubesched.scheduler.queue.profile import QueueProfile
 

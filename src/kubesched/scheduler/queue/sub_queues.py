@@ -20,8 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from math import floor, inf
 
-from kubesched.framework.holds import Hold
-from kubesched.framework.status import OK, Status
+from kubesched.framework.status import OK, Hold, Status
 from kubesched.k8s.model.meta import PodKey
 from kubesched.scheduler.queue.hints import Requeue
 from kubesched.scheduler.queue.profile import QueueSettings

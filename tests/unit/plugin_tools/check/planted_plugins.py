@@ -29,7 +29,7 @@ from kubesched.framework import (
 )
 from kubesched.framework.caching import Scope
 from kubesched.framework.extension_points import PermitResult
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
 from kubesched.k8s.model.core import Node
 
 QUIET = "example.com/quiet"

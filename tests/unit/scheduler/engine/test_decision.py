@@ -10,7 +10,7 @@ import pytest
 import kubesched
 from kubesched.framework import CycleState, Handle, NodeTable, PodInfo
 from kubesched.framework.nodes import RowArray
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.meta import PodKey
 from kubesched.scheduler.build import build_schedulers

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubesched.framework.effects import CallExtender, Effect
-from kubesched.framework.registry import Registry
+from kubesched.framework.handle import Registry
 from kubesched.k8s.model import manifests
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import load

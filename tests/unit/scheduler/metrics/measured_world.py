@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.framework.registry import Registry
+from kubesched.framework.handle import Registry
 from kubesched.k8s.model import manifests
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import load

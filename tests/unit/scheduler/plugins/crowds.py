@@ -9,8 +9,7 @@ import msgspec
 
 from kubesched.framework import CycleState, NodeTable, PodInfo, PostFilterResult, PreFilterResult, Status, Verdicts
 from kubesched.framework.handle import Objects, PreemptionLimits
-from kubesched.framework.results import NodeStatuses
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import NodeStatuses, Scores
 from kubesched.framework.verdicts import ACCEPT_ALL
 from kubesched.k8s.model.core import Namespace, Node, Pod
 from kubesched.k8s.model.meta import KubeObject

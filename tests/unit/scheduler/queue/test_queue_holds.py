@@ -8,8 +8,7 @@ import pytest
 from queue_driver import NODE_ADD, info_of, node, on, pod
 
 from kubesched.framework import OK, PodInfo, Status
-from kubesched.framework.holds import Hold
-from kubesched.framework.status import Code
+from kubesched.framework.status import Code, Hold
 from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
 from kubesched.framework.verdicts import ACCEPT_ALL
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
 from kubesched.scheduler.engine.filter import ask, going_round

@@ -22,7 +22,7 @@ from kubesched.framework.caching import FollowsPods, PodChange
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import IntArray, RowArray
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
 from kubesched.framework.verdicts import BoolArray
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.journal import Journal, NodeChange, NodeChangeKind, Places

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.scores import MAX_NODE_SCORE, Scores
+from kubesched.framework.results import MAX_NODE_SCORE, Scores
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.k8s.model.core import Node
 from kubesched.scheduler.cluster import Cluster

@@ -19,8 +19,7 @@ from kubesched.framework.extension_points import Steps
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.results import NodeStatuses, PostFilterResult, PreFilterResult
-from kubesched.framework.scores import Scores, default_normalize_score
+from kubesched.framework.results import NodeStatuses, PostFilterResult, PreFilterResult, Scores, default_normalize_score
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
 from kubesched.k8s.model.core import Pod

@@ -18,8 +18,7 @@ import numpy as np
 
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.results import NodeStatuses
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import NodeStatuses, Scores
 from kubesched.framework.status import OK, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
 from kubesched.k8s.model import selectors

@@ -30,7 +30,7 @@ from kubesched.framework.caching import PodChange, Scope
 from kubesched.framework.events import Hint
 from kubesched.framework.nodes import NodeInfo
 from kubesched.framework.pod_info import AffinityTerm, compile_pod_affinity
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Namespace, Node, Pod
 from kubesched.k8s.model.meta import KubeObject

@@ -15,7 +15,7 @@ import numpy as np
 from kubesched.framework.caching import PodChange
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodAffinityTerms, PodInfo
-from kubesched.framework.scores import MAX_NODE_SCORE, Scores
+from kubesched.framework.results import MAX_NODE_SCORE, Scores
 from kubesched.k8s.model.core import Namespace
 from kubesched.k8s.model.selectors import Labels
 from kubesched.scheduler.plugins.inter_pod_affinity.terms import (

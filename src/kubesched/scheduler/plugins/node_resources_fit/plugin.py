@@ -31,7 +31,7 @@ from kubesched.framework import (
     Verdicts,
 )
 from kubesched.framework.caching import Scope
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import PODS, node_units, pod_resources

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kubesched.framework import MAX_NODE_SCORE
 from kubesched.framework.nodes import IntArray
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
 from kubesched.scheduler.config.plugin_args import (
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,

@@ -25,7 +25,7 @@ from kubesched.framework import (
 from kubesched.framework.caching import PodChange, Scope
 from kubesched.framework.events import Hint
 from kubesched.framework.nodes import NodeInfo
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import Scores
 from kubesched.framework.status import SKIP
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kubesched.framework.nodes import MISSING, CodeArray, Column, IntArray, NodeTable
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.scores import MAX_NODE_SCORE, Scores
+from kubesched.framework.results import MAX_NODE_SCORE, Scores
 from kubesched.framework.verdicts import BoolArray
 from kubesched.scheduler.plugins.pod_topology_spread.constraints import HOSTNAME_LABEL, SpreadConstraint
 from kubesched.scheduler.plugins.pod_topology_spread.counting import (

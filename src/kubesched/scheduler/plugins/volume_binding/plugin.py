@@ -20,8 +20,7 @@ from kubesched.framework.extension_points import Steps
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.results import PreFilterResult
-from kubesched.framework.scores import Scores
+from kubesched.framework.results import PreFilterResult, Scores
 from kubesched.framework.status import OK, SKIP, Status
 from kubesched.framework.verdicts import Verdicts
 from kubesched.k8s.model import volume_claims
