@@ -139,10 +139,10 @@ def _has_same_signature(old: Pod, new: Pod) -> bool:
 
 def _resize_conditions(status: PodStatus) -> tuple[PodCondition, ...] | None:
     """Conditions change what a pod requests only while a resize is pending; those of a binding do not."""
-    conditions = status.conditions
-    if not conditions or not any(condition.type == "PodResizePending" for condition in conditions):
-        return None
-    return conditions
+    for condition in status.conditions or ():
+        if condition.type == "PodResizePending":
+            return status.conditions
+    return None
 
 
 def _without_pin(spec: PodSpec) -> tuple[PodSpec, str]:

@@ -52,11 +52,13 @@ class PodEffects:
         if problem:
             return conflict("pods/binding", pod.name, problem)
         conditions = merge_condition(status.conditions, _SCHEDULED)
-        self._store.write(
+        bound = replace(
             pod,
+            metadata=replace(pod.metadata, resource_version=self._store.next_version()),
             spec=replace(spec, node_name=action.node_name),
             status=replace(status, conditions=conditions, nominated_node_name=""),
         )
+        self._store.keep(bound)
         return _DONE
 
     def evict(self, action: EvictPod) -> Done | Failed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -26,9 +26,9 @@ class TypedStore:
         self, next_version: Callable[[], str] | None = None, new_uid: Callable[[KubeObject], str] | None = None
     ) -> None:
         self._numbers = count(1)
-        self._next_version = next_version or self._next_number
+        self.next_version = next_version or self._next_number
         self._new_uid = new_uid or (lambda item: f"{item.name}-{self._next_number()}")
-        self._objects: dict[type[KubeObject], dict[str, KubeObject]] = defaultdict(dict)
+        self._objects: defaultdict[type[KubeObject], dict[str, Any]] = defaultdict(dict)
         self._listeners: list[Listener] = []
 
     def listen(self, listener: Listener) -> None:
@@ -38,10 +38,10 @@ class TypedStore:
 
     def of(self, kind: type[Item]) -> dict[str, Item]:
         """All objects of a kind by key; not to be changed."""
-        return cast("dict[str, Item]", self._objects[kind])
+        return self._objects[kind]
 
     def find(self, kind: type[Item], key: str) -> Item | None:
-        return cast("Item | None", self._objects[kind].get(key))
+        return self._objects[kind].get(key)
 
     def __iter__(self) -> Iterator[KubeObject]:
         for items in self._objects.values():
@@ -56,8 +56,9 @@ class TypedStore:
 
     def write(self, item: Item, **fields: Any) -> Item:
         """The object, with these fields changed, is as it is to be from now on, in a new version."""
-        metadata = replace(fields.pop("metadata", item.metadata), resource_version=self._next_version())
-        return self.keep(replace(item, metadata=metadata, **fields))
+        metadata = replace(fields.get("metadata") or item.metadata, resource_version=self.next_version())
+        fields["metadata"] = metadata
+        return self.keep(replace(item, **fields))
 
     def update(self, item: Item) -> Item:
         """The object as it is to be from now on."""
@@ -81,7 +82,7 @@ class TypedStore:
 
     def versioned(self, item: Item) -> Item:
         """In a new version, and not kept: what a watch says of a deletion."""
-        return replace(item, metadata=replace(item.metadata, resource_version=self._next_version()))
+        return replace(item, metadata=replace(item.metadata, resource_version=self.next_version()))
 
     def _next_number(self) -> str:
         return str(next(self._numbers))
