@@ -95,8 +95,6 @@ ALLOWED: dict[str, dict[str, str]] = {
     "notified": {
         "src/kubesched/older/config/running.py": TO_COME,
         "src/kubesched/older/plugins/rejection.py": TO_COME,
-        "src/kubesched/playground/apiserver/kinds/services.py": TO_COME,
-        "src/kubesched/playground/hollow_nodes/container_states.py": TO_COME,
     },
     "plain English": {
         "src/kubesched/scheduler/engine/class_cache/asked_anew.py": TO_COME,

@@ -98,7 +98,7 @@ def up(
     With --once, the cluster is deleted afterwards, and the exit code is 1 if a pod stayed pending.
     """
     from kubesched.playground.hollow_nodes.node_bodies import NodeShape
-    from kubesched.playground.hollow_nodes.pod_steps import Delays
+    from kubesched.playground.hollow_nodes.pod_plays import Delays
 
     if once and (data is not None or not filenames):
         raise click.UsageError("--once needs -f, and keeps no state: remove --data")

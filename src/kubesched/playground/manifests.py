@@ -15,7 +15,7 @@ from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.requester import MERGE_PATCH
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.model.kubernetes_yaml import load_documents
-from kubesched.playground.controllers.discovered import DiscoveredKinds
+from kubesched.playground.controllers.kinds import DiscoveredKinds
 
 Body = dict[str, Any]
 

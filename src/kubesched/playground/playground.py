@@ -28,11 +28,10 @@ from kubesched.live.options import RunOptions, read_options
 from kubesched.live.serving.live_explanation import LiveExplainer
 from kubesched.live.serving.pages.debug_pages import queue_report
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
-from kubesched.playground.controllers.catalogue import all_controllers
-from kubesched.playground.controllers.discovered import DiscoveredKinds
-from kubesched.playground.controllers.runner import ControllerRunner
+from kubesched.playground.controllers.kinds import DiscoveredKinds
+from kubesched.playground.controllers.runner import ControllerRunner, all_controllers
 from kubesched.playground.hollow_nodes.fleet import FleetSettings, KubeletFleet
-from kubesched.playground.hollow_nodes.pod_steps import Delays
+from kubesched.playground.hollow_nodes.pod_plays import Delays
 from kubesched.playground.kubeconfigs import certificate_authority
 from kubesched.playground.manifests import Body, put_in, split_nodes
 from kubesched.playground.server_process import ServerProcess

@@ -17,7 +17,7 @@ from kubesched.cli.watching import manifest_files, watch
 from kubesched.k8s.model.core import Pod
 from kubesched.playground.apiserver.server import ServerSettings
 from kubesched.playground.hollow_nodes.node_bodies import NodeShape
-from kubesched.playground.hollow_nodes.pod_steps import Delays
+from kubesched.playground.hollow_nodes.pod_plays import Delays
 from kubesched.playground.playground import Playground, PlaygroundSettings
 from kubesched.playground.settling import wait_settled
 from kubesched.testing import make

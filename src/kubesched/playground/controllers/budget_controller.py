@@ -16,8 +16,8 @@ from kubesched.k8s.model.times import InstantError, parse_instant
 from kubesched.k8s.workloads.budgets import BudgetNumbers, budget_numbers
 from kubesched.k8s.workloads.replicas import scale_behind
 from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.documents import Body
-from kubesched.playground.controllers.status.conditions import condition, with_condition_set
+from kubesched.playground.controllers.status import condition, with_condition_set
+from kubesched.playground.controllers.whole_objects import Body
 
 GRANT_LASTS_S = 120.0
 _UNMANAGED = (

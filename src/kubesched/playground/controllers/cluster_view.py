@@ -4,7 +4,7 @@ Reads see one's own writes: an answer counts at once, and older news of the same
 grow). What was removed does not come back by late news. So a controller that just made a pod finds it when it counts
 again, and makes no second one.
 
-Next: `documents` for objects that are kept whole.
+Next: `whole_objects` for objects that are kept whole.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.reported_pods import ReportedPod
-from kubesched.playground.controllers.documents import WholeObject, WorkloadDocument
+from kubesched.playground.controllers.whole_objects import WholeObject, WorkloadDocument
 
 K = TypeVar("K", bound=KubeObject)
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 Every template that is rolled out gets a number (`deployment.kubernetes.io/revision`), a template that comes back gets a
 new one: that is what `kubectl rollout history` and `undo` go by.
 
-Next: `status.rollout_status` for conditions, `kubesched.k8s.workloads.deployments` for how far sets are scaled.
+Next: `status` for conditions, `kubesched.k8s.workloads.deployments` for how far sets are scaled.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.times import print_instant
 from kubesched.k8s.workloads.deployments import REVISION_ANNOTATION, find_current, size_annotations, sync_deployment
-from kubesched.playground.controllers.adoption import claims_of, settle_claims
 from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.documents import Body
 from kubesched.playground.controllers.plan_notes import ScalingNotes
-from kubesched.playground.controllers.status.conditions import condition, with_condition_set
-from kubesched.playground.controllers.status.rollout_status import deployment_status, stalls_in_s, with_replica_failure
-from kubesched.playground.controllers.whole_bodies import replica_set_body
-from kubesched.playground.controllers.workload import selector_of, write_status
+from kubesched.playground.controllers.status import (
+    condition,
+    deployment_status,
+    stalls_in_s,
+    with_condition_set,
+    with_replica_failure,
+)
+from kubesched.playground.controllers.whole_objects import Body, replica_set_body
+from kubesched.playground.controllers.workload import claims_of, selector_of, settle_claims, write_status
 
 DEFAULT_HISTORY = 10
 

@@ -4,7 +4,7 @@ An object all of whose owners are gone, or wait for it to go, is deleted; one th
 references to the others. An owner that is not known here is asked for at the server before it counts as gone. Keys are
 uids.
 
-Next: `discovered` for which kinds are watched for this.
+Next: `kinds` for which kinds are watched for this.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, OwnerReference
 from kubesched.k8s.model.reported_pods import ReportedPod
 from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.discovered import DiscoveredKinds
-from kubesched.playground.controllers.documents import TYPED, Body
+from kubesched.playground.controllers.kinds import DiscoveredKinds
+from kubesched.playground.controllers.whole_objects import TYPED, Body
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

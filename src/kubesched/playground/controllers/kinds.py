@@ -1,21 +1,29 @@
-"""What controllers watch, and where it lives. Kinds that only have owners are known by their metadata alone.
+"""What controllers watch, where it lives, and which kinds a server has besides, by its discovery.
 
-Next: `discovered` for how those are found, `cluster_view` for where they are kept.
+Who looks after all kinds (garbage, namespaces) asks again now and then, and when a custom resource definition changes:
+kinds come and go with those. Kinds that only have owners are known by their metadata alone.
+
+Next: `cluster_view` for where objects are kept.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
 
 import msgspec
 
+from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.lease import LeaseSpec
 from kubesched.k8s.client.list_watch.requests import ListOptions
+from kubesched.k8s.client.requester import Requester
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.model import core, resource, storage
 from kubesched.k8s.model.meta import KubeObject, KubeStruct, LabelSelector
 from kubesched.k8s.model.reported_pods import ReportedPod
-from kubesched.playground.controllers import documents
+from kubesched.playground.controllers import whole_objects
 
 LEASE_NAMESPACE = "kube-node-lease"
 
@@ -79,20 +87,20 @@ class CustomResourceDefinition(KubeObject, frozen=True):
 
 
 _DOCUMENTS = (
-    Resource(documents.DeploymentDocument, "apps", "v1", "deployments", True, kind_name="Deployment"),
-    Resource(documents.ReplicaSetDocument, "apps", "v1", "replicasets", True, kind_name="ReplicaSet"),
-    Resource(documents.StatefulSetDocument, "apps", "v1", "statefulsets", True, kind_name="StatefulSet"),
-    Resource(documents.DaemonSetDocument, "apps", "v1", "daemonsets", True, kind_name="DaemonSet"),
+    Resource(whole_objects.DeploymentDocument, "apps", "v1", "deployments", True, kind_name="Deployment"),
+    Resource(whole_objects.ReplicaSetDocument, "apps", "v1", "replicasets", True, kind_name="ReplicaSet"),
+    Resource(whole_objects.StatefulSetDocument, "apps", "v1", "statefulsets", True, kind_name="StatefulSet"),
+    Resource(whole_objects.DaemonSetDocument, "apps", "v1", "daemonsets", True, kind_name="DaemonSet"),
     Resource(
-        documents.ReplicationControllerDocument,
+        whole_objects.ReplicationControllerDocument,
         "",
         "v1",
         "replicationcontrollers",
         True,
         kind_name="ReplicationController",
     ),
-    Resource(documents.JobDocument, "batch", "v1", "jobs", True, kind_name="Job"),
-    Resource(documents.CronJobDocument, "batch", "v1", "cronjobs", True, kind_name="CronJob"),
+    Resource(whole_objects.JobDocument, "batch", "v1", "jobs", True, kind_name="Job"),
+    Resource(whole_objects.CronJobDocument, "batch", "v1", "cronjobs", True, kind_name="CronJob"),
 )
 
 _TYPED = (
@@ -125,10 +133,10 @@ LIST_OPTIONS: dict[type[KubeObject], ListOptions] = {NodeLease: ListOptions(name
 """Of leases only those of nodes; pods in whatever state."""
 
 _BY_TYPE: dict[type[KubeObject], Resource] = {known.type: known for known in WATCHED} | {
-    documents.TYPED[known.type]: known  # type: ignore[index]
+    whole_objects.TYPED[known.type]: known  # type: ignore[index]
     for known in _DOCUMENTS
 }
-_BY_TYPE[core.Pod] = _BY_TYPE[ReportedPod]
+_BY_TYPE |= {core.Pod: _BY_TYPE[ReportedPod]}
 
 
 def home_of(type_: type[KubeObject]) -> Resource:
@@ -139,3 +147,117 @@ def home_of(type_: type[KubeObject]) -> Resource:
 def kind_name(type_: type[KubeObject]) -> str:
     home = _BY_TYPE.get(type_)
     return type_.__name__ if home is None else home.kind
+
+
+REFRESH_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveredKind:
+    """`home.type` holds metadata only, unless controllers watch the kind anyway."""
+
+    home: Resource
+    kind: str
+    verbs: frozenset[str]
+
+
+class _ApiResource(msgspec.Struct, gc=False):
+    name: str
+    kind: str = ""
+    namespaced: bool = False
+    verbs: list[str] = []
+
+
+class _ResourceList(msgspec.Struct, gc=False):
+    resources: list[_ApiResource] = []
+
+
+class _GroupVersion(msgspec.Struct, rename="camel", gc=False):
+    group_version: str
+    version: str
+
+
+class _Group(msgspec.Struct, rename="camel", gc=False):
+    name: str
+    preferred_version: _GroupVersion
+    versions: list[_GroupVersion] = []
+
+    def in_order(self) -> list[_GroupVersion]:
+        """The preferred version, then the others, which may have kinds that it lacks."""
+        others = [one for one in self.versions if one.version != self.preferred_version.version]
+        return [self.preferred_version, *others]
+
+
+class _GroupList(msgspec.Struct, gc=False):
+    groups: list[_Group] = []
+
+
+class DiscoveredKinds:
+    def __init__(self, api: Requester, now_s: Callable[[], float]) -> None:
+        self._api = api
+        self._now_s = now_s
+        self._asked_at_s = float("-inf")
+        self._types: dict[tuple[str, str], type[KubeObject]] = {
+            (known.group, known.plural): known.type for known in WATCHED
+        }
+        self._kinds: dict[tuple[str, str], DiscoveredKind] = {}
+        self._asking = asyncio.Lock()
+
+    def forget(self) -> None:
+        """Kinds have come or gone: the server is asked anew."""
+        self._asked_at_s = float("-inf")
+
+    async def kinds(self) -> list[DiscoveredKind]:
+        """Those that have objects of their own, each in the preferred version of its group if that has it."""
+        async with self._asking:
+            if self._now_s() - self._asked_at_s > REFRESH_S:
+                self._asked_at_s = self._now_s()  # what changes while we ask is asked for again
+                try:
+                    self._kinds = _first_of_each(await self._ask())
+                except BaseException:
+                    self.forget()
+                    raise
+        return list(self._kinds.values())
+
+    async def find(self, api_version: str, kind: str) -> DiscoveredKind | None:
+        """By what an owner reference says."""
+        group = api_version.rpartition("/")[0]
+        return next((known for known in await self.kinds() if known.kind == kind and known.home.group == group), None)
+
+    async def _ask(self) -> list[DiscoveredKind]:
+        groups = msgspec.json.decode(await self._api.request("GET", "/apis"), type=_GroupList).groups
+        versions = [("", "v1", "/api/v1")]
+        versions += [
+            (group.name, one.version, f"/apis/{one.group_version}") for group in groups for one in group.in_order()
+        ]
+        found: list[DiscoveredKind] = []
+        for group_name, version, path in versions:
+            try:
+                answer = await self._api.request("GET", path)
+            except ApiError as error:
+                if error.is_not_found or error.status >= 500:
+                    continue  # an aggregated API whose server is away
+                raise
+            resources = msgspec.json.decode(answer, type=_ResourceList).resources
+            found.extend(self._of_group(group_name, version, resources))
+        return found
+
+    def _of_group(self, group: str, version: str, resources: list[_ApiResource]) -> Iterator[DiscoveredKind]:
+        for known in resources:
+            if "/" in known.name or not {"list", "delete"} <= set(known.verbs):
+                continue
+            if (group, known.name) not in self._types:
+                made = msgspec.defstruct(f"{known.kind}Metadata", [], bases=(KubeObject,), frozen=True)
+                self._types[group, known.name] = cast("type[KubeObject]", made)
+            home = Resource(
+                self._types[group, known.name], group, version, known.name, known.namespaced, kind_name=known.kind
+            )
+            yield DiscoveredKind(home, known.kind, frozenset(known.verbs))
+
+
+def _first_of_each(found: Iterable[DiscoveredKind]) -> dict[tuple[str, str], DiscoveredKind]:
+    """Of a kind that several versions have, the version that was asked first."""
+    kinds: dict[tuple[str, str], DiscoveredKind] = {}
+    for one in found:
+        kinds.setdefault((one.home.group, one.home.plural), one)
+    return kinds

@@ -22,8 +22,8 @@ from kubesched.k8s.model.taints import NO_EXECUTE, NO_SCHEDULE
 from kubesched.k8s.model.times import print_instant
 from kubesched.k8s.workloads.pod_states import is_active, is_ready
 from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.documents import Body
 from kubesched.playground.controllers.kinds import LEASE_NAMESPACE, NodeLease
+from kubesched.playground.controllers.whole_objects import Body
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"

@@ -14,8 +14,8 @@ from kubesched.k8s.model.storage import PersistentVolumeClaim
 from kubesched.k8s.workloads.actions import Action, CreateObject, DeleteObject, UpdateObject
 from kubesched.k8s.workloads.replicas import n_wanted
 from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.documents import Body
 from kubesched.playground.controllers.plan_writer import PlanListener
+from kubesched.playground.controllers.whole_objects import Body
 
 
 class PodNotes(PlanListener):

@@ -3,7 +3,7 @@
 Updates are merge patches of what changed, the status apart from the rest; they are refused by the server when the
 object has changed since (409), and the controller looks again. Something to delete that is gone already is fine.
 
-Next: `whole_bodies` for what is sent.
+Next: `whole_objects` for what is sent.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.workloads.actions import Action, CreateObject, DeleteObject, Plan, UpdateObject
 from kubesched.playground.controllers.cluster_view import ClusterView
-from kubesched.playground.controllers.documents import TYPED, Body
 from kubesched.playground.controllers.kinds import home_of, kind_name
-from kubesched.playground.controllers.whole_bodies import merge_patch, other_body, plain
+from kubesched.playground.controllers.whole_objects import TYPED, Body, merge_patch, other_body, plain
 
 AT_ONCE = 24
 """How many objects of one plan are created or deleted side by side."""

@@ -23,9 +23,8 @@ from kubesched.k8s.model.requests import Amounts
 from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.k8s.model.storage import PersistentVolumeClaim
 from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.discovered import DiscoveredKind, DiscoveredKinds
-from kubesched.playground.controllers.documents import Body
-from kubesched.playground.controllers.kinds import ResourceQuota
+from kubesched.playground.controllers.kinds import DiscoveredKind, DiscoveredKinds, ResourceQuota
+from kubesched.playground.controllers.whole_objects import Body
 
 PAGE = "500"
 _ENDED = ("Failed", "Succeeded")

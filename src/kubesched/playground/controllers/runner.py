@@ -5,7 +5,7 @@
     ...
     await runner.stop()
 
-Next: `catalogue` for which controllers there are.
+Which controllers a playground has stands at the head. Next: any of the modules named there.
 """
 
 from __future__ import annotations
@@ -22,13 +22,86 @@ from kubesched.k8s.client.list_watch import Informers, InformerSettings, Pace
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.work_queue import WorkQueue, end_all
-from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.apps import DaemonSet, Job, ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Pod, ReplicationController
 from kubesched.k8s.model.meta import KubeObject
+from kubesched.playground.controllers.budget_controller import BudgetController
+from kubesched.playground.controllers.claim_controllers import DeviceClaimRelease, PodClaimController
 from kubesched.playground.controllers.cluster_view import ClusterView
 from kubesched.playground.controllers.controller import Controller, ControllerContext
-from kubesched.playground.controllers.discovered import REFRESH_S, DiscoveredKinds
-from kubesched.playground.controllers.kinds import LIST_OPTIONS, WATCHED, CustomResourceDefinition
+from kubesched.playground.controllers.cron_job_controller import CronJobController
+from kubesched.playground.controllers.deployment_controller import DeploymentController
+from kubesched.playground.controllers.garbage_collector import GarbageCollector
+from kubesched.playground.controllers.kinds import (
+    LIST_OPTIONS,
+    REFRESH_S,
+    WATCHED,
+    CustomResourceDefinition,
+    DiscoveredKinds,
+)
+from kubesched.playground.controllers.namespace_controllers import (
+    NamespaceController,
+    RootCaPublisher,
+    ServiceAccountController,
+)
+from kubesched.playground.controllers.node_lifecycle import NodeLifecycleController
 from kubesched.playground.controllers.plan_writer import PlanWriter
+from kubesched.playground.controllers.quota_controller import QuotaController
+from kubesched.playground.controllers.role_aggregation import RoleAggregationController
+from kubesched.playground.controllers.taint_eviction import (
+    DeviceTaintEvictionController,
+    OrphanedPodController,
+    TaintEvictionController,
+)
+from kubesched.playground.controllers.volume_controllers import (
+    AttributesClassProtection,
+    ClaimBinder,
+    ClaimProtection,
+    VolumeBinder,
+    VolumeProtection,
+)
+from kubesched.playground.controllers.workload import WorkloadController
+from kubesched.playground.controllers.workload_kinds import (
+    DaemonSetRules,
+    JobPodRelease,
+    JobRules,
+    ReplicaRules,
+    StatefulSetRules,
+)
+
+
+def all_controllers(context: ControllerContext, discovered: DiscoveredKinds, root_ca_pem: str = "") -> list[Controller]:
+    """`root_ca_pem` is published in every namespace; without one, nothing is."""
+    publishers = [RootCaPublisher(context, root_ca_pem)] if root_ca_pem else []
+    return [
+        *publishers,
+        DeploymentController(context),
+        WorkloadController(context, "replicaset", ReplicaSet, ReplicaRules(context)),
+        WorkloadController(context, "replication", ReplicationController, ReplicaRules(context)),
+        WorkloadController(context, "statefulset", StatefulSet, StatefulSetRules(context)),
+        WorkloadController(context, "daemonset", DaemonSet, DaemonSetRules(context)),
+        WorkloadController(context, "job", Job, JobRules(context)),
+        JobPodRelease(context),
+        CronJobController(context),
+        PodClaimController(context),
+        DeviceClaimRelease(context),
+        ClaimBinder(context),
+        VolumeBinder(context),
+        ClaimProtection(context),
+        VolumeProtection(context),
+        AttributesClassProtection(context),
+        BudgetController(context),
+        RoleAggregationController(context),
+        NodeLifecycleController(context),
+        TaintEvictionController(context),
+        DeviceTaintEvictionController(context),
+        OrphanedPodController(context),
+        NamespaceController(context, discovered),
+        ServiceAccountController(context),
+        QuotaController(context, discovered),
+        GarbageCollector(context, discovered),
+    ]
+
 
 NAME = "controllers"
 

@@ -1,8 +1,12 @@
 """A controller of one kind of workload: gathers what the rules ask for, has their plan carried out, tells the status.
 
-Everything that makes pods directly is served by this: replica sets, replication controllers, stateful sets, daemon
-sets and jobs differ in their rules and in their status. Deployments and cron jobs, which make other workloads, are
-beside it.
+Everything that makes pods directly is served by this: replica sets, replication controllers, stateful sets, daemon sets
+and jobs differ in their rules and in their status. Deployments and cron jobs, which make other workloads, are beside
+it.
+
+Objects without an owner that a selector finds are adopted; owned ones that it misses are let go. So a pod whose labels
+are changed leaves its replica set (which makes another), and a deployment that is made anew takes over the replica sets
+that were left behind.
 
 Next: `workload_kinds` for the rules of each.
 """
@@ -10,22 +14,73 @@ Next: `workload_kinds` for the rules of each.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.client.requester import STRATEGIC_PATCH
 from kubesched.k8s.model import selectors
 from kubesched.k8s.model.apps import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod, ReplicationController
 from kubesched.k8s.model.meta import KubeObject, controller_of
 from kubesched.k8s.model.selectors import Selector
 from kubesched.k8s.workloads.actions import Plan, UpdateObject
-from kubesched.playground.controllers.adoption import Claims, claims_of, settle_claims
+from kubesched.k8s.workloads.job_pods import JOB_FINALIZER
+from kubesched.k8s.workloads.templates import owner_reference
 from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.documents import Body
 from kubesched.playground.controllers.plan_notes import PodNotes
-from kubesched.playground.controllers.status.conditions import condition, find_condition, with_condition_set
-from kubesched.playground.controllers.whole_bodies import merge_patch
+from kubesched.playground.controllers.status import condition, find_condition, with_condition_set
+from kubesched.playground.controllers.whole_objects import Body, merge_patch, plain
+
+K = TypeVar("K", bound=KubeObject)
+
+
+@dataclass(frozen=True, slots=True)
+class Claims(Generic[K]):
+    """What is to change hands."""
+
+    adopted: list[K]
+    released: list[K]
+
+
+def claims_of(owner: KubeObject, selector: Selector, candidates: Iterable[K]) -> Claims[K]:
+    """`candidates` are all objects of the kind in the owner's namespace."""
+    adopted: list[K] = []
+    released: list[K] = []
+    for item in candidates:
+        if item.metadata.deletion_timestamp is not None:
+            continue
+        controller = controller_of(item.metadata)
+        matches = selector.matches(item.metadata.labels or {})
+        if controller is None and matches:
+            adopted.append(item)
+        elif controller is not None and controller.uid == owner.metadata.uid and not matches:
+            released.append(item)
+    return Claims(adopted, released)
+
+
+def finalizers(owner: KubeObject, entry: Body) -> Body:
+    """A job holds its pods until they are counted."""
+    if not isinstance(owner, Job):
+        return {}
+    key = "$deleteFromPrimitiveList/finalizers" if "$patch" in entry else "finalizers"
+    return {key: [JOB_FINALIZER]}
+
+
+async def settle_claims(context: ControllerContext, owner: KubeObject, claims: Claims[K]) -> None:
+    """An object that went or changed meanwhile is passed over: there will be another look."""
+    reference = {**plain(owner_reference(owner)), "blockOwnerDeletion": True}
+    gone = {"$patch": "delete", "uid": owner.metadata.uid}
+    for items, entry in ((claims.adopted, reference), (claims.released, gone)):
+        for item in items:
+            patch = {"metadata": {"uid": item.metadata.uid, "ownerReferences": [entry], **finalizers(owner, entry)}}
+            try:
+                await context.writer.patch(item, patch, content_type=STRATEGIC_PATCH)
+            except ApiError as error:
+                if not (error.is_not_found or error.is_conflict):
+                    raise
+
 
 _TELL_FAILURES = (ReplicaSet, ReplicationController)
 

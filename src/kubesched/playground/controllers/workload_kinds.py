@@ -1,31 +1,122 @@
 """The rules of each kind of workload that makes pods, as `workload` asks for them.
 
-What they decide is in `kubesched.k8s.workloads`, the same as in a simulation. Next: `job_rules` for jobs.
+What they decide is in `kubesched.k8s.workloads`, the same as in a simulation.
+
+The templates that a stateful set or daemon set has had are kept as ControllerRevisions, numbered in the order of use,
+for `kubectl rollout history` and `undo`. A template that comes back gets the highest number again. Old ones go when
+there are more than `revisionHistoryLimit`; those that pods were made from stay.
+
+What has ended of a job is noted in the status before its pods are let go, and counted afterwards: whatever happens in
+between, each pod is counted once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from kubesched.k8s.model.apps import DaemonSet, Job, ReplicaSet, StatefulSet
+import msgspec
+
+from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.client.requester import STRATEGIC_PATCH
+from kubesched.k8s.model.apps import DaemonSet, Job, JobStatus, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Node, Pod, PodTemplateSpec, ReplicationController
-from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.meta import KubeObject, controller_of
 from kubesched.k8s.model.storage import PersistentVolumeClaim
-from kubesched.k8s.workloads.actions import PACED, Plan
+from kubesched.k8s.workloads.actions import PACED, Plan, UpdateObject
 from kubesched.k8s.workloads.daemon_sets import sync_daemon_set
+from kubesched.k8s.workloads.job_pods import INDEX_KEY, JOB_FINALIZER, JobFailures, completion_index, count
+from kubesched.k8s.workloads.jobs import OWN_MANAGER, sync_job
 from kubesched.k8s.workloads.replicas import sync_replicas
 from kubesched.k8s.workloads.stateful_sets import OlderTemplate, partition_of, sync_stateful_set
-from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, REVISION_HASH_LABEL, Revisions
+from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, REVISION_HASH_LABEL, Revisions, owner_reference
 from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.documents import Body
-from kubesched.playground.controllers.revision_history import keep_revision, older_template
-from kubesched.playground.controllers.status.pod_counts import (
+from kubesched.playground.controllers.kinds import ControllerRevision, home_of, kind_name
+from kubesched.playground.controllers.status import (
     daemon_set_status,
+    job_status,
+    noted_status,
     replica_set_status,
     stateful_set_status,
 )
-from kubesched.playground.controllers.whole_bodies import claim_body, pod_body
+from kubesched.playground.controllers.whole_objects import Body, claim_body, plain, pod_body
+from kubesched.playground.controllers.workload import selector_of, write_status
+
+DEFAULT_HISTORY = 10
+_encode_in_order = msgspec.json.Encoder(order="sorted").encode
+_HASH_LABEL = "controller.kubernetes.io/hash"
+
+
+async def keep_revision(context: ControllerContext, owner: KubeObject, hash_: str) -> None:
+    """The template that it has now, as the newest."""
+    known = sorted(context.view.owned(owner.metadata.uid, ControllerRevision), key=lambda one: one.revision)
+    name = f"{owner.name}-{hash_}"
+    current = next((one for one in known if one.name == name), None)
+    highest = known[-1].revision if known else 0
+    if current is None:
+        await _create(context, owner, name, hash_, highest + 1)
+    elif current is not known[-1]:
+        await context.writer.patch(current, {"revision": highest + 1})
+    await _tidy_up(context, owner, [one for one in known if one.name != name])
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTemplate:
+    """A template that a set had before: whole and as the model has it, and its hash."""
+
+    whole: Body
+    typed: PodTemplateSpec
+    revision: str
+
+
+def older_template(context: ControllerContext, owner: StatefulSet) -> KeptTemplate | None:
+    """What the set's `currentRevision` names; None if that is not kept."""
+    known = context.view.find(ControllerRevision, f"{owner.namespace}/{owner.status.current_revision}")
+    if known is None:
+        return None
+    spec = msgspec.json.decode(known.data).get("spec") or {}
+    whole = {key: value for key, value in (spec.get("template") or {}).items() if key != "$patch"}
+    return KeptTemplate(whole, msgspec.convert(whole, PodTemplateSpec), known.name.rpartition("-")[2])
+
+
+async def _create(context: ControllerContext, owner: KubeObject, name: str, hash_: str, revision: int) -> None:
+    template = deepcopy(context.view.whole(owner).spec.get("template") or {})
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    reference = {**plain(owner_reference(owner)), "blockOwnerDeletion": True}
+    metadata = {
+        "name": name,
+        "namespace": owner.namespace,
+        "labels": {**labels, _HASH_LABEL: hash_, REVISION_HASH_LABEL: hash_},
+        "ownerReferences": [reference],
+    }
+    body: Body = {
+        "apiVersion": home_of(ControllerRevision).api_version,
+        "kind": kind_name(ControllerRevision),
+        "metadata": metadata,
+        "data": {"spec": {"template": {**template, "$patch": "replace"}}},
+        "revision": revision,
+    }
+    body["data"] = msgspec.json.decode(_encode_in_order(body["data"]))  # clients compare it letter by letter
+    made = ControllerRevision(metadata=owner.metadata, revision=revision)
+    try:
+        await context.writer.create(made, body)
+    except ApiError as error:
+        if not error.is_already_exists:  # of ours, and not seen yet: the next look finds it
+            raise
+
+
+async def _tidy_up(context: ControllerContext, owner: KubeObject, old: list[ControllerRevision]) -> None:
+    limit = context.view.whole(owner).spec.get("revisionHistoryLimit", DEFAULT_HISTORY)
+    hashes = {
+        pod.labels.get(REVISION_HASH_LABEL, "").rpartition("-")[2]
+        for pod in context.view.owned(owner.metadata.uid, Pod)
+    }
+    unused = [one for one in old if one.name.rpartition("-")[2] not in hashes]
+    for one in unused[: max(0, len(unused) - limit)]:
+        await context.writer.delete(one)
+
 
 W = TypeVar("W", bound=KubeObject)
 PodMaker = ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job
@@ -142,3 +233,91 @@ class DaemonSetRules(PodMaking[DaemonSet]):
 
 def _looks_alike(before: Node, after: Node) -> bool:
     return before.metadata.labels == after.metadata.labels and before.spec == after.spec
+
+
+_INDEX_VARIABLE = {
+    "name": "JOB_COMPLETION_INDEX",
+    "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{INDEX_KEY}']"}},
+}
+
+
+class JobRules(PodMaking[Job]):
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._failures = JobFailures()
+
+    def plan(self, owner: Job) -> Plan:
+        return sync_job(owner, self._pods(owner), self._context.names, self._failures, self._context.now_s(), PACED)
+
+    async def prepare(self, owner: Job, plan: Plan) -> None:
+        lets_go = any(isinstance(action, UpdateObject) and isinstance(action.item, Pod) for action in plan.actions)
+        if not lets_go or owner.is_finished:
+            return
+        counted = count(owner, self._pods(owner), JobFailures(), self._context.now_s())
+        now = self._view.find(Job, owner.key)
+        if now is not None:
+            await write_status(self._context, now, noted_status(counted.status, plain(counted.newly)))
+
+    def status(self, owner: Job, plan: Plan) -> Body:
+        if owner.is_finished or owner.spec.managed_by not in (None, OWN_MANAGER):
+            return {}
+        return job_status(
+            _planned_status(owner, plan), self._pods(owner), self._view.whole(owner).status, self._context.now_s()
+        )
+
+    def body_of(self, owner: Job, item: KubeObject) -> Body | None:
+        if not isinstance(item, Pod):
+            return None
+        body = self._pod_body(owner, item)
+        index = completion_index(item)
+        if index is not None:
+            body["spec"]["hostname"] = f"{owner.name}-{index}"
+            for container in (*body["spec"].get("initContainers", ()), *body["spec"].get("containers", ())):
+                known = container.setdefault("env", [])
+                if not any(one["name"] == _INDEX_VARIABLE["name"] for one in known):
+                    known.append(_INDEX_VARIABLE)
+        return body
+
+
+def _planned_status(owner: Job, plan: Plan) -> JobStatus:
+    updates = [action.item for action in plan.actions if isinstance(action, UpdateObject)]
+    return next((item.status for item in updates if isinstance(item, Job)), owner.status)
+
+
+class JobPodRelease:
+    """Pods that keep a job's finalizer although there is no job that counts them."""
+
+    name = "job-pod-release"
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._view = context.view
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        item = before if after is None else after
+        if isinstance(item, Pod):
+            return (item.key,) if after is not None and JOB_FINALIZER in (item.metadata.finalizers or ()) else ()
+        if isinstance(item, Job) and (after is None or item.metadata.deletion_timestamp is not None):
+            return [pod.key for pod in self._view.owned(item.metadata.uid, Pod)]
+        return ()
+
+    async def reconcile(self, key: str) -> float | None:
+        pod = self._view.find(Pod, key)
+        if pod is None or JOB_FINALIZER not in (pod.metadata.finalizers or ()) or self._is_counted(pod):
+            return None
+        patch = {"metadata": {"uid": pod.metadata.uid, "$deleteFromPrimitiveList/finalizers": [JOB_FINALIZER]}}
+        try:
+            await self._context.writer.patch(pod, patch, content_type=STRATEGIC_PATCH)
+        except ApiError as error:
+            if not (error.is_not_found or error.is_conflict):
+                raise
+        return None
+
+    def _is_counted(self, pod: Pod) -> bool:
+        owner = controller_of(pod.metadata)
+        if owner is None:
+            jobs = self._view.in_namespace(Job, pod.namespace)
+            found = (selector_of(job) for job in jobs if not job.is_finished)
+            return any(selector is not None and selector.matches(pod.labels) for selector in found)
+        job = self._view.by_uid(owner.uid)
+        return isinstance(job, Job) and job.metadata.deletion_timestamp is None

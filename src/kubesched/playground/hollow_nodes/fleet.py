@@ -35,11 +35,9 @@ from kubesched.playground.hollow_nodes.hollow_pods import HollowPod
 from kubesched.playground.hollow_nodes.kubelet_notes import KubeletNotes
 from kubesched.playground.hollow_nodes.lease_renewals import LeaseRenewals
 from kubesched.playground.hollow_nodes.node_bodies import conditions_now, registered
-from kubesched.playground.hollow_nodes.pod_plays import PodPlays
-from kubesched.playground.hollow_nodes.pod_statuses import Body
-from kubesched.playground.hollow_nodes.pod_steps import Delays
-from kubesched.playground.hollow_nodes.sending import Sender
-from kubesched.playground.hollow_nodes.timer_wheel import TimerWheel
+from kubesched.playground.hollow_nodes.pod_play import Body
+from kubesched.playground.hollow_nodes.pod_plays import Delays, PodPlays
+from kubesched.playground.hollow_nodes.sending import Sender, TimerWheel
 
 MOST_IMAGES = 50
 IMAGE_BYTES = 100_000_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 from kubesched.k8s.client.event_recorder import NORMAL, WARNING, EventSource, RecordEvent, pod_reference
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.storage import ObjectReference
-from kubesched.playground.hollow_nodes.container_states import CRASH_LOOP
+from kubesched.playground.hollow_nodes.containers import CRASH_LOOP
 from kubesched.playground.hollow_nodes.hollow_pods import HollowContainer, HollowPod
 from kubesched.playground.hollow_nodes.pod_play import Turn
 

@@ -4,7 +4,7 @@ Understood are `true`, `false`, `exit N`, `sleep N`, `echo`, `date`, `touch`, te
 `$((…))`, variables, and `if … then … elif … else … fi`, joined by `;`, `&&` and `||`. Whatever holds anything else is
 not understood as a whole: then nobody here knows how it ends.
 
-Next: `container_runs`, which asks.
+Next: `containers`, which asks.
 """
 
 from __future__ import annotations

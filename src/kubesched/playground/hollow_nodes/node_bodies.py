@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kubesched.k8s.model import quantity
 from kubesched.k8s.model.times import print_instant
-from kubesched.playground.hollow_nodes.pod_statuses import Body, host_ip
+from kubesched.playground.hollow_nodes.pod_play import Body, host_ip
 
 KUBELET_VERSION = "v1.36.4"
 

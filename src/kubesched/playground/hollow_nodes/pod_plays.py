@@ -1,5 +1,7 @@
 """The pods of hollow nodes, each taken up when it is bound, looked at when something is due, and stopped when deleted.
 
+    bound ──start──▶ played (see `pod_play`) ──▶ over        deleted ──hooks, grace──▶ stopped ──▶ gone
+
 Keeps only what a status does not tell: the runs of containers, what waits on the wheel, and since when a pod is on its
 way out.
 
@@ -9,6 +11,7 @@ Next: `pod_play` for the rules.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -16,14 +19,54 @@ import msgspec
 from kubesched.k8s.client.requester import STRATEGIC_PATCH, Requester
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.workloads.pod_states import POD_FAILED, POD_RUNNING
-from kubesched.playground.hollow_nodes.container_runs import RunBook
+from kubesched.playground.hollow_nodes.containers import RunBook, pre_stop_s
 from kubesched.playground.hollow_nodes.hollow_pods import HollowPod
 from kubesched.playground.hollow_nodes.kubelet_notes import KubeletNotes
-from kubesched.playground.hollow_nodes.pod_play import begun_now, play, stopped
-from kubesched.playground.hollow_nodes.pod_statuses import Body, conditions, says_the_same, status_body
-from kubesched.playground.hollow_nodes.pod_steps import Delays, has_begun, stops_in_s
-from kubesched.playground.hollow_nodes.sending import Sender
-from kubesched.playground.hollow_nodes.timer_wheel import TimerWheel
+from kubesched.playground.hollow_nodes.pod_play import (
+    Body,
+    begun_now,
+    conditions,
+    play,
+    says_the_same,
+    status_body,
+    stopped,
+)
+from kubesched.playground.hollow_nodes.sending import Sender, TimerWheel
+
+DEFAULT_GRACE_S = 30
+TERMINATED = 143
+"""The exit code of a container that was asked to stop, and did."""
+KILLED = 137
+"""Of one that had to be killed when its grace was over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """How long containers take to start, and to stop when they are asked to."""
+
+    start_s: float = 1.0
+    stop_s: float = 1.0
+
+
+def has_begun(pod: HollowPod) -> bool:
+    """Its kubelet has taken it up before."""
+    return pod.status.phase == POD_RUNNING or bool(pod.status.start_time)
+
+
+def stops_in_s(pod: HollowPod, delays: Delays) -> tuple[float, int]:
+    """How long a deleted pod takes, and the exit code of its containers: hooks run first, and grace ends all."""
+    grace = pod.metadata.deletion_grace_period_seconds
+    if grace is None:
+        grace = pod.spec.termination_grace_period_seconds
+    if grace is None:
+        grace = DEFAULT_GRACE_S
+    if pod.is_terminal or not has_begun(pod):
+        return min(delays.stop_s, grace), TERMINATED
+    hooks_s = pre_stop_s(pod)
+    if hooks_s is None or hooks_s + delays.stop_s > grace:
+        return float(grace), KILLED
+    return hooks_s + delays.stop_s, TERMINATED
+
 
 _ANY = ("", "0.0.0.0")
 

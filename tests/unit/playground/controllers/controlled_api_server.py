@@ -15,8 +15,7 @@ from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.kubeconfig import load_target
 from kubesched.k8s.client.rest import RestClient
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
-from kubesched.playground.controllers.catalogue import all_controllers
-from kubesched.playground.controllers.runner import ControllerRunner, MakeControllers
+from kubesched.playground.controllers.runner import ControllerRunner, MakeControllers, all_controllers
 
 DEADLINE_S = 20.0
 Body = dict[str, Any]

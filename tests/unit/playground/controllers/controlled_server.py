@@ -11,8 +11,7 @@ from typing import Any
 from harness.scripted_server import ScriptedServer
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
-from kubesched.playground.controllers.catalogue import all_controllers
-from kubesched.playground.controllers.runner import ControllerRunner
+from kubesched.playground.controllers.runner import ControllerRunner, all_controllers
 
 Stored = dict[str, Any]
 ROOT_CA = "-----BEGIN CERTIFICATE-----"

@@ -7,7 +7,7 @@ import pytest
 from kubesched.k8s.model import selectors
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import ObjectMeta, OwnerReference
-from kubesched.playground.controllers.adoption import claims_of
+from kubesched.playground.controllers.workload import claims_of
 
 OWNER = Pod(metadata=ObjectMeta(name="o", uid="mine"))
 

@@ -10,7 +10,7 @@ from kubesched.k8s.model.apps import Deployment
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta, OwnerReference
 from kubesched.playground.controllers.cluster_view import ClusterView
-from kubesched.playground.controllers.documents import DeploymentDocument
+from kubesched.playground.controllers.whole_objects import DeploymentDocument
 
 
 def _pod(version: int, *, uid: str = "u1", node: str = "", owner: str = "") -> Pod:

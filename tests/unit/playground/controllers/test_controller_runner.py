@@ -10,9 +10,9 @@ from controlled_api_server import Cluster, on_cluster
 from controlled_server import ROOT_CA
 
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.playground.controllers.catalogue import all_controllers
 from kubesched.playground.controllers.controller import Controller, ControllerContext
-from kubesched.playground.controllers.discovered import DiscoveredKinds
+from kubesched.playground.controllers.kinds import DiscoveredKinds
+from kubesched.playground.controllers.runner import all_controllers
 
 
 class _Breaking:

@@ -12,9 +12,8 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import ObjectMeta, OwnerReference
 from kubesched.playground.controllers.cluster_view import ClusterView
 from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.discovered import DiscoveredKinds
 from kubesched.playground.controllers.garbage_collector import FOREGROUND, ORPHAN, GarbageCollector
-from kubesched.playground.controllers.kinds import NamespacePhase
+from kubesched.playground.controllers.kinds import DiscoveredKinds, NamespacePhase
 from kubesched.playground.controllers.namespace_controllers import NamespaceController
 from kubesched.playground.controllers.plan_writer import PlanWriter
 

@@ -12,8 +12,7 @@ import msgspec
 from kubesched.k8s.client.kubeconfig import load_target
 from kubesched.k8s.client.rest import RestClient
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
-from kubesched.playground.controllers.catalogue import all_controllers
-from kubesched.playground.controllers.runner import ControllerRunner
+from kubesched.playground.controllers.runner import ControllerRunner, all_controllers
 
 _ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 

@@ -12,7 +12,7 @@ from kubesched.k8s.model.apps import Deployment, ReplicaSet
 from kubesched.k8s.model.core import Pod, PodCondition, PodStatus
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.k8s.workloads.deployments import sync_deployment
-from kubesched.playground.controllers.status.rollout_status import deployment_status, stalls_in_s, with_replica_failure
+from kubesched.playground.controllers.status import deployment_status, stalls_in_s, with_replica_failure
 
 NOW_S = 1_800_000_000.0
 

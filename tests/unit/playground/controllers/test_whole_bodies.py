@@ -17,8 +17,8 @@ from kubesched.k8s.model.volumes import PersistentVolumeClaimVolumeSource, Volum
 from kubesched.k8s.workloads.daemon_sets import tied_to_node
 from kubesched.k8s.workloads.deployments import sync_deployment
 from kubesched.k8s.workloads.templates import pod_from_template
-from kubesched.playground.controllers.documents import FINGERPRINT_NOTE
-from kubesched.playground.controllers.whole_bodies import (
+from kubesched.playground.controllers.whole_objects import (
+    FINGERPRINT_NOTE,
     claim_body,
     driver_name,
     merge_patch,

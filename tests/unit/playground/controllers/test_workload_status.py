@@ -11,7 +11,7 @@ from kubesched.k8s.model.apps import DaemonSet, JobCondition, JobStatus, Replica
 from kubesched.k8s.model.core import Node, Pod, PodCondition, PodSpec, PodStatus
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.k8s.workloads.templates import REVISION_HASH_LABEL
-from kubesched.playground.controllers.status.pod_counts import (
+from kubesched.playground.controllers.status import (
     daemon_set_status,
     job_status,
     replica_set_status,

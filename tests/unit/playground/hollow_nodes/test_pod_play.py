@@ -8,11 +8,18 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from kubesched.playground.hollow_nodes.container_runs import RunBook, cannot_be_pulled
-from kubesched.playground.hollow_nodes.container_states import backoff_s
+from kubesched.playground.hollow_nodes.containers import RunBook, backoff_s, cannot_be_pulled
 from kubesched.playground.hollow_nodes.hollow_pods import HollowPod
-from kubesched.playground.hollow_nodes.pod_play import begun_now, play, stopped
-from kubesched.playground.hollow_nodes.pod_statuses import Body, conditions, pod_ip, says_the_same, status_body
+from kubesched.playground.hollow_nodes.pod_play import (
+    Body,
+    begun_now,
+    conditions,
+    play,
+    pod_ip,
+    says_the_same,
+    status_body,
+    stopped,
+)
 
 NOW_S = 1_800_000_000.0
 

@@ -19,7 +19,7 @@ from kubesched.playground.hollow_nodes.hollow_pods import (
     LifecycleHandler,
     SleepAction,
 )
-from kubesched.playground.hollow_nodes.pod_steps import Delays, stops_in_s
+from kubesched.playground.hollow_nodes.pod_plays import Delays, stops_in_s
 
 DELAYS = Delays(start_s=2.0, stop_s=3.0)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.virtual_asyncio import run_virtually
-from kubesched.playground.hollow_nodes.timer_wheel import TICK_S, TimerWheel
+from kubesched.playground.hollow_nodes.sending import TICK_S, TimerWheel
 
 
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=30))

@@ -11,7 +11,7 @@ import pytest
 from harness.headless_browser import NOTICE, OpenPage, has_browser, open_page
 from kubesched.playground.apiserver.server import ServerSettings
 from kubesched.playground.hollow_nodes.node_bodies import NodeShape
-from kubesched.playground.hollow_nodes.pod_steps import Delays
+from kubesched.playground.hollow_nodes.pod_plays import Delays
 from kubesched.playground.playground import Playground, PlaygroundSettings
 
 pytestmark = pytest.mark.skipif(not has_browser(), reason=NOTICE)

@@ -152,7 +152,7 @@ def _open_node_ports(spec: Object, others: list[Object]) -> None:
 
 
 def _refuse_repeated_node_ports(spec: Object) -> None:
-    """A service that is changed is told of the first one alone, while its ports are handed out."""
+    """Of a service that is changed only the first error is reported, while its ports are handed out."""
     seen: set[tuple[str, int]] = set()
     for port in spec.get("ports") or []:
         key = (port.get("protocol", ""), port["nodePort"])

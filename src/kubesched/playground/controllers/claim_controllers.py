@@ -1,7 +1,9 @@
-"""Claims for devices whose pods are done: nobody is waited for, devices become free, claims made for a pod go.
+"""Claims that belong to a pod, for ephemeral volumes and devices: made from templates, and released when it is done.
 
-The scheduler reserves a claim for a pod and never takes that back; this is who does. Next: `pod_claim_controller` makes
-claims from templates.
+The scheduler reserves a claim for devices for a pod and never takes that back; this is who does. Then nobody is waited
+for, devices become free, and claims made for a pod go.
+
+Next: `kubesched.k8s.workloads.claims` for the rules.
 """
 
 from __future__ import annotations
@@ -12,10 +14,35 @@ import msgspec
 
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, controller_of
-from kubesched.k8s.model.resource import FINALIZER, ResourceClaim, ResourceClaimConsumerReference
+from kubesched.k8s.model.resource import FINALIZER, ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
+from kubesched.k8s.model.storage import PersistentVolumeClaim
+from kubesched.k8s.workloads.claims import needs_claims, sync_pod_claims
 from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.documents import Body
-from kubesched.playground.controllers.volume_protection import let_go
+from kubesched.playground.controllers.volume_controllers import let_go
+from kubesched.playground.controllers.whole_objects import Body
+
+
+class PodClaimController:
+    name = "pod-claims"
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._view = context.view
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        if isinstance(after, Pod):
+            return (after.key,) if not after.spec.node_name and needs_claims(after) else ()
+        if isinstance(after, ResourceClaimTemplate):
+            pods = self._view.in_namespace(Pod, after.namespace)
+            return [pod.key for pod in pods if not pod.spec.node_name and needs_claims(pod)]
+        return ()
+
+    async def reconcile(self, key: str) -> float | None:
+        pod = self._view.find(Pod, key)
+        if pod is not None:
+            claims, templates = self._view.of(PersistentVolumeClaim), self._view.of(ResourceClaimTemplate)
+            await self._context.writer.carry_out(sync_pod_claims(pod, claims, templates, self._context.names))
+        return None
 
 
 class DeviceClaimRelease:
