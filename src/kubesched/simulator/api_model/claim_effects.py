@@ -24,8 +24,7 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
     UpdateClaimStatus,
 )
 from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
-from kubesched.simulator.api_model.refusals import conflict, not_found
-from kubesched.simulator.api_model.store import TypedStore
+from kubesched.simulator.api_model.store import TypedStore, conflict, not_found
 
 Item = TypeVar("Item", bound=KubeObject)
 

@@ -28,9 +28,9 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
 )
 from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
 from kubesched.simulator.api_model.claim_effects import ClaimEffects, VolumeEffects
+from kubesched.simulator.api_model.object_effects import ObjectEffects
 from kubesched.simulator.api_model.pod_effects import DeletePod, PodEffects, delete_pod
 from kubesched.simulator.api_model.store import TypedStore
-from kubesched.simulator.object_effects import ObjectEffects
 
 _TIME = "2026-01-01T00:00:00Z"
 

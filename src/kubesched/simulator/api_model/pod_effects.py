@@ -11,8 +11,7 @@ from kubesched.k8s.model.core import Pod, PodCondition, PodExtendedResourceClaim
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.workloads.pod_states import merge_condition
 from kubesched.scheduler.plugins.dynamic_resources.effects import PatchPodExtendedResourceClaimStatus
-from kubesched.simulator.api_model.refusals import bound_other_uid, conflict, not_found, patched_other_uid
-from kubesched.simulator.api_model.store import TypedStore
+from kubesched.simulator.api_model.store import TypedStore, bound_other_uid, conflict, not_found, patched_other_uid
 
 _DONE = Done()
 _SCHEDULED = PodCondition("PodScheduled", "True")

@@ -1,6 +1,7 @@
 """Typed objects by kind and key, with versions, and who is notified of changes.
 
-Every change is told to all listeners in the order in which they were added, as (before, after).
+Every change is told to all listeners in the order in which they were added, as (before, after). Below the store, how
+kube-apiserver refuses a write to it, as the answer to an effect.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from kubesched.framework.effects import Failed
 from kubesched.k8s.model.meta import KubeObject
 
 Item = TypeVar("Item", bound=KubeObject)
@@ -86,3 +88,30 @@ class TypedStore:
 
     def _next_number(self) -> str:
         return str(next(self._numbers))
+
+
+_MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def not_found(resource: str, name: str, *, reason: str = "") -> Failed:
+    """As the answer to an effect; `reason` is Kubernetes' word where an object was to be written."""
+    return Failed(f'{resource} "{name}" not found', is_gone=True, reason=reason)
+
+
+def conflict(resource: str, name: str, problem: str = _MODIFIED, *, reason: str = "") -> Failed:
+    return Failed(f'Operation cannot be fulfilled on {resource} "{name}": {problem}', reason=reason)
+
+
+def bound_other_uid(key: str, wanted: str, found: str) -> Failed:
+    """A binding of a pod, and the one of this name is another one."""
+    problem = (
+        f"StorageError: invalid object, Code: 4, Key: /registry/pods/{key}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    )
+    return conflict("pods", key.rpartition("/")[2], problem)
+
+
+def patched_other_uid(key: str, wanted: str) -> Failed:
+    """A patch of a pod, which includes the condition of an eviction, and the one of this name is another one."""
+    name = key.rpartition("/")[2]
+    return Failed(f'Pod "{name}" is invalid: metadata.uid: Invalid value: "{wanted}": field is immutable')

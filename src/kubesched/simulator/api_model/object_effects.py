@@ -6,29 +6,20 @@ Only kinds that the scheduler or a controller looks at are there; of their objec
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import msgspec
 
 from kubesched.framework.effects import Failed, PatchObject, WriteObject, Written
 from kubesched.k8s.model.manifests import KINDS_WITH_WORKLOADS, ManifestError, from_dicts, is_namespaced
 from kubesched.k8s.model.meta import KubeObject
-
-Item = TypeVar("Item", bound=KubeObject)
-
-
-class WritableStore(Protocol):
-    def find(self, kind: type[Item], key: str) -> Item | None: ...
-
-    def create(self, item: Item) -> Item: ...
-
-    def update(self, item: Item) -> Item: ...
+from kubesched.simulator.api_model.store import TypedStore, conflict, not_found
 
 
 class ObjectEffects:
     """`new_name` makes a name of a beginning, for objects that ask for one by `generateName`."""
 
-    def __init__(self, store: WritableStore, new_name: Callable[[str], str]) -> None:
+    def __init__(self, store: TypedStore, new_name: Callable[[str], str]) -> None:
         self._store = store
         self._new_name = new_name
 
@@ -44,7 +35,7 @@ class ObjectEffects:
         known = self._store.find(type(item), item.key)
         if not version:
             if known is not None:
-                return Failed(f"{_object(manifest, item.name)} already exists", reason="AlreadyExists")
+                return Failed(f'{_resource(manifest)} "{item.name}" already exists', reason="AlreadyExists")
             return _written(self._store.create(item))
         if known is None:
             return _not_found(manifest, item.name)
@@ -104,11 +95,11 @@ def _group(header: Mapping[str, Any]) -> str:
     return str(header.get("apiVersion", "")).rpartition("/")[0]
 
 
-def _object(header: Mapping[str, Any], name: str) -> str:
-    """`resourceclaims.resource.k8s.io "name"`, as an API server says it."""
+def _resource(header: Mapping[str, Any]) -> str:
+    """`resourceclaims.resource.k8s.io`, as an API server says it."""
     kind, group = str(header["kind"]).lower(), _group(header)
     plural = f"{kind}es" if kind.endswith("s") else f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
-    return f'{plural}.{group} "{name}"' if group else f'{plural} "{name}"'
+    return f"{plural}.{group}" if group else plural
 
 
 def _written(item: KubeObject) -> Written:
@@ -121,12 +112,8 @@ def _no_kind(header: Mapping[str, Any]) -> Failed:
 
 
 def _not_found(header: Mapping[str, Any], name: str) -> Failed:
-    return Failed(f"{_object(header, name)} not found", is_gone=True, reason="NotFound")
+    return not_found(_resource(header), name, reason="NotFound")
 
 
 def _conflict(header: Mapping[str, Any], name: str) -> Failed:
-    return Failed(
-        f"Operation cannot be fulfilled on {_object(header, name)}: the object has been modified; "
-        "please apply your changes to the latest version and try again",
-        reason="Conflict",
-    )
+    return conflict(_resource(header), name, reason="Conflict")
