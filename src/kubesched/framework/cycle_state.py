@@ -1,4 +1,4 @@
-"""What plugins remember during one pod's cycle: typed, and keyed by the class of what is remembered."""
+"""What plugins store during one pod's scheduling cycle: typed, and keyed by the class of what is stored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CycleState:
         self._states[type(state)] = state
 
     def get(self, kind: type[State]) -> State:
-        """What was put in this cycle. Asking for what nobody put is a bug in the plugin."""
+        """What was put in this cycle. Asking for what was not put is a bug in the plugin."""
         found = self._states[kind]
         assert isinstance(found, kind)
         return found

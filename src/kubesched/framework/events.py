@@ -3,7 +3,7 @@
 A plugin that rejects pods lists the events that can undo its rejection, each with an optional hint: a function that
 looks at the changed object and says whether this pod should be tried again.
 
-Plugins register events of `POD`; that a pod is assigned or still waits, only the events that happen say.
+Plugins register events of `POD`; whether the pod is assigned or still unscheduled, only events that happen tell.
 
 Next: `kubesched.scheduler.queue.changes` tells which events a changed object makes, `kubesched.scheduler.queue` what
 follows from them.
@@ -91,7 +91,7 @@ class ClusterEvent:
 
     @property
     def is_wildcard(self) -> bool:
-        """Stands for whatever may happen: moves every pod, whoever rejected it."""
+        """Stands for whatever may happen: moves every pod, whichever plugin rejected it."""
         return self.resource is EventResource.WILDCARD and self.action == ActionType.ALL
 
     def matches(self, incoming: ClusterEvent) -> bool:
@@ -155,5 +155,5 @@ EVERY_CHANGE: tuple[RegisteredEvent, ...] = tuple(
         EventResource.DEVICE_CLASS,
     )
 )
-"""What counts for whoever does not say which events could undo its rejections: a plugin without
+"""What counts for a plugin that does not say which events could undo its rejections: a plugin without
 `events_to_register`, or an extender."""

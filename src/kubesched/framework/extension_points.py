@@ -178,7 +178,7 @@ class EmitsEffects(Plugin, Protocol):
     """A plugin that asks for effects outside of a binding cycle: after PostFilter, or in Unreserve."""
 
     def take_effects(self) -> Sequence[object]:
-        """What was asked for since the last call (see `effects`). Nobody waits for it to be done."""
+        """What was asked for since the last call (see `effects`). It is not waited for."""
         ...
 
 

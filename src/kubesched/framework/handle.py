@@ -1,4 +1,4 @@
-"""What a plugin is made with: a handle, by a factory that a registry has under the plugin's name.
+"""What plugins are built with: the handle that each is given, and the registry of their factories.
 
 The handle gives access to what is beside the pod and the nodes (other objects of the cluster) and to what a plugin may
 set going: preemption, pods that wait at Permit, pods to be tried again. The in-tree registry is
@@ -101,7 +101,7 @@ class Handle(Protocol):
         ...
 
     def allow(self, uid: str, plugin_name: str) -> bool:
-        """This plugin no longer asks the pod to wait; once nobody does, the pod is bound. False if it does not wait."""
+        """This plugin no longer asks the pod to wait; once none does, the pod is bound. False if it does not wait."""
         ...
 
     def reject(self, uid: str, plugin_name: str, message: str) -> bool:

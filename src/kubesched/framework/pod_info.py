@@ -30,7 +30,7 @@ from kubesched.k8s.model.selectors import Labels, Selector
 
 @dataclass(frozen=True, slots=True)
 class AffinityTerm:
-    """A compiled pod (anti-)affinity term: which pods it speaks of, and in which topology."""
+    """A compiled pod (anti-)affinity term: which pods it matches, and in which topology."""
 
     topology_key: str
     selector: Selector
@@ -39,7 +39,7 @@ class AffinityTerm:
     weight: int = 0
 
     def matches(self, namespace: str, labels: Labels, namespace_labels: Labels) -> bool:
-        """Whether a pod with these labels, in a namespace with those, is one that the term speaks of."""
+        """Whether the term matches a pod with these labels, in a namespace with those."""
         in_scope = namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
         return in_scope and self.selector.matches(labels)
 

@@ -97,7 +97,7 @@ class Hold(Status, frozen=True, eq=False, kw_only=True):
     lasts: Callable[[], bool]
     """Must not raise. Whether the plugin would hold the pod back now, too."""
     ends_by_call: bool = False
-    """Whoever gave it says when it may be over (`SchedulingQueue.hold_may_be_over`): it need not be asked before."""
+    """The plugin says when it may be over (`SchedulingQueue.hold_may_be_over`): it need not be asked before."""
 
     def by(self, plugin: str) -> Hold:
         return Hold(self.code, self.reasons, plugin, lasts=self.lasts, ends_by_call=self.ends_by_call)

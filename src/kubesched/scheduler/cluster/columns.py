@@ -84,7 +84,7 @@ _Step = tuple[int, int, int]
 
 
 class AmountCodes:
-    """A number by row, found out when somebody asks for it. `amounts` gives all amounts of a row."""
+    """A code per row, worked out on demand. `amounts` gives all amounts of a row."""
 
     __slots__ = ("_amounts", "_by_amounts", "_n_codes", "_next", "_taken", "codes")
 

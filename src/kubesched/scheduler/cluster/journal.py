@@ -1,7 +1,7 @@
-"""What changed in the table, so that whoever remembers an answer can bring it up to date instead of asking anew.
+"""What changed in the table, so that a remembered answer can be brought up to date instead of worked out anew.
 
-Pods, nodes and other objects that came and went are kept one by one, as far back as `KEPT`, in a log each.
-Trials (a pod put on a row to see what if, and taken off again) leave no mark: the journal is paused for them.
+Added and removed pods, changed nodes and other objects are logged one by one, as far back as `KEPT`, in a log each.
+Dry runs (a pod put on a row to see what would follow, and taken off again) are not logged: the journal is paused.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ChangeLog(Generic[Entry]):
 
 
 class PodLog(ChangeLog[PodChange]):
-    """The rows of the changes can be had as an array."""
+    """Gives the rows of the changes as an array, too."""
 
     __slots__ = ("_rows",)
 

@@ -1,4 +1,4 @@
-"""The order in which nodes are looked at: one from each zone in turn, so that a search cut short sees all zones."""
+"""The order in which nodes are checked: one from each zone in turn, so that a search cut short covers all zones."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Pod signatures and label classes: what follows from a pod's spec or labels is worked out once for many pods.
 
 Two pods have one signature if they agree in namespace, labels, controller, spec (but for the node that they are on or
-pinned to, and volumes that nobody looks at) and in those parts of their status that change what they request. The key
-of a signature is the encoding of just these, so a field that the model learns to decode tells signatures apart without
-anybody remembering to list it here.
+pinned to, and volumes that no plugin reads) and in those parts of their status that change what they request. The key
+of a signature is the encoding of just these, so a field that is added to the model tells signatures apart without being
+listed here.
 
 A label class is a (namespace, labels) that occurs among pods. A selector is evaluated once per class, not once per pod;
 and an index by label value keeps even that small when every pod has labels of its own (StatefulSets, Jobs).
@@ -170,7 +170,7 @@ def _signature_key(pod: Pod, spec: PodSpec) -> bytes:
     if spec.node_name:
         spec = replace(spec, node_name="")
     if spec.volumes:
-        # Those that nobody looks at differ in name from pod to pod: every pod has one with its account's token.
+        # Those that no plugin looks at differ in name from pod to pod: every pod has one with its account's token.
         known = tuple(volume for volume in spec.volumes if volume != Volume(name=volume.name))
         spec = replace(spec, volumes=known or None)
     return _encode(

@@ -1,6 +1,6 @@
 """The node table: columns kept up to date row by row as facts about nodes and pods arrive.
 
-Live rows are 0 … n-1; a node that leaves is replaced by the last row. What plugins read is `view.TableView`.
+Live rows are 0 … n-1; the last row takes the place of a node that is removed. What plugins read is `view.TableView`.
 Images are known by name with the size that the first node reported, as kube-scheduler's cache has it.
 
 Next: `pod_table` for the pods' side, `view` for the reading side.

@@ -23,7 +23,7 @@ from kubesched.scheduler.config.schema import API_VERSION, ConfigStruct, Int32, 
 
 
 class ExtenderManagedResource(SparseConfigStruct, frozen=True):
-    """An extended resource that an extender looks after."""
+    """An extended resource that an extender manages."""
 
     name: str = ""
     """The resource's name."""

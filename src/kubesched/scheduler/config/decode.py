@@ -198,7 +198,7 @@ class StrictDecoder:
         found = []
         for index, element in enumerate(value):
             decoded = self.decode(item, element, f"{path}[{index}]")
-            # An empty element keeps the places of those after it, which messages speak of.
+            # An empty element keeps the places of those after it, which messages name.
             found.append(self._empty(item, f"{path}[{index}]") if decoded is INVALID else decoded)
         return tuple(found)
 

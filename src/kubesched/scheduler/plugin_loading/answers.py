@@ -1,8 +1,7 @@
-"""What an extension point may be answered with: every answer of an outside plugin is held against this before the
-engine sees it.
+"""What an extension point may return: every answer of an outside plugin is checked before the engine sees it.
 
-Lists are taken for arrays where arrays are wanted; anything else of the wrong kind is a `PluginFault`. The engine can
-so trust all answers alike, and checks none on the path of the in-tree plugins.
+Lists are accepted where arrays are expected; anything else of the wrong type is a `PluginFault`. So the engine can
+trust all answers, and checks none on the path of the in-tree plugins.
 
 Next: `checked_plugin`, which puts these checks in front of a plugin's methods.
 """
@@ -171,7 +170,7 @@ def effect(action: object) -> object:
 
 
 def effects(found: list[object]) -> list[object]:
-    """For what `take_effects` gives: nobody waits for it."""
+    """For what `take_effects` gives, which is not waited for."""
     if any(not isinstance(action, EFFECTS) for action in found):
         raise wrong("take_effects", found, "effects")
     return found

@@ -105,7 +105,7 @@ class RequiredNodeAffinity:
         return self.labels.matches(node.labels) and (self.affinity is None or self.affinity.matches(node))
 
     def is_doubtful_on(self, node: Node) -> bool:
-        """Whether the node is out, but only as far as terms that nobody can read let us know."""
+        """Whether the node does not match, but some terms could not be parsed and might have matched."""
         if self.affinity is None or not self.labels.matches(node.labels):
             return False
         return bool(self.affinity.errors) and not self.affinity.matches(node)
@@ -139,7 +139,7 @@ def named_nodes(selector: NodeSelector) -> frozenset[str] | None:
 
 
 def _named_by(term: NodeSelectorTerm) -> frozenset[str] | None:
-    """Names that all of the term's fields agree on; None when it does not speak of names."""
+    """Names that all of the term's fields agree on; None when it has no field about names."""
     lists = [
         frozenset(field.values or ())
         for field in term.match_fields or ()

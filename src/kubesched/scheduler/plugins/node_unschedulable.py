@@ -1,4 +1,4 @@
-"""NodeUnschedulable: a cordoned node takes only pods that tolerate the taint that cordoning stands for.
+"""NodeUnschedulable: a cordoned node accepts only pods that tolerate `node.kubernetes.io/unschedulable`.
 
 Next: `taint_toleration`, which looks at the taints that nodes really have.
 """

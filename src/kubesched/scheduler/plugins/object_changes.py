@@ -1,4 +1,4 @@
-"""Which objects of a mapping came, went or changed since it was last asked.
+"""Which objects of a mapping were added, changed or removed since the last call.
 
 Plugins that keep an index over objects (volumes by class, say) bring it up to date with this, so that a decision costs
 what changed, and a glance at each object that there is. Objects are frozen, so one that changed is another object:

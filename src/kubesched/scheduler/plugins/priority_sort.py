@@ -1,4 +1,4 @@
-"""PrioritySort: higher priority first, and among equals whoever has waited longer."""
+"""PrioritySort: higher priority first, and among equals the pod that has waited longer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The in-tree plugins: a visible table of names and factories."""
+"""The in-tree plugins: factories by name."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ class ScoredResource(NamedTuple):
 
 
 def scored_resources(resources: Iterable[ResourceSpec], requests: Mapping[str, int]) -> tuple[ScoredResource, ...]:
-    """Scalar resources that the pod does not ask for are left out: a node is no better for having what nobody wants."""
+    """Scalar resources that the pod does not request are left out: a node is no better for having them."""
     found = []
     for spec in resources:
         asked = requests.get(spec.name, 0)

@@ -1,8 +1,8 @@
 """VolumeRestrictions: two pods must not use one disk in a way that the disk does not allow.
 
-Two rules. Some disks named in pods (GCE, EBS, iSCSI, RBD) may be on a node once, or more often only where all users
-read; that is a matter of the node. A claim with the access mode ReadWriteOncePod may be used by one pod of the whole
-cluster, so if another has it, every node is refused, until that pod goes.
+Two rules. An inline disk (GCE PD, EBS, iSCSI, RBD) may be mounted once per node, or more often only where all mounts
+are read-only. A claim with the access mode ReadWriteOncePod may be used by one pod of the whole cluster: if another pod
+uses it, all nodes are rejected, until that pod is deleted.
 
 Next: `node_volume_limits`, which counts volumes.
 """

@@ -1,7 +1,8 @@
-"""Which events a changed object makes: of an update, as specific as can be.
+"""From a changed object to cluster events, for an update as specific as possible.
 
-`events_of(old, new)` takes any object; without `old` it was added, without `new` deleted. Next: `scheduling_queue`,
-whose `move_all` takes the events one by one.
+`events_of(old, new)` takes any object; without `old` it was added, without `new` deleted.
+
+Next: `scheduling_queue`, whose `move_all` takes the events one by one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What is in the queue, to look at: numbers for metrics, pods for debugging. Changes nothing.
+"""A read-only view of the queue: counts for metrics, pods for debugging.
 
-Numbers that follow from where pods are, are counted when asked for, and so cannot drift.
+Counts that follow from where pods are, are taken when asked for, and so cannot drift.
 """
 
 from __future__ import annotations

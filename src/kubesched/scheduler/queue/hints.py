@@ -1,9 +1,9 @@
-"""Who cares about a change, and whether it is worth another attempt for a pod that was rejected.
+"""Queueing hints: which plugins registered for an event, and whether a rejected pod should be requeued for it.
 
-Only the plugins that rejected the pod are asked. A hint that breaks counts as `QUEUE`: better one attempt in vain than
-a pod that nobody looks at again.
+Only the plugins that rejected the pod are asked. A hint that raises counts as `QUEUE`: better one attempt in vain than
+a pod that stays unschedulable for ever.
 
-Next: `scheduling_queue`, which asks for every change.
+Next: `scheduling_queue`, which asks for every event.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HintsByPlugin = Mapping[str, tuple[HintFunction | None, ...]]
 """Of the plugins that care about an event: their hints, None for one that is always worth an attempt."""
 
 MeasuredHint = Callable[[str, str, HintFunction], HintFunction]
-"""(plugin, event, hint) -> the same hint, with how long it takes told to somebody."""
+"""(plugin, event, hint) -> the same hint, with its duration measured."""
 
 
 class Requeue(Enum):
@@ -90,7 +90,7 @@ class HintTable:
         self._measured = measured
         self.register(events)
         self.failures: deque[HintFailure] = deque(maxlen=KEPT_FAILURES)
-        """The last hints that broke, for whoever debugs the queue."""
+        """The last hints that raised, for debugging."""
         self.failed: Callable[[HintFailure], None] | None = None
         """Notified of hints that fail."""
 

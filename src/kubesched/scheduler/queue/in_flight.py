@@ -1,7 +1,7 @@
-"""Pods that were popped and have not come back, and all that changed since the first of them was popped.
+"""In-flight pods: popped and not done yet, with the events since the first of them was popped.
 
-When an attempt fails, the changes since it began are looked at again: what happened in between would else be missed,
-for the pod was in no queue that it could have moved it from.
+When an attempt fails, the events since it began are replayed for the pod: it was in no queue from which they could have
+moved it, and would miss them otherwise.
 """
 
 from __future__ import annotations

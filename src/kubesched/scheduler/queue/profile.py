@@ -1,5 +1,4 @@
-"""What the queue is told when it is built: how long pods wait, and what each profile's plugins say about order, gates
-and changes.
+"""The settings of the queue, and its view of a profile: the QueueSort and PreEnqueue plugins, and registered events.
 
 Next: `hints`, which puts the events of all plugins into one table.
 """

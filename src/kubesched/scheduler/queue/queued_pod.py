@@ -1,9 +1,9 @@
 """A pod in the queue with what is remembered of it between attempts, and the heap that such pods wait in.
 
-In a heap the least pod goes first, and of equals whoever came first; pods in the middle can leave, too. Most pods come
-in the order in which they will go (same priority, later and later). Those stand in a line, which costs nothing to keep
-in order; only those that must overtake others go into a heap beside it. A pod that leaves is only marked; its entry
-stays until it comes first, or until such entries are in the majority.
+The heap pops the least pod first, and of equals the one that was added first; any other pod can be removed, too. Most
+pods are added in the order in which they will be popped (same priority, later and later). Those stand in a line, which
+costs nothing to keep in order; only those that must overtake others go into a heap beside it. A pod that is removed is
+only marked; its entry stays until it comes first, or until such entries are in the majority.
 
 Next: `sub_queues`, where a pod can be.
 """
@@ -74,7 +74,7 @@ class QueuedPodInfo:
         self.pending_plugins = NO_PLUGINS
         """Who rejected it last, and of those with Pending: such a pod skips its backoff."""
         self.gating_plugin = ""
-        """Who held it back at preEnqueue; empty when nobody does."""
+        """The plugin that gates it at PreEnqueue; empty if none does."""
         self.hold: Hold | None = None
         """How that was said, if it can be asked whether it lasts."""
         self.backoff_until_s = -inf
@@ -100,7 +100,7 @@ class QueuedPodInfo:
 
     @property
     def is_rejected(self) -> bool:
-        """Whether plugins rejected it; a pod that nobody rejected failed by an error, or is new."""
+        """Whether plugins rejected it; one without rejections failed with an error, or is new."""
         return bool(self.unschedulable_plugins or self.pending_plugins)
 
     @property

@@ -5,13 +5,13 @@
                ▲  ▲ ▲             │ add_unschedulable
      backoff over │ └── gates ──┐ ▼
                │  └──────────── unschedulable, gated
-            backoff ◀── a change that a hint finds worth it
+            backoff ◀── an event that a hint answers with QUEUE
 ```
 
-A state machine: no clock, no input or output; whoever calls hands in the time. What happens to objects comes as
+A state machine: no clock, no input or output; the caller hands in the time. What happens to objects comes as
 `ClusterEvent`s (`changes` makes them). The rules are kube-scheduler's with queueing hints.
 
-Next: `sub_queues` for the places, `hints` for what a change means, `in_flight` for changes during an attempt.
+Next: `sub_queues` for where pods wait, `hints` for what an event means, `in_flight` for events during an attempt.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _UPDATED = UNSCHEDULED_POD_UPDATE.label
 
 
 class SchedulingQueue:
-    """Pods of scheduler names without a profile are none of its business."""
+    """Pods whose scheduler name has no profile are ignored."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class SchedulingQueue:
         return True
 
     def delete(self, info: PodInfo) -> None:
-        """A pod is gone, or has a node. One that is in flight stays so: whoever popped it ends the flight."""
+        """A pod is gone, or has a node. One that is in flight stays so until the caller is done with it."""
         self._pods.remove(info.key)
 
     # -- attempts ------------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class SchedulingQueue:
         self._in_flight.end(uid)
 
     def add_unschedulable(self, queued: QueuedPodInfo, *, is_error: bool, now_s: float) -> None:
-        """The attempt failed. The caller has set who rejected the pod; after an error, nobody did."""
+        """The attempt failed. The caller has set the plugins that rejected the pod; after an error, there are none."""
         if is_error:
             queued.unschedulable_plugins = queued.pending_plugins = NO_PLUGINS
         if queued.key in self._pods.by_key:  # another pod of that name came in the meantime

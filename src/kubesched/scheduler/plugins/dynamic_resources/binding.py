@@ -95,7 +95,7 @@ def _quoted(text: str) -> str:
 
 
 _MAX_ATTEMPTS = 5
-"""So often is a claim written that somebody else keeps changing."""
+"""How often the write of a claim is tried that others keep changing."""
 
 _VISIBLE_TIMEOUT_S = 120.0
 """So long is a claim that was created waited for to arrive through the watch."""

@@ -117,7 +117,7 @@ FROM_CLAIM = "FromClaim"
 def spell_out(
     found: Found, claims: Sequence[WantedClaim], offer: NodeOffer, node_name: str
 ) -> tuple[AllocationResult, ...]:
-    """One result for each claim. Raises AllocationError where a slice is meant for nodes in a way nobody may write."""
+    """One result for each claim. Raises AllocationError where a slice says in no valid way which nodes it is for."""
     return tuple(
         AllocationResult(
             devices=DeviceAllocationResult(

@@ -95,7 +95,7 @@ class NodeRule:
 
 
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
-"""Taints with any other effect, known or not, keep nobody away."""
+"""Taints with any other effect, known or not, do not block."""
 
 
 class PoolId(NamedTuple):

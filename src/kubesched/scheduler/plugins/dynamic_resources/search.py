@@ -161,7 +161,7 @@ class Tentative:
         undo.picked = True
 
     def _consumed(self, device: int) -> Consumed | None:
-        """What allocated claims use of the device; None if nobody shares it."""
+        """What allocated claims use of the device; None if it is not shared."""
         pool, index = self._offer.places[device]
         return self._offer.usages[pool].consumed.get(self._offer.views[pool].devices[index].name)
 

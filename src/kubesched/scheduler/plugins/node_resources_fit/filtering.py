@@ -38,7 +38,7 @@ class ResourceDemand:
 
 @dataclass(frozen=True, slots=True)
 class IgnoredResources:
-    """Extended resources that somebody else looks after, by name or by the domain before the slash."""
+    """Extended resources that are not checked (`ignoredResources`, `ignoredResourceGroups`): by name, or by domain."""
 
     names: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()

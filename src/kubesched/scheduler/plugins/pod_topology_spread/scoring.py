@@ -1,4 +1,4 @@
-"""Soft constraints: the fewer matching pods there are around a node, the better it is.
+"""Soft constraints: the fewer matching pods in the domains of a node, the higher its score.
 
 The raw score is the number of matching pods in each of the node's domains, weighted so that topologies with few domains
 count as much as those with many; `normalize` turns it round. Hosts are counted one by one, other domains as a whole.

@@ -23,7 +23,7 @@ Item = TypeVar("Item", bound=KubeObject)
 
 
 class AssumedObjects(Generic[Item]):
-    """Assumed objects by key. `known` is passed in, because whoever keeps it goes on changing it."""
+    """Assumed objects by key. `known` is passed in, because its owner goes on changing it."""
 
     __slots__ = ("_assumed", "_resource")
 
