@@ -19,7 +19,7 @@ import click
 if TYPE_CHECKING:
     from kubesched.k8s.client.target import ServerTarget
     from kubesched.k8s.model.manifests import Kinds, Manifests
-    from kubesched.live.cluster_reader.reader import ClusterReader, ClusterReading
+    from kubesched.live.cluster_reader import ClusterReader, ClusterReading
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -124,7 +124,7 @@ async def _read(target: ServerTarget, pod: str) -> ClusterReading:
     from kubesched.cli.files import InputError
     from kubesched.k8s.client.errors import ClientConfigError
     from kubesched.k8s.client.rest import RestClient, RetryPolicy
-    from kubesched.live.cluster_reader.reader import ClusterReader, ClusterReadError
+    from kubesched.live.cluster_reader import ClusterReader, ClusterReadError
 
     _keep_logs_quiet()
     client = RestClient(target, retries=RetryPolicy(max_attempts=MAX_ATTEMPTS, first_pause_s=FIRST_PAUSE_S))

@@ -25,7 +25,7 @@ from kubesched.live.logs import configure_logs
 from kubesched.live.logs import start_lines as lines
 from kubesched.live.options import FlagsCommand, GivenFlags, RunOptions, read_options, with_flags, write_configuration
 from kubesched.live.policy_config_map import read_policy
-from kubesched.live.serving.errors import ServingError
+from kubesched.live.serving.settings import ServingError
 from kubesched.live.serving.sources import BuildInfo
 from kubesched.older.config.start_lines import start_lines
 from kubesched.scheduler.config import ConfigError

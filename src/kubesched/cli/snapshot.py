@@ -2,7 +2,7 @@
 
 The file is there whole or not at all, and only its owner can read it: it names what runs in a cluster.
 
-Next: `kubesched.live.cluster_reader.saved_form`, which says what goes into it.
+Next: `kubesched.live.saved_form`, which says what goes into it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def check_place(output: str) -> None:
 
 def _write(output: str, given: GivenCluster) -> None:
     from kubesched.cli.files import InputError
-    from kubesched.live.cluster_reader.saved_form import as_json, as_yaml, saved_list
+    from kubesched.live.saved_form import as_json, as_yaml, saved_list
 
     saved = saved_list(given.found.objects)
     if output == STDOUT:

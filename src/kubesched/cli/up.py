@@ -162,7 +162,7 @@ def _directory(data: str | None, is_passing: bool) -> Iterator[Path]:
 def _errors_in_one_line() -> Iterator[None]:
     from kubesched.cli.files import InputError
     from kubesched.k8s.model.quantity import QuantityError
-    from kubesched.live.serving.errors import ServingError
+    from kubesched.live.serving.settings import ServingError
     from kubesched.playground.hollow_nodes.fleet import NodeRefusedError
     from kubesched.playground.kubeconfigs import InvalidKubeconfigError
     from kubesched.playground.manifests import InvalidManifestError

@@ -2,7 +2,7 @@
 
 kubectl finds it as the program `kubectl-why`. Without a pod it lists all that are pending, each with a line.
 
-Next: `explain`, and `kubesched.live.cluster_reader.pending` for the list.
+Next: `explain`, and `kubesched.live.pending` for the list.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubesched.cli.scheduler_choice import SchedulerChoice, plugin_option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kubesched.live.cluster_reader.pending import PodVerdict
+    from kubesched.live.pending import PodVerdict
 
 _POD_WORDS = ("pod", "pods", "po")
 
@@ -85,7 +85,7 @@ def _in_namespace(pod: str, namespace: str | None) -> str:
 def _list_pending(
     server: ServerChoice, namespace: str | None, all_namespaces: bool, scheduler: SchedulerChoice, output: str
 ) -> None:
-    from kubesched.live.cluster_reader.pending import judge_pending
+    from kubesched.live.pending import judge_pending
 
     chosen = scheduler.read()
     target = server.target()

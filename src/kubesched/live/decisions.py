@@ -3,7 +3,7 @@
 Bounded: the oldest go first. Of the nodes that were compared, the best few are kept. Decisions that a class made have
 totals alone; on clusters of up to `detailed_nodes` nodes no class decides, so that every plugin's score is known.
 
-Next: `serving.pages.debug_pages`, which serves them as `/debug/decisions`.
+Next: `serving.debug_pages`, which serves them as `/debug/decisions`.
 """
 
 from __future__ import annotations

@@ -44,26 +44,23 @@ from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.client.transport import MAX_CONNECTIONS
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.resource import ResourceClaim
-from kubesched.live.debugger import log_state
 from kubesched.live.decisions import DecisionLog
 from kubesched.live.logs import scheduling
 from kubesched.live.logs import start_lines as lines
-from kubesched.live.logs.verbosity import level_of
-from kubesched.live.options.metrics import shown_families
+from kubesched.live.logs.setup import level_of
+from kubesched.live.options.effective import configuration_yaml, emulation_yaml
+from kubesched.live.options.serving import shown_families
 from kubesched.live.options.settings import RunOptions
-from kubesched.live.options.write_config import configuration_yaml, emulation_yaml
-from kubesched.live.serving.health import scheduler_checks
+from kubesched.live.serving.debug_pages import log_state
 from kubesched.live.serving.live_sources import Surroundings, live_sources
 from kubesched.live.serving.server import SecureServer
-from kubesched.live.shell import LiveShell
-from kubesched.live.tainted_slices import TAINT_RULES, TaintedSlices
-from kubesched.live.writes.claim_writes import ClaimWrites
+from kubesched.live.serving.sources import scheduler_checks
+from kubesched.live.shell import TAINT_RULES, LiveShell, TaintedSlices
+from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
 from kubesched.live.writes.extender_calls import ExtenderCalls
-from kubesched.live.writes.leadership import LeaderGate
 from kubesched.live.writes.object_writes import ObjectWrites
 from kubesched.live.writes.pod_writes import PodWrites
-from kubesched.live.writes.volume_writes import VolumeWrites
-from kubesched.live.writes.writer import EffectWriter
+from kubesched.live.writes.writer import EffectWriter, LeaderGate
 from kubesched.older.engine.variant import variant_of
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import LeaderElectionConfiguration

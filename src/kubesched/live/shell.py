@@ -4,6 +4,10 @@ One thread, one owner. Whatever happens (a fact, an answer, a deadline) asks for
 in which pods are scheduled one after another, then the effects go out and everybody else has their turn.
 
 Nothing that is raised ends the loop: it is logged, counted (`failures`), and costs the fact or the pod it was about.
+
+`TaintedSlices` stands between informers and shell when the gate DRADeviceTaintRules is on, since the loop knows no
+rules (DeviceTaintRule): whoever listens behind it sees slices of devices change when a rule comes, changes or goes, and
+nothing of the rules themselves.
 """
 
 from __future__ import annotations
@@ -18,11 +22,64 @@ from typing import Protocol
 import msgspec
 
 from kubesched.framework.effects import Effect
+from kubesched.k8s.client.list_watch import InformerHandler
 from kubesched.k8s.client.list_watch.decoding import SetAside
+from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.partial_reading import read_partly
+from kubesched.k8s.model.resource import DeviceTaintRule, ResourceSlice, with_rule_taints
 from kubesched.k8s.model.stand_ins import bare_stand_in_for, described, stand_in_for
 from kubesched.scheduler.engine.loop import Scheduler
+
+TAINT_RULES = Resource(DeviceTaintRule, "resource.k8s.io", "v1beta2", "devicetaintrules", False, ("v1alpha3",))
+
+
+class TaintedSlices:
+    """An informer's handler in front of another one."""
+
+    def __init__(self, listener: InformerHandler) -> None:
+        self._listener = listener
+        self._rules: dict[str, DeviceTaintRule] = {}
+        self._published: dict[str, ResourceSlice] = {}
+        self._told: dict[str, ResourceSlice] = {}
+        """What the listener knows of each slice."""
+
+    def put(self, item: KubeObject) -> None:
+        if isinstance(item, DeviceTaintRule):
+            self._rules[item.name] = item
+            self._tell_changes()
+        elif isinstance(item, ResourceSlice):
+            self._published[item.name] = item
+            self._tell(item)
+        else:
+            self._listener.put(item)
+
+    def remove(self, item: KubeObject) -> None:
+        if isinstance(item, DeviceTaintRule):
+            self._rules.pop(item.name, None)
+            self._tell_changes()
+        elif isinstance(item, ResourceSlice):
+            self._published.pop(item.name, None)
+            self._listener.remove(self._told.pop(item.name, item))
+        else:
+            self._listener.remove(item)
+
+    def _tell(self, slice_: ResourceSlice) -> None:
+        tainted = with_rule_taints(slice_, self._in_order())
+        self._told[slice_.name] = tainted
+        self._listener.put(tainted)
+
+    def _tell_changes(self) -> None:
+        rules = self._in_order()
+        for name, slice_ in self._published.items():
+            tainted = with_rule_taints(slice_, rules)
+            if tainted != self._told.get(name):
+                self._told[name] = tainted
+                self._listener.put(tainted)
+
+    def _in_order(self) -> list[DeviceTaintRule]:
+        return [self._rules[name] for name in sorted(self._rules)]
+
 
 SLICE_S = 0.005
 """How long pods are scheduled before watches and writes get their turn."""

@@ -25,8 +25,8 @@ from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.resource import ResourceClaim, ResourceSlice
 from kubesched.live.live_scheduler import LiveScheduler
 from kubesched.live.options import RunOptions, read_options
-from kubesched.live.serving.live_explanation import LiveExplainer
-from kubesched.live.serving.pages.debug_pages import queue_report
+from kubesched.live.serving.debug_pages import queue_report
+from kubesched.live.serving.live_sources import LiveExplainer
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 from kubesched.playground.controllers.kinds import DiscoveredKinds
 from kubesched.playground.controllers.runner import ControllerRunner, all_controllers

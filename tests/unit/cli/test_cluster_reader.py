@@ -15,8 +15,7 @@ from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.manifests import KINDS
-from kubesched.live.cluster_reader.kinds import READ_RESOURCES
-from kubesched.live.cluster_reader.reader import ClusterReader, ClusterReadError, ClusterReading
+from kubesched.live.cluster_reader import READ_RESOURCES, ClusterReader, ClusterReadError, ClusterReading
 from kubesched.testing import make
 
 

@@ -13,7 +13,7 @@ import yaml
 
 import kubesched
 from kubesched.k8s.model import manifests
-from kubesched.live.cluster_reader.saved_form import KEPT_ANNOTATIONS, as_json, as_yaml, saved_form, saved_list
+from kubesched.live.saved_form import KEPT_ANNOTATIONS, as_json, as_yaml, saved_form, saved_list
 from kubesched.testing.vectors import read_cases
 
 ROOT = Path(__file__).parents[3]

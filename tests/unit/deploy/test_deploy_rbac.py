@@ -9,7 +9,7 @@ from deploy_files import BASE, NAMESPACE, OVERLAYS, ROOT, only, read_one, resour
 from deploy_rights import CLUSTER, LEASE, READ, Right, rights
 
 from kubesched.k8s.client.resources import RESOURCES, Resource
-from kubesched.live.serving.access import cluster_lookup
+from kubesched.live.serving import cluster_lookup
 
 OBJECTS = resources_of(BASE)
 

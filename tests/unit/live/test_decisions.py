@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.live.decisions import BEST_KEPT, DecisionLog
-from kubesched.live.serving.pages.debug_pages import decisions_text
+from kubesched.live.serving.debug_pages import decisions_text
 from kubesched.scheduler import config
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.engine.score import ByName

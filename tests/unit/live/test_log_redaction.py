@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.live.logs.redaction import redact, safe_value
-from kubesched.live.logs.setup import KlogJsonFormatter, KlogTextFormatter
+from kubesched.live.logs.setup import KlogJsonFormatter, KlogTextFormatter, redact, safe_value
 
 JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzYSJ9Cg.c2lnbmF0dXJl"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEsecretsecret\nabc=\n-----END RSA PRIVATE KEY-----"

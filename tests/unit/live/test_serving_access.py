@@ -12,16 +12,16 @@ from secured_port import LOCAL, MASTERS, Answered, OutOfReach, ReviewingServer, 
 
 from kubesched.k8s.client.errors import AnswerLost, ApiError
 from kubesched.live.serving import AuthorizationSettings, ServingError, ServingSettings
-from kubesched.live.serving.access.authentication import (
+from kubesched.live.serving.authentication import (
     ANONYMOUS,
     AuthenticationError,
     TokenReviews,
     UserInfo,
     bearer_token,
 )
-from kubesched.live.serving.access.authorization import PATH as ACCESS_PATH
-from kubesched.live.serving.access.authorization import AccessDecision, AlwaysAllowedPaths, Authorizer
-from kubesched.live.serving.access.reviews import ReviewError, review
+from kubesched.live.serving.filters import PATH as ACCESS_PATH
+from kubesched.live.serving.filters import AccessDecision, AlwaysAllowedPaths, Authorizer
+from kubesched.live.serving.reviews import ReviewError, review
 
 ALICE = {"Authorization": "Bearer alice"}
 

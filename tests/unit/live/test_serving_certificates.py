@@ -12,10 +12,8 @@ import pytest
 from cryptography import x509
 from secured_port import LOCAL, serving, trusting_all
 
-from kubesched.live.serving import ServingError, ServingSettings
-from kubesched.live.serving.tls import names
-from kubesched.live.serving.tls.renewing import ContextMaker
-from kubesched.live.serving.tls.self_signed import PemPair, self_signed, write_pair
+from kubesched.live.serving import ServingError, ServingSettings, certificates
+from kubesched.live.serving.certificates import ContextMaker, PemPair, self_signed, write_pair
 
 
 async def shown(port: int, context: ssl.SSLContext | None = None) -> tuple[x509.Certificate, str | None]:
@@ -109,7 +107,7 @@ def test_suites_are_those_of_the_flag() -> None:
 
 
 def test_every_suite_with_a_name_is_one_that_openssl_knows() -> None:
-    for name, openssl_name in names.CIPHER_SUITES.items():
+    for name, openssl_name in certificates.CIPHER_SUITES.items():
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.set_ciphers(openssl_name)
         assert openssl_name in {cipher["name"] for cipher in context.get_ciphers()}, name

@@ -24,10 +24,10 @@ from secured_port import (
 
 from kubesched.k8s.client.errors import ApiError
 from kubesched.live.serving import ServingError, ServingSettings
-from kubesched.live.serving.access.authentication import AuthenticationError, VerifiedChain
-from kubesched.live.serving.access.cluster_lookup import ClusterLookup
+from kubesched.live.serving.authentication import AuthenticationError, VerifiedChain
+from kubesched.live.serving.certificates import CaBundle
+from kubesched.live.serving.cluster_lookup import ClusterLookup
 from kubesched.live.serving.settings import RequestHeaderSettings
-from kubesched.live.serving.tls.ca_bundle import CaBundle
 
 BOB_BEHIND_A_PROXY = {
     "X-Remote-User": "bob",

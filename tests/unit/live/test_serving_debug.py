@@ -11,10 +11,9 @@ from secured_port import MASTERS, Answered, ReviewingServer, serving
 
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.meta import KubeObject, PodKey
-from kubesched.live.serving.health import HealthChecks
-from kubesched.live.serving.live_explanation import capture, explain_captured
-from kubesched.live.serving.live_sources import Surroundings, live_sources
-from kubesched.live.serving.pages.debug_pages import cache_report, cache_text, queue_report, queue_text
+from kubesched.live.serving.debug_pages import cache_report, cache_text, queue_report, queue_text
+from kubesched.live.serving.live_sources import Surroundings, capture, explain_captured, live_sources
+from kubesched.live.serving.sources import HealthChecks
 from kubesched.scheduler import config
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.cluster.self_check import self_check

@@ -9,7 +9,7 @@ import pytest
 from secured_port import MASTERS, Answered, ReviewingServer, serving
 
 from kubesched.live.serving import Sources
-from kubesched.live.serving.health import HealthChecks, scheduler_checks
+from kubesched.live.serving.sources import HealthChecks, scheduler_checks
 
 
 @dataclass

@@ -11,10 +11,9 @@ import pytest
 import yaml
 from secured_port import LOCAL, MASTERS, Answered, ReviewingServer, serving, trusting_all
 
-from kubesched.live.serving import AuthorizationSettings, Sources
+from kubesched.live.serving import AuthorizationSettings, Sources, component_pages
 from kubesched.live.serving.answers import accepted, prefers_text
 from kubesched.live.serving.live_sources import Surroundings, live_sources
-from kubesched.live.serving.pages import component_pages
 from kubesched.live.serving.sources import BuildInfo
 from kubesched.older.config import PolicyFile, emulate, generation_of
 from kubesched.older.engine.variant import variant_of

@@ -13,7 +13,7 @@ from kubesched.k8s.model.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from kubesched.live.tainted_slices import TaintedSlices
+from kubesched.live.shell import TaintedSlices
 
 BROKEN = DeviceTaint("broken", "NoSchedule")
 

@@ -28,13 +28,11 @@ from kubesched.k8s.model.resource import (
     ResourceClaimConsumerReference,
 )
 from kubesched.k8s.model.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
-from kubesched.live.writes.claim_writes import ClaimWrites
+from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
 from kubesched.live.writes.extender_calls import ExtenderCalls
-from kubesched.live.writes.leadership import LeaderGate
 from kubesched.live.writes.object_writes import ObjectWrites
 from kubesched.live.writes.pod_writes import PodWrites
-from kubesched.live.writes.volume_writes import VolumeWrites
-from kubesched.live.writes.writer import EffectWriter
+from kubesched.live.writes.writer import EffectWriter, LeaderGate
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 from kubesched.scheduler.plugins.dynamic_resources.effects import (
     AddClaimFinalizer,

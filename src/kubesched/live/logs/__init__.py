@@ -3,11 +3,9 @@
 `configure_logs` sets all of it up, once, at the start of a command. Everything else logs with the standard library:
 `logger.info("Message in words", extra={"fields": {"pod": …}, "v": 4})`.
 
-Next: `setup`, then `verbosity` and `redaction`.
+Next: `setup`.
 """
 
-from kubesched.live.logs.redaction import redact
-from kubesched.live.logs.setup import configure_logs
-from kubesched.live.logs.verbosity import LogSettingsError, Verbosity
+from kubesched.live.logs.setup import LogSettingsError, Verbosity, configure_logs, redact
 
 __all__ = ["LogSettingsError", "Verbosity", "configure_logs", "redact"]

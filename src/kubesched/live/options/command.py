@@ -97,8 +97,8 @@ class FlagsCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, plain_arguments(args, ctx.command_path))
-        except FlagError as mistake:
-            mistake.ctx = ctx
+        except FlagError as error:
+            error.ctx = ctx
             raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

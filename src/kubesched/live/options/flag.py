@@ -28,7 +28,7 @@ class FlagError(click.UsageError):
 
     @classmethod
     def of(cls, messages: list[str]) -> FlagError:
-        """Several mistakes at once, in the form in which Kubernetes lists them."""
+        """Several errors at once, in the form in which Kubernetes lists them."""
         return cls(messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]")
 
 

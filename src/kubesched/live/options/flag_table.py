@@ -3,7 +3,7 @@
 The older ones are those that people still carry, accepted with what they became: the Policy flags went with v1.23, the
 others between v1.19 and v1.24.
 
-Next: `effective` for how flags and configuration file go together, `older_scheduler` for what older ones come to.
+Next: `effective` for how flags and configuration file go together, and for what older ones come to.
 """
 
 from __future__ import annotations

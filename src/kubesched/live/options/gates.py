@@ -142,13 +142,13 @@ def _asked(texts: Iterable[str]) -> dict[str, bool]:
 
 
 def _check_locks(asked: Mapping[str, bool]) -> None:
-    mistakes = [
+    errors = [
         f"cannot set feature gate {name} to {_shown(is_on)}, feature is locked to {_shown(KNOWN_GATES[name].default)}"
         for name, is_on in asked.items()
         if KNOWN_GATES[name].is_locked and is_on != KNOWN_GATES[name].default
     ]
-    if mistakes:
-        raise FlagError.of(mistakes)
+    if errors:
+        raise FlagError.of(errors)
 
 
 def _changed(asked: Mapping[str, bool]) -> dict[str, bool]:
@@ -162,23 +162,23 @@ def _changed(asked: Mapping[str, bool]) -> dict[str, bool]:
 
 
 def _check_needs(gates: FeatureGates) -> None:
-    mistakes = []
+    errors = []
     for name, needs in GATE_NEEDS.items():
         missing = [need for need in needs if not gates[need]]
         if gates[name] and missing:
-            mistakes.append(f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]")
-    if mistakes:
-        raise FlagError.of(mistakes)
+            errors.append(f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]")
+    if errors:
+        raise FlagError.of(errors)
 
 
 def _check_refused(gates: FeatureGates, asked: Mapping[str, bool]) -> None:
-    mistakes = []
+    errors = []
     for name, is_on in gates.changed.items():
         if name in REFUSED_GATES:
             through = "" if name in asked else f" (through {ALL_ALPHA if is_on else ALL_BETA})"
-            mistakes.append(f"cannot set feature gate {name} to {_shown(is_on)}{through}: {REFUSED_GATES[name]}")
-    if mistakes:
-        raise FlagError.of(mistakes)
+            errors.append(f"cannot set feature gate {name} to {_shown(is_on)}{through}: {REFUSED_GATES[name]}")
+    if errors:
+        raise FlagError.of(errors)
 
 
 def _stage_warnings(asked: Mapping[str, bool]) -> Iterator[str]:

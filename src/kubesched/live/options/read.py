@@ -4,7 +4,7 @@ The order is kube-scheduler's: versions and feature gates, logs, all other flags
 Whatever a user can get wrong is a `FlagError` or a `ConfigError`; what is merely without effect is a warning in the
 outcome. kubesched is v1.36, and says so when `--emulated-version` asks it to be another.
 
-Next: `gates`, `serving`, `metrics`, `effective` for the parts, `settings` for the outcome.
+Next: `gates`, `serving`, `effective` for the parts, `settings` for the outcome.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ from msgspec.structs import replace as with_fields
 
 from kubesched.live.options import serving
 from kubesched.live.options.command import GivenFlags
-from kubesched.live.options.effective import effective_scheduler, ignored_flags
+from kubesched.live.options.effective import (
+    BaseScheduler,
+    effective_scheduler,
+    emulated_generation,
+    ignored_flags,
+    split_gates,
+)
 from kubesched.live.options.flag import FlagError, FlagUse
 from kubesched.live.options.flag_table import FLAGS, FLAGS_BY_NAME
 from kubesched.live.options.gates import read_gates
-from kubesched.live.options.metrics import metrics_settings
-from kubesched.live.options.older_scheduler import BaseScheduler, emulated_generation, split_gates
-from kubesched.live.options.serving import FlagValue
+from kubesched.live.options.serving import FlagValue, metrics_settings
 from kubesched.live.options.settings import LogSettings, MetricsSettings, RunOptions
-from kubesched.live.serving.errors import ServingError
-from kubesched.live.serving.settings import ServingSettings
+from kubesched.live.serving.settings import ServingError, ServingSettings
 from kubesched.scheduler.config.configuration import extender_warnings
 from kubesched.scheduler.config.errors import ErrorList
 from kubesched.scheduler.plugin_loading import Assembly, PluginSource, check_no_emulation
@@ -49,15 +52,15 @@ def check_versions(emulated: tuple[str, ...], min_compatibility: tuple[str, ...]
         compatible = _of_kube(min_compatibility).get("kube", _OLDEST)
     except ValueError as problem:
         return [str(problem)]
-    mistakes = []
+    errors = []
     if not _OLDEST <= wanted <= _OURS:
-        mistakes.append(f"emulation version {_shown(wanted)} is not between [{_shown(_OLDEST)}, {_shown(_OURS)}]")
+        errors.append(f"emulation version {_shown(wanted)} is not between [{_shown(_OLDEST)}, {_shown(_OURS)}]")
     elif wanted != _OURS:
-        mistakes.append(f"--emulated-version: kubesched decides as Kubernetes {_shown(_OURS)} only")
+        errors.append(f"--emulated-version: kubesched decides as Kubernetes {_shown(_OURS)} only")
     if not _OLDEST <= compatible <= _OURS:
         allowed = f"[{_shown(_OLDEST)}, {_shown(_OURS)}]"
-        mistakes.append(f"minCompatibilityVersion version {_shown(compatible)} is not between {allowed}")
-    return mistakes
+        errors.append(f"minCompatibilityVersion version {_shown(compatible)} is not between {allowed}")
+    return errors
 
 
 def _of_kube(given: tuple[str, ...]) -> dict[str, Version]:
@@ -147,13 +150,13 @@ def _assembled(scheduler: BaseScheduler, given: GivenFlags) -> tuple[PluginSourc
 
 
 def _check_refused(given: GivenFlags) -> None:
-    mistakes = [
+    errors = [
         f"--{flag.name}: {flag.why}"
         for flag in FLAGS
         if flag.use is FlagUse.REFUSED and flag.name in given and not flag.is_what_happens(given[flag.name])
     ]
-    if mistakes:
-        raise FlagError.of(mistakes)
+    if errors:
+        raise FlagError.of(errors)
 
 
 def _warnings_without_effect(given: GivenFlags) -> Iterator[str]:
@@ -178,16 +181,16 @@ def _log_settings(value: FlagValue) -> LogSettings:
 
 
 def _checked(value: FlagValue) -> tuple[ServingSettings | None, MetricsSettings]:
-    """What remains to be checked of flags, all mistakes at once."""
+    """What remains to be checked of flags, all errors at once."""
     metrics_errors = ErrorList()
     metrics = metrics_settings(value, metrics_errors)
-    mistakes = [
+    errors = [
         *check_versions(value("emulated-version"), value("min-compatibility-version")),
-        *serving.serving_mistakes(value),
+        *serving.serving_errors(value),
         *map(str, metrics_errors),
     ]
-    if mistakes:
-        raise FlagError.of(mistakes)
+    if errors:
+        raise FlagError.of(errors)
     try:
         return serving.serving_settings(value), metrics
     except ServingError as problem:

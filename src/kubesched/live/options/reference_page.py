@@ -27,7 +27,7 @@ under *Older*: see [older configurations](../guides/older-configurations.md).
   with * are ignored, with a warning.
 - *no effect*: accepted, and a warning says why nothing comes of it. *refused*: an error, unless the value is the
   default.
-- A mistake is one line on standard error, and the exit code is 2.
+- An invalid flag or value is one line on standard error, and the exit code is 2.
 """
 
 _GATES = f"""

@@ -1,28 +1,152 @@
-"""The sources of a running loop: what there is to tell can be read off it, save what others own.
+"""The sources of a running loop: what there is to tell can be read off it, save what others own; and explanations.
 
-Next: `sources`, for what each is.
+Why a pod that waits right now goes where it goes, or nowhere, is answered on a copy of what the scheduler knows:
+finding the smallest changes tries them out, so it needs a cluster of its own. What is known is taken down in one go, as
+references to objects that never change; all the rest happens in another thread, and the loop schedules on. Volumes and
+devices that are being bound at this moment count as they were before.
+
+Next: `sources`, for what each is; `kubesched.explanation`, which does the explaining.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
-from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.meta import KubeObject
-from kubesched.live.serving.health import HealthChecks
-from kubesched.live.serving.live_explanation import LiveExplainer
-from kubesched.live.serving.pages.debug_pages import cache_report, queue_report
-from kubesched.live.serving.sources import DecisionReport, MetricChoice, Sources, everything
+from msgspec.structs import replace
+
+from kubesched.explanation.emulated import explain_as_of_then
+from kubesched.explanation.explain import COMPLETE_SEARCH, Explanation, NotExplainableError, explain_pending
+from kubesched.framework.handle import Registry
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.live.serving.debug_pages import cache_report, queue_report
+from kubesched.live.serving.sources import DecisionReport, HealthChecks, MetricChoice, Sources, everything
 from kubesched.older.config import Emulation
 from kubesched.older.config.manifest_of_then import manifest_of_then
 from kubesched.older.config.running import running
+from kubesched.scheduler.build import build_schedulers
+from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration, to_manifest
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.metrics.loop_metrics import collect
+from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugin_loading import Assembly
 from kubesched.scheduler.plugins.registry import REGISTRY
+
+_AGAIN = "It is on node {node}. Were it to be scheduled again now, with all else as it is:\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCapture:
+    """What a cluster knew at one moment. Nothing in it ever changes."""
+
+    nodes: tuple[Node, ...]
+    """In the order in which a search goes through them."""
+    placed: tuple[Pod, ...]
+    """With their nodes; assumed ones among them."""
+    pending: tuple[Pod, ...]
+    promised: tuple[tuple[PodKey, str], ...]
+    """Pods, and the nodes they are nominated to."""
+    others: tuple[KubeObject, ...]
+
+    def without_place_of(self, key: PodKey) -> ClusterCapture:
+        """As if this pod had never got its node, and waited."""
+        taken = [pod for pod in self.placed if pod.key == key]
+        waiting = tuple(replace(pod, spec=replace(pod.spec, node_name="")) for pod in taken)
+        placed = tuple(pod for pod in self.placed if pod.key != key)
+        return ClusterCapture(self.nodes, placed, (*self.pending, *waiting), self.promised, self.others)
+
+    def rebuilt(self) -> Cluster:
+        """A cluster of its own that knows the same."""
+        cluster = Cluster()
+        for group in (self.nodes, self.placed, self.pending, self.others):
+            for item in group:
+                cluster.put(item)
+        for key, node_name in self.promised:
+            cluster.nominations.add(cluster.pending[key], node_name)
+        return cluster
+
+
+def capture(cluster: Cluster) -> ClusterCapture:
+    """Looks, and changes nothing."""
+    nodes, placed = cluster.table.nodes, cluster.placed
+    pending = {key: info for key, info in cluster.pending.items() if key not in placed}
+    nominated = ((key, cluster.nominations.node_of(info)) for key, info in pending.items())
+    return ClusterCapture(
+        nodes=tuple(nodes[row] for row in cluster.rows_in_order.tolist()),
+        placed=tuple(info.pod for info in placed.values()),
+        pending=tuple(info.pod for info in pending.values()),
+        promised=tuple((key, node_name) for key, node_name in nominated if node_name),
+        others=tuple(cluster.objects),
+    )
+
+
+def explain_captured(
+    known: ClusterCapture,
+    key: PodKey,
+    config: KubeSchedulerConfiguration,
+    registry: Registry | None = None,
+    emulation: Emulation | None = None,
+) -> Explanation:
+    """Raises `NotExplainableError` if the pod does not wait."""
+    cluster = known.rebuilt()
+    info = cluster.pending[key]
+    if emulation is not None:
+        return explain_as_of_then(cluster, info, emulation)
+    schedulers = build_schedulers(cluster, config, ByName(), registry=registry, percentage=COMPLETE_SEARCH)
+    scheduler = schedulers.get(info.spec.scheduler_name) or next(iter(schedulers.values()))
+    return explain_pending(cluster, scheduler, info, config)
+
+
+class LiveExplainer:
+    """One explanation at a time. Implements `PodExplainer`."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        assembled: Callable[[], Assembly],
+        emulation: Emulation | None = None,
+        *,
+        is_for_placed_too: bool = False,
+    ) -> None:
+        """`assembled` tells what the scheduler is built from at the moment. `is_for_placed_too`: pods that have a node
+        are explained as if they were to be scheduled again now."""
+        self._emulation = emulation
+        self._is_for_placed_too = is_for_placed_too
+        self._cluster = cluster
+        self._assembled = assembled
+        self._turn = asyncio.Lock()
+
+    async def __call__(self, namespace: str, name: str, *, as_text: bool) -> dict[str, Any] | str:
+        key = PodKey(f"{namespace}/{name}")
+        async with self._turn:
+            placed = self._cluster.placed.get(key) if self._is_for_placed_too else None
+            if placed is None:
+                check_waits(self._cluster, key)
+            known = capture(self._cluster)
+            if placed is None:
+                return await asyncio.to_thread(self._explained, known, key, self._assembled(), as_text)
+            known = known.without_place_of(key)
+            answer = await asyncio.to_thread(self._explained, known, key, self._assembled(), as_text)
+        return _AGAIN.format(node=placed.spec.node_name) + answer if isinstance(answer, str) else answer
+
+    def _explained(self, known: ClusterCapture, key: PodKey, now: Assembly, as_text: bool) -> dict[str, Any] | str:
+        explanation = explain_captured(known, key, now.config, now.registry, self._emulation)
+        return str(explanation) if as_text else explanation.report()
+
+
+def check_waits(cluster: Cluster, key: PodKey) -> None:
+    """Raises `NotExplainableError`."""
+    placed = cluster.placed.get(key)
+    if placed is not None:
+        state = "being bound" if cluster.is_assumed(key) else "already bound"
+        raise NotExplainableError(f"pod {key} is {state} to node {placed.spec.node_name}")
+    if key not in cluster.pending:
+        raise NotExplainableError(f"pod {key} is not known to the scheduler")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

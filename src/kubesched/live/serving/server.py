@@ -7,7 +7,7 @@
 
 `routes` says which path leads to which page: paths are exact, and pages are only read.
 
-Next: `pages`, one module per kind of page; `access` for who may see them, `tls` for certificates.
+Next: `component_pages` and its siblings; `filters` for who may see them, `certificates`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,16 @@ from aiohttp.typedefs import Middleware
 
 from kubesched.k8s.connections import BoundedSite, ConnectionLimits
 from kubesched.live.serving import filters
-from kubesched.live.serving.access.authentication import Authenticator, RequestHeaders, TokenReviews, check_header_names
-from kubesched.live.serving.access.authorization import Authorizer
-from kubesched.live.serving.access.cluster_lookup import NAME, NAMESPACE, ClusterLookup
-from kubesched.live.serving.access.reviews import ReviewClient
-from kubesched.live.serving.errors import ServingError
-from kubesched.live.serving.health import HealthRecords
-from kubesched.live.serving.pages.component_pages import ComponentPages, HealthPages, Page
-from kubesched.live.serving.pages.debug_pages import DebugPages
-from kubesched.live.serving.pages.metrics_pages import MetricsPages
-from kubesched.live.serving.settings import AuthenticationSettings, ServingSettings
-from kubesched.live.serving.sources import Sources
-from kubesched.live.serving.tls.ca_bundle import CaBundle
-from kubesched.live.serving.tls.renewing import ContextMaker, RenewingContext
+from kubesched.live.serving.authentication import Authenticator, RequestHeaders, TokenReviews, check_header_names
+from kubesched.live.serving.certificates import CaBundle, ContextMaker, RenewingContext
+from kubesched.live.serving.cluster_lookup import NAME, NAMESPACE, ClusterLookup
+from kubesched.live.serving.component_pages import ComponentPages, HealthPages, Page
+from kubesched.live.serving.debug_pages import DebugPages
+from kubesched.live.serving.filters import Authorizer
+from kubesched.live.serving.metrics_pages import MetricsPages
+from kubesched.live.serving.reviews import ReviewClient
+from kubesched.live.serving.settings import AuthenticationSettings, ServingError, ServingSettings
+from kubesched.live.serving.sources import HealthRecords, Sources
 
 
 def application(sources: Sources, access: Middleware) -> web.Application:

@@ -1,11 +1,17 @@
 """How the secure port is to be served: kube-scheduler's flags for serving, authentication and authorization, as data.
 
-Defaults are kube-scheduler's. Next: `server`, which follows them.
+Defaults are kube-scheduler's. What cannot be served so is a `ServingError`, before the port opens; everything later is
+an answer to a request. Next: `server`, which follows them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+
+
+class ServingError(Exception):
+    """The secure port cannot be opened as configured; names the flag or the file."""
+
 
 COMPONENT = "kube-scheduler"
 """Under which name pages speak of this program: tools look for it."""

@@ -1,7 +1,11 @@
-"""What is written about claims for devices.
+"""What is written about claims, for devices and for volumes, before a pod is bound.
 
-Claims are updated whole, as kube-scheduler may: read, changed in the one place that the action is about, and written
-back if they are still of the version that the action is based on. What we do not know of them stays as it is.
+Claims for devices are updated whole, as kube-scheduler may: read, changed in the one place that the action is about,
+and written back if they are still of the version that the action is based on. What we do not know of them stays as it
+is.
+
+Which claim a volume is for, and which node a volume is made for, are patches that hold only for the version they are
+based on, so that what else is in the object stays as it is.
 """
 
 from __future__ import annotations
@@ -14,11 +18,13 @@ import msgspec
 
 from kubesched.framework.effects import Done, Failed
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.k8s.client.requester import STRATEGIC_PATCH, Requester
+from kubesched.k8s.client.requester import MERGE_PATCH, STRATEGIC_PATCH, Requester
 from kubesched.k8s.client.resources import Resource, resource_of
 from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.resource import ResourceClaim
-from kubesched.live.writes.outcomes import failed, utc_now
+from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.live.writes.object_writes import failed, utc_now
 from kubesched.scheduler.plugins.dynamic_resources.effects import (
     AddClaimFinalizer,
     ClaimConflict,
@@ -31,9 +37,54 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
     RemoveReservation,
     UpdateClaimStatus,
 )
+from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim, Written
+
+_encode = msgspec.json.Encoder().encode
+_decode_meta = msgspec.json.Decoder(KubeObject).decode
+_VOLUMES = resource_of(PersistentVolume)
+_CLAIMS = resource_of(PersistentVolumeClaim)
+
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+
+
+class VolumeWrites:
+    """A lost answer counts as a failure: the pod is tried again, and finds the volume as it is then."""
+
+    def __init__(self, requests: Requester) -> None:
+        self._requests = requests
+
+    async def bind_volume(self, action: BindVolumeToClaim) -> Written | Failed:
+        claim = action.claim
+        reference: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": claim.namespace,
+            "name": claim.name,
+            "uid": claim.uid,
+        }
+        if claim.resource_version:
+            reference["resourceVersion"] = claim.resource_version
+        metadata: dict[str, Any] = {"resourceVersion": action.resource_version}
+        if action.is_ours:
+            metadata["annotations"] = {BOUND_BY_CONTROLLER: "yes"}
+        body = {"metadata": metadata, "spec": {"claimRef": reference}}
+        return await self._patch(_VOLUMES.path(name=action.volume_name), body)
+
+    async def select_node(self, action: SelectNodeForClaim) -> Written | Failed:
+        metadata = {"resourceVersion": action.resource_version, "annotations": {SELECTED_NODE: action.node_name}}
+        return await self._patch(_CLAIMS.path(action.namespace, action.claim_name), {"metadata": metadata})
+
+    async def _patch(self, path: str, body: dict[str, Any]) -> Written | Failed:
+        try:
+            answer = await self._requests.request("PATCH", path, body=_encode(body), content_type=MERGE_PATCH)
+        except (ApiError, Unreachable, AnswerLost) as problem:
+            return failed(problem)
+        return Written(_decode_meta(answer).metadata.resource_version)
+
 
 _log = logging.getLogger("kubesched.writes")
-_encode = msgspec.json.Encoder().encode
+
 _decode_claim = msgspec.json.Decoder(ResourceClaim).decode
 _decode_raw = msgspec.json.Decoder(dict[str, Any]).decode
 _PODS = resource_of(Pod)

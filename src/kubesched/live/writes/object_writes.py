@@ -1,4 +1,4 @@
-"""What plugins write: objects of any kind that the server has.
+"""What plugins write: objects of any kind that the server has; and what all writes have in common.
 
 Where a kind is served is known of those that the scheduler watches, and asked of the server for others. A write whose
 answer was lost is not repeated: the object is read until it tells what became of it.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -18,7 +19,20 @@ from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.requester import MERGE_PATCH, Requester
 from kubesched.k8s.client.resources import RESOURCES, Resource
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
-from kubesched.live.writes.outcomes import LOOK_AGAIN_S
+
+LOOK_AGAIN_S = (0.2, 0.5, 1.0, 2.0)
+"""After so long the server has surely ended a request whose connection broke."""
+
+
+def utc_now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def failed(problem: ApiError | Unreachable | AnswerLost) -> Failed:
+    if isinstance(problem, ApiError):
+        return Failed(problem.message or str(problem), is_gone=problem.is_not_found)
+    return Failed(str(problem))
+
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode

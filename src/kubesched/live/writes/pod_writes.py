@@ -19,7 +19,7 @@ from kubesched.k8s.client.requester import STRATEGIC_PATCH, Requester
 from kubesched.k8s.client.resources import resource_of
 from kubesched.k8s.model.core import Pod, PodCondition
 from kubesched.k8s.model.meta import PodKey
-from kubesched.live.writes.outcomes import LOOK_AGAIN_S, failed, utc_now
+from kubesched.live.writes.object_writes import LOOK_AGAIN_S, failed, utc_now
 
 _log = logging.getLogger("kubesched.writes")
 _encode = msgspec.json.Encoder().encode

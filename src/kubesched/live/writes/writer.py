@@ -1,5 +1,10 @@
 """Sends each action to who carries it out, many at once, and brings the outcome back to the loop.
 
+The last gate before the wire is `LeaderGate`: a copy that does not surely hold the lease writes nothing. A write may
+take no longer than the lease is sure to be ours, so that none lands after another copy took over. It is looked at after
+a request has waited for its turn, not before. Writes that come too late are withheld. Reads go through at any time: by
+them we learn what became of a write whose answer was lost with the lease.
+
 Next: `kubesched.live.shell`, which hands effects over.
 """
 
@@ -7,9 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Any, TypeVar, get_args
 
 from kubesched.framework.effects import (
@@ -28,13 +34,13 @@ from kubesched.framework.effects import (
 )
 from kubesched.k8s.client.errors import NotSent
 from kubesched.k8s.client.event_recorder.events import EventToRecord, pod_reference
+from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.storage import ObjectReference
-from kubesched.live.writes.claim_writes import ClaimWrites
+from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
 from kubesched.live.writes.extender_calls import ExtenderCalls
 from kubesched.live.writes.object_writes import ObjectWrites
 from kubesched.live.writes.pod_writes import FindPod, PodWrites
-from kubesched.live.writes.volume_writes import VolumeWrites
 from kubesched.scheduler.plugins.dynamic_resources.effects import (
     AddClaimFinalizer,
     ClaimRequest,
@@ -44,6 +50,38 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
     UpdateClaimStatus,
 )
 from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
+
+
+class LeaderGate:
+    """A requester whose writes end with the lease. Raises `client.errors.NotSent`."""
+
+    def __init__(self, requests: RestClient, left_s: Callable[[], float] = lambda: inf) -> None:
+        self._requests = requests
+        self._left_s = left_s
+        """For how many more seconds nobody else can hold the lease; infinite without an election."""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        timeout_s: float | None = None,
+        gzip: bool = False,
+    ) -> bytes:
+        return await self._requests.request(
+            method,
+            path,
+            params=params,
+            body=body,
+            content_type=content_type,
+            timeout_s=timeout_s,
+            gzip=gzip,
+            left_s=None if method == "GET" else self._left_s,
+        )
+
 
 _CANCELLED = Failed("context canceled")
 _log = logging.getLogger("kubesched.writes")

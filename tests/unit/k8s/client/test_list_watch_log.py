@@ -26,8 +26,7 @@ from kubesched.k8s.client.resources import RESOURCES, Resource, resource_of
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.model.core import Node, Pod
-from kubesched.live.logs.setup import KlogTextFormatter
-from kubesched.live.logs.verbosity import Verbosity
+from kubesched.live.logs.setup import KlogTextFormatter, Verbosity
 
 Story = Callable[[ScriptedServer, Listened], Awaitable[None]]
 _HEADER = re.compile(r"^([IWE])\d{4} \S+ +\d+ \S+\] ")

@@ -3,7 +3,7 @@
 Repeated, with growing pauses, while the server is overloaded or broken; not when it cannot be reached. Answers are good
 for a while; those that were long not used go first when there are too many.
 
-Next: `authentication`, `authorization`.
+Next: `authentication`, `filters`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lists everything that a decision can depend on. Sends GET and nothing else.
+"""A live cluster, read once and never written to: lists everything that a decision can depend on, by GET alone.
 
 Kinds that the server does not have, or does not show us, count as empty and are named in a warning; so is an object
 that cannot be read. Only nodes and pods must be there: without them it is a `ClusterReadError`, as is everything else
@@ -7,7 +7,7 @@ that stands in the way.
 All kinds are asked for at the same time, each page by page from one version of its list. They are not from one instant
 together: a pod that is bound while we read may be seen with the volumes of a moment ago.
 
-Next: `kinds` for what is read.
+Next: `saved_form` for what of it goes into a file, `pending` for the pods that wait.
 """
 
 from __future__ import annotations
@@ -22,11 +22,26 @@ import msgspec
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.list_watch.decoding import K, KindDecoder, Listing, Unread
 from kubesched.k8s.client.requester import Requester
-from kubesched.k8s.client.resources import Resource, resource_of
-from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.client.resources import RESOURCES, Resource, resource_of
+from kubesched.k8s.model.core import Node, Pod, PriorityClass
 from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.resource import ResourceClaimTemplate
 from kubesched.k8s.model.stand_ins import UnreadPod
-from kubesched.live.cluster_reader.kinds import FIELD_SELECTORS, INDISPENSABLE, READ_RESOURCES
+
+READ_RESOURCES: tuple[Resource, ...] = (
+    *RESOURCES,
+    Resource(PriorityClass, "scheduling.k8s.io", "v1", "priorityclasses", False),
+    Resource(ResourceClaimTemplate, "resource.k8s.io", "v1", "resourceclaimtemplates", True, ("v1beta2",)),
+)
+
+INDISPENSABLE: tuple[type[KubeObject], ...] = (Node, Pod)
+"""Without these an answer would be about another cluster."""
+
+FIELD_SELECTORS: dict[type[KubeObject], str] = {Pod: "status.phase!=Succeeded,status.phase!=Failed"}
+"""Finished pods hold nothing, and there may be many."""
+
+API_VERSIONS: dict[type[KubeObject], str] = {known.type: known.api_version for known in READ_RESOURCES}
+
 
 PAGE_SIZE = 500
 PAGE_TIMEOUT_S = 60.0

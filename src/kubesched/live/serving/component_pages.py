@@ -1,6 +1,6 @@
 """The pages that every component of Kubernetes has: health, `/configz`, `/statusz`, `/flagz` and `/version`.
 
-Each check of `/healthz`, `/livez` and `/readyz` has a page of its own; `health` says what is checked.
+Each check of `/healthz`, `/livez` and `/readyz` has a page of its own; `sources` says what is checked.
 
 What `/statusz` and `/flagz` answer, text for people or an object for whoever asks for a version, is negotiated as in
 Kubernetes. There, the sign between name and value is picked at random, so that nobody parses the text; here it stays
@@ -22,10 +22,18 @@ from aiohttp import web
 
 from kubesched.live.serving import answers
 from kubesched.live.serving.answers import accepted
-from kubesched.live.serving.health import PING, HealthCheck, HealthChecks, HealthRecords, examine
-from kubesched.live.serving.pages.metrics_pages import start_time_s
+from kubesched.live.serving.metrics_pages import start_time_s
 from kubesched.live.serving.settings import COMPONENT
-from kubesched.live.serving.sources import KUBERNETES_VERSION, BuildInfo, Sources
+from kubesched.live.serving.sources import (
+    KUBERNETES_VERSION,
+    PING,
+    BuildInfo,
+    HealthCheck,
+    HealthChecks,
+    HealthRecords,
+    Sources,
+    examine,
+)
 from kubesched.scheduler.config import to_yaml
 
 Page = Callable[[web.Request], Awaitable[web.Response]]

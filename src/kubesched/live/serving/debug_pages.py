@@ -1,15 +1,16 @@
-"""`/debug/queue`, `/debug/cache`, `/debug/decisions` and `/explain/NAMESPACE/POD`: looks inside that kube-scheduler
-does not offer.
+"""`/debug/queue`, `/debug/cache`, `/debug/decisions`, `/explain/NAMESPACE/POD`: looks inside that kube-scheduler lacks.
 
 The queue: which pods wait where, since when, and who rejected them. The cache: the cluster as the scheduler knows it,
 and what is wrong with it compared to the informers; to compare is to count everything again, about 30 microseconds a
-pod. Decisions: the last ones, with the scores of then. JSON, or text for whoever accepts text/plain.
+pod. Decisions: the last ones, with the scores of then. JSON, or text for whoever accepts text/plain. On SIGUSR2 queue
+and cache go to the log, as in kube-scheduler.
 
-Next: `live_explanation`.
+Next: `live_sources`, for the explanation.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import isfinite
@@ -25,6 +26,7 @@ from kubesched.live.serving.sources import Report, Sources
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.columns import NumberColumn
 from kubesched.scheduler.cluster.self_check import self_check
+from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.queue import QueuedPodInfo, SchedulingQueue
 
 PLACES = ("active", "backoff", "unschedulable", "gated", "inFlight")
@@ -215,3 +217,11 @@ def _shown(request: web.Request, report: Report, text: Callable[[Report], str]) 
 
 def _wants_text(request: web.Request) -> bool:
     return prefers_text(request.headers.get("Accept", ""))
+
+
+_log = logging.getLogger("kubesched.debugger")
+
+
+def log_state(loop: Scheduler, informed: Iterable[KubeObject], now_s: float) -> None:
+    _log.info("Dump of the scheduling queue", extra={"fields": {"queue": queue_report(loop.queue, now_s)}})
+    _log.info("Dump of the cache", extra={"fields": {"cache": cache_report(loop.cluster, informed)}})

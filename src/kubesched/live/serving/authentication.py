@@ -6,7 +6,7 @@ anything; here it is asked whether the one that counts is among those it was tra
 organizations are the groups. A proxy's headers count only with a certificate of the proxies' CA. Whose a token is, the
 API server knows; its answers are kept for a while, under a keyed hash: tokens are not kept.
 
-Next: `authorization`.
+Next: `filters`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID, ObjectIdentifier
 from multidict import CIMultiDictProxy
 
-from kubesched.live.serving.access.reviews import ExpiringCache, ReviewClient, ReviewError, Sleep, review
-from kubesched.live.serving.errors import ServingError
-from kubesched.live.serving.settings import RequestHeaderSettings
-from kubesched.live.serving.tls.ca_bundle import CaBundle
+from kubesched.live.serving.certificates import CaBundle
+from kubesched.live.serving.reviews import ExpiringCache, ReviewClient, ReviewError, Sleep, review
+from kubesched.live.serving.settings import RequestHeaderSettings, ServingError
 
 ANONYMOUS_NAME = "system:anonymous"
 UNAUTHENTICATED = "system:unauthenticated"

@@ -39,8 +39,7 @@ from kubesched.k8s.model.requests import (
     to_nanos,
 )
 from kubesched.live.serving import answers
-from kubesched.live.serving.health import HealthRecords
-from kubesched.live.serving.sources import BuildInfo, Sources
+from kubesched.live.serving.sources import BuildInfo, HealthRecords, Sources
 from kubesched.scheduler.engine.metrics.definitions import MetricDefinition, MetricKind
 from kubesched.scheduler.engine.metrics.exposition import CONTENT_TYPE, render
 from kubesched.scheduler.engine.metrics.series import LabelValues, MetricFamily

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
-from kubesched.live.serving.access.authentication import RequestHeaders
-from kubesched.live.serving.access.reviews import ReviewClient, Sleep
-from kubesched.live.serving.errors import ServingError
-from kubesched.live.serving.tls.ca_bundle import CaBundle
+from kubesched.live.serving.authentication import RequestHeaders
+from kubesched.live.serving.certificates import CaBundle
+from kubesched.live.serving.reviews import ReviewClient, Sleep
+from kubesched.live.serving.settings import ServingError
 
 NAMESPACE = "kube-system"
 NAME = "extension-apiserver-authentication"

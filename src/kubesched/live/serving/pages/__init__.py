@@ -1,4 +1,0 @@
-"""What is answered: health, metrics, configuration, looks inside. Pure functions make texts and data; pages send them.
-
-Next: `server` beside this package, whose `routes` say which path leads where.
-"""

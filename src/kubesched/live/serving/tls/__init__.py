@@ -1,4 +1,0 @@
-"""Certificates and TLS. `names` reads flags, `self_signed` makes a certificate, `renewing` follows files.
-
-Next: `renewing`.
-"""
