@@ -26,6 +26,7 @@ from kubesched.k8s.client.http1_connection import AnswerReader, MalformedAnswer,
 from kubesched.k8s.model import manifests, quantity
 from kubesched.k8s.patterns import Pattern, PatternError, PatternWorkError
 from kubesched.k8s.patterns.syntax import parse_pattern
+from kubesched.playground.apiserver.body_text import YamlTextError, load_yaml
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.http.bodies import read_body
 from kubesched.playground.apiserver.http.protobuf import ProtobufError, decode_envelope
@@ -34,7 +35,6 @@ from kubesched.playground.apiserver.patching import json_patch
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
 from kubesched.playground.apiserver.verbs.patch import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, patched
 from kubesched.playground.apiserver.verbs.read import parse_fields, parse_labels
-from kubesched.playground.apiserver.yaml_text import YamlTextError, load_yaml
 from kubesched.scheduler import config
 
 CORPUS = Path(__file__).parent / "corpus"

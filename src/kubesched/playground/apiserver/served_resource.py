@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from kubesched.playground.apiserver.storage.store import metadata_fields
+
 Object = dict[str, Any]
 """A Kubernetes object as decoded JSON, while it is being changed."""
 
@@ -88,12 +90,6 @@ def _no_errors(*_: Any) -> list[InvalidField]:
 
 def _no_unknown_fields(_: Object) -> list[str]:
     return []
-
-
-def metadata_fields(obj: Object) -> dict[str, str]:
-    """The field selectors that every kind has."""
-    meta = obj.get("metadata", {})
-    return {"metadata.name": meta.get("name", ""), "metadata.namespace": meta.get("namespace", "")}
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from kubesched.k8s.model import kubernetes_yaml
 from kubesched.k8s.model.kubernetes_yaml import load_document, load_documents, needs_quotes, plain_yaml
-from kubesched.playground.apiserver.yaml_text import YamlTextError, dump_yaml, load_yaml
+from kubesched.playground.apiserver.body_text import YamlTextError, dump_yaml, load_yaml
 from kubesched.playground.manifests import read_documents
 from kubesched.scheduler.config.decode import parse
 from kubesched.scheduler.config.errors import ErrorList

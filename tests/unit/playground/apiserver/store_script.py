@@ -6,9 +6,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from kubesched.playground.apiserver.served_resource import metadata_fields
 from kubesched.playground.apiserver.storage.sqlite import SqliteStore
-from kubesched.playground.apiserver.storage.store import ObjectKey
+from kubesched.playground.apiserver.storage.store import ObjectKey, metadata_fields
 
 
 async def write_until_killed(path: Path, run: str) -> None:

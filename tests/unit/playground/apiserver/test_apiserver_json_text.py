@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.playground.apiserver.json_text import go_json_error, read_json
+from kubesched.playground.apiserver.body_text import YamlTextError, go_json_error, load_yaml, read_json
 from kubesched.playground.apiserver.patching.json_patch import as_written
-from kubesched.playground.apiserver.yaml_text import YamlTextError, load_yaml
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.playground.apiserver.served_resource import metadata_fields
 from kubesched.playground.apiserver.storage.memory import HistoryLimits, MemoryStore
 from kubesched.playground.apiserver.storage.sqlite import SqliteStore
 from kubesched.playground.apiserver.storage.store import (
@@ -19,6 +18,7 @@ from kubesched.playground.apiserver.storage.store import (
     ObjectKey,
     RevisionConflictError,
     StoreFailedError,
+    metadata_fields,
 )
 
 Check = Callable[[MemoryStore], Awaitable[None]]

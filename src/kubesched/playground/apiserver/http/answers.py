@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from kubesched.playground.apiserver.body_text import dump_yaml
 from kubesched.playground.apiserver.errors import StatusError, unclassified
 from kubesched.playground.apiserver.http.protobuf import encode_envelope
 from kubesched.playground.apiserver.kinds.table_columns import DEFAULT_COLUMNS
@@ -24,7 +25,6 @@ from kubesched.playground.apiserver.served_resource import Object, ServedResourc
 from kubesched.playground.apiserver.storage.store import Stored
 from kubesched.playground.apiserver.verbs import writing
 from kubesched.playground.apiserver.verbs.read import ListPage
-from kubesched.playground.apiserver.yaml_text import dump_yaml
 
 JSON = "application/json"
 YAML = "application/yaml"

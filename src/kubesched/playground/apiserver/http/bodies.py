@@ -19,12 +19,12 @@ from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
+from kubesched.playground.apiserver.body_text import YamlTextError, load_yaml, read_json
 from kubesched.playground.apiserver.errors import bad_request, unsupported_media_type
 from kubesched.playground.apiserver.go_text import json_kind
 from kubesched.playground.apiserver.http.answers import JSON, MEDIA_TYPES, PROTOBUF, YAML
 from kubesched.playground.apiserver.http.protobuf import MAGIC, decode_envelope
 from kubesched.playground.apiserver.http.protobuf_wire import ProtobufError, fields_of
-from kubesched.playground.apiserver.json_text import read_json
 from kubesched.playground.apiserver.repeated_fields import (
     NOTHING_REPEATED,
     Repeated,
@@ -32,7 +32,6 @@ from kubesched.playground.apiserver.repeated_fields import (
     repeated_in_yaml,
 )
 from kubesched.playground.apiserver.served_resource import Object
-from kubesched.playground.apiserver.yaml_text import YamlTextError, load_yaml
 
 
 class _BoundMetadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):

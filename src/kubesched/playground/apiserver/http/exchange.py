@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from kubesched.playground.apiserver.body_text import read_json
 from kubesched.playground.apiserver.errors import StatusError, bad_request
 from kubesched.playground.apiserver.http import answers
 from kubesched.playground.apiserver.http.answers import Wanted
 from kubesched.playground.apiserver.http.bodies import Body, decoded, plain_binding, read_body
-from kubesched.playground.apiserver.json_text import read_json
 from kubesched.playground.apiserver.openapi.decoding import decode_object
 from kubesched.playground.apiserver.openapi.schemas import struct_type, type_of_kind
 from kubesched.playground.apiserver.patching import json_patch

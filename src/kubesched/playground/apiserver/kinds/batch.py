@@ -22,13 +22,8 @@ from kubesched.playground.apiserver.kinds.table_columns import (
     since,
     template_columns,
 )
-from kubesched.playground.apiserver.served_resource import (
-    InvalidField,
-    Object,
-    TableColumn,
-    WriteContext,
-    metadata_fields,
-)
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn, WriteContext
+from kubesched.playground.apiserver.storage.store import metadata_fields
 
 _BATCH = "io.k8s.api.batch.v1."
 _MOST = 2**31 - 1

@@ -21,13 +21,8 @@ from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.field_errors import dns_label_errors, dns_subdomain_errors
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, field_text, human
-from kubesched.playground.apiserver.served_resource import (
-    InvalidField,
-    Object,
-    TableColumn,
-    WriteContext,
-    metadata_fields,
-)
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn, WriteContext
+from kubesched.playground.apiserver.storage.store import metadata_fields
 
 RESOURCE = "certificatesigningrequests.certificates.k8s.io"
 _SPEC_SCHEMA = "io.k8s.api.certificates.v1.CertificateSigningRequestSpec"

@@ -42,8 +42,8 @@ from kubesched.playground.apiserver.served_resource import (
     ServedResource,
     TableColumn,
     WriteContext,
-    metadata_fields,
 )
+from kubesched.playground.apiserver.storage.store import metadata_fields
 
 _Step = Callable[[Any], Iterator[Any]]
 _TOKEN = re.compile(

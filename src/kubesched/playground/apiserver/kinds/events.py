@@ -17,7 +17,8 @@ from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import NAME, described, dig, since
 from kubesched.playground.apiserver.openapi.decoding import decode_object
 from kubesched.playground.apiserver.openapi.schemas import struct_type
-from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn, metadata_fields
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn
+from kubesched.playground.apiserver.storage.store import metadata_fields
 
 _EVENT = "io.k8s.api.core.v1.Event"
 _NEW_EVENT = "io.k8s.api.events.v1.Event"

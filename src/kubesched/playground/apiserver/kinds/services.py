@@ -17,7 +17,8 @@ from kubesched.playground.apiserver.kinds.service_checks import (
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, dig, print_labels
 from kubesched.playground.apiserver.kinds.traffic_kinds import endpoint_slice_errors
-from kubesched.playground.apiserver.served_resource import InvalidField, Object, WriteContext, metadata_fields
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, WriteContext
+from kubesched.playground.apiserver.storage.store import metadata_fields
 
 _SPEC = "io.k8s.api.core.v1.ServiceSpec"
 _SLICE = "io.k8s.api.discovery.v1.EndpointSlice"

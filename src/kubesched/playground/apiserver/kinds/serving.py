@@ -21,8 +21,8 @@ from kubesched.playground.apiserver.served_resource import (
     ServedResource,
     TableColumn,
     WriteContext,
-    metadata_fields,
 )
+from kubesched.playground.apiserver.storage.store import metadata_fields
 
 STATUS = frozenset({"status"})
 SCALE = frozenset({"status", "scale"})

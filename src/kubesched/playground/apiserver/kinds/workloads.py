@@ -21,14 +21,8 @@ from kubesched.playground.apiserver.kinds.table_columns import (
     template_columns,
 )
 from kubesched.playground.apiserver.kinds.volume_sources import claim_spec_errors
-from kubesched.playground.apiserver.served_resource import (
-    DecodeError,
-    InvalidField,
-    Object,
-    TableColumn,
-    WriteContext,
-    metadata_fields,
-)
+from kubesched.playground.apiserver.served_resource import DecodeError, InvalidField, Object, TableColumn, WriteContext
+from kubesched.playground.apiserver.storage.store import metadata_fields
 
 _APPS = "io.k8s.api.apps.v1."
 _CORE = "io.k8s.api.core.v1."

@@ -23,7 +23,6 @@ from typing import Any
 
 import msgspec
 
-from kubesched.playground.apiserver.served_resource import metadata_fields
 from kubesched.playground.apiserver.storage.memory import HistoryLimits, MemoryStore
 from kubesched.playground.apiserver.storage.store import (
     ChangeType,
@@ -32,6 +31,7 @@ from kubesched.playground.apiserver.storage.store import (
     Stored,
     StoredChange,
     StoreFailedError,
+    metadata_fields,
 )
 
 _SCHEMA = """

@@ -18,6 +18,12 @@ ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 FieldsOf = Callable[[dict[str, Any]], Mapping[str, str]]
 
 
+def metadata_fields(obj: dict[str, Any]) -> dict[str, str]:
+    """The field selectors that every kind has."""
+    meta = obj.get("metadata", {})
+    return {"metadata.name": meta.get("name", ""), "metadata.namespace": meta.get("namespace", "")}
+
+
 class ObjectKey(NamedTuple):
     """Where an object lies within its resource; cluster-scoped objects have the namespace ""."""
 

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubesched.playground.apiserver.body_text import YamlTextError, load_yaml
 from kubesched.playground.apiserver.errors import StatusError, bad_request, conflict, not_found, unclassified
 from kubesched.playground.apiserver.go_text import json_kind, printed
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
@@ -28,7 +29,6 @@ from kubesched.playground.apiserver.verbs.api import Api
 from kubesched.playground.apiserver.verbs.create import create
 from kubesched.playground.apiserver.verbs.request import Target, WriteOptions, options_error
 from kubesched.playground.apiserver.verbs.update import apply_update
-from kubesched.playground.apiserver.yaml_text import YamlTextError, load_yaml
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.k8s.model.selectors import SelectorError, parse_selector
+from kubesched.playground.apiserver.body_text import go_json_error
 from kubesched.playground.apiserver.errors import StatusError, bad_request, expired, not_found, unclassified
 from kubesched.playground.apiserver.go_text import json_kind, quoted
-from kubesched.playground.apiserver.json_text import go_json_error
 from kubesched.playground.apiserver.served_resource import ServedResource
 from kubesched.playground.apiserver.storage.store import CompactedError, Stored
 from kubesched.playground.apiserver.verbs import writing

@@ -16,13 +16,8 @@ from kubesched.playground.apiserver.kinds.pods.defaults import set_pod_defaults
 from kubesched.playground.apiserver.kinds.pods.spec import pod_spec_errors
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, NAME, described, since
-from kubesched.playground.apiserver.served_resource import (
-    InvalidField,
-    Object,
-    TableColumn,
-    WriteContext,
-    metadata_fields,
-)
+from kubesched.playground.apiserver.served_resource import InvalidField, Object, TableColumn, WriteContext
+from kubesched.playground.apiserver.storage.store import metadata_fields
 
 
 def _init_containers(pod: Object) -> dict[str, Object]:
