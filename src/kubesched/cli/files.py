@@ -70,15 +70,24 @@ def source_name(filename: str) -> str:
 
 
 def expanded(filenames: Iterable[str]) -> Iterator[str]:
-    """A directory stands for the manifests in it, as with kubectl; what lies in its own directories is left out."""
+    """A directory stands for the manifests in it and in the directories below, but for hidden ones (`.git`)."""
     for filename in filenames:
         if filename == STDIN or not Path(filename).is_dir():
             yield filename
             continue
-        inside = sorted(path for path in Path(filename).iterdir() if path.suffix in _EXTENSIONS and path.is_file())
+        inside = manifests_below(Path(filename))
         if not inside:
-            raise InputError(f"{filename}: no {', '.join(_EXTENSIONS)} file in this directory")
+            raise InputError(f"{filename}: no {', '.join(_EXTENSIONS)} file in this directory or below")
         yield from map(str, inside)
+
+
+def manifests_below(directory: Path) -> list[Path]:
+    found = (path for path in directory.rglob("*") if path.suffix in _EXTENSIONS and path.is_file())
+    return sorted(path for path in found if not _is_hidden(path.relative_to(directory)))
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
 
 
 def _read(data: bytes, name: str, kinds: Kinds) -> Manifests:

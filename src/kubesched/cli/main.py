@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -35,7 +35,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class OneLineCommand(click.Command):
-    """As click's, but validation errors in the command line are told in one line, like all others."""
+    """As click's, but validation errors in the command line are told in one line, like all others; and -h is --help."""
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
+        extra.setdefault("help_option_names", ["-h", "--help"])
+        return super().make_context(info_name, args, *rest, **extra)
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
         try:
@@ -62,7 +66,9 @@ class LazyGroup(OneLineCommand, click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            if cmd_name.startswith("-"):
+                return None
+            raise click.UsageError(f"No such command '{cmd_name}'{_hint(cmd_name, COMMANDS)}", ctx)
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
@@ -79,6 +85,16 @@ def main() -> None:
 
 
 def _one_line(error: click.ClickException) -> str:
-    text = " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)
+    if isinstance(error, click.NoSuchOption) and context is not None:
+        options = [name for parameter in context.command.get_params(context) for name in parameter.opts]
+        text = f"No such option '{error.option_name}'{_hint(error.option_name, options)}"
+    else:
+        text = " ".join(error.format_message().split())
     return text if context is None else f"{text.rstrip('.')} (try: {context.command_path} --help)"
+
+
+def _hint(name: str, names: Iterable[str]) -> str:
+    from kubesched.k8s.model.spelling import did_you_mean
+
+    return did_you_mean(name, (known for known in names if len(known) > 2))

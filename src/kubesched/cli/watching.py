@@ -44,5 +44,5 @@ def manifest_files(filenames: Iterable[str]) -> list[Path]:
         path = Path(filename)
         found.append(path)
         if path.is_dir():
-            found.extend(sorted(path.iterdir()))
+            found.extend(sorted(path.rglob("*")))
     return found

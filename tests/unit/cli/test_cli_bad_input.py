@@ -144,7 +144,10 @@ def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
     gone = tmp_path / "gone.yaml"
     assert the_one_line(run("p", "-f", str(gone))) == f"{gone}: No such file or directory"
     assert the_one_line(run("p", "-f", str(gone / "x"), "--config", str(gone))).startswith(f"{gone}: ")
-    assert the_one_line(run("p", "-f", str(tmp_path))) == f"{tmp_path}: no .json, .yaml, .yml file in this directory"
+    assert (
+        the_one_line(run("p", "-f", str(tmp_path)))
+        == f"{tmp_path}: no .json, .yaml, .yml file in this directory or below"
+    )
     assert the_one_line(run("p", "-f", "-", "--config", "-", stdin=b"")).startswith("<stdin>: ")
 
 

@@ -88,8 +88,14 @@ def test_every_way_to_hand_the_objects_in_gives_the_same_answer(tmp_path: Path) 
     (tmp_path / "dump.json").write_bytes(dump)
     (tmp_path / "marked.json").write_bytes(b"\xef\xbb\xbf" + dump)
     (tmp_path / "wide.yaml").write_bytes(CLUSTER.read_text().encode("utf-16"))
+    for name, text in {"app/cluster.yaml": CLUSTER.read_text(), "app/web/pending.yml": PENDING.read_text()}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "app" / ".git").mkdir()
+    (tmp_path / "app" / ".git" / "broken.yaml").write_text("{")
     ways = {
         "a directory": run("shop/report", "-f", EXAMPLE),
+        "directories in a directory": run("shop/report", "-f", tmp_path / "app"),
         "a JSON list": run("shop/report", "-f", tmp_path / "dump.json"),
         "a byte order mark": run("shop/report", "-f", tmp_path / "marked.json"),
         "UTF-16, as PowerShell writes": run("shop/report", "-f", tmp_path / "wide.yaml", "-f", PENDING),

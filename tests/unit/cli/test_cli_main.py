@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -44,6 +45,33 @@ def test_an_unknown_command_is_one_line() -> None:
     result = CliRunner().invoke(main, ["explode"])
     assert result.exit_code == 2
     assert result.stderr == "error: No such command 'explode' (try: kubesched --help)\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], *([name] for name in sorted(COMMANDS)), ["config", "validate"]], ids=" ".join
+)
+def test_h_is_help(arguments: list[str]) -> None:
+    result = CliRunner().invoke(main, [*arguments, "-h"])
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Usage: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["explan"], "explain"),
+        (["config", "vaildate"], "validate"),
+        (["simulate", "--filname", "x"], "--filename"),
+        (["simulate", "--polcy", "x"], "--policy-config-file"),
+        (["run", "--leader-elct"], "--leader-elect"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_a_misspelt_name_gets_a_hint(arguments: list[str], meant: str) -> None:
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 2
+    assert re.search(f"""(?i)did you mean ["']{meant}["']\\?""", result.stderr)
+    assert result.stderr.count("\n") == 1
 
 
 def test_a_reader_who_has_seen_enough_is_no_error() -> None:

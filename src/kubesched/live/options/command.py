@@ -22,6 +22,7 @@ from typing import Any
 
 import click
 
+from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.live.options.flag import Flag, FlagError
 from kubesched.live.options.flag_table import FLAGS, FLAGS_BY_NAME, GROUPS
 
@@ -58,7 +59,7 @@ def _long_flag(word: str, rest: Iterator[str]) -> str:
     name = written.replace("_", "-")
     flag = FLAGS_BY_NAME.get(name)
     if flag is None:
-        raise FlagError(f"unknown flag: --{name}")
+        raise FlagError(f"unknown flag: --{name}{did_you_mean(f'--{name}', [f'--{known}' for known in FLAGS_BY_NAME])}")
     if not equals:
         value = flag.kind.if_bare if flag.kind.if_bare is not None else _next(rest, f"--{name}")
     return f"--{name}={value}"

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import difflib
 import json
 import types
 from collections import Counter
@@ -27,6 +26,7 @@ import yaml
 from msgspec.structs import FieldInfo
 
 from kubesched.k8s.model.kubernetes_yaml import BROKEN_VALUES, KubernetesLoader, check_bounds, in_one_line
+from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.k8s.model.times import Duration, DurationError
 from kubesched.scheduler.config.errors import ConfigError, ErrorList, FieldError, display
 
@@ -277,6 +277,4 @@ def _bounds(kind: Any) -> tuple[int, int]:
 
 
 def _unknown_field(name: str, fields: Mapping[str, FieldInfo]) -> str:
-    by_lower = {known.lower(): known for known in fields}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1)
-    return f'unknown field "{name}"' + (f' (did you mean "{by_lower[close[0]]}"?)' if close else "")
+    return f'unknown field "{name}"{did_you_mean(name, fields)}'

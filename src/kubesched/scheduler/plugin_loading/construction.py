@@ -8,7 +8,6 @@ spells them: `args_type`, say, would be `argsType`. Null stands for a field that
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import types
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -16,6 +15,7 @@ from enum import Enum
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from kubesched.framework.handle import Handle
+from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.scheduler.config.errors import ConfigError, ErrorList, display
 from kubesched.scheduler.plugin_loading.class_rules import constructor_parameters
 from kubesched.scheduler.plugin_loading.plugin_errors import line_of, plugin_error, told
@@ -154,8 +154,7 @@ def _allows_none(annotation: Any) -> bool:
 
 
 def _unknown(name: str, fields: Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(name, fields, n=1)
-    return f'unknown field "{name}"' + (f' (did you mean "{close[0]}"?)' if close else "")
+    return f'unknown field "{name}"{did_you_mean(name, fields)}'
 
 
 def decoded_args(plugin: type, args: Any, origin: str) -> Any:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +22,7 @@ import msgspec
 import yaml
 
 from kubesched.k8s.model.kubernetes_yaml import load_document
+from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.k8s.model.times import Duration, DurationError
 from kubesched.simulator.bench.operations import (
     OPERATIONS,
@@ -289,8 +289,7 @@ def _by_full_name(workloads: Sequence[BenchWorkload], name: str) -> list[BenchWo
     if found:
         return found
     known = dict.fromkeys(title for workload in workloads for title in (workload.case, workload.title))
-    close = get_close_matches(name, known, n=1)
-    raise WorkloadError("", "", f"unknown workload {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+    raise WorkloadError("", "", f'unknown workload "{name}"{did_you_mean(name, known)}')
 
 
 def _param(workload: BenchWorkload, names: Iterable[str], what: str) -> str:
