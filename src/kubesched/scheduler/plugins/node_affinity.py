@@ -52,140 +52,6 @@ from kubesched.scheduler.config.errors import ErrorList
 from kubesched.scheduler.config.plugin_args import NodeAffinityArgs
 from kubesched.scheduler.config.validation_args import validate_node_affinity
 
-
-def selected_nodes(selector: CompiledNodeSelector, nodes: NodeTable) -> BoolArray:
-    """(n_nodes,) where at least one term matches."""
-    mask = np.zeros(len(nodes), dtype=np.bool_)
-    for term in selector.terms:
-        mask |= term_nodes(term, nodes)
-    return mask
-
-
-def term_nodes(term: NodeTerm, nodes: NodeTable) -> BoolArray:
-    """(n_nodes,) where everything in the term holds; nowhere if it has a validation error in it."""
-    if term.error is not None:
-        return np.zeros(len(nodes), dtype=np.bool_)
-    mask = labelled_nodes(term.labels, nodes)
-    for requirement in term.fields:
-        mask &= _field_nodes(requirement, nodes)
-    return mask
-
-
-def labelled_nodes(requirements: Iterable[Requirement], nodes: NodeTable) -> BoolArray:
-    """(n_nodes,) where all of these requirements on labels hold."""
-    mask = np.ones(len(nodes), dtype=np.bool_)
-    for requirement in requirements:
-        mask &= nodes.matching(requirement)
-    return mask
-
-
-def _field_nodes(requirement: Requirement, nodes: NodeTable) -> BoolArray:
-    """The name is the only field there is; any other is empty on every node."""
-    if requirement.key != NODE_NAME_FIELD:
-        return np.full(len(nodes), requirement.matches(""))
-    named = nodes.named(requirement.values[0])
-    return named if requirement.operator == "In" else ~named
-
-
-@dataclass(frozen=True, slots=True)
-class RequiredNodeAffinity:
-    """Compiled once a cycle. `affinity` is None for a pod that has only a node selector."""
-
-    labels: Selector
-    affinity: CompiledNodeSelector | None
-
-    def on_table(self, nodes: NodeTable) -> BoolArray:
-        """(n_nodes,) which nodes the pod may go to."""
-        if len(nodes) == 1:  # dry runs ask about one node, often; columns pay only for many
-            return np.array([self.on_node(nodes.at(0).node)])
-        mask = labelled_nodes(self.labels.requirements, nodes)
-        return mask if self.affinity is None else mask & selected_nodes(self.affinity, nodes)
-
-    def on_node(self, node: Node) -> bool:
-        return self.labels.matches(node.labels) and (self.affinity is None or self.affinity.matches(node))
-
-    def is_doubtful_on(self, node: Node) -> bool:
-        """Whether the node does not match, but some terms could not be parsed and might have matched."""
-        if self.affinity is None or not self.labels.matches(node.labels):
-            return False
-        return bool(self.affinity.errors) and not self.affinity.matches(node)
-
-
-def node_selector_of(spec: PodSpec) -> NodeSelector | None:
-    """The pod's required node affinity, if it has one."""
-    affinity = spec.affinity
-    if affinity is None or affinity.node_affinity is None:
-        return None
-    return affinity.node_affinity.required_during_scheduling_ignored_during_execution
-
-
-def required_node_affinity(spec: PodSpec) -> RequiredNodeAffinity:
-    selector = node_selector_of(spec)
-    return RequiredNodeAffinity(
-        labels=selectors.from_labels(spec.node_selector),
-        affinity=None if selector is None else selectors.from_node_selector(selector),
-    )
-
-
-def named_nodes(selector: NodeSelector) -> frozenset[str] | None:
-    """The only nodes that the selector can match, by their names; None when one of its terms names none."""
-    names: frozenset[str] = frozenset()
-    for term in selector.node_selector_terms:
-        of_term = _named_by(term)
-        if of_term is None:
-            return None
-        names |= of_term
-    return names if selector.node_selector_terms else None
-
-
-def _named_by(term: NodeSelectorTerm) -> frozenset[str] | None:
-    """Names that all of the term's fields agree on; None when it has no field about names."""
-    lists = [
-        frozenset(field.values or ())
-        for field in term.match_fields or ()
-        if field.key == NODE_NAME_FIELD and field.operator == "In"
-    ]
-    return frozenset.intersection(*lists) if lists else None
-
-
-_FIELD = ".preferredDuringSchedulingIgnoredDuringExecution"
-
-
-@dataclass(frozen=True, slots=True)
-class PreferredNodeAffinity:
-    terms: tuple[tuple[NodeTerm, int], ...] = ()
-
-    def on_table(self, nodes: NodeTable) -> Scores:
-        """(n_nodes,) the sum of the weights of the terms that match."""
-        scores: Scores = np.zeros(len(nodes), dtype=np.int64)
-        for term, weight in self.terms:
-            scores[term_nodes(term, nodes)] += weight
-        return scores
-
-    def on_node(self, node: core.Node) -> int:
-        return sum(weight for term, weight in self.terms if term.matches(node.labels, node.name))
-
-
-def preferred_terms_of(spec: core.PodSpec) -> tuple[core.PreferredSchedulingTerm, ...] | None:
-    """The pod's preferred terms; None, as against none at all, when it says nothing about them."""
-    affinity = spec.affinity
-    if affinity is None or affinity.node_affinity is None:
-        return None
-    return affinity.node_affinity.preferred_during_scheduling_ignored_during_execution
-
-
-def preferred_node_affinity(spec: core.PodSpec) -> PreferredNodeAffinity:
-    """Raises SelectorError, with all validation errors in Kubernetes' words, where a term cannot be understood."""
-    terms = preferred_terms_of(spec) or ()
-    errors = ErrorList()
-    validate_node_affinity(core.NodeAffinity(preferred_during_scheduling_ignored_during_execution=terms), "", errors)
-    if errors:
-        # Kubernetes counts from the list of terms here, not from the affinity that holds it.
-        problems = [f"{error.path.removeprefix(_FIELD)}: {error.message}" for error in errors]
-        raise SelectorError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
-    return PreferredNodeAffinity(selectors.compile_preferred_terms(terms))
-
-
 REASON_POD = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 REASON_CONFLICT = "pod affinity terms conflict"
@@ -272,3 +138,145 @@ class NodeAffinity:
         added = self._args.added_affinity
         terms = None if added is None else added.preferred_during_scheduling_ignored_during_execution
         return PreferredNodeAffinity(selectors.compile_preferred_terms(terms)) if terms else None
+
+
+# -- required ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredNodeAffinity:
+    """Compiled once a cycle. `affinity` is None for a pod that has only a node selector."""
+
+    labels: Selector
+    affinity: CompiledNodeSelector | None
+
+    def on_table(self, nodes: NodeTable) -> BoolArray:
+        """(n_nodes,) which nodes the pod may go to."""
+        if len(nodes) == 1:  # dry runs ask about one node, often; columns pay only for many
+            return np.array([self.on_node(nodes.at(0).node)])
+        mask = labelled_nodes(self.labels.requirements, nodes)
+        return mask if self.affinity is None else mask & selected_nodes(self.affinity, nodes)
+
+    def on_node(self, node: Node) -> bool:
+        return self.labels.matches(node.labels) and (self.affinity is None or self.affinity.matches(node))
+
+    def is_doubtful_on(self, node: Node) -> bool:
+        """Whether the node does not match, but some terms could not be parsed and might have matched."""
+        if self.affinity is None or not self.labels.matches(node.labels):
+            return False
+        return bool(self.affinity.errors) and not self.affinity.matches(node)
+
+
+def node_selector_of(spec: PodSpec) -> NodeSelector | None:
+    """The pod's required node affinity, if it has one."""
+    affinity = spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    return affinity.node_affinity.required_during_scheduling_ignored_during_execution
+
+
+def required_node_affinity(spec: PodSpec) -> RequiredNodeAffinity:
+    selector = node_selector_of(spec)
+    return RequiredNodeAffinity(
+        labels=selectors.from_labels(spec.node_selector),
+        affinity=None if selector is None else selectors.from_node_selector(selector),
+    )
+
+
+def named_nodes(selector: NodeSelector) -> frozenset[str] | None:
+    """The only nodes that the selector can match, by their names; None when one of its terms names none."""
+    names: frozenset[str] = frozenset()
+    for term in selector.node_selector_terms:
+        of_term = _named_by(term)
+        if of_term is None:
+            return None
+        names |= of_term
+    return names if selector.node_selector_terms else None
+
+
+def _named_by(term: NodeSelectorTerm) -> frozenset[str] | None:
+    """Names that all of the term's fields agree on; None when it has no field about names."""
+    lists = [
+        frozenset(field.values or ())
+        for field in term.match_fields or ()
+        if field.key == NODE_NAME_FIELD and field.operator == "In"
+    ]
+    return frozenset.intersection(*lists) if lists else None
+
+
+# -- preferred ---------------------------------------------------------------------------------------------------------
+
+
+_FIELD = ".preferredDuringSchedulingIgnoredDuringExecution"
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredNodeAffinity:
+    terms: tuple[tuple[NodeTerm, int], ...] = ()
+
+    def on_table(self, nodes: NodeTable) -> Scores:
+        """(n_nodes,) the sum of the weights of the terms that match."""
+        scores: Scores = np.zeros(len(nodes), dtype=np.int64)
+        for term, weight in self.terms:
+            scores[term_nodes(term, nodes)] += weight
+        return scores
+
+    def on_node(self, node: core.Node) -> int:
+        return sum(weight for term, weight in self.terms if term.matches(node.labels, node.name))
+
+
+def preferred_terms_of(spec: core.PodSpec) -> tuple[core.PreferredSchedulingTerm, ...] | None:
+    """The pod's preferred terms; None, as against none at all, when it says nothing about them."""
+    affinity = spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    return affinity.node_affinity.preferred_during_scheduling_ignored_during_execution
+
+
+def preferred_node_affinity(spec: core.PodSpec) -> PreferredNodeAffinity:
+    """Raises SelectorError, with all validation errors in Kubernetes' words, where a term cannot be understood."""
+    terms = preferred_terms_of(spec) or ()
+    errors = ErrorList()
+    validate_node_affinity(core.NodeAffinity(preferred_during_scheduling_ignored_during_execution=terms), "", errors)
+    if errors:
+        # Kubernetes counts from the list of terms here, not from the affinity that holds it.
+        problems = [f"{error.path.removeprefix(_FIELD)}: {error.message}" for error in errors]
+        raise SelectorError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+    return PreferredNodeAffinity(selectors.compile_preferred_terms(terms))
+
+
+# -- selectors over the whole table ------------------------------------------------------------------------------------
+
+
+def selected_nodes(selector: CompiledNodeSelector, nodes: NodeTable) -> BoolArray:
+    """(n_nodes,) where at least one term matches."""
+    mask = np.zeros(len(nodes), dtype=np.bool_)
+    for term in selector.terms:
+        mask |= term_nodes(term, nodes)
+    return mask
+
+
+def term_nodes(term: NodeTerm, nodes: NodeTable) -> BoolArray:
+    """(n_nodes,) where everything in the term holds; nowhere if it has a validation error in it."""
+    if term.error is not None:
+        return np.zeros(len(nodes), dtype=np.bool_)
+    mask = labelled_nodes(term.labels, nodes)
+    for requirement in term.fields:
+        mask &= _field_nodes(requirement, nodes)
+    return mask
+
+
+def labelled_nodes(requirements: Iterable[Requirement], nodes: NodeTable) -> BoolArray:
+    """(n_nodes,) where all of these requirements on labels hold."""
+    mask = np.ones(len(nodes), dtype=np.bool_)
+    for requirement in requirements:
+        mask &= nodes.matching(requirement)
+    return mask
+
+
+def _field_nodes(requirement: Requirement, nodes: NodeTable) -> BoolArray:
+    """The name is the only field there is; any other is empty on every node."""
+    if requirement.key != NODE_NAME_FIELD:
+        return np.full(len(nodes), requirement.matches(""))
+    named = nodes.named(requirement.values[0])
+    return named if requirement.operator == "In" else ~named

@@ -37,6 +37,8 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
 from kubesched.scheduler.plugins.dynamic_resources.requests import SPECIAL_CLAIM_NAME, generate_name
 from kubesched.scheduler.plugins.dynamic_resources.state import DynamicResourcesState, PodClaim, is_reserved_for
 
+# -- binding conditions ------------------------------------------------------------------------------------------------
+
 
 class DeviceBindingError(Exception):
     """A device will not get ready."""
@@ -92,6 +94,9 @@ def _is_true(status: AllocatedDeviceStatus, kind: str) -> bool:
 
 def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t") + '"'
+
+
+# -- PreBind -----------------------------------------------------------------------------------------------------------
 
 
 _MAX_ATTEMPTS = 5

@@ -26,6 +26,9 @@ from kubesched.k8s.model.resource import (
 from kubesched.scheduler.plugins.dynamic_resources.published import PoolId
 from kubesched.scheduler.plugins.object_changes import ObjectChanges
 
+# -- devices taken -----------------------------------------------------------------------------------------------------
+
+
 Consumed = dict[str, int]
 """Nano-units of each capacity of a device."""
 
@@ -118,6 +121,9 @@ def _add_up(holdings: dict[Hashable, list[DeviceRequestAllocationResult]]) -> Po
         frozenset((device, frozenset(used.items())) for device, used in consumed.items()),
     )
     return PoolUsage(frozenset(dedicated), frozenset(shared), consumed, signature)
+
+
+# -- claims ------------------------------------------------------------------------------------------------------------
 
 
 def identity(claim: ResourceClaim) -> str:

@@ -31,6 +31,9 @@ from kubesched.scheduler.plugins.dynamic_resources.published import (
 )
 from kubesched.scheduler.plugins.dynamic_resources.requests import Want
 
+# -- selectors and taints ----------------------------------------------------------------------------------------------
+
+
 _MAX_REMEMBERED = 256
 """How many expressions are remembered with a device; claims of strangers can bring any number."""
 
@@ -135,6 +138,9 @@ def _attribute(name: str, attribute: DeviceAttribute) -> AttributeValue:
     raise cel.CelEvaluationError(f"attribute {name}: unsupported attribute value")
 
 
+# -- capacity ----------------------------------------------------------------------------------------------------------
+
+
 Wanted = Mapping[str, Quantity]
 """What a request asks of each capacity."""
 
@@ -192,6 +198,9 @@ def _breaks_policy(portion: Quantity, published: PublishedCapacity) -> bool:
         return False
     lowest = 0 if limits.lowest is None else limits.lowest.value
     return (portion.value - lowest) % limits.step.value != 0
+
+
+# -- constraints -------------------------------------------------------------------------------------------------------
 
 
 _TypedValue = tuple[str, object]
@@ -304,6 +313,9 @@ def _value(attribute: DeviceAttribute) -> _TypedValue | None:
     if attribute.version is not None:
         return ("version", attribute.version)
     return None
+
+
+# -- shared counters ---------------------------------------------------------------------------------------------------
 
 
 def available_counters(view: PoolView, usage: PoolUsage) -> dict[CounterKey, int]:

@@ -34,6 +34,8 @@ from kubesched.scheduler.plugins.dynamic_resources.published import (
 )
 from kubesched.scheduler.plugins.object_changes import ObjectChanges
 
+# -- what is published, by who can see it ------------------------------------------------------------------------------
+
 
 @dataclass(slots=True)
 class InventoryChange:
@@ -135,6 +137,9 @@ class Inventory:
             if view is not None and view.is_unhealthy:
                 self.unhealthy_idle[pool_id] = view
         return was_unhealthy or pool_id in self.unhealthy_idle
+
+
+# -- what a node is offered --------------------------------------------------------------------------------------------
 
 
 _MAX_CODES = 100_000

@@ -24,6 +24,9 @@ from kubesched.scheduler.plugins.dynamic_resources.claim_book import identity
 from kubesched.scheduler.plugins.dynamic_resources.offers import NodeOffer
 from kubesched.scheduler.plugins.dynamic_resources.requests import Want, WantedClaim
 
+# -- outcomes ----------------------------------------------------------------------------------------------------------
+
+
 CANNOT_ALLOCATE = "cannot allocate all claims"
 INVALID_POOLS = "invalid resource pools were encountered"
 
@@ -108,6 +111,9 @@ class Abandoned:
 
 
 Outcome = Found | NotFound | Broken | Abandoned
+
+
+# -- allocations -------------------------------------------------------------------------------------------------------
 
 
 FROM_CLASS = "FromClass"

@@ -31,6 +31,8 @@ from kubesched.k8s.model.quantity import Quantity
 from kubesched.k8s.model.resource import Counter, Device, DeviceTaint, ResourceSlice
 from kubesched.k8s.model.selectors import NODE_NAME_FIELD, CompiledNodeSelector, NodeTerm, Requirement
 
+# -- for which nodes ---------------------------------------------------------------------------------------------------
+
 
 def matching_nodes(selector: CompiledNodeSelector, nodes: NodeTable) -> BoolArray:
     """(n_nodes,) the nodes that one term of the selector picks."""
@@ -92,6 +94,9 @@ class NodeRule:
         if self.selector is not None:
             return matching_nodes(self.selector, nodes)
         return np.zeros(len(nodes), dtype=np.bool_)
+
+
+# -- slices and devices ------------------------------------------------------------------------------------------------
 
 
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
@@ -264,6 +269,9 @@ def _capacity(device: Device) -> dict[str, PublishedCapacity]:
 
 def _optional(amount: str | int | float | None) -> Quantity | None:
     return None if amount is None else quantity.parse(amount)
+
+
+# -- pools -------------------------------------------------------------------------------------------------------------
 
 
 Sight = tuple[PublishedSlice, tuple[bool, ...] | None]

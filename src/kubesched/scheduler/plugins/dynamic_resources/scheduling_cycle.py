@@ -57,6 +57,8 @@ from kubesched.scheduler.plugins.dynamic_resources.state import (
     is_reserved_for,
 )
 
+# -- PreFilter ---------------------------------------------------------------------------------------------------------
+
 
 def may_need_devices(pod: PodInfo, classes: Mapping[str, DeviceClass]) -> bool:
     """Says no quickly for most pods."""
@@ -128,6 +130,9 @@ def _named_classes(request: DeviceRequest) -> list[tuple[str, str]]:
     if request.exactly is not None:
         return [(request.name, request.exactly.device_class_name)]
     return [(f"{request.name}/{sub.name}", sub.device_class_name) for sub in request.first_available or ()]
+
+
+# -- Filter ------------------------------------------------------------------------------------------------------------
 
 
 LEFT_OVER = "cannot schedule extended resource claim"
@@ -274,6 +279,9 @@ def _verdicts(findings: Findings, errors: dict[int, str], n_nodes: int) -> Verdi
     return Verdicts(verdicts.reasons, verdicts.bits, verdicts.unresolvable, errors)
 
 
+# -- Score -------------------------------------------------------------------------------------------------------------
+
+
 def score_nodes(state: DynamicResourcesState, nodes: NodeTable) -> Scores:
     """(n_nodes,) raw scores; 0 where nothing was allocated in this cycle."""
     scores = np.zeros(len(nodes), dtype=np.int64)
@@ -313,6 +321,9 @@ def _score_allocated(claim: ResourceClaim) -> int:
         for rank, subrequest in enumerate(request.first_available or ())
         if f"{request.name}/{subrequest.name}" in taken
     )
+
+
+# -- Reserve, Unreserve, PostFilter ------------------------------------------------------------------------------------
 
 
 def reserve(state: DynamicResourcesState, nodes: NodeTable, node_name: str, book: ClaimBook) -> Status:

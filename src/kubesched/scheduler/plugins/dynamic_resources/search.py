@@ -31,6 +31,9 @@ from kubesched.scheduler.plugins.dynamic_resources.outcomes import (
 )
 from kubesched.scheduler.plugins.dynamic_resources.requests import Want, WantedClaim
 
+# -- devices being tried -----------------------------------------------------------------------------------------------
+
+
 _NOTHING: Consumed = {}
 
 
@@ -179,6 +182,9 @@ class Tentative:
         if account is None:
             account = self._accounts[pool] = CounterAccount(self._offer.views[pool], self._offer.usages[pool])
         return account
+
+
+# -- the search --------------------------------------------------------------------------------------------------------
 
 
 _UNITS_PER_STEP = 5

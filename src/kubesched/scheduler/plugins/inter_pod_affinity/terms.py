@@ -26,6 +26,9 @@ from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.model.core import Namespace
 from kubesched.k8s.model.selectors import Labels, Selector
 
+# -- terms of the incoming pod -----------------------------------------------------------------------------------------
+
+
 UNLABELLED: Labels = {}
 
 
@@ -72,6 +75,9 @@ def errors_in(pod: PodInfo) -> str | None:
     if not found:
         return None
     return found[0] if len(found) == 1 else f"[{', '.join(found)}]"
+
+
+# -- terms of existing pods --------------------------------------------------------------------------------------------
 
 
 WeightedTerm = tuple[AffinityTerm, int]
@@ -133,6 +139,9 @@ class TermIndex:
 
     def _n_groups_at(self, places: Iterable[_Place]) -> int:
         return sum(len(self._terms.get(place, ())) for place in places)
+
+
+# -- counts by topology ------------------------------------------------------------------------------------------------
 
 
 class TopologyCounts:
@@ -222,6 +231,9 @@ class TopologyCounts:
         if found is None:
             found = self._by_key[key] = np.zeros(len(column.values) + 1, dtype=np.int64)
         return found
+
+
+# -- pods that are added and removed -----------------------------------------------------------------------------------
 
 
 Concern = TypeVar("Concern")

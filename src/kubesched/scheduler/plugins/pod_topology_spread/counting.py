@@ -28,6 +28,8 @@ from kubesched.k8s.model.selectors import (
 from kubesched.k8s.model.taints import find_untolerated
 from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
 
+# -- eligible nodes ----------------------------------------------------------------------------------------------------
+
 
 def with_all_keys(constraints: Sequence[SpreadConstraint], nodes: NodeTable) -> BoolArray:
     """(n_nodes,) nodes that have the topology label of every constraint."""
@@ -105,6 +107,9 @@ def _matching_field(requirement: Requirement, nodes: NodeTable) -> BoolArray:
     return named if requirement.operator == "In" else ~named
 
 
+# -- pods on every row -------------------------------------------------------------------------------------------------
+
+
 class RowCounts:
     """Counts of pods in one namespace, without those being deleted. A selector of everything counts none."""
 
@@ -125,6 +130,9 @@ class RowCounts:
             return np.zeros(len(self._nodes), dtype=np.int64)
         pods = self._nodes.pods
         return pods.counts(pods.classes(selector, self._namespaces), terminating=False)
+
+
+# -- pods that are added and removed -----------------------------------------------------------------------------------
 
 
 _MOST_KEPT = 1000

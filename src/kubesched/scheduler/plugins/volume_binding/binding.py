@@ -33,6 +33,8 @@ from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim
 from kubesched.scheduler.plugins.volume_binding.finding import PodVolumes
 from kubesched.scheduler.plugins.volume_binding.matching import mismatch
 
+# -- Reserve and Unreserve ---------------------------------------------------------------------------------------------
+
 
 @dataclass(slots=True)
 class AssumedBinding:
@@ -128,6 +130,9 @@ def _annotated(metadata: ObjectMeta, key: str, value: str) -> ObjectMeta:
     return replace(metadata, annotations={**(metadata.annotations or {}), key: value})
 
 
+# -- PreBind: how far the binding has come -----------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class BindingCheck:
     """Asked again and again: True once all is bound, False as long as it is not, a message if it never will be."""
@@ -205,6 +210,9 @@ def _is_older(item: PersistentVolume | PersistentVolumeClaim, written_version: s
     if not written_version or not written_version.isdecimal() or not known.isdecimal():
         return False
     return int(known) < int(written_version)
+
+
+# -- PreBind -----------------------------------------------------------------------------------------------------------
 
 
 Progress = Callable[[], bool | str]

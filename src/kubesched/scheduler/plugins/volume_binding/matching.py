@@ -27,6 +27,9 @@ from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVol
 from kubesched.k8s.model.volume_claims import Offer, class_of_claim, class_of_volume, compile_affinity, suitable_volumes
 from kubesched.scheduler.plugins.object_changes import ObjectChanges
 
+# -- node affinity of volumes ------------------------------------------------------------------------------------------
+
+
 NO_MATCHING_TERMS = "no matching NodeSelectorTerms"
 
 
@@ -94,6 +97,9 @@ def mismatch(volume: PersistentVolume, node: Node, csi_node: CSINode | None) -> 
     return ", ".join(compiled.errors) or NO_MATCHING_TERMS
 
 
+# -- volumes by where claims look for them -----------------------------------------------------------------------------
+
+
 Shelf = dict[str, Offer]
 """Offers by the volume's name."""
 
@@ -141,6 +147,9 @@ class VolumeIndex:
         if reference is None:
             return self._free_by_class, class_of_volume(volume)
         return self._by_claim, f"{reference.namespace}/{reference.name}"
+
+
+# -- matching ----------------------------------------------------------------------------------------------------------
 
 
 NO_VOLUME = -1

@@ -21,6 +21,8 @@ from kubesched.k8s.model.volume_claims import NO_PROVISIONER, class_of_claim, re
 from kubesched.scheduler.plugins.object_changes import ObjectChanges
 from kubesched.scheduler.plugins.volume_binding.matching import rows_meeting
 
+# -- capacity ----------------------------------------------------------------------------------------------------------
+
 
 @dataclass(frozen=True, slots=True)
 class StorageRoom:
@@ -83,6 +85,9 @@ def _rows_selected(nodes: NodeTable, chosen: Iterable[Selector]) -> BoolArray:
     for key, values in values_by_label.items():
         found |= nodes.label(key).where(values.__contains__)
     return found
+
+
+# -- provisioning ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
