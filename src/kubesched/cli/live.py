@@ -93,7 +93,7 @@ def read_live(
 ) -> GivenCluster:
     """The cluster behind the target, with the objects of the files in it; these replace what has their names.
 
-    A `pod` (`namespace/name`) that is in neither is an InputError, told before the rest is read.
+    A `pod` (`namespace/name`) that is in neither is an InputError, raised before the rest is read.
     """
     import asyncio
 
@@ -137,7 +137,7 @@ async def _read(target: ServerTarget, pod: str) -> ClusterReading:
 
 
 def _keep_logs_quiet() -> None:
-    """What the client logs is told by the command's own warnings and errors."""
+    """The command's own warnings and errors say what the client would log."""
     logger = logging.getLogger("kubesched")
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())

@@ -147,7 +147,7 @@ def _simulate_and_print(
     output: str,
     table: str,
 ) -> bool:
-    """False if there was a validation error, which has been told."""
+    """False if there was a validation error, which has been printed."""
     from kubesched.cli.files import InputError
     from kubesched.k8s.model.manifests import ManifestError
     from kubesched.scheduler.config import ConfigError

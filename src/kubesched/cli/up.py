@@ -189,7 +189,7 @@ def _errors_in_one_line() -> Iterator[None]:
 
 @contextmanager
 def _quiet_logs() -> Iterator[None]:
-    """Warnings and errors only: what runs where is told by the command itself. Afterwards all is as before."""
+    """Warnings and errors only: the command itself prints what runs where. Afterwards logging is as before."""
     import logging
 
     from kubesched.live.logs import configure_logs

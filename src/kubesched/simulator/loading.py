@@ -132,7 +132,7 @@ class _FieldError(ValueError):
 
 @contextmanager
 def _in_field(path: str) -> Iterator[None]:
-    """Validation errors in here are told with the field; amounts know their own, below the path."""
+    """Validation errors raised in here get the field; amounts know their own, below the path."""
     try:
         yield
     except AmountError as error:

@@ -1,4 +1,4 @@
-"""A run as it is told: tables for whoever computes, records for machines, text for people.
+"""The report of a run: tables for dataframes, records for machines, text for people.
 
 Next: `report_tables`, which gathers it; `report_text`, which prints it.
 """

@@ -4,7 +4,7 @@ How many pods of one workload may wait for a node before the rest of them is mad
 for no more pods than can be made in reasonable time. Beyond that, as many as the nodes have places: replicas of a
 workload ask for the same, so once one of them fits nowhere, neither does the next until something changes.
 
-Next: `virtual.cluster` for how time passes, `report` for what is told about it.
+Next: `virtual.cluster` for how time passes, `report` for what comes of it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ against rules.
 
 Read in this order: `battery` (all checks on one plugin), `subject` (what is tried), `drawing` (on what), `trial` (how
 it is asked), `answer_checks` and the other modules of checks (the rules), `shrinking` (the smallest case that still
-breaks a rule), `report` (what is told).
+breaks a rule), `report` (what is reported).
 """
 
 from kubesched.plugin_tools.check.battery import check_plugin

@@ -2,8 +2,8 @@
 
 A case goes on: its changes come one after the other, and the plugin stays the same, as in a running scheduler. For
 every change that turns a rejected node into one that is not, or brings one, the plugin's registered events must match
-what happened, and one of the hints must not skip it. A hint that breaks counts as one that does not skip, but is told
-here.
+what happened, and one of the hints must not skip it. A hint that breaks counts as one that does not skip, but is
+reported here.
 
 Answers are kept for a signature, as far as their scope says. For each change of another object the answer must stay as
 it was where the scope says that it does. State that follows pods (`pods_changed`) must answer as if it had been
@@ -204,7 +204,7 @@ def _too_narrow(extension_point: str, node: str, change: DrawnChange, before: st
 
 
 def _alike(trial: PluginTrial, before: TrialAnswers, scopes: Scopes) -> RuleViolation | None:
-    """Scope `AMOUNTS`: nodes with the same amounts are answered alike."""
+    """Scope `AMOUNTS`: nodes with the same amounts get the same answer."""
     for one, other in combinations(before.statuses, 2):
         if _amounts(trial, one) != _amounts(trial, other):
             continue

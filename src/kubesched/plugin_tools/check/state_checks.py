@@ -48,7 +48,7 @@ def pods_are_symmetric(subject: Subject, case: Case) -> RuleViolation | bool:
 
 
 def move(trial: PluginTrial, cycle: CycleState, info: PodInfo, row: int, *, adding: bool) -> None:
-    """The pod comes to the row or leaves it, and the plugin is told: as preemption tries things out."""
+    """The pod comes to the row or leaves it, and the plugin is notified, as in a dry run of preemption."""
     plugin, table = trial.plugin, trial.cluster.table
     with table.journal.paused():
         table.add_pod(info, row) if adding else table.remove_pod(info)

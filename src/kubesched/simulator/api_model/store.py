@@ -1,6 +1,6 @@
 """Typed objects by kind and key, with versions, and who is notified of changes.
 
-Every change is told to all listeners in the order in which they were added, as (before, after). Below the store, how
+Listeners hear of every change, in the order in which they were added, as (before, after). Below the store, how
 kube-apiserver refuses a write to it, as the answer to an effect.
 """
 

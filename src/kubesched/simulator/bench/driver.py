@@ -115,7 +115,7 @@ DECISION_S = 0.004
 _TELL_EVERY = 256
 
 Progress = Callable[[int], None]
-"""Is told from time to time how many pods are bound."""
+"""Hears from time to time how many pods are bound."""
 
 
 class Driver:

@@ -35,11 +35,11 @@ OWNER_DELETED = "owner deleted"
 
 
 class Deletions:
-    def __init__(self, clock: VirtualClock, store: ClusterStore, told: Callable[[Pod, Cause], None]) -> None:
-        """`told` hears of every pod that is asked to go, and why."""
+    def __init__(self, clock: VirtualClock, store: ClusterStore, note: Callable[[Pod, Cause], None]) -> None:
+        """`note` hears of every pod that is asked to go, and why."""
         self._clock = clock
         self._store = store
-        self._told = told
+        self._note = note
         store.listen(self._on_change)
 
     def delete(self, item: KubeObject, cause: Cause = DELETED) -> None:
@@ -67,13 +67,13 @@ class Deletions:
     def lose(self, pod: Pod, cause: Cause) -> None:
         """The pod's node is gone: it goes for good, without time to end."""
         if not pod.is_terminating:
-            self._told(pod, cause)
+            self._note(pod, cause)
         self.finish(pod)
 
     def _delete_pod(self, pod: Pod, cause: Cause) -> None:
         if pod.is_terminating:
             return
-        self._told(pod, cause)
+        self._note(pod, cause)
         if pod.is_terminal or not pod.spec.node_name:
             self.finish(pod)
         else:

@@ -1,4 +1,4 @@
-"""What the scheduler asks for is carried out in virtual time, and told to the ledger.
+"""What the scheduler asks for is carried out in virtual time, and noted in the ledger.
 
 A binding may take a while (`bind_latency_s`); everything else happens at once.
 """

@@ -1,4 +1,4 @@
-"""Simulated kubelets: pods start, run for as long as they are told to, and end; and nodes that fail or go.
+"""Simulated kubelets: pods start, run for as long as they should, and end; and nodes that fail or go.
 
 `kubesched.dev/duration` on a pod says how long it runs; without it, it runs on. `kubesched.dev/result: Failed` makes it
 fail at the end of that time. A node that has failed does nothing until it recovers; then its pods go on.
