@@ -59,7 +59,8 @@ def _long_flag(word: str, rest: Iterator[str]) -> str:
     name = written.replace("_", "-")
     flag = FLAGS_BY_NAME.get(name)
     if flag is None:
-        raise FlagError(f"unknown flag: --{name}{did_you_mean(f'--{name}', [f'--{known}' for known in FLAGS_BY_NAME])}")
+        hint = did_you_mean(f"--{name}", [f"--{known}" for known in FLAGS_BY_NAME])
+        raise FlagError(f"unknown flag: --{name}{hint}")
     if not equals:
         value = flag.kind.if_bare if flag.kind.if_bare is not None else _next(rest, f"--{name}")
     return f"--{name}={value}"

@@ -289,7 +289,7 @@ def _by_full_name(workloads: Sequence[BenchWorkload], name: str) -> list[BenchWo
     if found:
         return found
     known = dict.fromkeys(title for workload in workloads for title in (workload.case, workload.title))
-    raise WorkloadError("", "", f'unknown workload "{name}"{did_you_mean(name, known)}')
+    raise WorkloadError("", "", f"unknown workload {name!r}{did_you_mean(name, known)}")
 
 
 def _param(workload: BenchWorkload, names: Iterable[str], what: str) -> str:

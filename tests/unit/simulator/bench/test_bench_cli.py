@@ -79,7 +79,7 @@ def test_pods_that_were_not_placed_make_the_exit_code_1(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        pytest.param(["baisc"], 'unknown workload "baisc" (did you mean "basic"?)', id="a name that is not known"),
+        pytest.param(["baisc"], "unknown workload 'baisc' (did you mean \"basic\"?)", id="a name that is not known"),
         pytest.param(["-f", "absent.yaml"], "absent.yaml: No such file or directory", id="a file that is not there"),
         pytest.param(["basic", "--label", "huge"], "no workload has the label huge", id="a label that none has"),
     ],

@@ -173,7 +173,7 @@ def test_without_a_name_all_families_are_chosen() -> None:
 @pytest.mark.parametrize(
     ("names", "labels", "problem"),
     [
-        pytest.param(["baisc"], [], 'unknown workload "baisc" (did you mean "basic"?)', id="a slip"),
+        pytest.param(["baisc"], [], "unknown workload 'baisc' (did you mean \"basic\"?)", id="a slip"),
         pytest.param(["xyz"], [], "unknown workload 'xyz'", id="something else"),
         pytest.param(["basic"], ["huge"], "no workload has the label huge", id="a label that none has"),
     ],
