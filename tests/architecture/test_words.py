@@ -82,10 +82,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "needs_reserve": {
         "src/kubesched/scheduler/engine/class_cache/prepare.py": TO_COME,
     },
-    "notified": {
-        "src/kubesched/older/config/running.py": TO_COME,
-        "src/kubesched/older/plugins/rejection.py": TO_COME,
-    },
+    "notified": {},
     "plain English": {
         "src/kubesched/scheduler/engine/class_cache/asked_anew.py": TO_COME,
     },

@@ -11,9 +11,9 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from kubesched.older.config import EMULATED_VERSIONS, EmulatedProfile, Emulation, PolicyFile, emulate, generation_of
-from kubesched.older.config.manifest_of_then import losses, manifest_of_then
+from kubesched.older.config.algorithm_source import RefusedConfigurationError
 from kubesched.older.config.names import PLUGINS_OF_PREDICATES, PLUGINS_OF_PRIORITIES
-from kubesched.older.config.refusal import RefusedConfigurationError
+from kubesched.older.config.running import losses, manifest_of_then
 
 Manifest = dict[str, Any]
 REFERENCE = PolicyFile("/etc/policy.json")

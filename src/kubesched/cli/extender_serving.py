@@ -26,7 +26,7 @@ from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.live.logs import configure_logs
 from kubesched.live.writes.pod_writes import PodWrites
-from kubesched.older.config.given import GivenConfiguration
+from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.plugin_tools.extender_server.access import CallerRules, token_from
 from kubesched.plugin_tools.extender_server.binding import PluginBinder
 from kubesched.plugin_tools.extender_server.outside_profiles import (

@@ -27,7 +27,7 @@ from kubesched.live.options import FlagsCommand, GivenFlags, RunOptions, read_op
 from kubesched.live.policy_config_map import read_policy
 from kubesched.live.serving.settings import ServingError
 from kubesched.live.serving.sources import BuildInfo
-from kubesched.older.config.start_lines import start_lines
+from kubesched.older.config.running import start_lines
 from kubesched.scheduler.config import ConfigError
 
 LOST_EXIT = 1

@@ -2,7 +2,7 @@
 
 Options that several commands share, `--no-class-cache` among them.
 
-Next: `kubesched.older.config.given` and `kubesched.scheduler.plugin_loading`, which read them.
+Next: `kubesched.older.config.emulation` and `kubesched.scheduler.plugin_loading`, which read them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import click
 if TYPE_CHECKING:
     from kubesched.framework.handle import Registry
     from kubesched.older.config import Emulation, Generation
-    from kubesched.older.config.given import GivenConfiguration
+    from kubesched.older.config.emulation import GivenConfiguration
     from kubesched.scheduler.config import KubeSchedulerConfiguration
 
 _STDIN = "-"
@@ -125,7 +125,7 @@ class SchedulerChoice:
     def given(self) -> GivenConfiguration:
         from kubesched.cli.files import read_bytes, source_name
         from kubesched.older.config import PolicyFile
-        from kubesched.older.config.given import GivenConfiguration
+        from kubesched.older.config.emulation import GivenConfiguration
 
         config, policy = (None if name is None else read_bytes(name) for name in (self.config_file, self.policy_file))
         given = GivenConfiguration(

@@ -15,10 +15,9 @@ from kubesched.explanation.answer import COMPLETE_SEARCH, Explanation
 from kubesched.explanation.record import Record, preemption_record, scored_records, status_record
 from kubesched.framework.pod_info import PodInfo
 from kubesched.older.config import Emulation, Generation, emulate
-from kubesched.older.config.refusal import RefusedConfigurationError
+from kubesched.older.config.algorithm_source import RefusedConfigurationError
 from kubesched.older.engine.build import build_older_schedulers
-from kubesched.older.engine.filtering import RejectionsByNode
-from kubesched.older.engine.scheduler import OlderScheduler
+from kubesched.older.engine.scheduler import OlderScheduler, RejectionsByNode
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.cycle import Decision
 from kubesched.scheduler.engine.postfilter import for_event

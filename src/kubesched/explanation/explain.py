@@ -18,9 +18,9 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.manifests import collector_paused
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.requests import AmountError
+from kubesched.older.config.algorithm_source import RefusedConfigurationError
+from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.older.config.generations import Generation, generation_of
-from kubesched.older.config.given import GivenConfiguration
-from kubesched.older.config.refusal import RefusedConfigurationError
 from kubesched.scheduler import config as configuration
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster

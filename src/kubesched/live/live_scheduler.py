@@ -61,7 +61,7 @@ from kubesched.live.writes.extender_calls import ExtenderCalls
 from kubesched.live.writes.object_writes import ObjectWrites
 from kubesched.live.writes.pod_writes import PodWrites
 from kubesched.live.writes.writer import EffectWriter, LeaderGate
-from kubesched.older.engine.variant import variant_of
+from kubesched.older.engine.build import variant_of
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import LeaderElectionConfiguration
 from kubesched.scheduler.engine.score import Seeded

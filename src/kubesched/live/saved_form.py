@@ -36,7 +36,7 @@ from kubesched.k8s.model.volume_claims import (
 )
 from kubesched.k8s.model.volumes import CSIPersistentVolumeSource, CSIVolumeSource
 from kubesched.live.cluster_reader import API_VERSIONS
-from kubesched.older.plugins.prefer_avoid_pods import PREFER_AVOID_PODS_ANNOTATION
+from kubesched.older.plugins.node_checks import PREFER_AVOID_PODS_ANNOTATION
 
 KEPT_ANNOTATIONS = frozenset(
     {

@@ -10,8 +10,8 @@ from typing import Any, overload
 
 from kubesched.framework.handle import Registry
 from kubesched.k8s.model import manifests
+from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.older.config.generations import generation_of
-from kubesched.older.config.given import GivenConfiguration
 from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
 from kubesched.simulator import sequence as one_by_one
 from kubesched.simulator.loading import SIMULATED_KINDS, load

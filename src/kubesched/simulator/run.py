@@ -22,7 +22,7 @@ from kubesched.k8s.model.requests import PODS, node_units
 from kubesched.k8s.workloads.actions import MOST_WAITING, Bursts
 from kubesched.k8s.workloads.names import SeededNames
 from kubesched.older.config import Emulation
-from kubesched.older.engine.variant import variant_of
+from kubesched.older.engine.build import variant_of
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.engine.score import ByName, Seeded, TieBreak

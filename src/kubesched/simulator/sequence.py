@@ -19,7 +19,7 @@ from kubesched.k8s.model import manifests
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.times import parse_instant, print_instant
 from kubesched.older.config import Emulation
-from kubesched.older.engine.variant import variant_of
+from kubesched.older.engine.build import variant_of
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration

@@ -17,7 +17,7 @@ from kubesched.live.serving import Sources
 from kubesched.live.serving.metrics_pages import effective_limits, pod_resource_families
 from kubesched.live.serving.sources import BuildInfo
 from kubesched.older.config import EMULATED_VERSIONS, emulate, generation_of
-from kubesched.older.engine.variant import variant_of
+from kubesched.older.engine.build import variant_of
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default
 from kubesched.scheduler.engine.metrics.exposition import render

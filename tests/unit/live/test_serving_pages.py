@@ -16,7 +16,7 @@ from kubesched.live.serving.answers import accepted, prefers_text
 from kubesched.live.serving.live_sources import Surroundings, live_sources
 from kubesched.live.serving.sources import BuildInfo
 from kubesched.older.config import PolicyFile, emulate, generation_of
-from kubesched.older.engine.variant import variant_of
+from kubesched.older.engine.build import variant_of
 from kubesched.scheduler import config
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.engine.score import Seeded

@@ -11,7 +11,7 @@ from kubesched.framework.effects import BindPod, CallExtender, Failed, PatchPodS
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.meta import PodKey
 from kubesched.older.config import emulate, generation_of
-from kubesched.older.engine.variant import variant_of
+from kubesched.older.engine.build import variant_of
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import load
 from kubesched.scheduler.engine.metrics.timing import Clock

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubesched.older.config.conversion import Converted, load_any
-from kubesched.older.config.given import GivenConfiguration
+from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.scheduler.config import ConfigError, default, load, resolve_profiles
 from kubesched.scheduler.plugins.registry import capabilities
 

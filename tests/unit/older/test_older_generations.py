@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesched.older.config import EMULATED_VERSIONS, generation_of
-from kubesched.older.config.gates import feature_gates
+from kubesched.older.config.generations import feature_gates
 from kubesched.scheduler.config import ConfigError
 
 

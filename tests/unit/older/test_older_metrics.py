@@ -10,7 +10,7 @@ from older_world import OlderWorld
 from kubesched.older.config import EMULATED_VERSIONS, generation_of
 from kubesched.older.engine.metrics import reference_page
 from kubesched.older.engine.metrics.definitions import METRICS, metrics_of
-from kubesched.older.engine.metrics.summary import WINDOW_S, Quantiles
+from kubesched.older.engine.metrics.measured import WINDOW_S, Quantiles
 from kubesched.scheduler.engine.metrics.exposition import render
 from kubesched.scheduler.engine.metrics.loop_metrics import collect
 from kubesched.scheduler.engine.metrics.series import MetricFamily

@@ -13,9 +13,7 @@ from click.testing import CliRunner, Result
 from kubesched.cli.main import main
 from kubesched.live.options import parse_flags, read_options, write_configuration
 from kubesched.older.config import EMULATED_VERSIONS, Emulation, PolicyFile, emulate, generation_of
-from kubesched.older.config.manifest_of_then import losses, manifest_of_then
-from kubesched.older.config.running import running
-from kubesched.older.config.start_lines import start_lines
+from kubesched.older.config.running import losses, manifest_of_then, running, start_lines
 
 PRESENCE = {"labelsPresence": {"labels": ["disk"], "presence": True}}
 PREFERENCE = {"labelPreference": {"label": "ssd", "presence": False}}

@@ -28,11 +28,9 @@ from kubesched.live.options.command import GivenFlags
 from kubesched.live.options.flag import FlagError
 from kubesched.live.options.flag_table import FLAGS
 from kubesched.older.config import Emulation, Generation, PolicyConfigMap, PolicyFile, PolicyReference, generation_of
-from kubesched.older.config.algorithm_source import SYSTEM_NAMESPACE
-from kubesched.older.config.given import GivenConfiguration
-from kubesched.older.config.manifest_of_then import losses, manifest_of_then
-from kubesched.older.config.refusal import RefusedConfigurationError
-from kubesched.older.config.running import summary_lines
+from kubesched.older.config.algorithm_source import SYSTEM_NAMESPACE, RefusedConfigurationError
+from kubesched.older.config.emulation import GivenConfiguration
+from kubesched.older.config.running import losses, manifest_of_then, summary_lines
 from kubesched.scheduler import config
 from kubesched.scheduler.config import (
     ConfigError,

@@ -26,8 +26,7 @@ from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.live.serving.debug_pages import cache_report, queue_report
 from kubesched.live.serving.sources import DecisionReport, HealthChecks, MetricChoice, Sources, everything
 from kubesched.older.config import Emulation
-from kubesched.older.config.manifest_of_then import manifest_of_then
-from kubesched.older.config.running import running
+from kubesched.older.config.running import manifest_of_then, running
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration, to_manifest

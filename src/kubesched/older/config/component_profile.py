@@ -3,7 +3,7 @@
 From v1.18 on its rule was simpler than today's: the default plugins of a point without those disabled, then those
 enabled, in the order of the file. v1.17 only added those enabled, and before that there were no plugins to configure.
 
-Next: `extension_points` for what runs where, `component_config` for what such a configuration becomes today.
+Next: `emulated` for what runs where, `component_config` for what such a configuration becomes today.
 """
 
 from __future__ import annotations
@@ -12,15 +12,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kubesched.older.config.algorithm_source import AlgorithmSource
+from kubesched.older.config.algorithm_source import AlgorithmSource, Refusals
 from kubesched.older.config.component_config import GROUP, convert_component_config
-from kubesched.older.config.emulated import EmulatedPlugin, EmulatedProfile, check_affinity_weight
-from kubesched.older.config.extension_points import every_plugin, interface_of, plugins_for, points_of
+from kubesched.older.config.emulated import (
+    EmulatedPlugin,
+    EmulatedProfile,
+    check_affinity_weight,
+    every_plugin,
+    interface_of,
+    plugins_for,
+    points_of,
+)
 from kubesched.older.config.generations import Generation
 from kubesched.older.config.policy import RatioArgument, RatioResource, ShapePoint
 from kubesched.older.config.policy_checks import label_conflict, ratio_problem
 from kubesched.older.config.policy_profile import without_extenders_resources
-from kubesched.older.config.refusal import Refusals
 from kubesched.scheduler.config.configuration import KubeSchedulerConfiguration
 from kubesched.scheduler.config.errors import ConfigError, ErrorList
 from kubesched.scheduler.config.load import KIND, load

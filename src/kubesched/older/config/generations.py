@@ -1,7 +1,8 @@
-"""What distinguishes the schedulers of older versions: one table, one row per version.
+"""What distinguishes the schedulers of older versions: one table, one row per version; and their feature gates.
 
 A plugin of `kubesched.older.plugins`, the emulated cycle and the Policy reader ask this table and nothing else about
-the version that they stand for. The last patch release of each minor version is meant.
+the version that they stand for. The last patch release of each minor version is meant. Gates are those that were given,
+over the defaults of that time.
 """
 
 from __future__ import annotations
@@ -331,3 +332,21 @@ def generation_of(version: str) -> Generation | None:
         known = ", ".join((*EMULATED_VERSIONS, PRESENT))
         raise ConfigError([FieldError("emulate", f'version "{version}" is not known: there are {known}')])
     return found
+
+
+@dataclass(frozen=True)
+class OlderGates:
+    values: Mapping[str, bool]
+
+    def enabled(self, name: str) -> bool:
+        """A gate that the version does not have is off."""
+        return self.values.get(name, False)
+
+
+def feature_gates(generation: Generation, given: Mapping[str, bool] | None) -> OlderGates:
+    unknown = sorted((given or {}).keys() - generation.gates.keys())
+    if unknown:
+        known = ", ".join(sorted(generation.gates)) or "none"
+        where = f"emulating {generation.version}, gates that matter: {known}"
+        raise ConfigError([FieldError("featureGates", f'"{name}" is not known ({where})') for name in unknown])
+    return OlderGates({**generation.gates, **(given or {})})

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kubesched.older.config.gates import OlderGates
 from kubesched.older.config.generations import (
     EVEN_PODS_SPREAD,
     RESOURCE_LIMITS,
     TAINT_NODES_BY_CONDITION,
     Generation,
+    OlderGates,
 )
 from kubesched.older.config.policy import PredicatePolicy, PriorityPolicy
 from kubesched.scheduler.config.errors import ErrorList

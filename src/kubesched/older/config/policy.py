@@ -1,9 +1,9 @@
 """The Policy file (v1.2 to v1.22): predicates and priorities by name, with arguments, and extenders.
 
 A list that is left out means the default set, an empty list means none. What the names mean is the business of
-`predicates` and `priorities`; here the file is read, strictly, with all validation errors at once.
+`names`; here the file is read, strictly, with all validation errors at once.
 
-Next: `policy_profile`, which makes a profile of it, and `policy_conversion`, which makes today's configuration of it.
+Next: `policy_profile`, which makes a profile of it, and `conversion`, which makes today's configuration of it.
 """
 
 from __future__ import annotations

@@ -10,11 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from kubesched.older.config import names
-from kubesched.older.config.algorithm_source import AlgorithmSource
-from kubesched.older.config.emulated import EmulatedPlugin, EmulatedProfile, check_affinity_weight
-from kubesched.older.config.extension_points import policy_beside
-from kubesched.older.config.gates import OlderGates
-from kubesched.older.config.generations import Generation
+from kubesched.older.config.algorithm_source import AlgorithmSource, Refusals, RefusedConfigurationError
+from kubesched.older.config.emulated import EmulatedPlugin, EmulatedProfile, check_affinity_weight, policy_beside
+from kubesched.older.config.generations import Generation, OlderGates
 from kubesched.older.config.policy import Policy, PredicatePolicy, PriorityPolicy, RatioArgument
 from kubesched.older.config.policy_checks import (
     check_policy,
@@ -23,7 +21,6 @@ from kubesched.older.config.policy_checks import (
     label_conflict,
     ratio_problem,
 )
-from kubesched.older.config.refusal import Refusals, RefusedConfigurationError
 from kubesched.scheduler.config.configuration import ExtenderConfiguration
 
 Args = dict[str, Any]

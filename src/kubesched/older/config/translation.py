@@ -1,6 +1,7 @@
 """A configuration of v1 in the making: plugins disabled and enabled, arguments, and notes on what did not make it.
 
-Filled by `policy_conversion` and `component_config`.
+For plugins that are gone, it is known what took their place, or what to do instead. Filled by `conversion` and
+`component_config`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,27 @@ from typing import Any
 from kubesched.scheduler.config.load import KIND
 from kubesched.scheduler.config.plugin_args import ARGS_BY_PLUGIN
 from kubesched.scheduler.config.schema import API_VERSION
+
+STRATEGIES: Mapping[str, str] = {
+    "NodeResourcesLeastAllocated": "LeastAllocated",
+    "NodeResourcesMostAllocated": "MostAllocated",
+    "RequestedToCapacityRatio": "RequestedToCapacityRatio",
+}
+"""Score plugins that are scoring strategies of NodeResourcesFit today."""
+
+DISK_LIMITS = ("EBSLimits", "GCEPDLimits", "AzureDiskLimits", "CinderLimits")
+"""Filters whose work NodeVolumeLimits does, for all drivers."""
+
+SPREADING = ("SelectorSpread", "DefaultPodTopologySpread")
+"""One plugin under two names, whose work PodTopologySpread does by its default constraints."""
+
+GONE: Mapping[str, str] = {
+    "ServiceAffinity": "use pod affinity in the pods of the service instead",
+    "NodePreferAvoidPods": "the annotation that it went by is gone; taint such nodes",
+    "NodeResourceLimits": "limits are not scored any more",
+}
+"""Why there is no successor, or what helps."""
+
 
 _POINTS_OF_FILTERS: Mapping[str, tuple[str, ...]] = {
     "NodeName": ("filter",),

@@ -1,27 +1,36 @@
-"""From an emulation to schedulers that decide: one per profile, over one cluster."""
+"""From an emulation to schedulers that decide, one per profile, over one cluster; and to all that the engine takes.
+
+A variant puts schedulers, metrics, queue and words of a version in the place of today's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.extension_points import Plugin, PreBind, PreFilter, PreFilterExtensions, PreScore, Reserve
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
 from kubesched.older.config import EmulatedPlugin, EmulatedProfile, Emulation, Generation
-from kubesched.older.engine.preempting_plugin import Attempt, PreemptionOfThen
-from kubesched.older.engine.preemption import OlderPreemption
+from kubesched.older.engine.metrics.measured import OlderMetrics
+from kubesched.older.engine.preemption import Attempt, OlderPreemption, PreemptionOfThen
+from kubesched.older.engine.queue import QueueOfThen
 from kubesched.older.engine.scheduler import OlderScheduler
+from kubesched.older.engine.words import speak_as_of_then
 from kubesched.older.plugins.kinds import build_plugin
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.handle import EngineHandle
-from kubesched.scheduler.engine.metrics.timing import ExtensionPointWatch
+from kubesched.scheduler.engine.loop import Scheduler
+from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
+from kubesched.scheduler.engine.metrics.timing import Clock, ExtensionPointWatch
 from kubesched.scheduler.engine.observations import Observers
 from kubesched.scheduler.engine.profile import Profile, filter_step, score_step
 from kubesched.scheduler.engine.score import TieBreak
 from kubesched.scheduler.plugins.default_binder import DefaultBinder
 from kubesched.scheduler.plugins.priority_sort import PrioritySort
+from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue
+from kubesched.scheduler.queue.hints import MeasuredHint
 
 
 def build_older_schedulers(
@@ -96,3 +105,37 @@ def _build_profile(
         emitters=[],
         followers={},
     )
+
+
+@dataclass(frozen=True, slots=True)
+class OlderVariant:
+    emulation: Emulation
+
+    def build_schedulers(
+        self,
+        cluster: Cluster,
+        tie_break: TieBreak,
+        *,
+        percentage: int | None,
+        watch: ExtensionPointWatch | None,
+        observers: Observers,
+    ) -> Mapping[str, OlderScheduler]:
+        return build_older_schedulers(
+            cluster, self.emulation, tie_break, percentage=percentage, watch=watch, observers=observers
+        )
+
+    def make_metrics(self, clock: Clock | None) -> LoopMetrics:
+        return OlderMetrics(clock, self.emulation.generation)
+
+    def make_queue(
+        self, settings: QueueSettings, profiles: Mapping[str, QueueProfile], measured_hint: MeasuredHint | None
+    ) -> SchedulingQueue:
+        return QueueOfThen(settings, profiles, measured_hint)
+
+    def complete(self, loop: Scheduler) -> None:
+        speak_as_of_then(loop, self.emulation.generation)
+
+
+def variant_of(emulation: Emulation | None) -> OlderVariant | None:
+    """None stands for today's scheduler."""
+    return None if emulation is None else OlderVariant(emulation)

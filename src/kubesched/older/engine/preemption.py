@@ -1,11 +1,17 @@
-"""Preemption of old: every node where it may help is tried, and the least harm is chosen by the rules of a version."""
+"""Preemption of old: every node where it may help is tried, and the least harm is chosen by the rules of a version.
+
+For cycles in which extenders take part it is a plugin of the profile. Victims went before a cycle was over, then. Here
+they are asked to go, and the pod waits for that, as today.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.events import RegisteredEvent
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, NominatingMode, PostFilterResult
 from kubesched.framework.status import OK, Code, Status
@@ -14,6 +20,8 @@ from kubesched.k8s.model.selectors import SelectorError, from_label_selector
 from kubesched.older.config import Generation
 from kubesched.older.config.generations import BudgetRule
 from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import DefaultPreemptionArgs
+from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.preemption.candidates import (
     RULES,
@@ -27,6 +35,26 @@ from kubesched.scheduler.engine.preemption.candidates import (
 from kubesched.scheduler.engine.preemption.victims import TableTrial
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.score import TieBreak
+from kubesched.scheduler.plugins.default_preemption import DefaultPreemption
+
+Attempt = Callable[[CycleState, PodInfo, NodeStatuses], PostFilterResult]
+
+
+class PreemptionOfThen:
+    name: ClassVar[str] = DefaultPreemption.name
+
+    def __init__(self, attempt: Attempt, handle: EngineHandle) -> None:
+        self._attempt = attempt
+        self._today = DefaultPreemption(DefaultPreemptionArgs(), handle)
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        return self._today.pre_enqueue(pod)
+
+    def post_filter(self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+        return self._attempt(cycle, pod, statuses)
+
+    def events_to_register(self) -> Sequence[RegisteredEvent]:
+        return self._today.events_to_register()
 
 
 class OlderBudgets:

@@ -17,7 +17,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.k8s.model.storage import StorageClass
-from kubesched.older.engine.preempting_plugin import PreemptionOfThen
+from kubesched.older.engine.preemption import PreemptionOfThen
 from kubesched.scheduler.queue import QueuedPodInfo, QueueProfile, QueueSettings, SchedulingQueue
 from kubesched.scheduler.queue.hints import MeasuredHint
 

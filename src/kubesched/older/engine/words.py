@@ -1,23 +1,55 @@
 """What pods' events said of failed attempts, and victims of their preemptors, by the words of a version.
 
-Whatever ended a search for a node was called unschedulable, broken or not. What failed later had words of its own in
-the event, and often others in the condition.
+The message of an unschedulable pod had no word of preemption, and every node counted. Whatever ended a search for a
+node was called unschedulable, broken or not. What failed later had words of its own in the event, and often others in
+the condition.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Status
 from kubesched.older.config import Generation
-from kubesched.older.engine.diagnosis import message_with_extenders
 from kubesched.scheduler.engine.cycle import Decision
 from kubesched.scheduler.engine.extender import EXTENDER
 from kubesched.scheduler.engine.extender.cycle import ExtendedDiagnosis
 from kubesched.scheduler.engine.failure import SCHEDULER_ERROR, UNSCHEDULABLE, FailureWords, Told
 from kubesched.scheduler.engine.loop import Scheduler
+from kubesched.scheduler.engine.postfilter import Diagnosis
 from kubesched.scheduler.engine.preemption.execution import VictimNote
+
+
+@dataclass(slots=True)
+class OlderDiagnosis(Diagnosis):
+    def message(self) -> str:
+        if not self.prefilter.status.is_success:
+            return rejected_as_a_whole(self)
+        return fit_error(len(self.cluster_nodes), {} if self.filtered is None else self.filtered.reason_counts())
+
+
+def message_with_extenders(diagnosis: ExtendedDiagnosis) -> str:
+    """The same of a search in which extenders took part: their reasons stood beside those of the others, and a node
+    that they dropped without one was not counted."""
+    if not diagnosis.prefilter.status.is_success:
+        return rejected_as_a_whole(diagnosis)
+    found = diagnosis.explicit().values()
+    return fit_error(len(diagnosis.cluster_nodes), Counter(reason for status in found for reason in status.reasons))
+
+
+def rejected_as_a_whole(diagnosis: Diagnosis) -> str:
+    n = len(diagnosis.cluster_nodes)
+    return fit_error(n, dict.fromkeys(diagnosis.prefilter.status.reasons, n))
+
+
+def fit_error(n_nodes: int, counts: Mapping[str, int]) -> str:
+    lines = sorted(f"{count} {reason}" for reason, count in counts.items())
+    return f"0/{n_nodes} nodes are available: {', '.join(lines)}."
+
 
 VOLUME_BINDING_FAILED = "VolumeBindingFailed"
 BINDING_REJECTED = "BindingRejected"

@@ -16,7 +16,7 @@ from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.selectors import Selector, from_label_selector
 from kubesched.older.plugins.node_checks import fits_selector_and_affinity
 from kubesched.older.plugins.rejection import Reason, ReasonedFilter, unresolvable
-from kubesched.older.plugins.selecting import joined_selector
+from kubesched.older.plugins.selector_spread import joined_selector
 
 HOSTNAME = "kubernetes.io/hostname"
 NOT_MET = Reason("node(s) didn't match pod topology spread constraints")

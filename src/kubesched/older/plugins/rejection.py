@@ -49,7 +49,7 @@ class OlderPlugin:
 
 
 class ReasonedFilter(OlderPlugin, ABC):
-    """A filter that collects reasons, and leaves it to the version what is told of them."""
+    """A filter that collects reasons, and leaves it to the version what is said of them."""
 
     @abstractmethod
     def reasons(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Sequence[Reason]:

@@ -1,21 +1,77 @@
-"""SelectorSpread: pods of one service or controller are spread over nodes, and even more over zones."""
+"""SelectorSpread: pods of one service or controller are spread over nodes, and even more over zones.
+
+Which services and controllers select a pod is what spreading went by, before pods had constraints.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.handle import Objects
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import Scores
 from kubesched.framework.status import OK, Status
-from kubesched.k8s.model.core import Node
-from kubesched.k8s.model.selectors import Selector
+from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Node, Pod, Service
+from kubesched.k8s.model.meta import LabelSelector
+from kubesched.k8s.model.selectors import Selector, SelectorError, from_label_selector, from_labels
 from kubesched.older.config.generations import Generation
 from kubesched.older.plugins.rejection import OlderPlugin
-from kubesched.older.plugins.selecting import each_selector, joined_selector, services_of
+
+
+def services_of(pod: Pod, objects: Objects) -> list[Service]:
+    """Services that select the pod, by name. One without a selector selects nothing, one with an empty selector
+    everything."""
+    found = (service for service in objects.services.values() if service.namespace == pod.namespace)
+    selecting = [s for s in found if s.spec.selector is not None and from_labels(s.spec.selector).matches(pod.labels)]
+    return sorted(selecting, key=lambda service: service.name)
+
+
+def controller_selectors(pod: Pod, objects: Objects) -> Iterator[Selector]:
+    """Of the replication controllers, replica sets and stateful sets that select the pod, whoever owns it."""
+    if not pod.labels:
+        return
+    for controller in objects.replication_controllers.values():
+        selector = from_labels(controller.spec.selector)
+        if controller.namespace == pod.namespace and selector.requirements and selector.matches(pod.labels):
+            yield selector
+    owners: list[ReplicaSet | StatefulSet] = [*objects.replica_sets.values(), *objects.stateful_sets.values()]
+    for owner in owners:
+        if owner.namespace == pod.namespace:
+            found = _compiled(owner.spec.selector)
+            if found is not None and found.requirements and found.matches(pod.labels):
+                yield found
+
+
+def each_selector(pod: Pod, objects: Objects) -> Iterator[Selector]:
+    """Those of the services, and of the controllers, that select the pod."""
+    for service in services_of(pod, objects):
+        yield from_labels(service.spec.selector)
+    yield from controller_selectors(pod, objects)
+
+
+def joined_selector(pod: Pod, objects: Objects) -> Selector:
+    """What all of them ask for at once; everything if there is none."""
+    labels: dict[str, str] = {}
+    for service in services_of(pod, objects):
+        labels |= service.spec.selector or {}
+    requirements = list(from_labels(labels).requirements)
+    for selector in controller_selectors(pod, objects):
+        requirements.extend(selector.requirements)
+    return Selector(tuple(dict.fromkeys(requirements)))
+
+
+def _compiled(selector: LabelSelector | None) -> Selector | None:
+    try:
+        return from_label_selector(selector)
+    except SelectorError:
+        return None
+
 
 _ZONE_SHARE = 2.0 / 3.0
 """How much of a score the zone makes up."""

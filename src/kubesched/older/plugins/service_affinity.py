@@ -14,7 +14,7 @@ from kubesched.framework.results import PreFilterResult, Scores
 from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.selectors import from_labels
 from kubesched.older.plugins.rejection import Reason, ReasonedFilter
-from kubesched.older.plugins.selecting import services_of
+from kubesched.older.plugins.selector_spread import services_of
 
 VIOLATED = Reason("node(s) didn't match service affinity")
 

@@ -1,25 +1,187 @@
 """What the loop counts and measures while an older scheduler decides.
 
 Parts of a search are told apart by the extension points that ran: which of them counted as predicates and which as
-priorities differed by version. Next: `shown`, which adds today's metrics under the names of then.
+priorities differed by version. Today's metrics are shown under the names and labels of then: labels that did not exist
+are summed up, events and extension points are called what they were called.
+
+Summaries are a kind of metric that kube-scheduler no longer uses: quantiles of the last hours. A value is kept as its
+place on a scale of steps of one percent, so what is kept stays small however long it runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import exp, floor, log, nan
 
 from kubesched.framework.status import Code
 from kubesched.older.config import Generation
 from kubesched.older.engine.metrics.definitions import QUANTILES, Measure, MetricOfThen, metrics_of
-from kubesched.older.engine.metrics.shown import as_of_then
-from kubesched.older.engine.metrics.summary import SummarySeries
 from kubesched.scheduler.engine.cycle import Decision
-from kubesched.scheduler.engine.metrics.definitions import MetricKind
+from kubesched.scheduler.engine.metrics import definitions as today
+from kubesched.scheduler.engine.metrics.definitions import MetricDefinition, MetricKind
 from kubesched.scheduler.engine.metrics.loop_metrics import ERROR, SCHEDULED, UNSCHEDULABLE, LoopMetrics, attempts_label
-from kubesched.scheduler.engine.metrics.series import HistogramSeries, MetricFamily
+from kubesched.scheduler.engine.metrics.series import HistogramSeries, LabelValues, MetricFamily, Summary, relabelled
 from kubesched.scheduler.engine.metrics.timing import Clock, ExtensionPointWatch
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.queue import QueuedPodInfo
+
+WINDOW_S = 5 * 3600.0
+"""How long a value counts for quantiles, at most. Sums and numbers are of all times."""
+_N_WINDOWS = 5
+_STEP = log(1.01)
+_SMALLEST = 1e-9
+
+
+class Quantiles:
+    """Of the values of the last hours: windows that begin one after another, of which the oldest is asked."""
+
+    def __init__(self, now_s: float) -> None:
+        self._windows: deque[Counter[int]] = deque(Counter() for _ in range(_N_WINDOWS))
+        self._renewed_at_s = now_s
+
+    def add(self, value: float, now_s: float) -> None:
+        self._renew(now_s)
+        place = floor(log(max(value, _SMALLEST)) / _STEP)
+        for window in self._windows:
+            window[place] += 1
+
+    def at(self, shares: Sequence[float], now_s: float) -> tuple[tuple[float, float], ...]:
+        """(share, the value that this share of all does not exceed); not a number where there is none."""
+        self._renew(now_s)
+        return tuple((share, _quantile(self._windows[0], share)) for share in shares)
+
+    def _renew(self, now_s: float) -> None:
+        """The oldest window ends, and a new one begins; after a long silence all of them."""
+        n_due = floor((now_s - self._renewed_at_s) / (WINDOW_S / _N_WINDOWS))
+        for _ in range(min(n_due, _N_WINDOWS)):
+            self._windows.popleft()
+            self._windows.append(Counter())
+        self._renewed_at_s += n_due * (WINDOW_S / _N_WINDOWS)
+
+
+def _quantile(found: Counter[int], share: float) -> float:
+    left = share * found.total()
+    for place in sorted(found):
+        left -= found[place]
+        if left <= 0:
+            return exp((place + 0.5) * _STEP)
+    return nan
+
+
+class SummarySeries:
+    """The values of one summary. Without `shares` it has no quantiles."""
+
+    def __init__(self, definition: MetricDefinition, shares: Sequence[float], clock: Callable[[], float]) -> None:
+        self.definition = definition
+        self._shares = shares
+        self._clock = clock
+        self._quantiles: dict[LabelValues, Quantiles] = {}
+        self._totals: dict[LabelValues, float] = {}
+        self._counts: Counter[LabelValues] = Counter()
+
+    def observe(self, value: float, labels: LabelValues = ()) -> None:
+        self._totals[labels] = self._totals.get(labels, 0.0) + value
+        self._counts[labels] += 1
+        if self._shares:
+            now_s = self._clock()
+            if labels not in self._quantiles:
+                self._quantiles[labels] = Quantiles(now_s)
+            self._quantiles[labels].add(value, now_s)
+
+    def family(self) -> MetricFamily:
+        now_s = self._clock()
+        found = {}
+        for labels, count in self._counts.items():
+            asked = self._quantiles.get(labels)
+            quantiles = () if asked is None else asked.at(self._shares, now_s)
+            found[labels] = Summary(quantiles, self._totals[labels], count)
+        return MetricFamily(self.definition, summaries=found)
+
+
+_EXTENSION_POINTS = frozenset(
+    {"PreFilter", "PreFilterExtensionAddPod", "PreFilterExtensionRemovePod", "Filter", "PreScore", "Score"}
+    | {"ScoreExtensionNormalize", "Reserve", "Unreserve", "Permit", "PreBind", "Bind", "PostBind"}
+)
+_RENAMED_EXTENSION_POINTS = {"1.17": {"PreScore": "PostFilter"}, "1.18": {}, "1.19": {"PostFilter": "PostFilter"}}
+"""What was called PostFilter in 1.17 is PreScore today; preemption became an extension point with 1.19."""
+
+_EVENTS = {
+    "UnschedulablePodAdd": "PodAdd",
+    "PersistentVolumeAdd": "PvAdd",
+    "PersistentVolumeUpdate": "PvUpdate",
+    "PersistentVolumeClaimAdd": "PvcAdd",
+    "PersistentVolumeClaimUpdate": "PvcUpdate",
+    "storage.k8s.io/StorageClassAdd": "StorageClassAdd",
+    "storage.k8s.io/CSINodeAdd": "CSINodeAdd",
+    "storage.k8s.io/CSINodeUpdate": "CSINodeUpdate",
+    "NodeUpdateNodeAllocatable": "NodeAllocatableChange",
+    "NodeUpdateNodeLabel": "NodeLabelChange",
+    "NodeUpdateNodeTaint": "NodeTaintChange",
+    "NodeUpdateNodeCondition": "NodeConditionChange",
+}
+_KEPT_EVENTS = frozenset(
+    {"NodeAdd", "AssignedPodAdd", "AssignedPodUpdate", "AssignedPodDelete"}
+    | {"ScheduleAttemptFailure", "BackoffComplete", "UnschedulableTimeout"}
+)
+_UNKNOWN_EVENT = "Unknown"
+_RESULTS: tuple[LabelValues, ...] = (("scheduled",), ("unschedulable",), ("error",))
+
+
+def as_of_then(
+    version: str,
+    metrics: Iterable[MetricOfThen],
+    found: Mapping[str, MetricFamily],
+    own: Mapping[str, MetricFamily],
+) -> list[MetricFamily]:
+    """`found` are today's metrics by name, `own` those that were measured for then. `strays_total`, ours, stays."""
+    shown = [
+        _renamed(metric, version, found[metric.source.name])
+        if isinstance(metric.source, MetricDefinition)
+        else own[metric.name]
+        for metric in metrics
+    ]
+    return [*shown, found[today.STRAYS.name]]
+
+
+def _renamed(metric: MetricOfThen, version: str, family: MetricFamily) -> MetricFamily:
+    definition = metric.definition(version)
+    labels = tuple(metric.renamed_labels.get(label, label) for label in family.definition.labels)
+
+    def said(values: LabelValues) -> LabelValues | None:
+        """None for what did not exist."""
+        told = dict(zip(labels, values, strict=True))
+        if "extension_point" in told:
+            extension_point = _extension_point(version, told["extension_point"])
+            if not extension_point:
+                return None
+            told["extension_point"] = extension_point
+        if "event" in told:
+            told["event"] = _event(told["event"])
+        if told.get("queue") == "gated":
+            told["queue"] = "unschedulable"
+        return tuple(told[label] for label in definition.labels)
+
+    shown = replace(relabelled(family, said), definition=definition)
+    if definition.labels == ("result",) and shown.values is not None:
+        shown = replace(shown, values={**dict.fromkeys(_RESULTS, 0.0), **shown.values})  # were there from the start
+    return shown
+
+
+def _extension_point(version: str, extension_point: str) -> str:
+    """Empty for an extension point that did not exist."""
+    renamed = _RENAMED_EXTENSION_POINTS[version].get(extension_point)
+    return renamed or (extension_point if extension_point in _EXTENSION_POINTS else "")
+
+
+def _event(event: str) -> str:
+    if event in _KEPT_EVENTS:
+        return event
+    if event.startswith("AssignedPodUpdate"):
+        return "AssignedPodUpdate"
+    return _EVENTS.get(event, _UNKNOWN_EVENT)
+
 
 _OPERATIONS = {
     Measure.PREDICATES: "predicate_evaluation",
