@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import math
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -323,6 +324,101 @@ for _name, _construct in (
     ("pairs", KubernetesLoader.construct_yaml_seq),
 ):
     KubernetesLoader.add_constructor(f"{_TAG}{_name}", _construct)
+
+
+# -- keys that are given twice -----------------------------------------------------------------------------------------
+
+
+class JsonField(NamedTuple):
+    """A field where it stands in a JSON text, and whether its object had it before."""
+
+    path: str
+    name: str
+    is_repeated: bool
+
+
+class RepeatedKey(NamedTuple):
+    """A key that its mapping had before, in a YAML text."""
+
+    path: str
+    key: yaml.Node
+    value: yaml.Node
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object with all its fields, also repeated ones."""
+
+
+def json_fields(text: str) -> list[JsonField]:
+    """All fields of a JSON text in its order; none when nothing repeats, which is soon found out."""
+    seen_twice = False
+
+    def check(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal seen_twice
+        seen_twice = seen_twice or len(pairs) != len({name for name, _ in pairs})
+
+    json.loads(text, object_pairs_hook=check)
+    fields: list[JsonField] = []
+    if seen_twice:
+        _collect_fields(json.loads(text, object_pairs_hook=_Pairs), "", fields)
+    return fields
+
+
+def _collect_fields(value: Any, path: str, fields: list[JsonField]) -> None:
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for name, inner in value:
+            here = f"{path}.{name}" if path else name
+            fields.append(JsonField(here, name, name in seen))
+            seen.add(name)
+            _collect_fields(inner, here, fields)
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            _collect_fields(inner, f"{path}[{at}]", fields)
+
+
+def repeated_keys(
+    document: yaml.Node, identity: Callable[[yaml.Node], object], *, aliases_once: bool = False
+) -> list[RepeatedKey]:
+    """Walks the tree of nodes: once constructed, a mapping has forgotten what was overwritten. As Go's decoder has it,
+    what is merged into a mapping counts as given there, and a key is reported after what its value holds. `identity`
+    says which keys are the same; with `aliases_once`, what aliases repeat is looked at where it stands first.
+    """
+    search = _KeySearch(identity, set() if aliases_once else None)
+    search.look_into(document, "")
+    return search.found
+
+
+class _KeySearch:
+    def __init__(self, identity: Callable[[yaml.Node], object], visited: set[int] | None) -> None:
+        self._identity = identity
+        self._visited = visited
+        self.found: list[RepeatedKey] = []
+
+    def look_into(self, node: yaml.Node, path: str) -> None:
+        if self._visited is not None:
+            if id(node) in self._visited:
+                return
+            self._visited.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            for index, item in enumerate(node.value):
+                self.look_into(item, f"{path}[{index}]")
+        elif isinstance(node, yaml.MappingNode):
+            self._look_into_mapping(node, path, set())
+
+    def _look_into_mapping(self, node: yaml.MappingNode, path: str, seen: set[object]) -> None:
+        for key, value in node.value:
+            if key.tag == f"{_TAG}merge":
+                for merged in value.value if isinstance(value, yaml.SequenceNode) else (value,):
+                    if isinstance(merged, yaml.MappingNode):
+                        self._look_into_mapping(merged, path, seen)
+                continue
+            here = f"{path}.{key.value}" if path else str(key.value)
+            self.look_into(value, here)
+            identity = self._identity(key)
+            if identity in seen:
+                self.found.append(RepeatedKey(here, key, value))
+            seen.add(identity)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

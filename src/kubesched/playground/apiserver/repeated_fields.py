@@ -6,14 +6,12 @@ and their order are the real server's: JSON is told in the order of the text, YA
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import yaml
 
-from kubesched.k8s.model.kubernetes_yaml import BROKEN_VALUES, KubernetesLoader
+from kubesched.k8s.model.kubernetes_yaml import BROKEN_VALUES, JsonField, KubernetesLoader, json_fields, repeated_keys
 from kubesched.playground.apiserver.go_text import in_source, quoted
 
 _MOST_FINDINGS = 100
@@ -23,11 +21,11 @@ _MOST_FINDINGS = 100
 class Repeated:
     """What a body gives twice.
 
-    ``walk`` has the paths of all fields in the order of the JSON text, each with whether it was there before, and is
-    empty when nothing repeats; ``yaml_error`` is what Go's YAML decoder says.
+    ``walk`` has all fields in the order of the JSON text, each with whether it was there before, and is empty
+    when nothing repeats; ``yaml_error`` is what Go's YAML decoder says.
     """
 
-    walk: list[tuple[str, bool]] = field(default_factory=list)
+    walk: list[JsonField] = field(default_factory=list)
     yaml_error: str = ""
 
     def findings(self, unknown: Iterable[str]) -> list[str]:
@@ -40,7 +38,7 @@ class Repeated:
     def _in_order(self, unknown: frozenset[str]) -> list[str]:
         found: dict[str, None] = {}
         skipped = ""  # nobody looks into a field that is not known
-        for path, is_repeated in self.walk:
+        for path, _, is_repeated in self.walk:
             if skipped and path.startswith((skipped + ".", skipped + "[")):
                 continue
             skipped = ""
@@ -59,38 +57,10 @@ def unknown_field(path: str) -> str:
     return f"unknown field {quoted(path)}"
 
 
-class _Pairs(list[tuple[str, Any]]):
-    """An object with all its fields, also repeated ones."""
-
-
 def repeated_in_json(data: bytes) -> Repeated:
     """``data`` has been read as JSON before."""
-    seen_twice = False
-
-    def check(pairs: list[tuple[str, Any]]) -> None:
-        nonlocal seen_twice
-        seen_twice = seen_twice or len(pairs) != len({name for name, _ in pairs})
-
-    text = data.decode(errors="replace")
-    json.loads(text, object_pairs_hook=check)
-    if not seen_twice:
-        return NOTHING_REPEATED
-    walk: list[tuple[str, bool]] = []
-    _collect(json.loads(text, object_pairs_hook=_Pairs), "", walk)
-    return Repeated(walk)
-
-
-def _collect(value: Any, path: str, walk: list[tuple[str, bool]]) -> None:
-    if isinstance(value, _Pairs):
-        seen: set[str] = set()
-        for name, inner in value:
-            here = f"{path}.{name}" if path else name
-            walk.append((here, name in seen))
-            seen.add(name)
-            _collect(inner, here, walk)
-    elif isinstance(value, list):
-        for at, inner in enumerate(value):
-            _collect(inner, f"{path}[{at}]", walk)
+    fields = json_fields(data.decode(errors="replace"))
+    return Repeated(fields) if fields else NOTHING_REPEATED
 
 
 def repeated_in_yaml(data: bytes) -> Repeated:
@@ -101,11 +71,20 @@ def repeated_in_yaml(data: bytes) -> Repeated:
     except (ValueError, RecursionError):
         pass
     reading = KubernetesLoader(data)
+
+    def key_of(node: yaml.Node) -> object:
+        return reading.construct_object(node) if isinstance(node, yaml.ScalarNode) else None
+
+    def identity(node: yaml.Node) -> object:
+        key = key_of(node)
+        return type(key), key
+
     try:
         document = reading.get_node() if reading.check_node() else None
-        lines: list[str] = []
-        if document is not None:
-            _collect_lines(document, reading, lines)
+        found = [] if document is None else repeated_keys(document, identity)
+        lines = [
+            f"line {at.start_mark.line + 1}: key {in_source(key_of(key))} already set in map" for _, key, at in found
+        ]
     except (yaml.YAMLError, *BROKEN_VALUES):
         return NOTHING_REPEATED
     finally:
@@ -113,26 +92,3 @@ def repeated_in_yaml(data: bytes) -> Repeated:
     if not lines:
         return NOTHING_REPEATED
     return Repeated(yaml_error="yaml: unmarshal errors:\n" + "\n".join(f"  {line}" for line in lines))
-
-
-def _collect_lines(node: yaml.Node, reading: KubernetesLoader, lines: list[str]) -> None:
-    if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _collect_lines(item, reading, lines)
-    elif isinstance(node, yaml.MappingNode):
-        _collect_from_mapping(node, reading, set(), lines)
-
-
-def _collect_from_mapping(node: yaml.MappingNode, reading: KubernetesLoader, seen: set[Any], lines: list[str]) -> None:
-    for key_node, value_node in node.value:
-        if key_node.tag == "tag:yaml.org,2002:merge":
-            for merged in value_node.value if isinstance(value_node, yaml.SequenceNode) else (value_node,):
-                if isinstance(merged, yaml.MappingNode):
-                    _collect_from_mapping(merged, reading, seen, lines)
-            continue
-        _collect_lines(value_node, reading, lines)
-        key = reading.construct_object(key_node) if isinstance(key_node, yaml.ScalarNode) else None
-        identity = (type(key), key)
-        if identity in seen:
-            lines.append(f"line {value_node.start_mark.line + 1}: key {in_source(key)} already set in map")
-        seen.add(identity)

@@ -16,7 +16,7 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import ObjectReference
 from kubesched.k8s.workloads.names import SAFE_LETTERS
 from kubesched.playground.controllers.cluster_view import ClusterView
-from kubesched.playground.controllers.kinds import home_of, kind_name
+from kubesched.playground.controllers.kinds import DiscoveredKinds, home_of, kind_name
 from kubesched.playground.controllers.plan_writer import PlanWriter
 
 
@@ -76,3 +76,12 @@ class Controller(Protocol):
         """Looks at the object as it is now and does what is to be done; in how many seconds to look again, if so.
         Errors are logged, and it is tried again later."""
         ...
+
+
+class AllKindsController:
+    """What controllers that look after objects of every kind begin with: the context, and the kinds of the server."""
+
+    def __init__(self, context: ControllerContext, discovered: DiscoveredKinds) -> None:
+        self._context = context
+        self._view = context.view
+        self._discovered = discovered

@@ -18,8 +18,7 @@ from kubesched.k8s.client.requester import MERGE_PATCH, STRATEGIC_PATCH
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, OwnerReference
 from kubesched.k8s.model.reported_pods import ReportedPod
-from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.kinds import DiscoveredKinds
+from kubesched.playground.controllers.controller import AllKindsController
 from kubesched.playground.controllers.whole_objects import TYPED, Body
 
 FOREGROUND = "foregroundDeletion"
@@ -29,13 +28,8 @@ _DOCUMENT_OF: dict[type[KubeObject], type[KubeObject]] = {typed: document for do
 _DOCUMENT_OF[Pod] = ReportedPod
 
 
-class GarbageCollector:
+class GarbageCollector(AllKindsController):
     name = "garbage-collector"
-
-    def __init__(self, context: ControllerContext, discovered: DiscoveredKinds) -> None:
-        self._context = context
-        self._view = context.view
-        self._discovered = discovered
 
     def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
         item = before if after is None else after

@@ -14,7 +14,7 @@ import msgspec
 
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
-from kubesched.playground.controllers.controller import ControllerContext
+from kubesched.playground.controllers.controller import AllKindsController, ControllerContext
 from kubesched.playground.controllers.kinds import (
     ConfigMap,
     DiscoveredKind,
@@ -52,11 +52,9 @@ class RootCaPublisher:
         return ()
 
     async def reconcile(self, key: str) -> float | None:
-        view = self._context.view
-        namespace = view.find(NamespacePhase, key)
-        if namespace is None or namespace.metadata.deletion_timestamp is not None:
+        if not _is_living(self._context, key):
             return None
-        published = view.find(ConfigMap, f"{key}/{CONFIG_MAP}")
+        published = self._context.view.find(ConfigMap, f"{key}/{CONFIG_MAP}")
         if published is None:
             await self._publish(key)
         elif published.data != self._data or _DESCRIPTION_KEY not in (published.metadata.annotations or {}):
@@ -65,11 +63,7 @@ class RootCaPublisher:
 
     async def _publish(self, namespace: str) -> None:
         metadata = ObjectMeta(name=CONFIG_MAP, namespace=namespace, annotations={_DESCRIPTION_KEY: _DESCRIPTION})
-        try:
-            await self._context.writer.create(ConfigMap(metadata=metadata, data=self._data))
-        except ApiError as error:
-            if not error.is_already_exists:
-                raise
+        await _create_missing(self._context, ConfigMap(metadata=metadata, data=self._data))
 
     async def _mend(self, published: ConfigMap) -> None:
         strangers = {name: None for name in published.data or () if name != _KEY}
@@ -134,15 +128,14 @@ class Remains:
             yield "NamespaceFinalizersRemaining", "False", "ContentHasNoFinalizers", why
 
 
-class NamespaceController:
+class NamespaceController(AllKindsController):
     """Deletes all that is in a namespace, pods before everything else, and then lets it go."""
 
     name = "namespace"
 
     def __init__(self, context: ControllerContext, discovered: DiscoveredKinds) -> None:
-        self._context = context
+        super().__init__(context, discovered)
         self._api = context.writer.api
-        self._discovered = discovered
 
     def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
         is_going = isinstance(after, NamespacePhase) and after.metadata.deletion_timestamp is not None
@@ -246,18 +239,25 @@ class ServiceAccountController:
         return ()
 
     async def reconcile(self, key: str) -> float | None:
-        view = self._context.view
-        namespace = view.find(NamespacePhase, key)
-        if namespace is None or namespace.metadata.deletion_timestamp is not None:
-            return None
-        if view.find(ServiceAccount, f"{key}/{DEFAULT_ACCOUNT}") is None:
-            account = ServiceAccount(metadata=ObjectMeta(name=DEFAULT_ACCOUNT, namespace=key))
-            try:
-                await self._context.writer.create(account)
-            except ApiError as error:
-                if not error.is_already_exists:
-                    raise
+        is_missing = self._context.view.find(ServiceAccount, f"{key}/{DEFAULT_ACCOUNT}") is None
+        if is_missing and _is_living(self._context, key):
+            metadata = ObjectMeta(name=DEFAULT_ACCOUNT, namespace=key)
+            await _create_missing(self._context, ServiceAccount(metadata=metadata))
         return None
+
+
+def _is_living(context: ControllerContext, name: str) -> bool:
+    namespace = context.view.find(NamespacePhase, name)
+    return namespace is not None and namespace.metadata.deletion_timestamp is None
+
+
+async def _create_missing(context: ControllerContext, item: KubeObject) -> None:
+    """Somebody else may have made it meanwhile."""
+    try:
+        await context.writer.create(item)
+    except ApiError as error:
+        if not error.is_already_exists:
+            raise
 
 
 def _finalizers(namespace: NamespacePhase) -> list[str]:

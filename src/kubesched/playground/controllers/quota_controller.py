@@ -22,23 +22,18 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import Amounts
 from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.k8s.model.storage import PersistentVolumeClaim
-from kubesched.playground.controllers.controller import ControllerContext
-from kubesched.playground.controllers.kinds import DiscoveredKind, DiscoveredKinds, ResourceQuota
+from kubesched.playground.controllers.controller import AllKindsController
+from kubesched.playground.controllers.kinds import DiscoveredKind, ResourceQuota
 from kubesched.playground.controllers.whole_objects import Body
 
 PAGE = "500"
 _ENDED = ("Failed", "Succeeded")
 
 
-class QuotaController:
+class QuotaController(AllKindsController):
     """Keys are those of quotas."""
 
     name = "resourcequota"
-
-    def __init__(self, context: ControllerContext, discovered: DiscoveredKinds) -> None:
-        self._context = context
-        self._view = context.view
-        self._discovered = discovered
 
     def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
         item = before if after is None else after

@@ -16,7 +16,6 @@ import base64
 import binascii
 import json
 import types
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Annotated, Any, Final, Union, get_args, get_origin
@@ -25,7 +24,14 @@ import msgspec
 import yaml
 from msgspec.structs import FieldInfo
 
-from kubesched.k8s.model.kubernetes_yaml import BROKEN_VALUES, KubernetesLoader, check_bounds, in_one_line
+from kubesched.k8s.model.kubernetes_yaml import (
+    BROKEN_VALUES,
+    KubernetesLoader,
+    check_bounds,
+    in_one_line,
+    json_fields,
+    repeated_keys,
+)
 from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.k8s.model.times import Duration, DurationError
 from kubesched.scheduler.config.errors import ConfigError, ErrorList, FieldError, display
@@ -57,35 +63,14 @@ def join(path: str, name: str) -> str:
 # -- JSON --------------------------------------------------------------------------------------------------------------
 
 
-class _JsonObject(dict[str, Any]):
-    """An object that remembers which of its keys were given more than once."""
-
-    repeated: tuple[str, ...] = ()
-
-
-def _json_object(pairs: list[tuple[str, Any]]) -> _JsonObject:
-    found = _JsonObject(pairs)
-    counts = Counter(key for key, _ in pairs)
-    found.repeated = tuple(key for key, count in counts.items() if count > 1)
-    return found
-
-
 def _refuse_constant(name: str) -> Any:
     raise json.JSONDecodeError(f"{name} is not a JSON value", name, 0)
 
 
 def _parse_json(text: str, errors: ErrorList) -> Any:
-    value = json.loads(text, object_pairs_hook=_json_object, parse_constant=_refuse_constant)
-    return _checked_json(value, "", errors)
-
-
-def _checked_json(value: Any, path: str, errors: ErrorList) -> Any:
-    if isinstance(value, _JsonObject):
-        for key in value.repeated:
-            errors.add(join(path, key), f'duplicate field "{key}"')
-        return {key: _checked_json(item, join(path, key), errors) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_checked_json(item, f"{path}[{index}]", errors) for index, item in enumerate(value)]
+    value = json.loads(text, parse_constant=_refuse_constant)
+    for path, name in dict.fromkeys((field.path, field.name) for field in json_fields(text) if field.is_repeated):
+        errors.add(path, f'duplicate field "{name}"')
     return value
 
 
@@ -99,28 +84,11 @@ def _parse_yaml(text: str, errors: ErrorList) -> Any:
         node = loader.get_node() if loader.check_node() else None
         if node is None:
             return None
-        _find_repeated_keys(node, "", errors, visited=set())
+        for path, key, _ in repeated_keys(node, lambda key: str(key.value), aliases_once=True):
+            errors.add(path, f'duplicate field "{key.value}" (line {key.start_mark.line + 1})')
         return loader.construct_document(node)
     finally:
         loader.dispose()
-
-
-def _find_repeated_keys(node: yaml.Node, path: str, errors: ErrorList, visited: set[int]) -> None:
-    """Walk the tree of nodes: once constructed, a mapping has forgotten what was overwritten."""
-    if id(node) in visited:
-        return
-    visited.add(id(node))
-    if isinstance(node, yaml.SequenceNode):
-        for index, item in enumerate(node.value):
-            _find_repeated_keys(item, f"{path}[{index}]", errors, visited)
-    elif isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, item in node.value:
-            name = str(key.value)
-            if name in seen:
-                errors.add(join(path, name), f'duplicate field "{name}" (line {key.start_mark.line + 1})')
-            seen.add(name)
-            _find_repeated_keys(item, join(path, name), errors, visited)
 
 
 def _yaml_problem(error: yaml.YAMLError) -> str:

@@ -64,6 +64,9 @@ def test_text_is_read_as_kubernetes_reads_it(text: str | bytes, value: Any) -> N
         pytest.param(
             "a: &x {b: 1, b: 2}\nc: *x", ['a.b: duplicate field "b" (line 1)'], id="under an alias they are told once"
         ),
+        pytest.param(
+            "a: &x {b: 1}\nc: {<<: *x, b: 2}", ['c.b: duplicate field "b" (line 2)'], id="merged in, and given again"
+        ),
         pytest.param('{"a": [{"b": 1, "c": 1, "b": 2}]}', ['a[0].b: duplicate field "b"'], id="in JSON"),
     ],
 )

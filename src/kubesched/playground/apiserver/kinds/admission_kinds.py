@@ -208,8 +208,8 @@ def _mutation_errors(mutation: Object, compiler: PolicyCompiler, path: str) -> l
 # -- the four kinds --------------------------------------------------------------------------------------------------
 
 
-def _policy_errors(spec: Object) -> list[InvalidField]:
-    """What both sorts of policies must have."""
+def _reach_errors(spec: Object) -> list[InvalidField]:
+    """Which requests a policy is about, and what happens when it cannot be applied."""
     found = choice_errors(spec.get("failurePolicy"), ("Fail", "Ignore"), "spec.failurePolicy")
     if spec.get("paramKind") is not None:
         found += _param_kind_errors(spec["paramKind"], "spec.paramKind")
@@ -231,11 +231,19 @@ def _only_mutable(criteria: Object | None, path: str) -> list[InvalidField]:
     ]
 
 
+def _policy_errors(spec: Object, *, is_mutating: bool) -> tuple[list[InvalidField], PolicyCompiler]:
+    """What both sorts of policies must have; the compiler knows the variables."""
+    compiler = PolicyCompiler(bool(spec.get("paramKind")))
+    found = _reach_errors(spec)
+    if is_mutating:
+        found += _only_mutable(spec.get("matchConstraints"), "spec.matchConstraints")
+    found += _condition_errors(spec, "spec.matchConditions")
+    return found + _variable_errors(spec.get("variables") or [], compiler, "spec.variables"), compiler
+
+
 def _validate_validating_policy(obj: Object, _: Object | None) -> list[InvalidField]:
     spec = obj["spec"]
-    compiler = PolicyCompiler(bool(spec.get("paramKind")))
-    found = _policy_errors(spec) + _condition_errors(spec, "spec.matchConditions")
-    found += _variable_errors(spec.get("variables") or [], compiler, "spec.variables")
+    found, compiler = _policy_errors(spec, is_mutating=False)
     if not spec.get("validations") and not spec.get("auditAnnotations"):
         why = "validations or auditAnnotations must contain at least one item"
         return [*found, errors.required("spec.validations", why), errors.required("spec.auditAnnotations", why)]
@@ -246,10 +254,7 @@ def _validate_validating_policy(obj: Object, _: Object | None) -> list[InvalidFi
 
 def _validate_mutating_policy(obj: Object, _: Object | None) -> list[InvalidField]:
     spec = obj["spec"]
-    compiler = PolicyCompiler(bool(spec.get("paramKind")))
-    found = _policy_errors(spec) + _only_mutable(spec.get("matchConstraints"), "spec.matchConstraints")
-    found += _condition_errors(spec, "spec.matchConditions")
-    found += _variable_errors(spec.get("variables") or [], compiler, "spec.variables")
+    found, compiler = _policy_errors(spec, is_mutating=True)
     if not spec.get("mutations"):
         found.append(errors.required("spec.mutations", "mutations must contain at least one item"))
     for place, mutation in enumerate(spec.get("mutations") or ()):
