@@ -13,7 +13,7 @@ from kubesched.scheduler.config import KubeSchedulerConfiguration, resolve_profi
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_gate, checked_pre_enqueue
 from kubesched.scheduler.engine.extender import EXTENDER, build_extenders
-from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.engine.handle import EngineHandle, LoopState
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.scheduler.engine.metrics.timing import Clock, ExtensionPointWatch
@@ -37,6 +37,7 @@ class Variant(Protocol):
         percentage: int | None,
         watch: ExtensionPointWatch | None,
         observers: Observers,
+        state: LoopState | None,
     ) -> Mapping[str, ProfileScheduler]:
         """By scheduler name."""
         ...
@@ -64,22 +65,22 @@ def build_schedulers(
     observers: Observers | None = None,
     source: str = "",
     variant: Variant | None = None,
+    state: LoopState | None = None,
 ) -> dict[str, ProfileScheduler]:
     """Schedulers by scheduler name. `percentage` stands in where the configuration leaves the share of nodes open;
     `keeps_classes` makes pods with the same signature cheap, and pays when many pods are decided. A `variant` builds
-    them in its own way, from profiles of its own."""
+    them in its own way, from profiles of its own. A loop gives its `state`, for plugins to ask about."""
     if variant is not None:
         own = variant.build_schedulers(
-            cluster, tie_break, percentage=percentage, watch=watch, observers=observers or Observers()
+            cluster, tie_break, percentage=percentage, watch=watch, observers=observers or Observers(), state=state
         )
         return {**own}
     plugins = in_tree.REGISTRY if registry is None else registry
     plugins = in_tree.with_shared_devices(plugins)
     schedulers = {}
     for resolved in resolve_profiles(config, in_tree.capabilities(plugins), source):
-        handle = EngineHandle(cluster, tie_break)
+        handle = EngineHandle(cluster, tie_break, state)
         profile = build_profile(resolved, plugins, handle, watch, observers)
-        handle.profile = profile
         share = profile.percentage_of_nodes_to_score
         if share is None:
             share = config.percentage_of_nodes_to_score
@@ -108,6 +109,7 @@ def build_loop(
     long things take; decisions do not depend on it. With an `answer_limit`, it looks for effects without an answer."""
     metrics = LoopMetrics(clock) if variant is None else variant.make_metrics(clock)
     cluster = Cluster()
+    state = LoopState(cluster)
     observers = Observers()
     schedulers = build_schedulers(
         cluster,
@@ -120,6 +122,7 @@ def build_loop(
         observers=observers,
         source=source,
         variant=variant,
+        state=state,
     )
     settings = QueueSettings(
         initial_backoff_s=config.pod_initial_backoff_seconds,
@@ -131,12 +134,9 @@ def build_loop(
     measured_hint = None if clock is None else metrics.measured_hint
     make_queue = SchedulingQueue if variant is None else variant.make_queue
     queue = make_queue(settings, profiles, measured_hint)
-    loop = Scheduler(cluster, schedulers, queue, extenders, metrics, answer_limit, observers)
+    loop = Scheduler(cluster, state, schedulers, queue, extenders, metrics, answer_limit, observers)
     for scheduler in schedulers.values():
         scheduler.compares_nodes |= any(extender.compares_nodes for extender in extenders)
-        assert scheduler.handle is not None
-        scheduler.handle.preempting = loop.preemptions.is_preempting
-        scheduler.handle.requests = loop.requests
     if variant is not None:
         variant.complete(loop)
     return loop

@@ -44,13 +44,14 @@ def test_an_attempt_that_breaks_is_repeated_after_its_backoff_and_the_others_go_
     assert around.bound["default/p1"] == "a"
 
 
-@pytest.mark.parametrize("part", ["_assume", "_advance", "_finish"])
+@pytest.mark.parametrize("part", ["begin", "_advance", "_finish"])
 def test_what_a_broken_attempt_took_is_given_back(part: str) -> None:
     """Whether it breaks before its place is taken, after that, or when it is bound already."""
     around = StillShell()
     loop = around.shell.loop
-    whole = getattr(loop, part)
-    setattr(loop, part, breaking(whole, lambda what: getattr(what, "key", "") == "default/p1" or _is_of(what, "p1")))
+    cycles = loop._binding_cycles
+    whole = getattr(cycles, part)
+    setattr(cycles, part, breaking(whole, lambda what: getattr(what, "key", "") == "default/p1" or _is_of(what, "p1")))
     around.put(make.node("a", cpu=3), *PODS)
     around.run()
     assert {"default/p0", "default/p2"} <= around.bound.keys()

@@ -20,7 +20,7 @@ from kubesched.older.engine.scheduler import OlderScheduler
 from kubesched.older.engine.words import speak_as_of_then
 from kubesched.older.plugins.kinds import build_plugin
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.handle import EngineHandle
+from kubesched.scheduler.engine.handle import EngineHandle, LoopState
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.scheduler.engine.metrics.timing import Clock, ExtensionPointWatch
@@ -41,27 +41,26 @@ def build_older_schedulers(
     percentage: int | None = None,
     watch: ExtensionPointWatch | None = None,
     observers: Observers | None = None,
+    state: LoopState | None = None,
 ) -> dict[str, OlderScheduler]:
     """Schedulers by scheduler name. `percentage` stands in where the configuration leaves the share of nodes open."""
     share = emulation.config.percentage_of_nodes_to_score or percentage or 0
     schedulers = {}
     for emulated in emulation.profiles:
-        handle = EngineHandle(cluster, tie_break)
-        preemption = PreemptionOfThen(_attempt(cluster, emulation.generation, tie_break, handle), handle)
+        handle = EngineHandle(cluster, tie_break, state)
+        preemption = PreemptionOfThen(_attempt(cluster, emulation.generation, tie_break), handle)
         profile = replace(_build_profile(emulated, emulation.generation, handle, preemption), watch=watch)
         if observers is not None:
             profile = replace(profile, observers=observers)
-        handle.profile = profile
         schedulers[emulated.scheduler_name] = OlderScheduler(
             cluster, profile, tie_break, share, handle, generation=emulation.generation, emulated=emulated
         )
     return schedulers
 
 
-def _attempt(cluster: Cluster, generation: Generation, tie_break: TieBreak, handle: EngineHandle) -> Attempt:
+def _attempt(cluster: Cluster, generation: Generation, tie_break: TieBreak) -> Attempt:
     def attempt(cycle: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
-        assert handle.profile is not None
-        return OlderPreemption(cluster, handle.profile, tie_break, generation).attempt(cycle, pod, statuses)
+        return OlderPreemption(cluster, cycle.get(Profile), tie_break, generation).attempt(cycle, pod, statuses)
 
     return attempt
 
@@ -119,9 +118,10 @@ class OlderVariant:
         percentage: int | None,
         watch: ExtensionPointWatch | None,
         observers: Observers,
+        state: LoopState | None,
     ) -> Mapping[str, OlderScheduler]:
         return build_older_schedulers(
-            cluster, self.emulation, tie_break, percentage=percentage, watch=watch, observers=observers
+            cluster, self.emulation, tie_break, percentage=percentage, watch=watch, observers=observers, state=state
         )
 
     def make_metrics(self, clock: Clock | None) -> LoopMetrics:

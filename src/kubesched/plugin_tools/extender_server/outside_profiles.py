@@ -105,10 +105,7 @@ def _cut_down(profile: ResolvedProfile, outside: Collection[str]) -> ResolvedPro
 
 
 def _build(cluster: Cluster, resolved: ResolvedProfile, registry: Registry) -> Profile:
-    handle = EngineHandle(cluster, Seeded(0))
-    profile = build_profile(resolved, registry, handle)
-    handle.profile = profile
-    return profile
+    return build_profile(resolved, registry, EngineHandle(cluster, Seeded(0)))
 
 
 def _names_at(profiles: list[ResolvedProfile], point: str) -> set[str]:

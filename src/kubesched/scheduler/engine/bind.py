@@ -1,9 +1,11 @@
-"""The binding cycle of one pod, as steps that need the world outside; and the pod on its way, as the loop keeps it.
+"""The binding cycle of one pod, as steps that need the world outside; and the pods on their way.
 
     wait for permit → prebind (volumes, devices) → bind (an extender, or else a plugin) → done
 
 Binding cycles of many pods overlap; each is a generator that yields an action, is sent what became of it, and ends in a
-status. `WaitForPermit` is the one action that the loop keeps to itself.
+status. `WaitForPermit` is the one action that never leaves the engine.
+
+Next: `binding_cycles`, which runs them.
 """
 
 from __future__ import annotations
@@ -209,3 +211,26 @@ def begin_binding(
     steps = steps_to_bind(profile, cycle, assumed, node_name, waiting, preparing, extenders)
     has_preparations = waiting is not None or bool(preparing)
     return PodBinding(queued, scheduler, decision, assumed, steps, waiting, now_s, has_preparations, started_s), status
+
+
+class Bindings(dict[str, PodBinding]):
+    """Pods on their way from assumed to bound, by uid."""
+
+    def waiting(self) -> list[PodBinding]:
+        """Those that wait for a permit."""
+        return [binding for binding in self.values() if binding.waiting is not None]
+
+    def waiting_pods(self) -> list[WaitingPod]:
+        return [binding.waiting for binding in self.values() if binding.waiting is not None]
+
+    def preempt(self, victim: PodInfo, plugin: str) -> str:
+        """Marks the victim, to be called off where it waits: gives the extension point, Permit or PreBind; empty if it
+        is past both."""
+        binding = self.get(victim.uid)
+        if binding is None or (binding.waiting is None and not binding.is_preparing):
+            return ""
+        binding.is_preempted = True
+        if binding.waiting is None:
+            return "PreBind"
+        binding.waiting.preempt(plugin, "preempted")
+        return "Permit"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +27,6 @@ from kubesched.scheduler.engine.class_cache.asked_anew import AskingSearch
 from kubesched.scheduler.engine.class_cache.failed_class import FailedClass
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
 from kubesched.scheduler.engine.filter import FilterOutcome, cut_search, feasible_nodes_to_find
-from kubesched.scheduler.engine.handle import EngineHandle
 from kubesched.scheduler.engine.observations import ClassMisses, Observe, PluginBroke
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.postfilter import Diagnosis, absent_status, run_post_filter
@@ -40,6 +40,9 @@ from kubesched.scheduler.engine.row_check import (
     run_filters_with_nominated,
 )
 from kubesched.scheduler.engine.score import ScoreOutcome, TieBreak, run_scores
+
+if TYPE_CHECKING:
+    from kubesched.scheduler.engine.handle import EngineHandle
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -98,7 +101,7 @@ class Decision:
 
     @property
     def preemption(self) -> Preemption | None:
-        """How room can be made, if preemption found a way."""
+        """Whom to evict where, if preemption found a way."""
         return self.cycle.find(Preemption)
 
 
@@ -134,8 +137,7 @@ class ProfileScheduler:
 
     def take_profile(self, profile: Profile) -> None:
         """Plugins were replaced: nothing that the others said counts any more."""
-        assert self.handle is not None
-        self.profile = self.handle.profile = profile
+        self.profile = profile
         self.compares_nodes |= bool(profile.score)
         if self._classes is not None:
             self._classes = ClassCache(self.cluster, profile)

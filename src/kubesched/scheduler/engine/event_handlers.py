@@ -7,30 +7,19 @@ is told first, but for a node that goes: what waits is told while the node is st
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Protocol
-
-from msgspec.structs import replace
 
 from kubesched.framework import events
 from kubesched.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
-from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.stand_ins import UnreadPod
 from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.binding_cycles import BindingCycles
+from kubesched.scheduler.engine.failure import nomination_over, place_freed
 from kubesched.scheduler.engine.observations import ADDED, DELETED, UPDATED, NodeEvent, Observers, PodEvent
+from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor
 from kubesched.scheduler.queue import SchedulingQueue
 from kubesched.scheduler.queue.changes import events_of
-
-
-class Waiters(Protocol):
-    """Who knows the pods that wait for a permit, and the evictions under way."""
-
-    def reject_if_waiting(self, info: PodInfo, now_s: float) -> bool: ...
-
-    def pod_deleted(self, uid: str, now_s: float) -> None: ...
-
-    def pod_leaves(self, key: PodKey, now_s: float) -> None: ...
 
 
 class EventHandlers:
@@ -41,14 +30,16 @@ class EventHandlers:
         cluster: Cluster,
         queue: SchedulingQueue,
         scheduler_names: Collection[str],
-        waiters: Waiters,
+        bindings: BindingCycles,
+        preemptions: PreemptionExecutor,
         observers: Observers,
     ) -> None:
         self._observers = observers
         self._cluster = cluster
         self._queue = queue
         self._scheduler_names = scheduler_names
-        self._waiters = waiters
+        self._bindings = bindings
+        self._preemptions = preemptions
         self._pods: dict[PodKey, Pod] = {}
         self.handled: tuple[tuple[str], ...] = ()
         """The labels of the events that the last fact brought about, for metrics."""
@@ -79,16 +70,6 @@ class EventHandlers:
         else:
             self._cluster.remove(item)
             self.handled = _labels(self._move(item, None, now_s))
-
-    def assumed_pod_forgotten(self, assumed: PodInfo, *, itself_too: bool, now_s: float) -> None:
-        """What a failed binding held is free again: for others, and unless it was rejected for the pod itself."""
-        self._queue.move_all(
-            ASSIGNED_POD_DELETE,
-            assumed.pod,
-            None,
-            now_s,
-            only=None if itself_too else lambda info: info.uid != assumed.uid,
-        )
 
     # -- pods ----------------------------------------------------------------------------------------------------------
 
@@ -132,13 +113,13 @@ class EventHandlers:
         nominated_node = nominated_nodes.get(waiting.uid, "") if nominated_nodes and waiting is not None else ""
         self._cluster.put_pod(pod, key)
         if pod.metadata.deletion_timestamp is not None:
-            self._waiters.pod_leaves(key, now_s)
+            self._preemptions.pod_leaves(key, now_s)
         if waiting is not None:
             self._queue.delete(waiting)
         self.handled = _ASSIGNED_ADD if old is None else _ASSIGNED_UPDATE
         self._queue.on_assigned_pod(old, pod, now_s)
         if nominated_node and waiting is not None and nominated_node != pod.spec.node_name:
-            self.promise_over(waiting.pod, nominated_node, now_s)  # somebody else bound it, and elsewhere
+            nomination_over(self._queue, waiting.pod, nominated_node, now_s)  # somebody else bound it, and elsewhere
         if assumed is not None and assumed.pod.spec.node_name != pod.spec.node_name:
             self._queue.move_all(ASSIGNED_POD_DELETE, assumed.pod, None, now_s)  # the place we had for it is free
         elif assumed is not None and assumed.pod.metadata.labels != pod.metadata.labels:
@@ -151,7 +132,7 @@ class EventHandlers:
         assumed = self._cluster.is_assumed(key)
         self._cluster.put_pod(pod, key)
         if pod.is_terminating or (old is not None and old.spec.node_name):
-            self._waiters.pod_leaves(key, now_s)
+            self._preemptions.pod_leaves(key, now_s)
         if assumed:
             self._queue.update_in_flight(old, self._cluster.pending[key])
             if pod.is_terminating and not (old is not None and old.is_terminating):
@@ -168,7 +149,7 @@ class EventHandlers:
         self._queue.update(old, info, now_s)
         nominated = old.status.nominated_node_name
         if nominated and nominated != pod.status.nominated_node_name:
-            self.place_freed(old, now_s)
+            place_freed(self._queue, old, now_s)
 
     def _remove_pod(self, pod: Pod, now_s: float) -> None:
         key = pod.pod_key
@@ -177,38 +158,29 @@ class EventHandlers:
         is_scheduled = bool(old.spec.node_name)
         if self._observers.steps is not None and (is_scheduled or old.spec.scheduler_name in self._scheduler_names):
             self._observers.steps(PodEvent(DELETED, old, is_scheduled))
-        self._waiters.pod_deleted(old.metadata.uid or key, now_s)
+        uid = old.metadata.uid or key
+        self._preemptions.forget(uid)
+        self._bindings.pod_deleted(uid, now_s)
         if self._cluster.is_assumed(key):
             self._assumed_pod_leaves(old, now_s)
         waiting = self._cluster.pending.get(key)
         self._cluster.remove(pod)
-        self._waiters.pod_leaves(key, now_s)
+        self._preemptions.pod_leaves(key, now_s)
         if waiting is not None:
             self._queue.delete(waiting)
         if old.spec.node_name:
             self._queue.on_assigned_pod(old, None, now_s)
         elif old.status.nominated_node_name:
-            self.place_freed(old, now_s)
+            place_freed(self._queue, old, now_s)
 
     def _assumed_pod_leaves(self, pod: Pod, now_s: float) -> None:
         """A pod that is being bound is deleted: its place is free at once, its binding will fail by itself."""
         assumed = self._cluster.find_pod(pod.pod_key)
         if assumed is None:
             return
-        if not self._waiters.reject_if_waiting(assumed, now_s):
+        if not self._bindings.reject_if_waiting(assumed.uid, now_s):
             self._cluster.forget(assumed)
         self._queue.move_all(ASSIGNED_POD_DELETE, assumed.pod, None, now_s)
-
-    def promise_over(self, pod: Pod, node_name: str, now_s: float) -> None:
-        """The pod was nominated to this node, whether that was written or not, and no longer counts there: no change of
-        the pod will tell the others."""
-        if pod.status.nominated_node_name != node_name:
-            pod = replace(pod, status=replace(pod.status, nominated_node_name=node_name))
-        self.place_freed(pod, now_s)
-
-    def place_freed(self, pod: Pod, now_s: float) -> None:
-        """A pod no longer counts on the node it was nominated to: those that had to leave it the place may try."""
-        self._queue.move_all(ASSIGNED_POD_DELETE, pod, None, now_s, only=lambda info: info.priority <= pod.priority)
 
     def _move(self, old: KubeObject | None, new: KubeObject | None, now_s: float) -> Sequence[ClusterEvent]:
         found = events_of(old, new)

@@ -1,28 +1,38 @@
-"""What happens when a pod could not be scheduled: the event, the condition, the nomination, and back to the queue."""
+"""What happens when a pod could not be scheduled: the event, the condition, the nomination, and back to the queue.
+
+What such a pod held, or was nominated to, is free again: others that may fit there are moved (`nomination_over`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kubesched.framework.effects import PatchPodStatus, RecordEvent
+from kubesched.framework.events import ASSIGNED_POD_DELETE
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode, PostFilterResult
 from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.core import Pod, PodCondition
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.cycle import Decision
-from kubesched.scheduler.engine.observations import AttemptFailed, Observers, PodNotRequeued, PodRequeued, PodStatusTold
+from kubesched.scheduler.engine.observations import (
+    AttemptFailed,
+    Observers,
+    PodNotRequeued,
+    PodRequeued,
+    PodSkipped,
+    PodStatusTold,
+)
 from kubesched.scheduler.engine.outbox import Outbox
 from kubesched.scheduler.engine.postfilter import for_event
+from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.queue import QueuedPodInfo, SchedulingQueue
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 _NOMINATION_OVER = PostFilterResult(OK, NominatingMode.OVERRIDE)
-
-NominationOver = Callable[[Pod, str, float], None]
-"""(a pod, the node it was nominated to, now) -> None: it no longer counts there."""
 
 
 class Told(NamedTuple):
@@ -54,23 +64,61 @@ class FailureWords:
         return Told(SCHEDULER_ERROR, status.message, status.message)
 
 
-class FailureHandler:
-    """Ends a pod's attempt that failed."""
+def nomination_over(queue: SchedulingQueue, pod: Pod, node_name: str, now_s: float) -> None:
+    """The pod was nominated to this node, whether that was written or not, and no longer counts there: no change of
+    the pod will tell the others."""
+    if pod.status.nominated_node_name != node_name:
+        pod = replace(pod, status=replace(pod.status, nominated_node_name=node_name))
+    place_freed(queue, pod, now_s)
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        queue: SchedulingQueue,
-        outbox: Outbox,
-        promise_over: NominationOver,
-        observers: Observers,
-    ) -> None:
+
+def place_freed(queue: SchedulingQueue, pod: Pod, now_s: float) -> None:
+    """A pod no longer counts on the node it was nominated to: those that had to leave it the place may try."""
+    queue.move_all(ASSIGNED_POD_DELETE, pod, None, now_s, only=lambda info: info.priority <= pod.priority)
+
+
+def place_of_assumed_freed(queue: SchedulingQueue, assumed: PodInfo, *, itself_too: bool, now_s: float) -> None:
+    """What a failed binding held is free again: for others, and unless it was rejected for the pod itself."""
+    only = None if itself_too else lambda info: info.uid != assumed.uid
+    queue.move_all(ASSIGNED_POD_DELETE, assumed.pod, None, now_s, only=only)
+
+
+class FailureHandler:
+    """Ends a pod's attempt that failed, or came to nothing."""
+
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, outbox: Outbox, observers: Observers) -> None:
         self._cluster = cluster
         self._observers = observers
-        self._nomination_over = promise_over
         self._queue = queue
         self._outbox = outbox
         self.words = FailureWords()
+
+    def is_skipped(self, info: PodInfo) -> bool:
+        """Whether there is nothing to decide for the pod: it is being deleted, or already has its node."""
+        is_assumed = self._cluster.is_assumed(info.key)
+        is_terminating = info.pod.is_terminating
+        if self._observers.steps is not None and (is_terminating or is_assumed):
+            self._observers.steps(PodSkipped(info))
+        if is_terminating:
+            self._warn(info, f"skip schedule deleting pod: {info.key}")
+            return True
+        return is_assumed
+
+    def is_still_wanted(self, queued: QueuedPodInfo) -> bool:
+        """Brings a pod whose cycle paused up to date; False if it is gone or going, and its attempt over."""
+        latest = self._cluster.pending.get(queued.key)
+        if latest is not None and latest.uid == queued.uid:
+            queued.info = latest
+            if not self.is_skipped(latest):
+                return True
+        self._queue.done(queued.uid)
+        return False
+
+    def send_requests(self, profile: Profile) -> None:
+        """What plugins ask for outside of a binding cycle, without waiting for it."""
+        for plugin in profile.emitters:
+            for action in plugin.take_effects():
+                self._outbox.send(action)
 
     def no_node(self, queued: QueuedPodInfo, decision: Decision, now_s: float) -> None:
         """The decision is that the pod goes nowhere."""
@@ -167,21 +215,11 @@ class FailureHandler:
         else:
             nominations.remove(info)
         if before and before != node_name and not status.nominated_node_name:
-            self._nomination_over(info.pod, before, now_s)  # it was never written
+            nomination_over(self._queue, info.pod, before, now_s)  # it was never written
 
     def _report(self, queued: QueuedPodInfo, told: Told, post_filter: PostFilterResult) -> None:
         info = queued.info
-        self._outbox.send(
-            RecordEvent(
-                pod=info.key,
-                uid=info.pod.metadata.uid,
-                type="Warning",
-                reason="FailedScheduling",
-                action="Scheduling",
-                note=for_event(told.note),
-                scheduler_name=info.spec.scheduler_name,
-            )
-        )
+        self._warn(info, for_event(told.note))
         condition = PodCondition("PodScheduled", "False", told.reason, told.message)
         status = info.pod.status
         unchanged = not told.is_probe and any(known == condition for known in status.conditions or ())
@@ -194,3 +232,16 @@ class FailureHandler:
         if not unchanged or nominated is not None:
             written = None if unchanged else condition
             self._outbox.send(PatchPodStatus(info.key, info.pod.metadata.uid, written, nominated, told.is_probe))
+
+    def _warn(self, info: PodInfo, note: str) -> None:
+        self._outbox.send(
+            RecordEvent(
+                pod=info.key,
+                uid=info.pod.metadata.uid,
+                type="Warning",
+                reason="FailedScheduling",
+                action="Scheduling",
+                note=note,
+                scheduler_name=info.spec.scheduler_name,
+            )
+        )

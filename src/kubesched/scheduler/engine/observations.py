@@ -213,7 +213,7 @@ class PreemptionConsidered:
     n_wanted: int = 0
     """Candidates that are enough to choose from."""
     node_name: str = ""
-    """Where room is made; empty if nowhere."""
+    """Where pods are evicted; empty if nowhere."""
 
 
 @dataclass(frozen=True, slots=True)

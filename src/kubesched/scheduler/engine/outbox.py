@@ -7,7 +7,7 @@ second has passed, and when its time is over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -83,8 +83,8 @@ class Outbox:
         return asked
 
 
-Advance = Callable[[str, object, float], None]
-"""(uid of the pod, answer, now) -> None: the binding cycle goes on."""
+WaitEnded = tuple[str, object]
+"""(uid of the pod, answer): its binding cycle goes on."""
 
 _LOOK_EVERY_S = 1.0
 _DEADLINE_EXCEEDED = Failed("context deadline exceeded")
@@ -106,60 +106,60 @@ class _Wait:
 
 
 class Waits:
-    def __init__(self, advance: Advance) -> None:
-        self._advance = advance
-        self._waits: dict[str, _Wait] = {}
+    """Tells which waits have ended, one by one: what follows from one end may end others too."""
 
-    def add(self, uid: str, pod_name: str, action: WaitUntil, now_s: float) -> None:
-        """A pod's binding cycle waits."""
+    def __init__(self) -> None:
+        self.by_uid: dict[str, _Wait] = {}
+
+    def add(self, uid: str, pod_name: str, action: WaitUntil, now_s: float) -> object:
+        """A pod's binding cycle waits, unless there is an answer at once."""
         until_s = now_s + action.timeout_s
-        self._waits[uid] = _Wait(pod_name, action, until_s, min(now_s + _LOOK_EVERY_S, until_s))
-        if action.looks_at_once:
-            self._look(uid, now_s)
+        self.by_uid[uid] = _Wait(pod_name, action, until_s, min(now_s + _LOOK_EVERY_S, until_s))
+        return self._look(uid, now_s) if action.looks_at_once else None
 
-    def look(self, now_s: float) -> None:
+    def due(self, now_s: float) -> Iterator[WaitEnded]:
         """Time has passed."""
-        for uid in [uid for uid, wait in self._waits.items() if wait.look_at_s <= now_s]:
-            self._look(uid, now_s)
+        return self._ended([uid for uid, wait in self.by_uid.items() if wait.look_at_s <= now_s], now_s)
 
-    def object_changed(self, item: KubeObject, now_s: float) -> None:
-        """The object was added, changed or deleted: whoever watches its kind looks again."""
-        if self._waits:
-            for uid in [uid for uid, wait in self._waits.items() if isinstance(item, wait.action.watched)]:
-                self._look(uid, now_s)
+    def watching(self, item: KubeObject, now_s: float) -> Iterator[WaitEnded]:
+        """The object was added, changed or deleted."""
+        return self._ended([uid for uid, wait in self.by_uid.items() if isinstance(item, wait.action.watched)], now_s)
 
-    def pod_deleted(self, uid: str, now_s: float) -> None:
-        wait = self._waits.get(uid)
+    def pod_deleted(self, uid: str) -> Iterator[WaitEnded]:
+        wait = self.by_uid.pop(uid, None)
         if wait is not None:
-            gone = Failed(f'pod does not exist any more: pod "{wait.pod_name}" not found', is_gone=True)
-            self._end(uid, gone, now_s)
+            yield uid, Failed(f'pod does not exist any more: pod "{wait.pod_name}" not found', is_gone=True)
 
     def forget(self, uid: str) -> None:
         """The binding cycle is over."""
-        self._waits.pop(uid, None)
+        self.by_uid.pop(uid, None)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._waits
+        return uid in self.by_uid
 
     def next_deadline_s(self) -> float | None:
-        return min((wait.look_at_s for wait in self._waits.values()), default=None)
+        return min((wait.look_at_s for wait in self.by_uid.values()), default=None)
 
-    def _look(self, uid: str, now_s: float) -> None:
-        wait = self._waits.get(uid)
-        if wait is None:  # another one's end ended this one too
-            return
+    def _ended(self, uids: Sequence[str], now_s: float) -> Iterator[WaitEnded]:
+        for uid in uids:
+            answer = self._look(uid, now_s)
+            if answer is not None:
+                yield uid, answer
+
+    def _look(self, uid: str, now_s: float) -> object:
+        """What the wait came to, and is over with; None if it goes on, or another one's end ended it too."""
+        wait = self.by_uid.get(uid)
+        if wait is None:
+            return None
+        answer: object
         try:
             is_settled = wait.action.is_settled()
         except Exception as bug:  # noqa: BLE001  whatever it is, the plugin that asked is blamed for it
-            self._end(uid, WaitBroke(bug), now_s)
-            return
-        if is_settled:
-            self._end(uid, Done(), now_s)
-        elif wait.until_s <= now_s:
-            self._end(uid, _DEADLINE_EXCEEDED, now_s)
+            answer = WaitBroke(bug)
         else:
-            wait.look_at_s = min(now_s + _LOOK_EVERY_S, wait.until_s)
-
-    def _end(self, uid: str, answer: object, now_s: float) -> None:
-        del self._waits[uid]
-        self._advance(uid, answer, now_s)
+            if not is_settled and wait.until_s > now_s:
+                wait.look_at_s = min(now_s + _LOOK_EVERY_S, wait.until_s)
+                return None
+            answer = Done() if is_settled else _DEADLINE_EXCEEDED
+        del self.by_uid[uid]
+        return answer

@@ -139,6 +139,7 @@ def for_event(message: str) -> str:
 @timed_extension_point("PostFilter")
 def run_post_filter(profile: Profile, cycle: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> PostFilterResult:
     """Plugins in turn until one succeeds or knows that nothing helps; else the reasons of all of them."""
+    cycle.put(profile.unmeasured or profile)  # a dry run asks the filters again
     reasons: list[str] = []
     last: PostFilterResult | None = None
     for plugin in profile.post_filter:

@@ -134,6 +134,8 @@ class Profile:
     which."""
     watch: ExtensionPointWatch | None = None
     """Measures how long extension points take."""
+    unmeasured: Profile | None = None
+    """The same profile, if in this one every call of a plugin is measured: too much for trials by the thousand."""
     observers: Observers = field(default_factory=Observers)
     """Who is told what the plugins do."""
 

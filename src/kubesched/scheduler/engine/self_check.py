@@ -19,18 +19,16 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass
-from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
 
-from kubesched.framework.effects import BindPod, FindOut
 from kubesched.framework.status import Status
-from kubesched.scheduler.engine.bind import PodBinding
+from kubesched.scheduler.engine.bind import Bindings
+from kubesched.scheduler.engine.binding_cycles import BindingCycles
+from kubesched.scheduler.engine.extender import PausedCycles
+from kubesched.scheduler.engine.failure import FailureHandler
 from kubesched.scheduler.engine.observations import AnswerMissing, Observers
 from kubesched.scheduler.engine.outbox import Outbox
-
-if TYPE_CHECKING:
-    from kubesched.scheduler.engine.loop import Scheduler
+from kubesched.scheduler.queue import SchedulingQueue
 
 LOOK_EVERY_S = 5.0
 _BROKE_OFF = Status.error("the attempt broke off")
@@ -71,8 +69,23 @@ class _Mark:
 class SelfCheck:
     """Which effects wait for too long. Its times are those in which the loop was awake."""
 
-    def __init__(self, outbox: Outbox, limit: AnswerLimit, observers: Observers) -> None:
+    def __init__(
+        self,
+        limit: AnswerLimit,
+        queue: SchedulingQueue,
+        outbox: Outbox,
+        bindings: Bindings,
+        binding_cycles: BindingCycles,
+        paused: PausedCycles | None,
+        failures: FailureHandler,
+        observers: Observers,
+    ) -> None:
+        self._queue = queue
         self._outbox = outbox
+        self._bindings = bindings
+        self._binding_cycles = binding_cycles
+        self._paused = paused
+        self._failures = failures
         self._observers = observers
         self._limit = limit
         self._looked_at_s = -inf
@@ -91,7 +104,7 @@ class SelfCheck:
 
     # -- looking -------------------------------------------------------------------------------------------------------
 
-    def look(self, loop: Scheduler, now_s: float) -> None:
+    def look(self, now_s: float) -> None:
         """At every tick; most of the time it is too early."""
         looked_at_s = self._looked_at_s
         if looked_at_s <= now_s < looked_at_s + LOOK_EVERY_S:
@@ -99,19 +112,19 @@ class SelfCheck:
         self._awake_s += min(max(now_s - looked_at_s, 0.0), 2 * LOOK_EVERY_S)
         self._looked_at_s = now_s
         self._ask_about_overdue()
-        for binding in [binding for binding in loop.bindings.values() if self._waits_for_nothing(loop, binding)]:
-            binding.steps.close()
-            self._ask_about(loop, binding)
-        if loop.queue.n_in_flight:
-            under_way = loop.bindings.keys() | (frozenset() if loop.paused is None else loop.paused.uids())
-            for queued in loop.queue.contents.in_flight:
+        for binding in self._binding_cycles.waiting_for_nothing():
+            self._binding_cycles.find_out(binding)
+            self._found("binding", binding.assumed.key, 0.0)
+        if self._queue.n_in_flight:
+            under_way = self._bindings.keys() | (frozenset() if self._paused is None else self._paused.uids())
+            for queued in self._queue.contents.in_flight:
                 if queued.uid not in under_way:
-                    loop.failures.attempt_broke(queued, _BROKE_OFF, now_s)
+                    self._failures.attempt_broke(queued, _BROKE_OFF, now_s)
                     self._found("pod in flight", queued.key, 0.0)
 
-    def next_deadline_s(self, loop: Scheduler) -> float | None:
+    def next_deadline_s(self) -> float | None:
         """None if the loop waits for nothing."""
-        waits = self._outbox.n_unanswered or loop.bindings or loop.queue.n_in_flight
+        waits = self._outbox.n_unanswered or self._bindings or self._queue.n_in_flight
         return self._looked_at_s + LOOK_EVERY_S if waits else None
 
     def _ask_about_overdue(self) -> None:
@@ -134,16 +147,6 @@ class SelfCheck:
         if marks:
             until_s = max(until_s, marks[-1].until_s)
         marks.append(_Mark(outbox.first_to_send, awake_s, until_s))
-
-    def _waits_for_nothing(self, loop: Scheduler, binding: PodBinding) -> bool:
-        """Neither for an answer, nor for a permit, nor for facts."""
-        return binding.effect not in self._outbox and binding.waiting is None and binding.assumed.uid not in loop.waits
-
-    def _ask_about(self, loop: Scheduler, binding: PodBinding) -> None:
-        pod = binding.assumed
-        action = BindPod(pod.key, pod.pod.metadata.uid, binding.decision.node_name)
-        binding.effect = self._outbox.send(FindOut(binding.effect, action), partial(loop.found_out, binding))
-        self._found("binding", pod.key, 0.0)
 
     def _found(self, what: str, about: str, waited_s: float, tries: int = 1) -> None:
         self.totals[what] += 1

@@ -62,7 +62,7 @@ def check_rest(sim: Simulation) -> None:
         "assumed pods": list(loop.cluster.assumed_keys),
         "unanswered effects": loop.outbox.n_unanswered,
         "assumed volumes and claims": _assumed(loop),
-        "preemptions": [uid for uid in _uids(sim) if loop.preemptions.is_preempting(uid)],
+        "preemptions": [uid for uid in _uids(sim) if loop.evictions.is_preempting(uid)],
         "nodes that are not there, and have no pods": [name for name, pods in loop.cluster.orphans.items() if not pods],
     }
     for what, found in left.items():

@@ -21,9 +21,9 @@ from kubesched.scheduler.cluster.journal import Journal
 from kubesched.scheduler.cluster.table import Table
 from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.engine.bind import PodBinding
+from kubesched.scheduler.engine.binding_cycles import BindingCycles
 from kubesched.scheduler.engine.event_handlers import EventHandlers
 from kubesched.scheduler.engine.failure import FailureHandler
-from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor
 from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.plugins.default_binder import DefaultBinder
@@ -86,13 +86,13 @@ def every_node_looks_empty(patch: pytest.MonkeyPatch) -> None:
 
 
 def bound_pods_are_forgotten_until_seen(patch: pytest.MonkeyPatch) -> None:
-    finish = Scheduler._finish
+    finish = BindingCycles._finish
 
-    def hasty(self: Scheduler, binding: PodBinding, status: Status, now_s: float) -> None:
+    def hasty(self: BindingCycles, binding: PodBinding, status: Status, now_s: float) -> None:
         finish(self, binding, status, now_s)
-        self.cluster.forget(binding.assumed)
+        self._cluster.forget(binding.assumed)
 
-    patch.setattr(Scheduler, "_finish", hasty)
+    patch.setattr(BindingCycles, "_finish", hasty)
 
 
 def success_is_not_believed(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from kubesched.k8s.model import manifests
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import default
 from kubesched.scheduler.engine.bind import PodBinding
-from kubesched.scheduler.engine.loop import Scheduler
+from kubesched.scheduler.engine.binding_cycles import BindingCycles
 from kubesched.scheduler.engine.metrics.exposition import render
 from kubesched.scheduler.engine.metrics.loop_metrics import collect
 from kubesched.scheduler.engine.observations import AnswerMissing
@@ -142,14 +142,14 @@ def test_a_long_line_may_take_longer() -> None:
 
 def test_a_binding_that_broke_half_way_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug in the loop itself: the answer came, and nobody went on with it."""
-    answered = Scheduler._answered
+    answered = BindingCycles._answered
     is_missed = iter([True])
 
-    def broken(self: Scheduler, binding: PodBinding, answer: object, now_s: float) -> None:
+    def broken(self: BindingCycles, binding: PodBinding, answer: object, now_s: float) -> None:
         if not next(is_missed, False):
             answered(self, binding, answer, now_s)
 
-    monkeypatch.setattr(Scheduler, "_answered", broken)
+    monkeypatch.setattr(BindingCycles, "_answered", broken)
     world = DeafWorld(lambda action: False, carries_out=True)
     world.put(make.node("a", cpu=1), make.pod("p", cpu=1))
     world.run(for_s=3 * LOOK_EVERY_S)
@@ -158,16 +158,16 @@ def test_a_binding_that_broke_half_way_is_found(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_pod_whose_attempt_broke_off_goes_back_to_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    decided = Scheduler._assume
+    begin = BindingCycles.begin
     breaks = iter([True])
 
-    def broken(self: Scheduler, *attempt: object) -> None:
+    def broken(self: BindingCycles, *attempt: object) -> None:
         if next(breaks, False):
-            self.cluster.assume(attempt[0].info, "a")  # type: ignore[attr-defined]
+            self._cluster.assume(attempt[0].info, "a")  # type: ignore[attr-defined]
         else:
-            decided(self, *attempt)  # type: ignore[arg-type]
+            begin(self, *attempt)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Scheduler, "_assume", broken)
+    monkeypatch.setattr(BindingCycles, "begin", broken)
     world = DeafWorld(lambda action: False, carries_out=True)
     world.put(make.node("a", cpu=1), make.pod("p", cpu=1))
     world.run(for_s=30)

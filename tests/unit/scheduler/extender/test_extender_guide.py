@@ -8,7 +8,7 @@ import yaml
 
 from kubesched.scheduler.config import load
 from kubesched.scheduler.engine.extender import build_extenders
-from kubesched.scheduler.engine.extender.paused import MOST_AT_ONCE
+from kubesched.scheduler.engine.extender.cycle import MOST_AT_ONCE
 from kubesched.scheduler.engine.extender.verbs import MAX_EXTENDER_PRIORITY
 
 GUIDE = (Path(__file__).parents[4] / "docs" / "guides" / "extenders.md").read_text()

@@ -75,7 +75,7 @@ def test_victims_are_evicted_and_the_preemptor_takes_their_place() -> None:
     assert sorted(world.evicted) == ["default/v0", "default/v1"]
     assert world.bound == {"default/p": "a"}
     assert _notes(world, "Preempted") == ["Preempted by pod uid-default-p on node a"] * 2
-    assert not world.loop.preemptions.is_preempting("uid-default-p")
+    assert not world.loop.evictions.is_preempting("uid-default-p")
 
 
 def test_a_pod_being_deleted_is_skipped_with_an_event() -> None:

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from outside_world import add
 
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Pod
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import ConfigError, default
+from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugin_loading import PluginSource, WatchedFiles
 from kubesched.scheduler.reload import reload_plugins
@@ -82,8 +85,18 @@ def test_in_tree_plugins_stay_the_objects_they_are(file: Path) -> None:
     world.reload()
     after = scheduler.profile.plugins
     assert [name for name in before if before[name] is not after[name]] == ["Door"]
-    assert scheduler.handle is not None
-    assert scheduler.handle.profile is scheduler.profile
+
+
+def test_dry_runs_of_preemption_ask_the_plugins_of_now(file: Path) -> None:
+    world = Reloading(file)
+    add(world, make.node("a", cpu=1))
+    scheduler = world.loop.schedulers["default-scheduler"]
+    world.reload()
+    (pod,) = manifests.from_dicts([make.pod("p", cpu=2)]).objects
+    assert isinstance(pod, Pod)
+    decision = scheduler.decide(world.loop.cluster.signatures.info(pod))
+    assert decision.post_filter is not None
+    assert decision.cycle.get(Profile) is scheduler.profile
 
 
 @pytest.mark.parametrize(

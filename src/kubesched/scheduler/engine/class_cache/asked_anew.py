@@ -22,7 +22,7 @@ from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.score import score_nodes
 
 _AT_LEAST = 32
-"""So many nodes are asked about at once, be it that fewer should do."""
+"""So many nodes are asked about at once, even if fewer should do."""
 
 
 class AskingSearch:

@@ -53,7 +53,7 @@ _MOST_FAILED = 64
 
 
 class ClassCache:
-    """The classes used last: when there are too many, the one used longest ago makes room."""
+    """The classes used last: when there are too many, the one used longest ago is evicted."""
 
     def __init__(self, cluster: Cluster, profile: Profile) -> None:
         self._cluster = cluster
@@ -67,7 +67,7 @@ class ClassCache:
         return None if self._cluster.nominations.has(pod) else self.find_failed_signature(pod)
 
     def find_failed_signature(self, pod: PodInfo) -> FailedClass | None:
-        """The same, for pods with this signature that have not been promised a node, as this one has perhaps."""
+        """The same, for pods with this signature that are not nominated to a node, as this one perhaps is."""
         found = self._failed.use(pod.signature)
         if found is None or pod.pin:
             return None

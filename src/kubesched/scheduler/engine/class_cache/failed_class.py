@@ -1,6 +1,6 @@
 """A class of pods that fits nowhere: why each node rejects them, kept up to date row by row.
 
-As long as that stays so, the next pod of the class is turned down at once, with the same message, and preemption begins
+As long as that stays so, the next pod of the class is rejected at once, with the same message, and preemption begins
 with what is known of each node. Only for classes whose filters look at one node at a time.
 """
 
@@ -80,7 +80,7 @@ class FailedClass:
     cluster: Cluster
     profile: Profile
     pod: PodInfo
-    """Stands for any pod of the class: it has no uid, so every nominated pod is a rival."""
+    """Stands for any pod of the class: it has no uid, so every nominated pod counts as another."""
     cycle: CycleState
     prefilter: PreFilterOutcome
     rejections: KeptRejections

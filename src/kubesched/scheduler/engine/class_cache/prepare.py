@@ -76,7 +76,7 @@ def _assemble(
         cycle=cycle,
         steps=steps,
         level_scores=level,
-        needs_reserve=_has_stakes(profile, pod),
+        needs_reserve=_needs_reserve(profile, pod),
         followers=[plugin for plugin in profile.followers.values() if _minds_pods(plugin, cycle, pod)],
         places=cluster.table.journal.places,
         fits_by_node=_column(fits_by_node, capacity),
@@ -98,7 +98,7 @@ def _can_be_asked_alone(profile: Profile, pod: PodInfo) -> bool:
     )
 
 
-def _has_stakes(profile: Profile, pod: PodInfo) -> bool:
+def _needs_reserve(profile: Profile, pod: PodInfo) -> bool:
     """Whether plugins have something to reserve for pods with this signature, or to do before they are bound."""
     return any(
         not isinstance(plugin, HasStakeInSomePods) or plugin.has_stake_in(pod)

@@ -5,7 +5,9 @@
 
 While it pauses, other pods are scheduled. So after every pause the plugins are asked again, on the cluster as it is
 then (`look_at`), and only nodes that both they and the extenders accept are taken; if others took all of these in the
-meantime, the cycle begins anew.
+meantime, the cycle begins anew. It resumes when its answers are there; only so many cycles are under way at once
+(`PausedCycles`): a pod that comes later stands in line, by the order of the queue, and begins when one of them ends.
+All of them are in flight for the queue.
 
 An extender's reason for a node stands beside those of the plugins (`ExtendedDiagnosis`); a node that it dropped without
 a reason counts as one that nobody looked at.
@@ -13,13 +15,16 @@ a reason counts as one that nobody looked at.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from heapq import heappop, heappush
 
 import numpy as np
 
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.effects import CallExtender
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Code, Status
@@ -33,12 +38,15 @@ from kubesched.scheduler.engine.extender.verbs import (
     ask_to_preempt,
     ask_to_prioritize,
 )
+from kubesched.scheduler.engine.failure import FailureHandler
 from kubesched.scheduler.engine.observations import PluginBroke
+from kubesched.scheduler.engine.outbox import Outbox
 from kubesched.scheduler.engine.plugin_call import PluginError, SearchError
 from kubesched.scheduler.engine.postfilter import Diagnosis, run_post_filter
 from kubesched.scheduler.engine.preemption import CandidateReview
 from kubesched.scheduler.engine.prefilter import run_pre_filter
 from kubesched.scheduler.engine.score import run_scores
+from kubesched.scheduler.queue import QueuedPodInfo
 
 
 @dataclass(slots=True)
@@ -271,3 +279,113 @@ class ExtendedCycle:
         look = look_at(self._scheduler, self.pod, before.searched)
         look.searched = before.searched
         return look
+
+
+MOST_AT_ONCE = 16
+
+PausedDecision = tuple[QueuedPodInfo, ProfileScheduler, Decision, float]
+"""(pod, its scheduler, what was decided, when the attempt began)"""
+
+
+@dataclass(slots=True, order=True)
+class _Pause:
+    """One pod's cycle, ordered as the queue would order the pods."""
+
+    order: tuple[float, ...]
+    arrival: int
+    queued: QueuedPodInfo = field(compare=False)
+    scheduler: ProfileScheduler = field(compare=False)
+    cycle: ExtendedCycle = field(compare=False)
+    steps: Consultation[Decision] = field(compare=False)
+    started_s: float = field(compare=False)
+
+
+class PausedCycles:
+    """`started_s` is when an attempt began, by the clock of whoever measures; it is only passed on."""
+
+    def __init__(
+        self,
+        extenders: Sequence[HTTPExtender],
+        outbox: Outbox,
+        failures: FailureHandler,
+        most_at_once: int = MOST_AT_ONCE,
+    ) -> None:
+        self._extenders = [extender for extender in extenders if extender.decides]
+        self._prioritize_verbs = {extender.index: extender.config.prioritize_verb for extender in extenders}
+        self._outbox = outbox
+        self._failures = failures
+        self._most_at_once = most_at_once
+        self._under_way: dict[str, _Pause] = {}
+        self._line: list[_Pause] = []
+        self._answered: deque[tuple[_Pause, Sequence[object]]] = deque()
+        self._n_arrived = 0
+        self.n_prioritizing = 0
+        """Prioritize calls that are not answered yet."""
+
+    def __len__(self) -> int:
+        """Pods whose cycle has begun, or stands in line."""
+        return len(self._under_way) + len(self._line)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._under_way or any(pause.queued.uid == uid for pause in self._line)
+
+    def uids(self) -> set[str]:
+        return {*self._under_way, *(pause.queued.uid for pause in self._line)}
+
+    def takes(self, queued: QueuedPodInfo, scheduler: ProfileScheduler, started_s: float) -> bool:
+        """Whether the pod interests an extender; then its cycle is here, and its decision is one of `decisions`."""
+        interested = [extender for extender in self._extenders if extender.is_interested(queued.info)]
+        if not interested:
+            return False
+        self._n_arrived += 1
+        order = queued.profile.sort_key(queued)
+        cycle = ExtendedCycle(scheduler, interested, queued.info)
+        heappush(self._line, _Pause(order, self._n_arrived, queued, scheduler, cycle, cycle.decide(), started_s))
+        return True
+
+    def decisions(self) -> Iterator[PausedDecision]:
+        """Lets those go on whose answers are there, and those in line begin, as far as there is room; gives what they
+        come to, each before the next one goes on."""
+        while True:
+            if self._answered:
+                pause, answers = self._answered.popleft()
+            elif self._line and len(self._under_way) < self._most_at_once:
+                pause, answers = heappop(self._line), None
+                self._under_way[pause.queued.uid] = pause
+            else:
+                return
+            decision = self._advance(pause, answers)
+            if decision is not None:
+                yield pause.queued, pause.scheduler, decision, pause.started_s
+
+    def _advance(self, pause: _Pause, answers: Sequence[object] | None) -> Decision | None:
+        """The cycle up to its next pause, or to its end. A pod that is gone by now is not decided upon."""
+        if not self._failures.is_still_wanted(pause.queued):
+            self._under_way.pop(pause.queued.uid)
+            pause.steps.close()
+            return None
+        pause.cycle.pod = pause.queued.info
+        try:
+            calls = next(pause.steps) if answers is None else pause.steps.send(answers)
+        except StopIteration as end:
+            self._under_way.pop(pause.queued.uid)
+            decision: Decision = end.value
+            return decision
+        self._ask(pause, calls)
+        return None
+
+    def _ask(self, pause: _Pause, calls: Sequence[CallExtender]) -> None:
+        answers: list[object] = [None] * len(calls)
+        missing = set(range(len(calls)))
+        n_prioritizing = sum(call.verb == self._prioritize_verbs[call.extender] for call in calls)
+        self.n_prioritizing += n_prioritizing
+
+        def answered(index: int, answer: object, _now_s: float) -> None:
+            answers[index] = answer
+            missing.remove(index)
+            if not missing:
+                self.n_prioritizing -= n_prioritizing
+                self._answered.append((pause, answers))
+
+        for index, call in enumerate(calls):
+            self._outbox.send(call, partial(answered, index))

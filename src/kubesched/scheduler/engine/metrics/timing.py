@@ -147,6 +147,7 @@ def timed_profile(profile: Profile, watch: ExtensionPointWatch) -> Profile:
 
     return replace(
         profile,
+        unmeasured=profile,
         pre_filter=extension_point(profile.pre_filter, pre_filter="PreFilter"),
         pre_filter_extensions=extension_point(
             profile.pre_filter_extensions, add_pod="PreFilterExtensionAddPod", remove_pod="PreFilterExtensionRemovePod"

@@ -28,7 +28,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """Where room can be made, kept in the cycle."""
+    """Where pods can be evicted for this one, kept in the cycle."""
 
     node_name: str
     victims: tuple[PodInfo, ...]

@@ -8,14 +8,15 @@ volumes, is rejected there instead of deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from kubesched.framework.effects import Done, EvictPod, Failed, PatchPodStatus, RecordEvent
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import PodCondition
 from kubesched.k8s.model.meta import PodKey
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
+from kubesched.scheduler.engine.bind import Bindings
 from kubesched.scheduler.engine.observations import (
     EvictionFailed,
     Observers,
@@ -26,14 +27,10 @@ from kubesched.scheduler.engine.observations import (
 )
 from kubesched.scheduler.engine.outbox import Outbox
 from kubesched.scheduler.engine.preemption.candidates import Preemption
+from kubesched.scheduler.queue import SchedulingQueue
 
-RejectWaiting = Callable[[PodInfo, str], str]
-"""(victim, plugin) -> the extension point in which it waited and is rejected now: Permit or PreBind; empty if it is
-past both."""
-
-Activate = Callable[[Iterable[PodKey], float], None]
-
-Call = Callable[[Iterable[PodKey]], None]
+if TYPE_CHECKING:
+    from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
 
 VictimNote = Callable[[PodInfo, str], str]
 """(preemptor, the node) -> what a victim there is told."""
@@ -45,55 +42,68 @@ def preempted_by(preemptor: PodInfo, node_name: str) -> str:
     return f"Preempted by pod {preemptor.pod.metadata.uid} on node {node_name}"
 
 
+class Evictions:
+    """Evictions under way, by the uid of the preemptor."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._placed = cluster.placed
+        self.under_way: dict[str, int] = {}
+        """How many must be answered before the last victim is asked to go."""
+        self.last_victim: dict[str, PodKey] = {}
+        self.leaving: dict[str, list[PodInfo]] = {}
+        """Victims that were evicted, and that the informer may not have shown as leaving yet."""
+
+    def is_preempting(self, uid: str) -> bool:
+        """Whether victims still have to be asked to go, or are not yet seen to. The last one has gone before its
+        eviction is answered, when the informer is faster: then nothing is left to wait for."""
+        last = self.last_victim.get(uid)
+        if last is not None:
+            known = self._placed.get(last) or self._cluster.pending.get(last)
+            return known is not None and not known.pod.is_terminating
+        return uid in self.under_way or (uid in self.leaving and self._is_awaited(uid))
+
+    def _is_awaited(self, uid: str) -> bool:
+        for victim in self.leaving[uid]:
+            known = self._placed.get(victim.key)
+            if known is not None and known.uid == victim.uid and not known.pod.is_terminating:
+                return True
+        del self.leaving[uid]
+        return False
+
+    def forget(self, uid: str) -> None:
+        """The preemptor is gone."""
+        self.under_way.pop(uid, None)
+        self.last_victim.pop(uid, None)
+        self.leaving.pop(uid, None)
+
+
 class PreemptionExecutor:
-    """Evictions under way, by preemptor."""
+    """Has victims evicted, and calls their preemptors when that is over."""
 
     def __init__(
         self,
         cluster: Cluster,
+        queue: SchedulingQueue,
         outbox: Outbox,
-        reject_waiting: RejectWaiting,
-        activate: Activate,
-        reconsider: Activate,
-        call: Call,
+        bindings: Bindings,
+        evictions: Evictions,
         metrics: LoopMetrics,
         observers: Observers,
     ) -> None:
         self._cluster = cluster
         self._placed = cluster.placed
+        self._queue = queue
         self._outbox = outbox
-        self._reject_waiting = reject_waiting
-        self._activate = activate
-        self._reconsider = reconsider
-        self._call = call
+        self._bindings = bindings
+        self._evictions = evictions
         self._metrics = metrics
         self.note: VictimNote = preempted_by
         """What victims are told: in today's words, unless somebody puts others in their place."""
         self._observers = observers
         self._started_s: dict[str, float] = {}
-        self._under_way: dict[str, int] = {}
-        self._last_victim: dict[str, PodKey] = {}
-        self._leaving: dict[str, list[PodInfo]] = {}
-        """Victims that were evicted, and that the informer may not have shown as leaving yet."""
         self._awaited_by: dict[PodKey, list[PodInfo]] = {}
         """By victim, its preemptors."""
-
-    def is_preempting(self, uid: str) -> bool:
-        """Whether victims still have to be asked to go, or are not yet seen to. The last one has gone before its
-        eviction is answered, when the informer is faster: then nothing is left to wait for."""
-        last = self._last_victim.get(uid)
-        if last is not None:
-            known = self._placed.get(last) or self._cluster.pending.get(last)
-            return known is not None and not known.pod.is_terminating
-        return uid in self._under_way or (uid in self._leaving and self._is_awaited(uid))
-
-    def _is_awaited(self, uid: str) -> bool:
-        for victim in self._leaving[uid]:
-            known = self._placed.get(victim.key)
-            if known is not None and known.uid == victim.uid and not known.pod.is_terminating:
-                return True
-        del self._leaving[uid]
-        return False
 
     def start(self, preemptor: PodInfo, preemption: Preemption) -> None:
         self._clear_lower_nominations(preemptor, preemption.node_name)
@@ -114,48 +124,49 @@ class PreemptionExecutor:
         waiting = self._awaited_by.get(key)
         if waiting is None:
             return
-        free = [preemptor.key for preemptor in waiting if not self.is_preempting(preemptor.uid)]
+        free = [preemptor.key for preemptor in waiting if not self._evictions.is_preempting(preemptor.uid)]
         if key in self._placed or key in self._cluster.pending:
-            self._call(free)
+            self._queue.hold_may_be_over(free)
         else:
             del self._awaited_by[key]
-            self._reconsider(free, now_s)  # what wanted to move them meanwhile may not come again
+            self._queue.reconsider_gated(free, now_s)  # what wanted to move them meanwhile may not come again
 
     def _call_if_free(self, preemptor: PodInfo) -> None:
-        if not self.is_preempting(preemptor.uid):
-            self._call([preemptor.key])
+        if not self._evictions.is_preempting(preemptor.uid):
+            self._queue.hold_may_be_over([preemptor.key])
 
     def forget(self, uid: str) -> None:
         """The preemptor is gone."""
-        self._under_way.pop(uid, None)
-        self._last_victim.pop(uid, None)
+        self._evictions.forget(uid)
         self._started_s.pop(uid, None)
-        self._leaving.pop(uid, None)
 
     def _evict(self, preemptor: PodInfo, first: list[PodInfo], last: PodInfo, node_name: str) -> None:
-        self._under_way[preemptor.uid] = len(first)
+        evictions = self._evictions
+        evictions.under_way[preemptor.uid] = len(first)
 
         def first_answered(answer: object, now_s: float) -> None:
-            if preemptor.uid not in self._under_way:
+            if preemptor.uid not in evictions.under_way:
                 return
             if isinstance(answer, Failed) and not answer.is_gone:
                 self._finish(preemptor, node_name, failed=True, now_s=now_s)
                 return
-            self._under_way[preemptor.uid] -= 1
-            if self._under_way[preemptor.uid] == 0:
+            evictions.under_way[preemptor.uid] -= 1
+            if evictions.under_way[preemptor.uid] == 0:
                 send_last()
 
         def last_answered(answer: object, now_s: float) -> None:
             failed = isinstance(answer, Failed) and not answer.is_gone
-            if not failed and preemptor.uid in self._under_way:
-                self._leaving[preemptor.uid] = [*first, last]
+            if not failed and preemptor.uid in evictions.under_way:
+                evictions.leaving[preemptor.uid] = [*first, last]
             self._finish(preemptor, node_name, failed=failed, now_s=now_s)
             self._call_if_free(preemptor)
             if not any(victim.uid == self._uid_on_node(victim.key) for victim in (*first, last)):
-                self._reconsider([preemptor.key], now_s)  # no victim's leaving is still to come that would call it
+                self._queue.reconsider_gated(
+                    [preemptor.key], now_s
+                )  # no victim's leaving is still to come that would call it
 
         def send_last() -> None:
-            self._last_victim[preemptor.uid] = last.key
+            evictions.last_victim[preemptor.uid] = last.key
             self._call_if_free(preemptor)
             self._send(preemptor, last, node_name, last_answered)
 
@@ -165,14 +176,14 @@ class PreemptionExecutor:
             send_last()
 
     def _finish(self, preemptor: PodInfo, node_name: str, *, failed: bool, now_s: float) -> None:
-        self._last_victim.pop(preemptor.uid, None)
-        if self._under_way.pop(preemptor.uid, None) is None:
+        self._evictions.last_victim.pop(preemptor.uid, None)
+        if self._evictions.under_way.pop(preemptor.uid, None) is None:
             return
         if self._observers.steps is not None:
             self._observers.steps(PreemptionEnded(preemptor, node_name, is_error=failed))
         self._metrics.preemption_ended(is_error=failed, started_s=self._started_s.pop(preemptor.uid))
         if failed:
-            self._activate([preemptor.key], now_s)
+            self._queue.activate([preemptor.key], now_s)
 
     def _uid_on_node(self, key: PodKey) -> str | None:
         known = self._placed.get(key)
@@ -203,7 +214,7 @@ class PreemptionExecutor:
             self._observers.steps(VictimEvicted(preemptor, victim, node_name, was_gone=failure is not None))
 
     def _was_rejected(self, preemptor: PodInfo, victim: PodInfo, node_name: str) -> bool:
-        extension_point = self._reject_waiting(victim, _PLUGIN)
+        extension_point = self._bindings.preempt(victim, _PLUGIN)
         if not extension_point:
             return False
         if self._observers.steps is not None:
