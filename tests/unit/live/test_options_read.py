@@ -192,7 +192,7 @@ def test_the_lowest_version_of_tls(flags: list[str], min_version: str) -> None:
         ),
         pytest.param(
             ["--tls-curve-preferences=23", "--log-json-split-stream"],
-            "[--tls-curve-preferences: Python's TLS cannot be held to a list of key exchange mechanisms, "
+            "[--tls-curve-preferences: Python's TLS cannot be limited to a list of key exchange mechanisms, "
             "--log-json-split-stream: Feature LoggingAlphaOptions is disabled, and cannot be enabled]",
             id="refused",
         ),

@@ -15,31 +15,32 @@ from kubesched.live.options.gates import GATES_WITHOUT_EFFECT, REFUSED_GATES, SW
 
 _HEAD = """# Flags
 
-This page is generated (`make docs`). `kubesched run` takes the flags of kube-scheduler v1.36.4, so that its command
-line keeps working, and `--plugin`, `--context` and `--no-class-cache`. Flags of earlier versions are taken as well,
-under *Older*: see [older configurations](../guides/older-configurations.md).
+This page is generated (`make docs`). `kubesched run` accepts the flags of kube-scheduler v1.36.4, so that existing
+command lines keep working, and `--plugin`, `--context` and `--no-class-cache`. Flags of earlier versions are accepted
+too, under *Older*: see [older configurations](../guides/older-configurations.md).
 
-- `--flag=value` and `--flag value` are the same; a switch may stand alone and is turned off by `--flag=false`.
-  Durations are Go's (`15s`, `1m30s`); `_` in a name is read as `-`.
-- Lists are separated by commas, and a list given twice is one list. Of all others the last one counts.
+- `--flag=value` and `--flag value` are the same; a boolean flag may be given without a value, and `--flag=false`
+  turns it off. Durations are Go's (`15s`, `1m30s`); `_` in a name is read as `-`.
+- Lists are separated by commas, and lists given twice are joined. Of any other flag the last value counts.
 - Without `--config`, deprecated flags and those of leader election override the defaults of the
   [configuration](configuration.md). With it, those of leader election override the file; the deprecated flags marked
   with * are ignored, with a warning.
-- *no effect*: accepted, and a warning says why nothing comes of it. *refused*: an error, unless the value is the
+- *no effect*: accepted, with a warning that says why it has no effect. *refused*: an error, unless the value is the
   default.
-- An invalid flag or value is one line on standard error, and the exit code is 2.
+- An invalid flag or value is reported in one line on standard error, with exit code 2.
 """
 
 _GATES = f"""
 ## Feature gates
 
-All {len(KNOWN_GATES)} gates that kube-scheduler v1.36.4 knows are known. A gate of another component is accepted and
-does nothing. A gate that does not exist, one that is locked and one that lacks a gate it depends on are errors in
-kube-scheduler's words. `AllAlpha` and `AllBeta` set the gates of their stage that are not named themselves.
+All {len(KNOWN_GATES)} gates of kube-scheduler v1.36.4 are known. A gate of another component is accepted and has no
+effect. A gate that does not exist, is locked or lacks a gate that it depends on is an error, with kube-scheduler's
+message.
+`AllAlpha` and `AllBeta` set all gates of their stage that are not given themselves.
 """
 
 _SWITCHES = """
-### Turned on and off as in kube-scheduler
+### Enabled and disabled as in kube-scheduler
 """
 
 _REFUSED = """
@@ -66,7 +67,7 @@ def page() -> str:
 
 def _group(group: str) -> str:
     rows = "".join(_row(flag) for flag in FLAGS if flag.group == group)
-    return f"\n## {group.capitalize()}\n\n| flag | value | default | what it says |\n|---|---|---|---|\n{rows}"
+    return f"\n## {group.capitalize()}\n\n| flag | value | default | meaning |\n|---|---|---|---|\n{rows}"
 
 
 def _row(flag: Flag) -> str:

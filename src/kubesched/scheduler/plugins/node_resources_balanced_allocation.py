@@ -1,4 +1,4 @@
-"""The plugin NodeResourcesBalancedAllocation: prefers nodes whose resources the pod would leave evenly used.
+"""NodeResourcesBalancedAllocation: prefers nodes whose resources the pod would leave evenly used.
 
 The score compares the balance with and without the pod: around 75 where the pod changes nothing, more where it evens
 out what others left uneven. Fractions are float64 in kube-scheduler's order of evaluation, so that scores agree to

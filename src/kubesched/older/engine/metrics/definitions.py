@@ -116,7 +116,7 @@ METRICS: tuple[MetricOfThen, ...] = (
         versions=(_13, _14, _17, _18),
         source=today.SCHEDULE_ATTEMPTS,
         labels=("result",),
-        help="Attempts to schedule a pod: scheduled, unschedulable (no node fits), or error (something broke).",
+        help="Attempts to schedule a pod: scheduled, unschedulable (no node fits), or error (something failed).",
     ),
     MetricOfThen(
         name="schedule_attempts_total",
@@ -124,7 +124,7 @@ METRICS: tuple[MetricOfThen, ...] = (
         versions=(_19,),
         source=today.SCHEDULE_ATTEMPTS,
         labels=("result", "profile"),
-        help="Attempts to schedule a pod: scheduled, unschedulable (no node fits), or error (something broke).",
+        help="Attempts to schedule a pod: scheduled, unschedulable (no node fits), or error (something failed).",
     ),
     MetricOfThen(
         name="scheduling_latency_seconds",
@@ -262,7 +262,7 @@ METRICS: tuple[MetricOfThen, ...] = (
         versions=_SINCE_17,
         source=today.QUEUE_INCOMING_PODS,
         labels=("queue", "event"),
-        help="Pods that came into a queue, and what brought them.",
+        help="Pods added to a queue, by the event that moved them.",
     ),
     MetricOfThen(
         name="pod_scheduling_duration_seconds",
@@ -342,7 +342,7 @@ METRICS: tuple[MetricOfThen, ...] = (
         versions=_SINCE_17,
         source=today.CACHE_SIZE,
         labels=("type",),
-        help="Nodes, pods and assumed_pods that the scheduler knows.",
+        help="Nodes, pods and assumed_pods in the scheduler cache.",
     ),
 )
 

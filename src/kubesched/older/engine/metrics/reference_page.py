@@ -16,7 +16,7 @@ of [today's](metrics.md): names, kinds, labels and buckets are those of its kube
 work. All names begin with `{PREFIX}`, also those that begin with it already: `scheduler_scheduler_goroutines`.
 `strays_total`, which is ours, is always there. The last column says where to look today.
 
-| metric | kind | labels | {" | ".join(EMULATED_VERSIONS)} | what it says | today |
+| metric | kind | labels | {" | ".join(EMULATED_VERSIONS)} | meaning | today |
 |---|---|---|{"---|" * len(EMULATED_VERSIONS)}---|---|
 """
 

@@ -59,7 +59,7 @@ SCHEDULE_ATTEMPTS = _counter(
     "schedule_attempts_total",
     "result profile",
     "STABLE",
-    "Attempts to schedule a pod: scheduled, unschedulable (no node fits), or error (something broke).",
+    "Attempts to schedule a pod: scheduled, unschedulable (no node fits), or error (something failed).",
 )
 SCHEDULING_ATTEMPT_DURATION = _histogram(
     "scheduling_attempt_duration_seconds",
@@ -94,13 +94,13 @@ PLUGIN_EVALUATION = _counter(
     "plugin_evaluation_total",
     "plugin extension_point profile",
     "BETA",
-    "Attempts in which a plugin had a say (PreFilter, Filter, PreScore, Score).",
+    "Attempts in which a plugin ran (PreFilter, Filter, PreScore, Score).",
 )
 EVENT_HANDLING_DURATION = _histogram(
     "event_handling_duration_seconds",
     "event",
     "ALPHA",
-    "How long it took to take in a change that an informer saw.",
+    "How long it took to handle an event of an informer.",
     growing(0.0001, 2, 12),
 )
 PREEMPTION_ATTEMPTS = _counter("preemption_attempts_total", "", "STABLE", "How often preemption was tried.")
@@ -109,7 +109,7 @@ PREEMPTION_GOROUTINES_DURATION = _histogram(
     "preemption_goroutines_duration_seconds",
     "result",
     "ALPHA",
-    "How long it took until all victims were asked to go.",
+    "How long it took until all victims were evicted.",
     growing(0.01, 2, 20),
 )
 PREEMPTION_GOROUTINES_EXECUTION = _counter(
@@ -119,20 +119,20 @@ PENDING_PODS = _gauge(
     "pending_pods",
     "queue",
     "STABLE",
-    "Pods that wait: active (to be tried next), backoff (after a failure), unschedulable (for a change that may help), "
+    "Pending pods: active (to be tried next), backoff (after a failure), unschedulable (until an event may help), "
     "gated (held back, never tried).",
 )
 QUEUE_INCOMING_PODS = _counter(
-    "queue_incoming_pods_total", "queue event", "STABLE", "Pods that came into a queue, and what brought them."
+    "queue_incoming_pods_total", "queue event", "STABLE", "Pods added to a queue, by the event that moved them."
 )
 INFLIGHT_EVENTS = _gauge(
-    "inflight_events", "event", "ALPHA", "Changes that are kept for pods being tried, to be looked at if they fail."
+    "inflight_events", "event", "ALPHA", "Events kept for pods in flight, to be considered if they fail."
 )
 UNSCHEDULABLE_PODS = _gauge(
     "unschedulable_pods",
     "plugin profile",
     "BETA",
-    "Pods that wait and were rejected by a plugin; a pod counts for each of the plugins that rejected it.",
+    "Unschedulable pods by the plugin that rejected them; a pod counts once for each such plugin.",
 )
 POD_SCHEDULING_ATTEMPTS = _histogram(
     "pod_scheduling_attempts", "", "STABLE", "Attempts that a pod needed until it was scheduled.", growing(1, 2, 5)
@@ -148,13 +148,13 @@ POD_SCHEDULED_AFTER_FLUSH = _counter(
     "pod_scheduled_after_flush_total",
     "",
     "ALPHA",
-    "Pods scheduled in an attempt that no event had brought about, only the time they had waited: a hint may be amiss.",
+    "Pods scheduled in an attempt caused by a flush, not by an event: a queueing hint may be wrong.",
 )
 QUEUEING_HINT_DURATION = _histogram(
     "queueing_hint_execution_duration_seconds",
     "plugin event hint",
     "ALPHA",
-    "How long a plugin took to say whether a change is worth another attempt.",
+    "How long a plugin took to decide whether an event is worth another attempt.",
     growing(0.00001, 1.5, 20),
 )
 PERMIT_WAIT_DURATION = _histogram(
@@ -164,20 +164,19 @@ PERMIT_WAIT_DURATION = _histogram(
     "How long pods waited for a permit.",
     growing(0.001, 2, 15),
 )
-CACHE_SIZE = _gauge("cache_size", "type", "ALPHA", "Nodes, pods and assumed_pods that the scheduler knows.")
+CACHE_SIZE = _gauge("cache_size", "type", "ALPHA", "Nodes, pods and assumed_pods in the scheduler cache.")
 GOROUTINES = _gauge(
     "goroutines",
     "operation",
     "BETA",
-    "Work under way outside of the loop: binding (pods being bound), prioritizing_extender (calls not answered yet).",
+    "Work in progress outside the loop: binding (pods being bound), prioritizing_extender (calls not answered yet).",
 )
 STRAYS = _counter(
     "strays_total",
     "kind",
     "ALPHA",
-    "What the loop waited for and nobody would have told it, found by its look at itself: actions that were not "
-    "answered in the time that an answer can take, bindings that waited for nothing, pods taken out of the queue that "
-    "were nowhere. Settled by reading. More than none is a bug.",
+    "Found by the loop's self check, and settled by reading the objects: effects that were not answered in time, "
+    "bindings that wait for nothing, pods that left the queue and are nowhere. Any value above 0 is a bug.",
 )
 
 DEFINITIONS: tuple[MetricDefinition, ...] = (

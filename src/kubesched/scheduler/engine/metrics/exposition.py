@@ -98,12 +98,12 @@ def _written(digits: str, exponent: int) -> str:
 _OURS = ", ".join(f"`{name}`" for name in OURS)
 _HEAD = f"""# Metrics
 
-This page is generated (`make docs`). Names, kinds, labels and buckets are kube-scheduler's, so dashboards keep working;
-ours alone: {_OURS}. All names begin with `{PREFIX}`. Durations are measured only where the loop is given a
-clock. `render(collect(loop))` gives them as text for Prometheus. With `--emulate`, those of the version stand in their
-place: [metrics of older versions](older-metrics.md) says which, and what they are called today.
+This page is generated (`make docs`). Names, types, labels and buckets are kube-scheduler's, so dashboards keep working;
+only {_OURS} is ours. All names begin with `{PREFIX}`. Durations are measured only where the loop is given a
+clock. `render(collect(loop))` renders them as text for Prometheus. With `--emulate`, they are those of the emulated
+version: see [metrics of older versions](older-metrics.md).
 
-| metric | kind | labels | stability | what it says |
+| metric | kind | labels | stability | meaning |
 |---|---|---|---|---|
 """
 

@@ -1,4 +1,7 @@
-"""DynamicResources: devices for pods, by ResourceClaims. Start with `plugin`."""
+"""DynamicResources: allocates devices to pods, by their ResourceClaims.
+
+Start with `plugin`.
+"""
 
 from kubesched.scheduler.plugins.dynamic_resources.plugin import DynamicResources
 
