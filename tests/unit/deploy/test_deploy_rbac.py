@@ -9,7 +9,7 @@ from deploy_files import BASE, NAMESPACE, OVERLAYS, ROOT, only, read_one, resour
 from deploy_rights import CLUSTER, LEASE, READ, Right, rights
 
 from kubesched.k8s.client.resources import RESOURCES, Resource
-from kubesched.live.serving import cluster_lookup
+from kubesched.live.serving import authentication
 
 OBJECTS = resources_of(BASE)
 
@@ -116,7 +116,10 @@ def test_roles_are_bound_to_the_account(binding: str, kind: str, role: str) -> N
 
 
 def test_the_authorities_of_clients_are_read_where_that_role_allows_it() -> None:
-    assert (cluster_lookup.NAMESPACE, cluster_lookup.NAME) == (NAMESPACE, "extension-apiserver-authentication")
+    assert (authentication.CONFIG_MAP_NAMESPACE, authentication.CONFIG_MAP_NAME) == (
+        NAMESPACE,
+        "extension-apiserver-authentication",
+    )
 
 
 @pytest.mark.parametrize("resource", sorted({right.resource for right in CLUSTER | LEASE}))

@@ -24,9 +24,8 @@ from secured_port import (
 
 from kubesched.k8s.client.errors import ApiError
 from kubesched.live.serving import ServingError, ServingSettings
-from kubesched.live.serving.authentication import AuthenticationError, VerifiedChain
+from kubesched.live.serving.authentication import AuthenticationError, ClusterLookup, VerifiedChain
 from kubesched.live.serving.certificates import CaBundle
-from kubesched.live.serving.cluster_lookup import ClusterLookup
 from kubesched.live.serving.settings import RequestHeaderSettings
 
 BOB_BEHIND_A_PROXY = {

@@ -6,6 +6,9 @@ anything; here it is asked whether the one that counts is among those it was tra
 organizations are the groups. A proxy's headers count only with a certificate of the proxies' CA. Whose a token is, the
 API server knows; its answers are kept for a while, under a keyed hash: tokens are not kept.
 
+CAs and header names that no flag gives are those that the API server publishes for its extensions in a ConfigMap. It is
+looked at when the server starts, and again every minute.
+
 Next: `filters`.
 """
 
@@ -14,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,10 +26,12 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
 from cryptography import x509
 from cryptography.x509.oid import NameOID, ObjectIdentifier
 from multidict import CIMultiDictProxy
 
+from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
 from kubesched.live.serving.certificates import CaBundle
 from kubesched.live.serving.reviews import ExpiringCache, ReviewClient, ReviewError, Sleep, review
 from kubesched.live.serving.settings import RequestHeaderSettings, ServingError
@@ -152,7 +158,7 @@ Headers = CIMultiDictProxy[str]
 
 @dataclass(slots=True)
 class RequestHeaders:
-    """Names may change while the server runs: the cluster is looked at again (`cluster_lookup`)."""
+    """Names may change while the server runs: the cluster is looked at again (`ClusterLookup`)."""
 
     cas: CaBundle
     names: RequestHeaderSettings
@@ -297,3 +303,92 @@ class Authenticator:
             except AuthenticationError as problem:
                 problems.append(str(problem))
         return None
+
+
+CONFIG_MAP_NAMESPACE = "kube-system"
+CONFIG_MAP_NAME = "extension-apiserver-authentication"
+CONFIG_MAP_PATH = f"/api/v1/namespaces/{CONFIG_MAP_NAMESPACE}/configmaps/{CONFIG_MAP_NAME}"
+LOOKUP_EVERY_S = 60.0
+
+_TOLERATED = (
+    "Continuing without authentication configuration. This may treat all requests as anonymous.",
+    "To require authentication configuration lookup to succeed, set --authentication-tolerate-lookup-failure=false",
+)
+_log = logging.getLogger("kubesched.serving")
+
+
+class LookupFailure(Exception):  # noqa: N818 - it is tolerated by default
+    """The ConfigMap could not be read."""
+
+
+@dataclass(slots=True)
+class ClusterLookup:
+    """Fills what is not None."""
+
+    client: ReviewClient
+    client_cas: CaBundle | None
+    request_headers: RequestHeaders | None
+    sleep: Sleep = asyncio.sleep
+
+    async def first(self, *, tolerates_failure: bool) -> None:
+        """A client CA that is not there never hinders the start; whether proxies' settings do, is a flag."""
+        try:
+            await self._look()
+        except LookupFailure as problem:
+            if self.request_headers is not None and not tolerates_failure:
+                text = f"unable to load configmap based request-header-client-ca-file: {problem}"
+                raise ServingError(text) from None
+            _warn("Error looking up in-cluster authentication configuration", problem)
+            for line in _TOLERATED:
+                _log.warning(line)
+
+    async def keep_looking(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self.sleep(LOOKUP_EVERY_S)
+            try:
+                await self._look()
+            except LookupFailure as problem:
+                _warn("Looking up in-cluster authentication configuration failed", problem)
+
+    async def _look(self) -> None:
+        try:
+            body = await self.client.request("GET", CONFIG_MAP_PATH)
+        except ApiError as problem:
+            if problem.is_not_found:
+                return
+            raise LookupFailure(str(problem)) from problem
+        except (Unreachable, AnswerLost, ClientConfigError) as problem:
+            raise LookupFailure(str(problem)) from problem
+        try:
+            self._take(msgspec.json.decode(body, type=_ConfigMap).data)
+        except (msgspec.DecodeError, ValueError) as problem:
+            raise LookupFailure(f"configmap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP_NAME}: {problem}") from None
+
+    def _take(self, data: dict[str, str]) -> None:
+        if self.client_cas is not None and data.get("client-ca-file"):
+            self.client_cas.set(data["client-ca-file"])
+        if self.request_headers is None or not data.get("requestheader-client-ca-file"):
+            return
+        self.request_headers.names = replace(
+            self.request_headers.names,
+            allowed_names=_names(data, "requestheader-allowed-names"),
+            username_headers=_names(data, "requestheader-username-headers"),
+            uid_headers=_names(data, "requestheader-uid-headers"),
+            group_headers=_names(data, "requestheader-group-headers"),
+            extra_header_prefixes=_names(data, "requestheader-extra-headers-prefix"),
+        )
+        self.request_headers.cas.set(data["requestheader-client-ca-file"])
+
+
+class _ConfigMap(msgspec.Struct):
+    data: dict[str, str] = {}
+
+
+def _names(data: dict[str, str], key: str) -> tuple[str, ...]:
+    """A list, as JSON in a string."""
+    return msgspec.json.decode(data[key], type=tuple[str, ...]) if data.get(key) else ()
+
+
+def _warn(message: str, problem: Any) -> None:
+    _log.warning(message, extra={"fields": {"err": str(problem)}})

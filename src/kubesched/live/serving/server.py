@@ -22,9 +22,16 @@ from aiohttp.typedefs import Middleware
 
 from kubesched.k8s.connections import BoundedSite, ConnectionLimits
 from kubesched.live.serving import filters
-from kubesched.live.serving.authentication import Authenticator, RequestHeaders, TokenReviews, check_header_names
+from kubesched.live.serving.authentication import (
+    CONFIG_MAP_NAME,
+    CONFIG_MAP_NAMESPACE,
+    Authenticator,
+    ClusterLookup,
+    RequestHeaders,
+    TokenReviews,
+    check_header_names,
+)
 from kubesched.live.serving.certificates import CaBundle, ContextMaker, RenewingContext
-from kubesched.live.serving.cluster_lookup import NAME, NAMESPACE, ClusterLookup
 from kubesched.live.serving.component_pages import ComponentPages, HealthPages, Page
 from kubesched.live.serving.debug_pages import DebugPages
 from kubesched.live.serving.filters import Authorizer
@@ -164,7 +171,8 @@ def _authenticator(
         if not settings.skip_lookup:
             _log.warning(
                 "No authentication-kubeconfig provided in order to lookup client-ca-file in "
-                f"configmap/{NAME} in {NAMESPACE}, so client certificate authentication won't work."
+                f"configmap/{CONFIG_MAP_NAME} in {CONFIG_MAP_NAMESPACE}, "
+                "so client certificate authentication won't work."
             )
         return Authenticator(proxies, client_cas, None), None
     lookup = None
