@@ -17,7 +17,7 @@ from kubesched.cli.output import ERROR_EXIT, explanation_format, line_width, pri
 from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
 
 if TYPE_CHECKING:
-    from kubesched.explanation.explain import Explanation
+    from kubesched.explanation.answer import Explanation
     from kubesched.k8s.client.target import ServerTarget
 
 _WORKLOADS = {

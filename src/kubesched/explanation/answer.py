@@ -9,15 +9,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from kubesched.explanation.cause import Cause
 from kubesched.explanation.changes import Change, smallest_changes
 from kubesched.explanation.evidence import Evidence, hard_constraints
 from kubesched.explanation.failing import Failures, find_failures
+from kubesched.explanation.groups import RejectedNodes, group_nodes
+from kubesched.explanation.headline import cause_and_groups, headline_of
 from kubesched.explanation.record import decision_record, gated_record
 from kubesched.explanation.report import full_report
 from kubesched.explanation.text import render
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import MAX_NODE_SCORE
 from kubesched.framework.status import Status
+from kubesched.k8s.model.manifests import collector_paused
 from kubesched.scheduler import config as configuration
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
@@ -57,6 +61,11 @@ class Explanation:
         return ""
 
     @property
+    def is_stand_in(self) -> bool:
+        """Whether the pod asks for a scheduler that is not configured, and another one answers for it."""
+        return self.pod.spec.scheduler_name != self.scheduler.profile.scheduler_name
+
+    @property
     def fits(self) -> bool:
         return self.decision is not None and bool(self.decision.node_name)
 
@@ -86,6 +95,35 @@ class Explanation:
         if self.failures is None:
             return None
         return Evidence(self.cluster, self.pod, self.failures, self._hard_constraints)
+
+    @property
+    def groups(self) -> tuple[RejectedNodes, ...]:
+        """The nodes that do not fit, by what speaks against them, the nearest to fitting first."""
+        return self._cause_and_groups[1]
+
+    @property
+    def cause(self) -> Cause:
+        """Why the pod is pending, or that it fits; with numbers, and what to do."""
+        return self._cause_and_groups[0]
+
+    @property
+    def headline(self) -> str:
+        """The answer in one line."""
+        return headline_of(self)
+
+    @cached_property
+    def _cause_and_groups(self) -> tuple[Cause, tuple[RejectedNodes, ...]]:
+        with collector_paused():
+            return cause_and_groups(self, self._groups())
+
+    def _groups(self) -> list[RejectedNodes]:
+        decision = self.decision
+        if decision is None or decision.filtered is None or self.failures is None or self.numbers is None:
+            return []
+        filtered = decision.filtered
+        fitting = set(filtered.nodes.rows[filtered.fits].tolist())
+        rows = [row for row in range(len(self.cluster.table.names)) if row not in fitting]
+        return group_nodes(self.failures, self.numbers, self.cluster.table.names, rows)
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:

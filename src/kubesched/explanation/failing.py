@@ -3,12 +3,12 @@
 The scheduler stops at the first plugin that rejects a node. Whoever wants to make a pod fit needs the rest, too: a node
 that lacks memory behind a taint is not helped by a toleration.
 
-Next: `numbers`, what stands behind each of these rejections; `changes`, which looks for nodes that fail for little.
+Next: `evidence`, what stands behind each of these rejections; `changes`, which looks for nodes that fail for little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -66,6 +66,25 @@ class Failures:
         if not found and row in self._left_out_rows:
             return (self._left_out,)
         return tuple(sorted(found.values(), key=lambda status: self._order[status.plugin]))
+
+    def patterns(self, rows: Sequence[int]) -> Iterator[tuple[tuple[Status, ...], list[int]]]:
+        """The rows by what speaks against them: nodes with the same rejections share them, so that a large cluster is
+        no longer in the telling than a small one."""
+        special = {*self.crowded, *self._left_out_rows}
+        for said in self._verdicts.values():
+            special.update(said.errors)
+        plain = np.array([row for row in rows if row not in special], dtype=np.intp)
+        if len(plain) and self._verdicts:
+            columns = [np.vstack([said.bits, said.unresolvable]) for said in self._verdicts.values()]
+            packed = np.packbits(np.vstack(columns)[:, plain], axis=0).T
+            _, own = np.unique(packed, axis=0, return_inverse=True)
+            own = own.reshape(-1)
+            for number in range(int(own.max()) + 1):
+                alike = plain[own == number].tolist()
+                yield self.statuses(alike[0]), alike
+        for row in rows:
+            if row in special:
+                yield self.statuses(row), [row]
 
     def rejected_by(self, plugin: str) -> BoolArray:
         """(n_nodes,) the nodes that this plugin rejects."""

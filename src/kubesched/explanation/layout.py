@@ -1,4 +1,7 @@
-"""Plain text: tables, lists and wrapped lines that make sense without colour and in any width."""
+"""Plain text: amounts as people read them, tables, lists and wrapped lines that make sense in any width.
+
+`exact` prints every unit and reads back as the same amount; `readable` is short, and where it rounds, it says so.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,10 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from kubesched.k8s.model import quantity
+from kubesched.k8s.model.quantity import Notation
+from kubesched.k8s.model.requests import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 
 _GAP = "  "
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[^A-Z]+")
@@ -17,10 +24,12 @@ class Style:
 
     width: int = 100
     wide: bool = False
+    brevity: int = 0
+    """How much shorter than usual lists are, for an answer that would be too long."""
 
     def most(self, n: int) -> int | None:
         """At most so many of something; no limit when everything is shown."""
-        return None if self.wide else n
+        return None if self.wide else max(1, n - self.brevity)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, indent: int, n_left: int = 1) -> list[str]:
@@ -62,6 +71,16 @@ def listed(names: Sequence[str], most: int | None, n_unnamed: int = 0) -> str:
     return f"{text} and {n_more} more" if n_more else text
 
 
+def any_of(words: Sequence[str]) -> str:
+    """`a, b or c`."""
+    return " or ".join(part for part in (", ".join(words[:-1]), words[-1] if words else "") if part)
+
+
+def all_of(words: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join(part for part in (", ".join(words[:-1]), words[-1] if words else "") if part)
+
+
 def counted(n: int, word: str) -> str:
     return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
@@ -76,3 +95,39 @@ def wrapped(text: str, *, indent: int, hanging: int, width: int) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+# -- amounts -----------------------------------------------------------------------------------------------------------
+
+_SHORT = 7
+_BINARY_STEPS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+def exact(resource: str, units: int) -> str:
+    """The quantity for so many milli-cpus, bytes, or whole units."""
+    if resource == CPU:
+        return str(quantity.from_milli(units))
+    notation = Notation.BINARY_SI if _is_bytes(resource) else Notation.DECIMAL_SI
+    return str(quantity.from_int(units, notation))
+
+
+def readable(resource: str, units: int) -> str:
+    """The exact quantity if it is short, else about as much with two decimals: `~15.63Gi`."""
+    text = exact(resource, units)
+    if len(text) <= _SHORT or not _is_bytes(resource):
+        return text
+    amount, step = float(units), 0
+    while abs(amount) >= 1024 and step < len(_BINARY_STEPS) - 1:
+        amount /= 1024
+        step += 1
+    return f"~{amount:.2f}{_BINARY_STEPS[step]}"
+
+
+def exact_and_readable(resource: str, units: int) -> str:
+    """`160773632 (~153.33Mi)`; the exact quantity alone where it is short."""
+    text, short = exact(resource, units), readable(resource, units)
+    return text if text == short else f"{text} ({short})"
+
+
+def _is_bytes(resource: str) -> bool:
+    return resource in (MEMORY, EPHEMERAL_STORAGE) or resource.startswith(HUGE_PAGES_PREFIX)

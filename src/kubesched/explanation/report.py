@@ -1,13 +1,6 @@
-"""Everything that is known about a decision, as plain data: what `-o json` and `-o yaml` print.
+"""Everything that is known about a decision, as plain data: what `-o json`, `-o yaml` and `/explain` give.
 
-| key | what |
-|---|---|
-| `pod` | `namespace/name` |
-| `scheduler` | the profile that decided |
-| `explanation` | the decision, in the form of the test vectors (`record`) |
-| `failing` | for each node that does not fit, every plugin that rejects it, not only the first |
-| `numbers` | for each such node, what stands behind the rejections |
-| `changes` | the smallest changes that would make the pod fit |
+docs/reference/explanation.md describes it key by key.
 """
 
 from __future__ import annotations
@@ -17,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kubesched.explanation.record import status_record
 
 if TYPE_CHECKING:
-    from kubesched.explanation.explain import Explanation
+    from kubesched.explanation.answer import Explanation
 
 
 def full_report(explanation: Explanation) -> dict[str, Any]:
@@ -32,8 +25,11 @@ def full_report(explanation: Explanation) -> dict[str, Any]:
     return {
         "pod": explanation.pod.key,
         "scheduler": explanation.scheduler.profile.scheduler_name,
+        "headline": explanation.headline,
+        "cause": explanation.cause.to_dict(),
+        "groups": [group.to_dict() for group in explanation.groups],
+        "changes": [change.to_dict() for change in explanation.changes],
         "explanation": explanation.to_dict(),
         "failing": failing,
         "numbers": numbers,
-        "changes": [change.to_dict() for change in explanation.changes],
     }

@@ -1,86 +1,58 @@
 """The readable answer, for people who want to know why a pod is pending, or why it went where it went.
 
-The first line is the verdict. Then come the nodes that fit with their scores, those that do not with the numbers, what
-evictions would do, and the smallest changes that would make the pod fit. Next: `sections`, which write them.
+The first line is the answer: the cause, and what to do. Then come the nodes that fit with their scores, those that do
+not with what they lack, what evictions would do, and what would make the pod fit. Next: `text_nodes`, `text_changes`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kubesched.explanation.layout import Style, counted, listed
-from kubesched.explanation.sections.changes import evictions, nominated_pods, smallest_changes
-from kubesched.explanation.sections.nodes import fitting_nodes, rejected_nodes
+from kubesched.explanation.layout import Style
+from kubesched.explanation.text_changes import evictions, nominated_pods, smallest_changes
+from kubesched.explanation.text_nodes import fitting_nodes, rejected_nodes
 from kubesched.scheduler.engine.postfilter import for_event
 
 if TYPE_CHECKING:
-    from kubesched.explanation.explain import Explanation
-    from kubesched.scheduler.engine.cycle import Decision
+    from kubesched.explanation.answer import Explanation
 
-TIES_SHOWN = 3
+LINES_AIMED_AT = 25
+"""However large the cluster is. Lists get shorter until that is so, or nothing more can be left out."""
+MOST_BREVITY = 4
 
 
 def render(explanation: Explanation, style: Style | None = None) -> str:
     """The whole answer, without a newline at its end."""
     chosen = style or Style()
+    if not chosen.wide:
+        for brevity in range(MOST_BREVITY):
+            text = _render(explanation, replace(chosen, brevity=brevity))
+            if text.count("\n") < LINES_AIMED_AT:
+                return text
+    return _render(explanation, replace(chosen, brevity=MOST_BREVITY))
+
+
+def _render(explanation: Explanation, chosen: Style) -> str:
     preamble = [explanation.preamble] if explanation.preamble else []
     if explanation.refusal:
         return "\n".join([*preamble, explanation.refusal])
     sections = [
-        [*preamble, *_verdict(explanation)],
+        [*preamble, explanation.headline],
         fitting_nodes(explanation, chosen),
         rejected_nodes(explanation, chosen),
-        nominated_pods(explanation, chosen),
-        evictions(explanation, chosen),
         smallest_changes(explanation, chosen),
+        nominated_pods(explanation, chosen),
+        [*evictions(explanation, chosen), *_event(explanation)],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 
-def _verdict(explanation: Explanation) -> list[str]:
-    subject = f"Pod {explanation.pod.key}"
+def _event(explanation: Explanation) -> list[str]:
+    """What kube-scheduler writes into the pod's event."""
     if explanation.gate is not None:
-        plugin, reasons = explanation.gate.plugin, ", ".join(explanation.gate.reasons)
-        lines = [f"{subject} is gated: {plugin} holds it back before any node is looked at.", f"  {reasons}"]
-    else:
-        assert explanation.decision is not None
-        lines = [f"{subject} {_outcome(explanation, explanation.decision)}"]
-        if not explanation.decision.node_name:
-            lines.append(f"  {for_event(explanation.decision.message)}")
-    return [*lines, *_stand_in(explanation)]
-
-
-def _outcome(explanation: Explanation, decision: Decision) -> str:
-    n_nodes = len(explanation.cluster.table.names)
-    if decision.error:
-        return f"cannot be decided on: {explanation.error_cause}."
-    if decision.prefilter is None:
-        return "fits nowhere: there are no nodes."
-    if not decision.prefilter.status.is_success:
-        return f"is rejected as a whole by {decision.prefilter.status.plugin or 'PreFilter'}, before any node."
-    if not decision.node_name:
-        text = f"does not fit on any of {counted(n_nodes, 'node')}"
-        preemption = decision.preemption
-        if preemption is None or not preemption.node_name:
-            return f"{text}."
-        return (
-            f"{text}; evicting {counted(len(preemption.victims), 'pod')} would make it fit on {preemption.node_name}."
-        )
-    n_fitting = 0 if decision.scored is None else len(decision.scored.nodes)
-    return f"fits on {n_fitting} of {counted(n_nodes, 'node')} and would go to {_goal(decision)}."
-
-
-def _goal(decision: Decision) -> str:
-    if decision.nominated:
-        return f"{decision.node_name}, which it is nominated to"
-    if len(decision.best) == 1:
-        return decision.node_name
-    return f"one of {len(decision.best)} equally good ones: {listed(decision.best, TIES_SHOWN)}"
-
-
-def _stand_in(explanation: Explanation) -> list[str]:
-    """A note where the pod asks for a scheduler that is not configured."""
-    wanted, used = explanation.pod.spec.scheduler_name, explanation.scheduler.profile.scheduler_name
-    if wanted == used:
+        return [f"{explanation.gate.plugin}: {', '.join(explanation.gate.reasons)}"]
+    decision = explanation.decision
+    if decision is None or decision.node_name:
         return []
-    return [f'  Note: it asks for the scheduler "{wanted}", which is not configured here; "{used}" answers for it.']
+    return [f"FailedScheduling: {for_event(decision.message)}"]

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from kubesched.explanation.amounts import readable
-from kubesched.explanation.layout import Style, counted, listed, table, wrapped
+from kubesched.explanation.layout import Style, counted, listed, readable, table, wrapped
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS
 from kubesched.k8s.workloads.pod_states import POD_PENDING

@@ -38,17 +38,27 @@ def _is(key: str, *values: str) -> Manifest:
 CASES = [
     pytest.param(
         [make.node("a", cpu=2), make.node("b", cpu=3), make.pod("p", cpu=4)],
-        ["lower the cpu request from 4 to 3"],
+        [
+            "lower the cpu request from 4 to 3",
+            "add a node like a, but with at least 4 cpu",
+        ],
         id="a pod larger than every node can only ask for less",
     ),
     pytest.param(
         [make.node("a", cpu=4, memory="1Gi"), make.node("b", cpu=1, memory="4Gi"), make.pod("p", cpu=3, memory="3Gi")],
-        ["lower the memory request from 3Gi to 1Gi", "lower the cpu request from 3 to 1"],
+        [
+            "add a node like a, but with at least 3Gi memory",
+            "lower the memory request from 3Gi to 1Gi",
+            "lower the cpu request from 3 to 1",
+        ],
         id="one resource alone, wherever that is enough",
     ),
     pytest.param(
         [make.node("a", cpu=2, memory="2Gi"), make.node("b", cpu=1, memory="3Gi"), make.pod("p", cpu=4, memory="4Gi")],
-        ["lower the cpu request from 4 to 2 and the memory request from 4Gi to 2Gi"],
+        [
+            "add a node like a, but with at least 4 cpu and with at least 4Gi memory",
+            "lower the cpu request from 4 to 2 and the memory request from 4Gi to 2Gi",
+        ],
         id="several resources where one alone is not enough, on the node where least is given up",
     ),
     pytest.param(
@@ -59,21 +69,27 @@ CASES = [
             make.pod("p", cpu=2),
         ],
         [
-            "lower the cpu request from 2 to 500m",
             "free 1500m cpu on a, for example by moving default/y away",
-            "raise the priority from 0 to 1, which evicts default/y from a",
             "add a node like a (4 cpu, 8Gi memory)",
+            "lower the cpu request from 2 to 500m",
+            "raise the priority from 0 to 1, which evicts default/y from a",
         ],
         id="free what is missing; the smallest pod that has it could go",
     ),
     pytest.param(
         [make.node("a", cpu=4, taints=[make.taint("gpu", "x"), make.taint("spot")]), make.pod("p")],
-        ["tolerate gpu=x:NoSchedule and spot:NoSchedule"],
+        [
+            "add a node like a, but without the taint gpu=x:NoSchedule and without the taint spot:NoSchedule",
+            "tolerate gpu=x:NoSchedule and spot:NoSchedule",
+        ],
         id="all taints of the one node",
     ),
     pytest.param(
         [make.node("a", taints=[HUGE]), make.node("b", taints=[make.taint("gpu")]), make.pod("p")],
-        ["tolerate gpu:NoSchedule", "add a node like a (4 cpu, 8Gi memory)"],
+        [
+            "add a node like a (4 cpu, 8Gi memory)",
+            "tolerate gpu:NoSchedule",
+        ],
         id="rather a taint of its owner's than one that says a node is not well",
     ),
     pytest.param(
@@ -81,7 +97,10 @@ CASES = [
             make.node("a", unschedulable=True, taints=[make.taint("node.kubernetes.io/unschedulable")]),
             make.pod("p"),
         ],
-        ["uncordon a", "add a node like a (4 cpu, 8Gi memory)"],
+        [
+            "uncordon a",
+            "add a node like a (4 cpu, 8Gi memory)",
+        ],
         id="uncordoning takes the taint away that goes with it",
     ),
     pytest.param(
@@ -89,7 +108,10 @@ CASES = [
             make.node("a", labels={"disk": "hdd", "arch": "arm"}),
             make.pod("p", spec={"nodeSelector": {"disk": "ssd", "arch": "arm"}}),
         ],
-        ["drop the nodeSelector disk=ssd"],
+        [
+            "add a node like a, but with disk=ssd",
+            "drop the nodeSelector disk=ssd",
+        ],
         id="the one label that does not match",
     ),
     pytest.param(
@@ -97,12 +119,18 @@ CASES = [
             make.node("a", labels={"disk": "hdd", "arch": "arm"}),
             make.pod("p", spec=_node_affinity([_is("disk", "ssd"), _is("arch", "arm")], [_is("arch", "amd64")])),
         ],
-        ["drop the node affinity requirement disk=ssd"],
+        [
+            "add a node like a, but with disk=ssd",
+            "drop the node affinity requirement disk=ssd",
+        ],
         id="one requirement of the term that comes closest",
     ),
     pytest.param(
         [make.node("a"), make.pod("p", spec=_node_affinity([_is("disk", "ssd")]))],
-        ["drop the required node affinity"],
+        [
+            "add a node like a, but with disk=ssd",
+            "drop the required node affinity",
+        ],
         id="the whole affinity where a term would be left empty",
     ),
     pytest.param(
@@ -112,23 +140,26 @@ CASES = [
             make.pod("p", spec=_affinity("podAntiAffinity", make.affinity_term(HOSTNAME, {"app": "db"}))),
         ],
         [
-            f"drop the pod anti-affinity term app=db within {HOSTNAME}",
-            "raise the priority from 0 to 6, which evicts default/x from a",
             "add a node like a (4 cpu, 8Gi memory)",
+            f"drop the pod anti-affinity term app=db within {HOSTNAME}",
+            "move default/x away from a",
+            "raise the priority from 0 to 6, which evicts default/x from a",
         ],
         id="an anti-affinity term",
     ),
     pytest.param(
         [make.node("a"), make.pod("p", spec=_affinity("podAffinity", make.affinity_term(HOSTNAME, {"app": "db"})))],
-        [f"drop the pod affinity term app=db within {HOSTNAME}"],
+        [
+            f"drop the pod affinity term app=db within {HOSTNAME}",
+        ],
         id="an affinity term",
     ),
     pytest.param(
         [make.node("a"), make.pod("x", on="a", host_ports=(80,)), make.pod("p", host_ports=(80, 81), priority=1)],
         [
-            "drop the host port 80/TCP of container main",
             "evict default/x from a",
             "add a node like a (4 cpu, 8Gi memory)",
+            "drop the host port 80/TCP of container main",
         ],
         id="a host port, or the pod that holds it",
     ),
@@ -142,8 +173,9 @@ CASES = [
             ),
         ],
         [
-            "tolerate gpu:NoSchedule",
             f"raise maxSkew of the topology spread constraint on {ZONE} from 1 to 2",
+            "add a node like b, but without the taint gpu:NoSchedule",
+            "tolerate gpu:NoSchedule",
             "raise the priority from 0 to 10, which evicts default/x from a",
         ],
         id="a skew raised as little as it can be",
@@ -155,12 +187,17 @@ CASES = [
                 "p", labels={"app": "w"}, spec={"topologySpreadConstraints": [make.spread(ZONE, labels={"app": "w"})]}
             ),
         ],
-        [f"drop the topology spread constraint on {ZONE}"],
+        [
+            f"drop the topology spread constraint on {ZONE}",
+        ],
         id="a constraint on a label that no node has",
     ),
     pytest.param(
         [make.node("a", cpu=1, taints=[make.taint("gpu")]), make.pod("p", cpu=2)],
-        ["tolerate gpu:NoSchedule and lower the cpu request from 2 to 1"],
+        [
+            "add a node like a, but with at least 2 cpu and without the taint gpu:NoSchedule",
+            "tolerate gpu:NoSchedule and lower the cpu request from 2 to 1",
+        ],
         id="two kinds together where none alone is enough",
     ),
     pytest.param(
@@ -169,7 +206,10 @@ CASES = [
             make.pod("x", on="a", priority=1),
             make.pod("p", spec={"preemptionPolicy": "Never"}),
         ],
-        ["tolerate gpu:NoSchedule and free the place of a pod on a"],
+        [
+            "add a node like a, but without the taint gpu:NoSchedule",
+            "tolerate gpu:NoSchedule and free the place of a pod on a",
+        ],
         id="freeing is part of a combination where requests do not help",
     ),
     pytest.param(
@@ -180,8 +220,8 @@ CASES = [
         ],
         [
             "free 1 example.com/gpu on a, for example by moving default/x away",
-            "raise the priority from 0 to 1, which evicts default/x from a",
             "add a node like a (1 cpu, 8Gi memory)",
+            "raise the priority from 0 to 1, which evicts default/x from a",
             "lower the example.com/gpu request from 1 to 0",
         ],
         id="a request that would be lowered to nothing is told last",
@@ -190,7 +230,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("objects", "expected"), CASES)
-def test_the_smallest_changes_are_told_smallest_first(objects: list[Manifest], expected: list[str]) -> None:
+def test_the_smallest_changes_are_told_with_the_most_acceptable_first(
+    objects: list[Manifest], expected: list[str]
+) -> None:
     assert descriptions(objects) == expected
 
 
@@ -249,6 +291,7 @@ def test_a_change_says_what_to_do_as_a_patch() -> None:
         "kind": "tolerate",
         "description": "tolerate gpu=x:NoSchedule",
         "node": "a",
+        "cost": "takes room that is kept for others (0 pods run there)",
         "tolerations": [{"key": "gpu", "operator": "Equal", "value": "x", "effect": "NoSchedule"}],
         "actions": [
             {

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from applied_changes import apply_change
 
-from kubesched.explanation.explain import Explanation, explain
+from kubesched.explanation.answer import Explanation
+from kubesched.explanation.explain import explain
 from kubesched.testing.vectors import Case, read_cases
 
 CASES = Path(__file__).parents[2] / "vectors" / "cases"

@@ -12,8 +12,9 @@ from cluster_pictures import picture
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from kubesched.explanation.answer import Explanation
 from kubesched.explanation.changes import Change, what_if
-from kubesched.explanation.explain import Explanation, explain
+from kubesched.explanation.explain import explain
 from kubesched.k8s.model import quantity
 from kubesched.testing import make, strategies
 from kubesched.testing.make import Manifest

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.explanation.amounts import exact, exact_and_readable, readable
-from kubesched.explanation.layout import counted, listed, score_table, table, wrapped
+from kubesched.explanation.layout import (
+    counted,
+    exact,
+    exact_and_readable,
+    listed,
+    readable,
+    score_table,
+    table,
+    wrapped,
+)
 
 GI = 1024**3
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubesched.explanation.explain import Explanation, explain
+from kubesched.explanation.answer import Explanation
+from kubesched.explanation.explain import explain
 from kubesched.testing import make
 from kubesched.testing.make import HOSTNAME, ZONE, Manifest
 

@@ -47,5 +47,5 @@ def test_every_form_of_the_answer_can_be_had(family: str) -> None:
         message = explanation.to_dict()["message"]
         for text in (str(explanation), render(explanation, Style(width=60, wide=True))):
             assert text.startswith(f"Pod {explanation.pod.key} ")
-            assert message is None or f"  {message}" in text.splitlines()
+            assert message is None or f"FailedScheduling: {message}" in text.splitlines()
         assert json.loads(json.dumps(explanation.report()))["pod"] == explanation.pod.key

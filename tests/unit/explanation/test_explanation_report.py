@@ -18,13 +18,17 @@ OBJECTS = [
 def test_the_report_has_all_parts() -> None:
     explanation = explain(OBJECTS, "default/p")
     report = explanation.report()
-    assert list(report) == ["pod", "scheduler", "explanation", "failing", "numbers", "changes"]
+    assert list(report) == [
+        *("pod", "scheduler", "headline", "cause", "groups", "changes"),
+        *("explanation", "failing", "numbers"),
+    ]
     assert (report["pod"], report["scheduler"]) == ("default/p", "default-scheduler")
     assert report["explanation"] == explanation.to_dict()
     assert [found["plugin"] for found in report["failing"]["a"]] == ["TaintToleration", "NodeResourcesFit"]
     assert report["numbers"]["b"] == [
         {
             "plugin": "NodeResourcesFit",
+            "kind": "too-large",
             "resource": "cpu",
             "requested": "2",
             "used": "500m",
@@ -35,8 +39,21 @@ def test_the_report_has_all_parts() -> None:
             "text": "cpu: requested 2, free 500m (used 500m of 1)",
         }
     ]
-    assert [change["kind"] for change in report["changes"]] == ["lower-requests"]
-    assert report["changes"][0]["requests"] == {"cpu": {"from": "2", "to": "500m"}}
+    assert [change["kind"] for change in report["changes"]] == ["add-node", "lower-requests"]
+    assert report["changes"][1]["requests"] == {"cpu": {"from": "2", "to": "500m"}}
+
+
+def test_the_cause_and_the_groups_are_facts() -> None:
+    report = explain(OBJECTS, "default/p").report()
+    assert report["headline"] == f"Pod default/p is pending: {report['cause']['text']}. {report['cause']['remedy']}"
+    assert (report["cause"]["kind"], report["cause"]["nodes"]) == ("too-large", ["b"])
+    assert report["cause"]["resources"] == {"cpu": {"requested": 2000, "free": 500, "allocatable": 1000}}
+    assert [(group["nearness"], group["nodes"]) for group in report["groups"]] == [
+        ("too-small", ["b"]),
+        ("excluded", ["a"]),
+    ]
+    assert report["groups"][1]["kinds"] == ["taint", "too-large"]
+    assert report["groups"][1]["nearest"]["evidence"][0]["taint"]["key"] == "gpu"
 
 
 def test_the_report_is_plain_data() -> None:

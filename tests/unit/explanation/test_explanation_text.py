@@ -12,9 +12,6 @@ from kubesched.explanation.text import render
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 
-NOBODY = "0/1 nodes are available:"
-NO_VICTIMS = "no new claims to deallocate, preemption: 0/1 nodes are available:"
-
 
 def answer(objects: list[Manifest], *, wide: bool = False, width: int = 100, config: Any = None) -> list[str]:
     return render(explain(objects, "default/p", config), Style(width=width, wide=wide)).splitlines()
@@ -39,16 +36,16 @@ VERDICTS = [
     pytest.param(
         [make.node("a", cpu=1), make.pod("p", cpu=2)],
         [
-            "Pod default/p does not fit on any of 1 node.",
-            f"  {NOBODY} 1 Insufficient cpu. {NO_VICTIMS} 1 Preemption is not helpful for scheduling.",
+            "Pod default/p is pending: needs 2 cpu; the only node, a, has 1 cpu even when empty. No eviction helps: "
+            "ask for at most 1 cpu, or add a larger node.",
         ],
-        id="nowhere, with kube-scheduler's own message",
+        id="nowhere, with what is needed, what there is and what to do",
     ),
     pytest.param(
         [make.node("a", cpu=2), make.pod("x", on="a", cpu=1), make.pod("p", cpu=2, priority=1)],
         [
-            "Pod default/p does not fit on any of 1 node; evicting 1 pod would make it fit on a.",
-            f"  {NOBODY} 1 Insufficient cpu.",
+            "Pod default/p is pending: needs 2 cpu; the only node, a, has 1 free. Preemption evicts "
+            "default/x (priority 0) from a, then it fits.",
         ],
         id="nowhere without evictions",
     ),
@@ -58,32 +55,31 @@ VERDICTS = [
             make.pod("p", spec={"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}),
         ],
         [
-            "Pod default/p is rejected as a whole by VolumeRestrictions, before any node.",
-            f'  {NOBODY} persistentvolumeclaim "data" not found. not found',
+            "Pod default/p is pending: claim data does not exist in namespace default. Create it, or correct the name "
+            "in the pod's volumes.",
         ],
         id="rejected as a whole",
     ),
     pytest.param(
         [make.node("a"), make.pod("p", spec={"schedulingGates": [{"name": "quota"}]})],
         [
-            "Pod default/p is gated: SchedulingGates holds it back before any node is looked at.",
-            "  waiting for scheduling gates: [quota]",
+            "Pod default/p is pending: the scheduling gate quota holds it back before any node is looked at. It is "
+            "scheduled when whoever set it has removed it (spec.schedulingGates).",
         ],
         id="gated",
     ),
     pytest.param(
         [make.pod("p")],
-        ["Pod default/p fits nowhere: there are no nodes.", "  no nodes available to schedule pods"],
+        ["Pod default/p is pending: there are no nodes. Add a node."],
         id="no nodes",
     ),
     pytest.param(
         [make.node("a"), make.pod("p", spec={"schedulerName": "other"})],
         [
-            "Pod default/p fits on 1 of 1 node and would go to a.",
-            '  Note: it asks for the scheduler "other", which is not configured here; "default-scheduler" answers'
-            " for it.",
+            'Pod default/p is pending: it asks for the scheduler "other", which is not configured here: only that one '
+            'places it. See whether "other" runs; below is what "default-scheduler" would decide.',
         ],
-        id="a note where another scheduler is asked for",
+        id="where another scheduler is asked for, that comes first",
     ),
 ]
 
@@ -94,12 +90,12 @@ def test_the_verdict_comes_first(objects: list[Manifest], expected: list[str]) -
     assert lines[: lines.index("") if "" in lines else None] == expected
 
 
-def test_only_the_ten_best_nodes_are_shown_unless_all_are_asked_for() -> None:
+def test_only_the_best_nodes_are_shown_unless_all_are_asked_for() -> None:
     objects = [*(make.node(f"n{i:02}", cpu=i + 1) for i in range(12)), make.pod("p", cpu="100m")]
     shown = [line.split() for line in answer(objects) if line.startswith("  n")]
     totals = [int(total) for _, total, *_ in shown]
-    assert len(shown) == 10 and totals == sorted(totals, reverse=True)
-    assert any(line.startswith("  and 2 more nodes, down to a total of ") for line in answer(objects))
+    assert len(shown) == 8 and totals == sorted(totals, reverse=True)
+    assert any(line.startswith("  and 4 more nodes, down to a total of ") for line in answer(objects))
     assert len([line for line in answer(objects, wide=True) if line.startswith("  n")]) == 12
 
 
@@ -122,10 +118,11 @@ def test_nodes_are_grouped_by_what_is_true_of_them() -> None:
         make.pod("p"),
     ]
     lines = answer(objects)
-    start = lines.index("  12 nodes: node(s) had untolerated taint(s) (TaintToleration)")
-    assert lines[start + 1 : start + 3] == [
-        "    taint spot:NoSchedule is not tolerated: n1, n10, n11, n2, n4 and 3 more",
-        "    taint gpu:NoSchedule is not tolerated: n0, n3, n6, n9",
+    start = lines.index("Nodes that do not fit (12), the nearest first")
+    assert lines[start + 1 : start + 4] == [
+        "  COUNT  NODES                        WHY NOT",
+        "      8  n1, n10, n11, n2 and 4 more  taint spot:NoSchedule is not tolerated",
+        "      4  n0, n3, n6, n9               taint gpu:NoSchedule is not tolerated",
     ]
 
 
@@ -156,7 +153,7 @@ def test_pods_that_are_promised_a_node_are_told() -> None:
 def test_a_combination_says_that_it_belongs_together() -> None:
     lines = answer([make.node("a", cpu=1, taints=[make.taint("gpu")]), make.pod("p", cpu=2)])
     together = "together: tolerate gpu:NoSchedule and lower the cpu request from 2 to 1"
-    assert lines[-1] == f"  1. {together} (then it fits on a)"
+    assert any(line.startswith(f"  2. {together}") for line in lines)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -169,7 +166,7 @@ def test_lines_stay_within_the_width_as_far_as_names_allow(width: int) -> None:
     ]
     verdict, *rest = answer(objects, width=width)
     assert verdict
-    assert max(map(len, rest)) <= max(width, 80)
+    assert max(len(line) for line in rest if not line.startswith("FailedScheduling: ")) <= max(width, 80)
 
 
 def test_str_of_an_explanation_is_the_readable_answer() -> None:
@@ -181,6 +178,6 @@ def test_a_pod_whose_terms_cannot_be_understood_is_told_so() -> None:
     selector = {"matchExpressions": [{"key": "a", "operator": "Like"}]}
     term = {"topologyKey": "zone", "labelSelector": selector}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    verdict, message, *_ = answer([make.node("a"), make.pod("p", spec={"affinity": affinity})])
-    assert verdict == "Pod default/p is rejected as a whole by InterPodAffinity, before any node."
-    assert '"Like" is not a valid label selector operator' in message
+    verdict, *_ = answer([make.node("a"), make.pod("p", spec={"affinity": affinity})])
+    assert verdict.startswith("Pod default/p is pending: InterPodAffinity rejects it before any node is looked at: ")
+    assert '"Like" is not a valid label selector operator' in verdict

@@ -1,30 +1,36 @@
 """Add a node of which existing shape: the smallest node there is, of which an empty copy would take the pod.
 
 A copy has the labels, taints and amounts of its model, a name and a hostname label of its own, and nothing that
-belongs to the model's life: it is not cordoned and has no taints that say a node is not well.
+belongs to the model's life: it is not cordoned and has no taints that say a node is not well. Where no copy as it is
+would do, one is tried that has what is asked for: the label, the size, no taint.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from kubesched.explanation.amounts import readable
-from kubesched.explanation.changes.change import Change, ChangeKind, CreateNode, Proposal
-from kubesched.explanation.changes.opening import LIFECYCLE_DOMAIN
+from kubesched.explanation.changes.change import Change, ChangeKind, CreateNode, Proposal, Reluctance
 from kubesched.explanation.changes.situation import Situation
 from kubesched.explanation.findings.finding import HOSTNAME_LABEL
+from kubesched.explanation.findings.taints import is_passing, taint_text, untolerated
+from kubesched.explanation.findings.volumes import volume_terms
+from kubesched.explanation.layout import all_of, exact, readable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node, Taint
 from kubesched.k8s.model.requests import CPU, MEMORY, node_units
-from kubesched.scheduler.plugins.node_affinity import NodeAffinity
+from kubesched.k8s.model.selectors import Requirement, compile_node_term
+from kubesched.k8s.model.volume_claims import claims_of
+from kubesched.scheduler.plugins.node_affinity import NodeAffinity, node_selector_of
 from kubesched.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 
 TRIES = 48
 """Shapes that are tried, the smallest first."""
+AMENDED_TRIES = 4
 
 _TO_STAY = (NodeAffinity.name, NodeDeclaredFeatures.name)
 """Plugins that would reject a copy for what they reject the model for."""
@@ -32,24 +38,40 @@ _ZONES = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
 def add_node(situation: Situation) -> list[Change]:
-    change = situation.what_if.first_that_helps(_proposals(situation), TRIES)
-    return [change] if change is not None and change.node == change.proposal.node else []
+    for proposals, n_most in ((_proposals(situation), TRIES), (_amended(situation), AMENDED_TRIES)):
+        change = situation.what_if.first_that_helps(proposals, n_most)
+        if change is not None and change.node == change.proposal.node:
+            return [change]
+    return []
 
 
 def _proposals(situation: Situation) -> Iterator[Proposal]:
     name = _unused_name(situation)
-    nodes = situation.cluster.nodes
     for row in _shapes(situation):
         model = situation.cluster.table.nodes[row]
-        copy = _empty_copy(model, name)
-        cpu, memory = nodes.at(row).allocatable(CPU), nodes.at(row).allocatable(MEMORY)
-        yield Proposal(
-            kind=ChangeKind.ADD_NODE,
-            description=f"add a node like {model.name} ({readable(CPU, cpu)} cpu, {readable(MEMORY, memory)} memory)",
-            node=name,
-            actions=(CreateNode(copy, model.name),),
-            details={"like": model.name, "manifest": _manifest(copy)},
-        )
+        yield _proposal(situation, row, _empty_copy(model, name), [])
+
+
+def _proposal(situation: Situation, row: int, copy: Node, amendments: list[str]) -> Proposal:
+    model = situation.cluster.table.nodes[row]
+    nodes = situation.cluster.nodes.at(row)
+    size = f"{readable(CPU, nodes.allocatable(CPU))} cpu, {readable(MEMORY, nodes.allocatable(MEMORY))} memory"
+    told = f"add a node like {model.name}"
+    told += f", but {all_of(amendments)}" if amendments else f" ({_kind_of_machine(model)}{size})"
+    return Proposal(
+        kind=ChangeKind.ADD_NODE,
+        description=told,
+        node=copy.name,
+        actions=(CreateNode(copy, model.name),),
+        details={"like": model.name, "manifest": _manifest(copy)},
+        reluctance=Reluctance.OTHERS,
+        cost_to_others="somebody pays for one more node",
+    )
+
+
+def _kind_of_machine(model: Node) -> str:
+    kind = model.labels.get("node.kubernetes.io/instance-type", "")
+    return f"{kind}, " if kind else ""
 
 
 def _shapes(situation: Situation) -> Iterator[int]:
@@ -81,9 +103,83 @@ def _topology_keys(pod: PodInfo) -> Iterator[str]:
             yield key
 
 
+# -- copies that are better than their model ---------------------------------------------------------------------------
+
+
+def _amended(situation: Situation) -> Iterator[Proposal]:
+    """Copies of the nodes where least has to be otherwise, with what the pod asks for."""
+    name = _unused_name(situation)
+    labels = dict(_wanted_labels(situation))
+    models: dict[tuple[object, ...], tuple[int, int]] = {}
+    for row, node in enumerate(situation.cluster.table.nodes):
+        units = node_units(node.status.allocatable, "status.allocatable")
+        short = tuple(r for r, wanted in situation.pod.resources.wanted.items() if units.get(r, 0) < wanted)
+        other = tuple(key for key, value in labels.items() if node.labels.get(key) != value)
+        taints = untolerated(_lasting_taints(node), situation.pod.tolerations)
+        models.setdefault((short, other, taints), (len(short) + len(other) + len(taints), row))
+    for _, row in sorted(models.values()):
+        copy, amendments = _improved(situation, row, name, labels)
+        if amendments:
+            yield _proposal(situation, row, copy, amendments)
+
+
+def _improved(situation: Situation, row: int, name: str, wanted_labels: dict[str, str]) -> tuple[Node, list[str]]:
+    model = situation.cluster.table.nodes[row]
+    copy = _empty_copy(model, name)
+    told: list[str] = []
+    labels = {key: value for key, value in wanted_labels.items() if copy.labels.get(key) != value}
+    told.extend(f"with {key}={value}" for key, value in labels.items())
+    units = node_units(copy.status.allocatable, "status.allocatable")
+    short = {r: wanted for r, wanted in situation.pod.resources.wanted.items() if units.get(r, 0) < wanted}
+    told.extend(f"with at least {readable(resource, wanted)} {resource}" for resource, wanted in short.items())
+    against = untolerated(copy.spec.taints or (), situation.pod.tolerations)
+    told.extend(f"without the taint {taint_text(taint)}" for taint in against)
+    kept = tuple(taint for taint in copy.spec.taints or () if taint not in against)
+    amounts: dict[str, Any] = {resource: exact(resource, wanted) for resource, wanted in short.items()}
+    return (
+        Node(
+            metadata=replace(copy.metadata, labels={**copy.labels, **labels}),
+            spec=replace(copy.spec, taints=kept or None),
+            status=replace(copy.status, allocatable={**(copy.status.allocatable or {}), **amounts}),
+        ),
+        told,
+    )
+
+
+def _wanted_labels(situation: Situation) -> Iterator[tuple[str, str]]:
+    """What the pod's node selector, affinity and volumes ask for, as labels that a new node could have."""
+    yield from _labels_of_volumes(situation)
+    required = node_selector_of(situation.pod.spec)
+    terms = () if required is None else required.node_selector_terms
+    for term in terms[:1]:
+        yield from _as_labels(compile_node_term(term).labels)
+    yield from (situation.pod.spec.node_selector or {}).items()
+
+
+def _labels_of_volumes(situation: Situation) -> Iterator[tuple[str, str]]:
+    objects = situation.cluster.objects
+    for use in claims_of(situation.pod.pod):
+        claim = objects.persistent_volume_claims.get(use.key)
+        volume = None if claim is None else objects.persistent_volumes.get(claim.spec.volume_name)
+        if volume is not None:
+            for term in volume_terms(volume)[:1]:
+                yield from _as_labels(term.labels)
+
+
+def _as_labels(requirements: tuple[Requirement, ...]) -> Iterator[tuple[str, str]]:
+    for requirement in requirements:
+        if requirement.operator == "In" and requirement.key != HOSTNAME_LABEL:
+            yield requirement.key, requirement.values[0]
+        elif requirement.operator == "Exists":
+            yield requirement.key, ""
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+
 def _lasting_taints(node: Node) -> tuple[Taint, ...]:
     """The taints that a new node of the kind would have."""
-    return tuple(taint for taint in node.spec.taints or () if not taint.key.startswith(LIFECYCLE_DOMAIN))
+    return tuple(taint for taint in node.spec.taints or () if not is_passing(taint))
 
 
 def _empty_copy(model: Node, name: str) -> Node:

@@ -7,28 +7,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Any
 
-from kubesched.explanation.amounts import exact
 from kubesched.explanation.changes.patches import PatchOperation
+from kubesched.explanation.layout import exact
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.meta import PodKey
 
 
-class ChangeKind(Enum):
-    """In the order of preference among changes of the same size: what costs the cluster least comes first."""
+class Reluctance(IntEnum):
+    """How unwilling the pod's owner, or others, would be. The last is never proposed first if there is another way."""
 
-    UNCORDON = "uncordon"
-    TOLERATE = "tolerate"
-    SPREAD = "raise-max-skew"
-    RELAX = "relax"
-    REQUESTS = "lower-requests"
-    FREE = "free"
+    NONE = 0
+    """Nobody gives anything up: a slip is corrected, a right is used."""
+    LITTLE = 1
+    """The pod gives up a little."""
+    OTHERS = 2
+    """Others help: they move, they open a node, they pay for one."""
+    MUCH = 3
+    """The pod gives up much of what it asked for."""
+    HARM = 4
+    """Others are harmed, or the pod is left without what it needs."""
+    LAST = 5
+    """Undoes what somebody decided on purpose: a taint, an architecture, whose priority counts."""
+
+
+class ChangeKind(Enum):
+    """In the order of preference among changes that are as acceptable."""
+
+    CORRECT = "correct"
     EVICT = "evict"
-    PRIORITY = "raise-priority"
+    SPREAD = "raise-max-skew"
+    REQUESTS = "lower-requests"
+    UNCORDON = "uncordon"
+    FREE = "free"
     ADD_NODE = "add-node"
+    RELAX = "relax"
     COMBINED = "combined"
+    TOLERATE = "tolerate"
+    PRIORITY = "raise-priority"
 
     @property
     def rank(self) -> int:
@@ -110,6 +128,9 @@ class Proposal:
     """How many single things change: one toleration, one request, one label, one pod, one node."""
     cost: float = 0.0
     """Tells changes of the same kind and number of edits apart, the smaller the better."""
+    reluctance: Reluctance = Reluctance.OTHERS
+    cost_to_others: str = ""
+    """Who pays what for it, in a few words."""
     is_drastic: bool = False
     """Leaves nothing of something that was asked for; such a change is told last."""
 
@@ -120,6 +141,11 @@ class Proposal:
             return 2
         takes_place = any(isinstance(action, FreeOnNode | DeletePods) for action in self.actions)
         return int(takes_place or self.kind is ChangeKind.PRIORITY)
+
+    @property
+    def acceptance(self) -> tuple[bool, int, int, int, float, str]:
+        """What people accept most easily sorts first."""
+        return self.is_drastic, self.reluctance, self.kind.rank, self.n_edits, self.cost, self.node
 
     @property
     def size(self) -> tuple[bool, int, int, int, float, str]:
@@ -143,11 +169,17 @@ class Change:
     def description(self) -> str:
         return self.proposal.description
 
+    @property
+    def cost(self) -> str:
+        """What it costs, and whom."""
+        return self.proposal.cost_to_others
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "kind": self.kind.value,
             "description": self.description,
             "node": self.node,
+            "cost": self.cost,
             **self.proposal.details,
             "actions": [action.to_dict() for action in self.proposal.actions],
         }

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.explanation.changes.change import Change, ChangeKind, DeletePods, PatchPod, Proposal
+from kubesched.explanation.changes.change import Change, ChangeKind, DeletePods, PatchPod, Proposal, Reluctance
 from kubesched.explanation.changes.patches import PatchOperation, patched, put
 from kubesched.explanation.changes.shortfalls import find_shortfalls
 from kubesched.explanation.changes.situation import Situation
+from kubesched.explanation.layout import listed
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.model.meta import controller_of
 from kubesched.k8s.model.requests import PODS
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.preemption import Candidate
@@ -29,6 +31,7 @@ from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 
 HIGHEST_PRIORITY = 1_000_000_000
 """What a user may give at most; higher ones are the system's."""
+VICTIMS_TOLD = 3
 TRIES = 120
 """Dry runs on single nodes."""
 
@@ -43,11 +46,13 @@ def evict_pods(situation: Situation) -> list[Change]:
     keys = tuple(victim.key for victim in preemption.victims)
     proposal = Proposal(
         kind=ChangeKind.EVICT,
-        description=f"evict {' and '.join(keys)} from {preemption.node_name}",
+        description=f"evict {listed(keys, VICTIMS_TOLD)} from {preemption.node_name}",
         node=preemption.node_name,
         actions=(DeletePods(preemption.node_name, keys),),
         details={"victims": list(keys)},
         n_edits=len(keys),
+        reluctance=Reluctance.NONE,
+        cost_to_others="what kube-scheduler does now: they have a lower priority",
     )
     change = situation.what_if.first_that_helps([proposal])
     return [] if change is None else [change]
@@ -185,7 +190,7 @@ def _change(situation: Situation, room: Room) -> Change:
         steps.append(f"raise the priority from {before} to {room.priority}{_class_hint(situation, room.priority)}")
     if situation.pod.spec.preemption_policy == _NEVER:
         steps.append("let it preempt (preemptionPolicy: PreemptLowerPriority)")
-    evicting = f"which evicts {' and '.join(victims)} from {room.candidate.node_name}"
+    evicting = f"which evicts {listed(victims, VICTIMS_TOLD)} from {room.candidate.node_name}"
     proposal = Proposal(
         kind=ChangeKind.PRIORITY,
         description=f"{' and '.join(steps)}, {evicting}",
@@ -193,8 +198,17 @@ def _change(situation: Situation, room: Room) -> Change:
         actions=(PatchPod(situation.pod.key, operations),),
         details={"priority": {"from": before, "to": room.priority}, "victims": victims},
         n_edits=len(operations) + len(victims),
+        reluctance=Reluctance.LAST,
+        cost_to_others=_harm(room.candidate.victims),
     )
     return Change(proposal, room.candidate.node_name)
+
+
+def _harm(victims: Sequence[PodInfo]) -> str:
+    owners = [controller_of(victim.pod.metadata) for victim in victims]
+    stateful = sorted({owner.name for owner in owners if owner is not None and owner.kind == "StatefulSet"})
+    whose = f", {' and '.join(stateful)} (StatefulSet) among them" if stateful else ""
+    return f"others lose {len(victims)} running pod{'s' if len(victims) > 1 else ''}{whose}"
 
 
 def _class_hint(situation: Situation, priority: int) -> str:

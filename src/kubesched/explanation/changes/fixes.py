@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from kubesched.explanation.changes.change import ChangeKind, Proposal
+from kubesched.explanation.changes.change import ChangeKind, Proposal, Reluctance
 from kubesched.explanation.changes.freeing import propose_freeing
 from kubesched.explanation.changes.opening import propose_tolerations, propose_uncordoning
 from kubesched.explanation.changes.relaxing import propose_node_affinity, propose_pod_affinity, propose_ports
@@ -95,5 +95,7 @@ def combined(parts: Sequence[Proposal]) -> Proposal:
         details={"parts": [{"kind": p.kind.value, "description": p.description, **p.details} for p in parts]},
         n_edits=sum(part.n_edits for part in parts),
         cost=sum(part.cost for part in parts),
+        reluctance=max(Reluctance.MUCH, *(part.reluctance for part in parts)),
+        cost_to_others="; ".join(dict.fromkeys(part.cost_to_others for part in parts if part.cost_to_others)),
         is_drastic=any(part.is_drastic for part in parts),
     )

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from kubesched.explanation.amounts import exact, exact_and_readable
-from kubesched.explanation.changes.change import Change, ChangeKind, DeletePods, FreeOnNode, Proposal
+from kubesched.explanation.changes.change import Change, ChangeKind, DeletePods, FreeOnNode, Proposal, Reluctance
 from kubesched.explanation.changes.shortfalls import Shortfalls, find_shortfalls
 from kubesched.explanation.changes.situation import Situation
+from kubesched.explanation.layout import all_of, exact, exact_and_readable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.meta import controller_of
 from kubesched.k8s.model.requests import PODS
@@ -51,6 +51,8 @@ def _proposals(situation: Situation, shortfalls: Shortfalls) -> Iterator[Proposa
             details={"free": {resource: exact(resource, units) for resource, units in amounts.items()}},
             n_edits=len(amounts),
             cost=float(cost[position]),
+            reluctance=Reluctance.OTHERS,
+            cost_to_others="other pods have to leave the node",
         )
 
 
@@ -71,10 +73,13 @@ def _with_example(situation: Situation, change: Change) -> Change:
     if not pods or change.node not in situation.what_if.fits_on([DeletePods(action.node, tuple(p.key for p in pods))]):
         return change
     keys = [pod.key for pod in pods]
+    reluctance, cost = _price(situation, pods)
     proposal = replace(
         change.proposal,
-        description=f"{change.description}, for example by moving {' and '.join(keys)} away",
+        description=f"{change.description}, for example by moving {all_of(keys)} away",
         details={**change.proposal.details, "pods": keys},
+        reluctance=reluctance,
+        cost_to_others=cost,
     )
     return replace(change, proposal=proposal)
 
@@ -85,13 +90,31 @@ def _enough_pods(situation: Situation, node: str, amounts: Mapping[str, int]) ->
     movable = [pod for pod in situation.cluster.table.pods.on(row) if _is_movable(pod)]
     single = [pod for pod in movable if _covers([pod], amounts)]
     if single:
-        return [min(single, key=lambda pod: (_share(pod, amounts), pod.key))]
+        return [min(single, key=lambda pod: (is_weighty(pod, situation.pod), _share(pod, amounts), pod.key))]
     chosen: list[PodInfo] = []
-    for pod in sorted(movable, key=lambda pod: (-_share(pod, amounts), pod.key)):
+    for pod in sorted(movable, key=lambda pod: (is_weighty(pod, situation.pod), -_share(pod, amounts), pod.key)):
         chosen.append(pod)
         if _covers(chosen, amounts):
             return chosen
     return []
+
+
+def _price(situation: Situation, pods: list[PodInfo]) -> tuple[Reluctance, str]:
+    """What it means for those who have to go."""
+    they = "it restarts" if len(pods) == 1 else "they restart"
+    weighty = [pod.key for pod in pods if is_weighty(pod, situation.pod)]
+    if weighty:
+        return Reluctance.HARM, f"{they} elsewhere, if there is room; {weighty[0]} keeps state or is more important"
+    return Reluctance.OTHERS, f"{they} elsewhere, if there is room"
+
+
+def is_weighty(pod: PodInfo, other: PodInfo) -> bool:
+    """Whether a pod is not to be moved lightly: it keeps state, or is more important than the other."""
+    owner = controller_of(pod.pod.metadata)
+    is_stateful = (owner is not None and owner.kind == "StatefulSet") or any(
+        volume.persistent_volume_claim is not None for volume in pod.spec.volumes or ()
+    )
+    return is_stateful or pod.priority > other.priority
 
 
 def _is_movable(pod: PodInfo) -> bool:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.explanation.changes.change import Change, ChangeKind, PatchNode, PatchPod, Proposal
+from kubesched.explanation.changes.change import Change, ChangeKind, PatchNode, PatchPod, Proposal, Reluctance
 from kubesched.explanation.changes.patches import append, remove
 from kubesched.explanation.changes.situation import Situation
-from kubesched.explanation.findings.taints import taint_text, untolerated
+from kubesched.explanation.findings.taints import is_for_resource, is_passing, taint_text, untolerated
 from kubesched.k8s.model.core import Node, Taint
 from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT
 from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.scheduler.plugins.taint_toleration import TaintToleration
-
-LIFECYCLE_DOMAIN = "node.kubernetes.io/"
-"""Taints that say a node is not well; to tolerate them is rarely what is wanted."""
 
 
 def tolerate_taints(situation: Situation) -> list[Change]:
@@ -49,7 +46,14 @@ def propose_uncordoning(situation: Situation, row: int) -> Proposal:
         for index in reversed(range(len(taints)))
         if _stands_for_cordon(taints[index], node)
     )
-    return Proposal(ChangeKind.UNCORDON, f"uncordon {node.name}", node.name, (PatchNode(node.name, tuple(operations)),))
+    return Proposal(
+        ChangeKind.UNCORDON,
+        f"uncordon {node.name}",
+        node.name,
+        (PatchNode(node.name, tuple(operations)),),
+        reluctance=Reluctance.OTHERS,
+        cost_to_others="ask whoever cordoned it: it may be about to be drained",
+    )
 
 
 def _cordoned(situation: Situation) -> Iterator[Proposal]:
@@ -70,6 +74,7 @@ def _stands_for_cordon(taint: Taint, node: Node) -> bool:
 
 def _toleration(situation: Situation, row: int, taints: tuple[Taint, ...]) -> Proposal:
     tolerations = [_toleration_of(taint) for taint in taints]
+    reluctance, cost = _price(situation, row, taints)
     operations = append(tolerations, "spec", "tolerations", has_list=situation.pod.spec.tolerations is not None)
     return Proposal(
         kind=ChangeKind.TOLERATE,
@@ -78,8 +83,20 @@ def _toleration(situation: Situation, row: int, taints: tuple[Taint, ...]) -> Pr
         actions=(PatchPod(situation.pod.key, tuple(operations)),),
         details={"tolerations": tolerations},
         n_edits=len(taints),
-        cost=sum(taint.key.startswith(LIFECYCLE_DOMAIN) for taint in taints),
+        cost=sum(is_passing(taint) for taint in taints),
+        reluctance=reluctance,
+        cost_to_others=cost,
     )
+
+
+def _price(situation: Situation, row: int, taints: tuple[Taint, ...]) -> tuple[Reluctance, str]:
+    """A taint that keeps a resource for those who ask for it is meant to be tolerated by them; no other is."""
+    if any(map(is_passing, taints)):
+        return Reluctance.LAST, "the node is not well, or about to go"
+    if all(is_for_resource(taint, situation.pod.resources.wanted) for taint in taints):
+        return Reluctance.NONE, "costs nobody anything: the taint keeps what the pod asks for"
+    n_pods = len(situation.cluster.table.pods.on(row))
+    return Reluctance.LAST, f"takes room that is kept for others ({n_pods} pods run there)"
 
 
 def _toleration_of(taint: Taint) -> dict[str, str]:

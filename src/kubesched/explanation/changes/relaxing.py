@@ -6,11 +6,12 @@ Each `propose_…` gives the least that has to go for one node, as far as one pl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from kubesched.explanation.changes.change import ChangeKind, PatchPod, Proposal
-from kubesched.explanation.changes.patches import PatchOperation, remove
+from kubesched.explanation.changes.change import Change, ChangeKind, PatchPod, Proposal, Reluctance
+from kubesched.explanation.changes.patches import PatchOperation, put, remove
 from kubesched.explanation.changes.situation import Situation
-from kubesched.explanation.findings.node_affinity import unmet
+from kubesched.explanation.findings.node_affinity import BUILT_IN_LABELS, meant_value, unmet
 from kubesched.explanation.findings.pod_affinity import UnmetPodAffinity, term_text
 from kubesched.explanation.findings.ports import is_same_port, port_text
 from kubesched.k8s.model.core import Container, ContainerPort, Node, NodeSelectorTerm
@@ -39,7 +40,14 @@ def relaxation(situation: Situation, row: int, drops: Sequence[Drop]) -> Proposa
         actions=(PatchPod(situation.pod.key, tuple(operations)),),
         details={"drop": texts},
         n_edits=len(drops),
+        reluctance=Reluctance.LAST if any(_is_built_in(text) for text in texts) else Reluctance.MUCH,
+        cost_to_others="costs others nothing; see that the pod can do without",
     )
+
+
+def _is_built_in(text: str) -> bool:
+    """Whether it says what a program can run on at all."""
+    return any(f" {label}" in text for label in BUILT_IN_LABELS)
 
 
 # -- labels and node affinity ------------------------------------------------------------------------------------------
@@ -54,6 +62,49 @@ def propose_node_affinity(situation: Situation, row: int) -> Proposal | None:
     ]
     drops.extend(_node_affinity_drops(situation, node))
     return relaxation(situation, row, drops)
+
+
+def correct_labels(situation: Situation) -> list[Change]:
+    """Labels of the node selector that no node has, and that look like a slip for one that some have."""
+    nodes = situation.cluster.table.nodes
+    operations, texts = [], []
+    for key, value in sorted((situation.pod.spec.node_selector or {}).items()):
+        if any(node.labels.get(key) == value for node in nodes):
+            continue
+        meant = meant_label(nodes, key, value)
+        if meant is None:
+            return []
+        if meant[0] != key:
+            operations.append(remove("spec", "nodeSelector", key))
+        operations.append(put("spec", "nodeSelector", meant[0], value=meant[1]))
+        texts.append(f"nodeSelector {key}={value} to {meant[0]}={meant[1]}")
+    if not operations:
+        return []
+    proposal = Proposal(
+        kind=ChangeKind.CORRECT,
+        description=f"correct {' and '.join(texts)}",
+        node=situation.name(0),
+        actions=(PatchPod(situation.pod.key, tuple(operations)),),
+        details={"correct": texts},
+        n_edits=len(texts),
+        reluctance=Reluctance.NONE,
+        cost_to_others="costs nobody anything, if that was meant",
+    )
+    change = situation.what_if.first_that_helps([proposal])
+    return [] if change is None else [replace(change, proposal=replace(proposal, node=change.node))]
+
+
+def meant_label(nodes: Sequence[Node], key: str, value: str) -> tuple[str, str] | None:
+    """The label that nodes have and that this one may be a slip for; None if there is none, or several are as near."""
+    values = {node.labels[key] for node in nodes if key in node.labels}
+    if values:
+        near = meant_value(key, value, values)
+        return None if near is None else (key, near)
+    keys = {label for node in nodes if value in node.labels.values() for label in node.labels}
+    meant = meant_value("", key, keys)
+    if meant is None or not any(node.labels.get(meant) == value for node in nodes):
+        return None
+    return meant, value
 
 
 def drop_node_affinity(situation: Situation, row: int) -> Proposal | None:

@@ -9,15 +9,18 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from kubesched.explanation.amounts import exact, exact_and_readable
-from kubesched.explanation.changes.change import Change, ChangeKind, PatchPod, Proposal
+from kubesched.explanation.changes.change import Change, ChangeKind, PatchPod, Proposal, Reluctance
 from kubesched.explanation.changes.lowering import lower_request
 from kubesched.explanation.changes.patches import PatchOperation
 from kubesched.explanation.changes.shortfalls import Shortfalls, find_shortfalls
 from kubesched.explanation.changes.situation import Situation
+from kubesched.explanation.layout import exact, exact_and_readable
 from kubesched.framework.nodes import RowArray
 from kubesched.k8s.model.requests import PODS
 from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
+
+SMALL_CUT, LARGE_CUT = 0.25, 0.6
+"""Shares of a request that a program may do without, or hardly."""
 
 
 def lower_requests(situation: Situation) -> list[Change]:
@@ -87,6 +90,7 @@ def _lower(situation: Situation, row: int, targets: Mapping[str, int], cost: flo
         operations.extend(lowered)
     wanted = pod.resources.wanted
     amounts = {name: (wanted.get(name, 0), units) for name, units in targets.items()}
+    cut = max((before - after) / max(before, 1) for before, after in amounts.values())
     steps = [
         f"the {name} request from {exact_and_readable(name, before)} to {exact_and_readable(name, after)}"
         for name, (before, after) in amounts.items()
@@ -99,5 +103,14 @@ def _lower(situation: Situation, row: int, targets: Mapping[str, int], cost: flo
         details={"requests": {n: {"from": exact(n, old), "to": exact(n, new)} for n, (old, new) in amounts.items()}},
         n_edits=len(targets),
         cost=cost,
+        reluctance=_price(cut),
+        cost_to_others=f"costs others nothing; the pod gets {cut:.0%} less",
         is_drastic=any(units == 0 for units in targets.values()),
     )
+
+
+def _price(cut: float) -> Reluctance:
+    """By the share of the request that is given up."""
+    if cut <= SMALL_CUT:
+        return Reluctance.LITTLE
+    return Reluctance.MUCH if cut <= LARGE_CUT else Reluctance.HARM

@@ -15,8 +15,9 @@ from kubesched.explanation.changes.change import Change, Proposal
 from kubesched.explanation.changes.evictions import evict_pods, raise_priority
 from kubesched.explanation.changes.fixes import Fixes
 from kubesched.explanation.changes.freeing import free_resources
+from kubesched.explanation.changes.moving import move_pods_in_the_way
 from kubesched.explanation.changes.opening import tolerate_taints, uncordon_node
-from kubesched.explanation.changes.relaxing import drop_node_affinity
+from kubesched.explanation.changes.relaxing import correct_labels, drop_node_affinity
 from kubesched.explanation.changes.requests import lower_requests
 from kubesched.explanation.changes.situation import Situation
 from kubesched.explanation.changes.what_if import WhatIf
@@ -44,13 +45,17 @@ def smallest_changes(
     failures: Failures | None,
     spread_constraints: Sequence[SpreadConstraint],
 ) -> tuple[Change, ...]:
-    """Changes by size, the smallest first. The cluster is changed for each trial, and changed back."""
+    """The smallest change of each kind, the most acceptable first. The cluster is changed for each trial, and changed
+    back."""
     what_if = WhatIf(cluster, scheduler, pod)
     known = failures or Failures(len(cluster.nodes), {}, {}, decision.diagnosis_of_absent(), frozenset())
     nominated_pods = nominated_pods_by_row(cluster, pod)
     situation = Situation(cluster, scheduler, pod, decision, known, nominated_pods, spread_constraints, what_if)
     found = _against_rejection(situation) if failures is None else _against_failures(situation)
-    return tuple(sorted(found, key=lambda change: change.proposal.size))
+    by_actions: dict[str, Change] = {}
+    for change in sorted(found, key=lambda change: change.proposal.acceptance):
+        by_actions.setdefault(str(change.proposal.actions), change)
+    return tuple(by_actions.values())
 
 
 def _against_rejection(situation: Situation) -> list[Change]:
@@ -67,6 +72,7 @@ def _against_rejection(situation: Situation) -> list[Change]:
 def _against_failures(situation: Situation) -> list[Change]:
     """Changes for a pod that every node was looked at for."""
     found = [
+        *correct_labels(situation),
         *uncordon_node(situation),
         *tolerate_taints(situation),
         *lower_requests(situation),
@@ -74,7 +80,7 @@ def _against_failures(situation: Situation) -> list[Change]:
     ]
     if all(change.proposal.is_drastic for change in found):
         found.extend(_combinations(situation, drastic_too=not found))
-    for search in (free_resources, evict_pods, raise_priority, add_node):
+    for search in (free_resources, move_pods_in_the_way, evict_pods, raise_priority, add_node):
         found.extend(search(situation))
     return found
 

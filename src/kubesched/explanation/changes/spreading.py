@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kubesched.explanation.changes.change import ChangeKind, PatchPod, Proposal
+from kubesched.explanation.changes.change import ChangeKind, PatchPod, Proposal, Reluctance
 from kubesched.explanation.changes.patches import PatchOperation, put, remove
 from kubesched.explanation.changes.situation import Situation
 from kubesched.explanation.findings.spread import DomainCounts
@@ -60,6 +60,8 @@ def propose_spread(situation: Situation, row: int, counts: list[DomainCounts]) -
         },
         n_edits=len(edits),
         cost=sum((edit.skew or 0) - edit.max_skew for edit in raised),
+        reluctance=Reluctance.LITTLE if raised == edits else Reluctance.MUCH,
+        cost_to_others="costs others nothing; the loss of a domain takes more of the pods with it",
     )
 
 

@@ -12,7 +12,6 @@ from itertools import islice
 
 import numpy as np
 
-from kubesched.explanation.amounts import exact
 from kubesched.explanation.changes.change import (
     Action,
     Change,
@@ -24,6 +23,7 @@ from kubesched.explanation.changes.change import (
     Proposal,
 )
 from kubesched.explanation.changes.patches import PatchOperation, patched, put
+from kubesched.explanation.layout import exact
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.requests import node_units

@@ -1,14 +1,86 @@
-"""The form of what is found behind a rejection: a sentence for people, fields for machines."""
+"""The form of what is found behind a rejection: a sentence for people, fields for machines, how near it is to fitting.
+
+`CauseKind` names what stands in the way, `Nearness` says whether that can pass. Next: the module of each plugin.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum, IntEnum
 from typing import Any, Protocol
 
-from kubesched.explanation.amounts import exact, readable
+from kubesched.explanation.layout import exact, readable
 
 HOSTNAME_LABEL = "kubernetes.io/hostname"
+
+
+class Nearness(IntEnum):
+    """How near a node is to taking the pod; the nearest first."""
+
+    LACKS = 1
+    """Would take it if enough became free there: of an amount, a port, a device, a domain's share of pods."""
+    CLOSED = 2
+    """Takes no new pods for the moment: cordoned, not ready, about to go."""
+    TOO_SMALL = 3
+    """Has too little of something even when it is empty."""
+    EXCLUDED = 4
+    """The pod may not, or cannot, run there, however empty it is."""
+
+    @property
+    def word(self) -> str:
+        return _WORDS[self]
+
+
+_WORDS = {
+    Nearness.LACKS: "lacks",
+    Nearness.CLOSED: "closed",
+    Nearness.TOO_SMALL: "too-small",
+    Nearness.EXCLUDED: "excluded",
+}
+
+
+class CauseKind(Enum):
+    """What keeps a pod from a node, or from all of them."""
+
+    # of nodes
+    RESOURCES = "insufficient-resources"
+    TOO_LARGE = "too-large"
+    NO_SUCH_RESOURCE = "no-such-resource"
+    NODE_AFFINITY = "node-affinity"
+    TAINT = "taint"
+    CORDONED = "cordoned"
+    NOT_READY = "not-ready"
+    HOST_PORT = "host-port"
+    POD_AFFINITY = "pod-affinity"
+    POD_ANTI_AFFINITY = "pod-anti-affinity"
+    TOPOLOGY_SPREAD = "topology-spread"
+    VOLUME_PLACE = "volume-place"
+    VOLUME_PROVISIONING = "volume-provisioning"
+    STORAGE_CAPACITY = "storage-capacity"
+    VOLUME_LIMIT = "volume-limit"
+    VOLUME_IN_USE = "volume-in-use"
+    DEVICES = "insufficient-devices"
+    NO_SUCH_DEVICE = "no-such-device"
+    DEVICE_PLACE = "device-place"
+    NOMINATED = "nominated-pods"
+    FEATURES = "node-features"
+    PLUGIN = "plugin"
+    # of the pod as a whole
+    GATES = "scheduling-gates"
+    FOREIGN_SCHEDULER = "foreign-scheduler"
+    MISSING_PRIORITY_CLASS = "missing-priority-class"
+    CLAIM = "claim"
+    DEVICE_CLAIM = "device-claim"
+    QUOTA = "quota"
+    NO_PODS = "no-pods"
+    NO_NODES = "no-nodes"
+    WAITS_FOR_EVICTIONS = "waits-for-evictions"
+    ERROR = "error"
+    REFUSED_CONFIGURATION = "refused-configuration"
+    # no obstacle
+    FITS = "fits"
+    BOUND = "bound"
 
 
 class Finding(Protocol):
@@ -17,13 +89,22 @@ class Finding(Protocol):
     @property
     def plugin(self) -> str: ...
     @property
+    def kind(self) -> CauseKind: ...
+    @property
+    def nearness(self) -> Nearness: ...
+    @property
     def text(self) -> str:
         """A sentence without the node's name: nodes of which the same is true share it."""
         ...
 
     @property
+    def shared(self) -> str:
+        """What is true of all nodes with such a finding, whatever their numbers and pods are."""
+        ...
+
+    @property
     def distance(self) -> float:
-        """How far the node is from being accepted, where that can be said: tells the nearest ones first."""
+        """How far the node is from being accepted: tells the nearest ones first."""
         ...
 
     @property
@@ -49,9 +130,17 @@ class Fact:
     fields: Mapping[str, Any] = field(default_factory=dict)
     distance: float = 0.0
     reason: str = ""
+    kind: CauseKind = CauseKind.PLUGIN
+    nearness: Nearness = Nearness.EXCLUDED
+    general: str = ""
+    """The text without what differs from node to node, where something does."""
+
+    @property
+    def shared(self) -> str:
+        return self.general or self.text
 
     def to_dict(self) -> dict[str, Any]:
-        return {"plugin": self.plugin, **self.fields, "text": self.text}
+        return {"plugin": self.plugin, "kind": self.kind.value, **self.fields, "text": self.text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +168,22 @@ class Shortage:
         return ""
 
     @property
+    def kind(self) -> CauseKind:
+        if self.allocatable >= self.requested:
+            return CauseKind.RESOURCES
+        return CauseKind.TOO_LARGE if self.allocatable > 0 else CauseKind.NO_SUCH_RESOURCE
+
+    @property
+    def nearness(self) -> Nearness:
+        if self.allocatable >= self.requested:
+            return Nearness.LACKS
+        return Nearness.TOO_SMALL if self.allocatable > 0 else Nearness.EXCLUDED
+
+    @property
     def distance(self) -> float:
-        """What is missing, as a share of what is requested."""
+        """What is missing, as a share of what is requested. A resource that the node does not have at all is far."""
+        if self.allocatable <= 0:
+            return FAR
         return self.missing / max(self.requested, 1)
 
     @property
@@ -90,6 +193,17 @@ class Shortage:
         )
         by_nominated = f", {readable(self.resource, self.nominated)} of it by nominated pods" if self.nominated else ""
         return f"{self.resource}: requested {requested}, free {free} (used {used} of {allocatable}{by_nominated})"
+
+    @property
+    def shared(self) -> str:
+        requested = readable(self.resource, self.requested)
+        match self.nearness:
+            case Nearness.LACKS:
+                return f"{self.resource}: requested {requested}, not enough free"
+            case Nearness.TOO_SMALL:
+                return f"{self.resource}: requested {requested}, too small even when empty"
+            case _:
+                return f"has no {self.resource}"
 
     def to_dict(self) -> dict[str, Any]:
         amounts = {
@@ -101,7 +215,12 @@ class Shortage:
             "missing": self.missing,
         }
         printed = {name: exact(self.resource, units) for name, units in amounts.items()}
-        return {"plugin": self.plugin, "resource": self.resource, **printed, "text": self.text}
+        head = {"plugin": self.plugin, "kind": self.kind.value, "resource": self.resource}
+        return {**head, **printed, "text": self.text}
+
+
+NEAR, FAR = 1.0, 4.0
+"""Distances of what has no amounts: a thing that one change undoes, and hardware that would have to be another."""
 
 
 def place_text(topology_key: str, domain: str | None) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
+from functools import cache
+from typing import Any
 
-from kubesched.explanation.findings.finding import HOSTNAME_LABEL, Fact
+from kubesched.explanation.findings.finding import HOSTNAME_LABEL, NEAR, CauseKind, Fact
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.selectors import NODE_NAME_FIELD, NodeTerm, Requirement, compile_node_term
@@ -12,6 +15,21 @@ from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.plugins.node_affinity import NodeAffinity, node_selector_of
 
 _Key = tuple[str | None, ...]
+
+BUILT_IN_LABELS = frozenset(
+    {
+        "kubernetes.io/arch",
+        "kubernetes.io/os",
+        "beta.kubernetes.io/arch",
+        "beta.kubernetes.io/os",
+        "node.kubernetes.io/windows-build",
+    }
+)
+"""Labels that say which programs can run on a node."""
+BUILT_IN = 3 * NEAR
+LIKENESS = 0.75
+"""From which share of equal letters on two words may be the same."""
+_ALIKE_BY_NATURE = frozenset({"zone", "region", "hostname", "instance-type", "zone-id"})
 
 
 class UnmetNodeAffinity:
@@ -40,8 +58,9 @@ class UnmetNodeAffinity:
         for key, value in self._selector:
             found = node.labels.get(key)
             if found != value:
-                fields = {"nodeSelector": {key: value}, "found": found}
-                yield Fact(NodeAffinity.name, f"nodeSelector {key}={value}{_has(key, found)}", fields)
+                asked = f"nodeSelector {key}={value}"
+                fields = {"nodeSelector": {key: value}, "label": key, "found": found}
+                yield _fact(f"{asked}{_has(key, found)}", fields, _distance(key, [value], found), asked)
 
     def _unmet_terms(self, node: Node) -> Iterator[Fact]:
         if not self._has_terms or any(
@@ -51,12 +70,21 @@ class UnmetNodeAffinity:
         for index, term in enumerate(self._terms):
             where = "required node affinity" if len(self._terms) == 1 else f"required node affinity, term {index + 1}"
             if term.error is not None:
-                yield Fact(NodeAffinity.name, f"{where}: {term.error}", {"term": index, "error": term.error})
+                yield _fact(f"{where}: {term.error}", {"term": index, "error": term.error})
             for requirement, found in unmet(term, node):
-                fields = {"term": index, "requirement": str(requirement), "found": found}
-                yield Fact(NodeAffinity.name, f"{where}: {requirement}{_has(requirement.key, found)}", fields)
+                asked = f"{where}: {requirement}"
+                fields = {"term": index, "requirement": str(requirement), "label": requirement.key, "found": found}
+                distance = _distance(requirement.key, requirement.values, found) / len(self._terms)
+                yield _fact(f"{asked}{_has(requirement.key, found)}", fields, distance, asked)
         if not self._terms:
-            yield Fact(NodeAffinity.name, "the required node affinity has no term, and so matches no node")
+            yield _fact("the required node affinity has no term, and so matches no node")
+
+
+def requirements_of(pod: PodInfo) -> dict[str, Requirement]:
+    """What the pod requires of labels, by how it is told."""
+    required = node_selector_of(pod.spec)
+    terms = [] if required is None else [compile_node_term(term) for term in required.node_selector_terms]
+    return {str(requirement): requirement for term in terms for requirement in term.labels}
 
 
 def unmet(term: NodeTerm, node: Node) -> list[tuple[Requirement, str | None]]:
@@ -64,6 +92,37 @@ def unmet(term: NodeTerm, node: Node) -> list[tuple[Requirement, str | None]]:
     labels = [(requirement, node.labels.get(requirement.key)) for requirement in term.labels]
     fields = [(requirement, node.name if requirement.key == NODE_NAME_FIELD else "") for requirement in term.fields]
     return [(requirement, found) for requirement, found in [*labels, *fields] if not requirement.matches(found)]
+
+
+def _fact(text: str, fields: dict[str, Any] | None = None, distance: float = NEAR, general: str = "") -> Fact:
+    return Fact(NodeAffinity.name, text, fields or {}, distance, "", CauseKind.NODE_AFFINITY, general=general)
+
+
+def _distance(label: str, wanted: Iterable[str], found: str | None) -> float:
+    """What a machine is made of does not change; what somebody called it does, and may be a slip."""
+    if label in BUILT_IN_LABELS:
+        return BUILT_IN
+    return NEAR / 2 if found is not None and any(is_slip(label, value, found) for value in wanted) else NEAR
+
+
+@cache
+def is_slip(label: str, wanted: str, found: str) -> bool:
+    """Whether somebody who wrote the one may have meant the other. Places and machines have names that look alike."""
+    _, _, name = label.rpartition("/")
+    if label in BUILT_IN_LABELS or name in _ALIKE_BY_NATURE or wanted == found:
+        return False
+    return SequenceMatcher(None, wanted, found).ratio() >= LIKENESS
+
+
+def meant_value(label: str, wanted: str, values: Iterable[str]) -> str | None:
+    """The one value that may have been meant; None if there is none, or several are as near."""
+    near = sorted(
+        ((SequenceMatcher(None, wanted, value).ratio(), value) for value in values if is_slip(label, wanted, value)),
+        reverse=True,
+    )
+    if not near or (len(near) > 1 and near[0][0] == near[1][0]):
+        return None
+    return near[0][1]
 
 
 def _has(key: str, value: str | None) -> str:

@@ -7,10 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from kubesched.explanation.findings.finding import HOSTNAME_LABEL, Fact, place_text
+from kubesched.explanation.findings.finding import HOSTNAME_LABEL, NEAR, CauseKind, Fact, Nearness, place_text
 from kubesched.framework.nodes import MISSING
 from kubesched.framework.pod_info import AffinityTerm, PodInfo
-from kubesched.k8s.model.selectors import Requirement
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.scheduler.plugins.inter_pod_affinity.filtering import (
@@ -40,6 +39,7 @@ class UnmetPodAffinity:
             if self._is_against_us(term)
         ]
         self._found: dict[tuple[str, str], PodInfo | None] = {}
+        self._occupied: dict[int, dict[str, list[int]]] = {}
 
     def of(self, row: int) -> tuple[Fact, ...]:
         return (*self._lonely(row), *self._repelled(row), *self._unwelcome(row))
@@ -55,13 +55,26 @@ class UnmetPodAffinity:
             or not (self._is_first_of_series or self._has_company(index, term, domain))
         ]
 
+    def places_near(self) -> list[str]:
+        """The domains that hold pods the pod must be near; nodes by their names, where a node is the domain."""
+        found = set()
+        for term in self._toward:
+            nodes, pods = self._cluster.nodes, self._cluster.table.pods
+            occupied = pods.counts(pods.classes(term.selector, term.namespaces)) > 0
+            for row in np.flatnonzero(occupied).tolist():
+                domain = self._domain(row, term.topology_key)
+                if domain is not None and any(map(term.matches, pods.on(row))):
+                    found.add(nodes.names[row] if term.topology_key == HOSTNAME_LABEL else domain)
+        return sorted(found)
+
     def _lonely(self, row: int) -> Iterator[Fact]:
         for _, term in self.unmet_toward(row):
             key, domain = term.topology_key, self._domain(row, term.topology_key)
             found = f"the node has no label {key}" if domain is None else f"no such pod {place_text(key, domain)}"
             fields = {"podAffinity": term_text(term), "topologyKey": key, "domain": domain}
             text = f"pod affinity {term_text(term)}: {found}"
-            yield Fact(_PLUGIN, text, fields, reason=REASON_AFFINITY)
+            general = f"pod affinity {term_text(term)}: no such pod there"
+            yield Fact(_PLUGIN, text, fields, 2 * NEAR, REASON_AFFINITY, CauseKind.POD_AFFINITY, general=general)
 
     def _has_company(self, index: int, term: ScopedTerm, domain: str) -> bool:
         """Whether the domain holds a pod that all terms speak of."""
@@ -93,7 +106,9 @@ class UnmetPodAffinity:
             domain = self._domain(row, term.topology_key)
             text = f"pod anti-affinity {term_text(term)}: {_whereabouts(other, term, domain)}"
             fields = {"podAntiAffinity": term_text(term), **_fields(term, domain, other)}
-            yield Fact(_PLUGIN, text, fields, reason=REASON_ANTI_AFFINITY)
+            yield _apart(
+                text, fields, REASON_ANTI_AFFINITY, f"pod anti-affinity {term_text(term)}: such a pod is there"
+            )
 
     def _unwanted(self, row: int, index: int, term: ScopedTerm) -> PodInfo | None:
         """A pod in the row's domain that the term speaks of."""
@@ -119,7 +134,8 @@ class UnmetPodAffinity:
             domain = self._domain(row, term.topology_key)
             text = f"{_whereabouts(other, term, domain)} wants no {term.selector or 'pod'} within {term.topology_key}"
             fields = {"existingAntiAffinity": str(term.selector), **_fields(term, domain, other)}
-            yield Fact(_PLUGIN, text, fields, reason=REASON_EXISTING_ANTI_AFFINITY)
+            general = f"a pod there wants no {term.selector or 'pod'} within {term.topology_key}"
+            yield _apart(text, fields, REASON_EXISTING_ANTI_AFFINITY, general)
 
     def _hosts(self, row: int) -> Iterator[tuple[AffinityTerm, PodInfo]]:
         """Pods with a term against this one that reaches the row, one for each such term."""
@@ -143,16 +159,30 @@ class UnmetPodAffinity:
 
     def _pods_in(self, term: ScopedTerm, domain: str) -> Iterator[PodInfo]:
         """Pods in a domain that the term speaks of."""
-        nodes, pods = self._cluster.nodes, self._cluster.table.pods
-        in_domain = nodes.matching(Requirement(term.topology_key, "In", (domain,)))
-        occupied = pods.counts(pods.classes(term.selector, term.namespaces)) > 0
-        for row in np.flatnonzero(in_domain & occupied).tolist():
-            yield from filter(term.matches, pods.on(row))
+        for row in self._occupied_rows(term).get(domain, ()):
+            yield from filter(term.matches, self._cluster.table.pods.on(row))
+
+    def _occupied_rows(self, term: ScopedTerm) -> dict[str, list[int]]:
+        """By domain, the rows with pods that the term may speak of; worked out once for all domains."""
+        found = self._occupied.get(id(term))
+        if found is None:
+            found = self._occupied[id(term)] = {}
+            pods = self._cluster.table.pods
+            column = self._cluster.nodes.label(term.topology_key)
+            rows = np.flatnonzero(pods.counts(pods.classes(term.selector, term.namespaces)) > 0)
+            for row, code in zip(rows.tolist(), column.codes[rows].tolist(), strict=True):
+                if code != MISSING:
+                    found.setdefault(column.values[code], []).append(row)
+        return found
 
 
 def term_text(term: ScopedTerm) -> str:
     """Which pods a term speaks of, within which topology."""
     return f"{term.selector or 'any pod'} within {term.topology_key}"
+
+
+def _apart(text: str, fields: Mapping[str, str | None], reason: str, general: str) -> Fact:
+    return Fact(_PLUGIN, text, fields, NEAR, reason, CauseKind.POD_ANTI_AFFINITY, Nearness.LACKS, general)
 
 
 def _whereabouts(other: PodInfo, term: ScopedTerm | AffinityTerm, domain: str | None) -> str:

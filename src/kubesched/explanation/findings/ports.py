@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kubesched.explanation.findings.finding import Fact
+from kubesched.explanation.findings.finding import NEAR, CauseKind, Fact, Nearness
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import ContainerPort
 from kubesched.scheduler.cluster import Cluster
@@ -44,4 +44,7 @@ def port_text(port: ContainerPort) -> str:
 
 def _fact(port: ContainerPort, holder: PodInfo) -> Fact:
     fields = {"hostPort": port.host_port, "protocol": port.protocol, "hostIP": port.host_ip, "pod": holder.key}
-    return Fact(NodePorts.name, f"host port {port_text(port)} is taken by {holder.key}", fields)
+    taken = f"host port {port_text(port)} is taken"
+    return Fact(
+        NodePorts.name, f"{taken} by {holder.key}", fields, NEAR, "", CauseKind.HOST_PORT, Nearness.LACKS, taken
+    )

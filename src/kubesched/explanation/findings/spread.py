@@ -5,12 +5,13 @@ Counts as the plugin's filter counts: `kubesched.scheduler.plugins.pod_topology_
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from kubesched.explanation.findings.finding import Fact, place_text
+from kubesched.explanation.findings.finding import NEAR, CauseKind, Fact, Nearness, place_text
 from kubesched.framework.nodes import IntArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.scheduler.cluster import Cluster
@@ -80,7 +81,7 @@ def _fact(counts: DomainCounts, domain: str | None) -> Fact | None:
     constraint = counts.constraint
     key = constraint.topology_key
     if domain is None:
-        return Fact(PodTopologySpread.name, f"the node has no label {key}", {"topologyKey": key, "domain": None})
+        return _spread_fact(f"the node has no label {key}", {"topologyKey": key, "domain": None}, Nearness.EXCLUDED)
     skew = counts.skew_in(domain)
     if skew <= constraint.max_skew:
         return None
@@ -91,7 +92,7 @@ def _fact(counts: DomainCounts, domain: str | None) -> Fact | None:
         emptiest = f"the emptiest domain has {counts.minimum}"
     pods = "1 matching pod" if held == 1 else f"{held} matching pods"
     text = f"{pods} {place_text(key, domain)}, {emptiest}: skew {skew}, maxSkew {constraint.max_skew} ({key})"
-    fields = {
+    fields: dict[str, Any] = {
         "topologyKey": key,
         "domain": domain,
         "count": held,
@@ -100,4 +101,10 @@ def _fact(counts: DomainCounts, domain: str | None) -> Fact | None:
         "maxSkew": constraint.max_skew,
         "domains": counts.by_domain,
     }
-    return Fact(PodTopologySpread.name, text, fields, distance=skew - constraint.max_skew)
+    return _spread_fact(text, fields, Nearness.LACKS, distance=skew - constraint.max_skew)
+
+
+def _spread_fact(text: str, fields: Mapping[str, Any], nearness: Nearness, distance: float = NEAR) -> Fact:
+    key = fields["topologyKey"]
+    general = f"too many matching pods for the topology spread on {key}" if fields["domain"] is not None else text
+    return Fact(PodTopologySpread.name, text, fields, distance, "", CauseKind.TOPOLOGY_SPREAD, nearness, general)

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from kubesched.explanation.findings.finding import Fact
+from collections.abc import Collection, Iterable
+
+from kubesched.explanation.findings.finding import NEAR, CauseKind, Fact, Nearness
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Taint, Toleration
-from kubesched.k8s.model.taints import NO_EXECUTE, NO_SCHEDULE, is_tolerated
+from kubesched.k8s.model.taints import NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE_TAINT, is_tolerated
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.scheduler.plugins.taint_toleration import TaintToleration
+
+_LIFECYCLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+_PASSING_KEYS = frozenset(
+    {
+        "ToBeDeletedByClusterAutoscaler",
+        "DeletionCandidateOfClusterAutoscaler",
+        "karpenter.sh/disrupted",
+        "karpenter.sh/disruption",
+        "karpenter.sh/unregistered",
+    }
+)
+_PASSING_NAMES = frozenset({"agent-not-ready", "not-ready", "uninitialized", "unreachable", "startup-taint"})
 
 
 class UntoleratedTaints:
@@ -17,19 +31,27 @@ class UntoleratedTaints:
     def __init__(self, cluster: Cluster, pod: PodInfo) -> None:
         self._nodes = cluster.table.nodes
         self._tolerations = pod.tolerations
+        self._wanted = pod.resources.wanted
         self._known: dict[tuple[Taint, ...], tuple[Fact, ...]] = {}
 
     def of(self, row: int) -> tuple[Fact, ...]:
         taints = self._nodes[row].spec.taints or ()
         if taints not in self._known:
-            self._known[taints] = tuple(_fact(taint) for taint in untolerated(taints, self._tolerations))
+            self._known[taints] = tuple(_fact(taint, self._wanted) for taint in untolerated(taints, self._tolerations))
         return self._known[taints]
 
 
 class Cordoned:
     """The same fact for every row."""
 
-    _FACT = Fact(NodeUnschedulable.name, "the node is cordoned (spec.unschedulable)", {"unschedulable": True})
+    _FACT = Fact(
+        NodeUnschedulable.name,
+        "the node is cordoned (spec.unschedulable)",
+        {"unschedulable": True},
+        NEAR,
+        kind=CauseKind.CORDONED,
+        nearness=Nearness.CLOSED,
+    )
 
     def of(self, row: int) -> tuple[Fact, ...]:
         return (self._FACT,)
@@ -47,6 +69,25 @@ def taint_text(taint: Taint) -> str:
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
-def _fact(taint: Taint) -> Fact:
+def is_passing(taint: Taint) -> bool:
+    """Whether the taint says that a node is not well, not there yet or about to go, rather than whom it is for."""
+    _, slash, name = taint.key.rpartition("/")
+    if taint.key.startswith(_LIFECYCLE) or taint.key in _PASSING_KEYS:
+        return True
+    return bool(slash) and name in _PASSING_NAMES
+
+
+def is_for_resource(taint: Taint, resources: Iterable[str]) -> bool:
+    """Whether the taint keeps a resource for those who ask for it, as `nvidia.com/gpu` does."""
+    return any(taint.key == resource for resource in resources)
+
+
+def _fact(taint: Taint, wanted: Collection[str]) -> Fact:
     fields = {"taint": {"key": taint.key, "value": taint.value, "effect": taint.effect}}
-    return Fact(TaintToleration.name, f"taint {taint_text(taint)} is not tolerated", fields)
+    kind, nearness = CauseKind.TAINT, Nearness.EXCLUDED
+    if is_passing(taint):
+        kind = CauseKind.CORDONED if taint.key == UNSCHEDULABLE_TAINT.key else CauseKind.NOT_READY
+        nearness = Nearness.CLOSED
+    distance = NEAR / 2 if is_for_resource(taint, wanted) else NEAR
+    text = f"taint {taint_text(taint)} is not tolerated"
+    return Fact(TaintToleration.name, text, fields, distance, "", kind, nearness)

@@ -9,11 +9,12 @@ from kubesched.explanation.failing import nominated_pods_by_row
 from kubesched.explanation.layout import Style, counted, listed, wrapped
 
 if TYPE_CHECKING:
-    from kubesched.explanation.explain import Explanation
+    from kubesched.explanation.answer import Explanation
     from kubesched.scheduler.engine.preemption import Candidate, Preemption
 
-CANDIDATES_SHOWN = 5
-VICTIMS_SHOWN = 8
+CANDIDATES_SHOWN = 2
+VICTIMS_SHOWN = 4
+CHANGES_SHOWN = 4
 
 
 def evictions(explanation: Explanation, style: Style) -> list[str]:
@@ -85,13 +86,15 @@ def smallest_changes(explanation: Explanation, style: Style) -> list[str]:
     changes = explanation.changes
     if not changes:
         return ["No single small change that would make it fit was found"]
-    lines = ["Smallest changes that would make it fit, each tried out"]
-    for number, change in enumerate(changes, 1):
+    lines = ["What would make it fit, each tried out, the most acceptable first"]
+    for number, change in enumerate(changes[: style.most(CHANGES_SHOWN)], 1):
         together = "together: " if change.kind is ChangeKind.COMBINED else ""
         where = "" if change.kind is ChangeKind.ADD_NODE or _names(change.description, change.node) else change.node
         told = f"{number}. {together}{change.description}" + (f" (then it fits on {where})" if where else "")
-        lines.extend(wrapped(told, indent=2, hanging=3, width=style.width))
-    return lines
+        cost = f"; {change.cost}" if change.cost else ""
+        lines.extend(wrapped(told + cost, indent=2, hanging=3, width=style.width))
+    n_more = len(changes) - len(changes[: style.most(CHANGES_SHOWN)])
+    return [*lines, f"  and {counted(n_more, 'more change')} (-o wide)"] if n_more else lines
 
 
 def _names(description: str, node: str) -> bool:

@@ -1,1 +1,0 @@
-"""The parts of the readable answer, one module each; `kubesched.explanation.text` puts them together."""
