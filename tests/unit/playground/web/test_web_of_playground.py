@@ -52,7 +52,7 @@ def test_a_pod_that_has_a_node_is_explained_and_tells_its_story(tmp_path: Path) 
         await page.wait_for(f"{told}.includes('Scheduled')")
         await page.press("Escape")
         await page.click("#queued [data-pod='default/big']")
-        await page.wait_for("document.querySelector('#explanation pre')?.textContent.includes('is pending: needs 100 cpu')")
+        await page.wait_for("document.querySelector('#explanation pre')?.textContent.includes('needs 100 cpu')")
 
     _tell(tmp_path, 2, story)
 
