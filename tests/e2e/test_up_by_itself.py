@@ -90,7 +90,7 @@ POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"c
     ("content", "why"),
     [
         pytest.param("a: [1", "file.yaml: line ", id="no YAML"),
-        pytest.param("hello", "file.yaml: a document is no Kubernetes object", id="no object"),
+        pytest.param("hello", "file.yaml: a document is not a Kubernetes object", id="no object"),
         pytest.param(
             json.dumps(POD), 'file.yaml: Pod p: Pod "p" is invalid: spec.containers[0].image', id="an invalid pod"
         ),

@@ -65,7 +65,7 @@ def _items(document: object, source: str) -> Iterator[Body]:
     if document is None:
         return
     if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
-        raise InvalidManifestError(f"{source}: a document is no Kubernetes object: it needs apiVersion and kind")
+        raise InvalidManifestError(f"{source}: a document is not a Kubernetes object: it needs apiVersion and kind")
     if str(document["kind"]).endswith("List") and isinstance(document.get("items"), list):
         for item in document["items"]:
             yield from _items(item, source)

@@ -133,7 +133,7 @@ class Playground:
         for task in self._ending:
             if task.done() and not stopped.is_set():
                 await task
-                raise PartEndedError(f"the {task.get_name()} has ended")
+                raise PartEndedError(f"the {task.get_name()} stopped unexpectedly")
 
     async def _start_server_here(self) -> None:
         server = ApiServer(replace(self._settings.server, mounts_tokens=True))

@@ -22,7 +22,7 @@ items:
 {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"}}
 """
 
-NO_OBJECT = "a document is no Kubernetes object: it needs apiVersion and kind"
+NO_OBJECT = "a document is not a Kubernetes object: it needs apiVersion and kind"
 
 
 def test_lists_are_taken_apart_and_nothing_is_left_out() -> None:
@@ -35,9 +35,11 @@ def test_lists_are_taken_apart_and_nothing_is_left_out() -> None:
     ("text", "problem"),
     [
         pytest.param(b"a: [", "f: line 2, column 1: did not find expected node content", id="no YAML"),
-        pytest.param(b"just text", "f: a document is no Kubernetes object: it needs apiVersion and kind", id="a text"),
         pytest.param(
-            b"kind: Pod", "f: a document is no Kubernetes object: it needs apiVersion and kind", id="no version"
+            b"just text", "f: a document is not a Kubernetes object: it needs apiVersion and kind", id="a text"
+        ),
+        pytest.param(
+            b"kind: Pod", "f: a document is not a Kubernetes object: it needs apiVersion and kind", id="no version"
         ),
         pytest.param(b"{apiVersion: v1, kind: Pod}", "f: a Pod has no metadata.name", id="no name"),
     ],

@@ -22,17 +22,17 @@ _HEAD = """# Logs
 This page is generated (`make docs`). Logs go to standard error, one line each, in one of two formats
 (`--logging-format`).
 
-**text** is klog's: severity (I, W, E), date, time, process, place, message, and what belongs to it.
+**text** is klog's: severity (I, W, E), date, time, process, file and line, message, and key-value pairs.
 
 ```
 I1118 04:20:07.411653    5571 scheduling.py:273] "Successfully bound pod to node" pod="default/low1" node="n2" evaluatedNodes=2 feasibleNodes=2
 E1118 04:20:07.388112    5571 scheduling.py:131] "Status after running PostFilter plugins for pod" pod="default/nopvc" status="not found"
 ```
 
-An error is the first pair of an error line. Text of several lines is written between `=<` and ` >`, each line after a
-tab. Lines of other libraries have no quotes and no pairs.
+In an error line, the first pair is the error. Multi-line values are written between `=<` and ` >`, each line after a tab.
+Lines of other libraries have no quotes and no pairs.
 
-**json** has one object a line; `ts` is in milliseconds, and errors have no `v`.
+**json** has one object per line; `ts` is in milliseconds, and errors have no `v`.
 
 ```json
 {"ts":1763439607411.653,"caller":"logs/scheduling.py:273","msg":"Successfully bound pod to node","v":2,"pod":"default/low1","node":"n2","evaluatedNodes":2,"feasibleNodes":2}
@@ -46,20 +46,20 @@ tab. Lines of other libraries have no quotes and no pairs.
 | level | what to expect |
 |---|---|
 | 0 | what an operator should see; errors |
-| 2 | what became of each pod; slow decisions; changes of state, retries |
-| 3, 4 | every attempt and event, what is useful to find an error |
+| 2 | the result for each pod; slow decisions; changes of state, retries |
+| 3, 4 | every attempt and event, for debugging |
 | 5 to 9 | every move between queues, every status |
-| 10 | every plugin's score of every node. Nothing is then decided from a class (see [the class cache](../concepts/class-cache.md)), so that there are scores to show: decisions are the same, and slow |
+| 10 | every plugin's score of every node. The [class cache](../concepts/class-cache.md) is off at this level, so that there are scores to show: decisions are the same, but slow |
 
-Words, levels and pairs are kube-scheduler's and client-go's v1.36.4 where they have the line; *ours* marks those that
-they have not. Errors that say the same about the same pod are joined: five of them in ten seconds are written, the
+Messages, levels and pairs are those of kube-scheduler and client-go v1.36.4; *ours* marks lines that they do not have.
+Identical errors about the same pod are joined: five of them in ten seconds are written, the
 others counted.
 
-**A plugin that breaks** is told with its stack, once a minute for each place where it broke; `repeated` says how often
-it broke there since.
+**A plugin that raises** is logged with its stack, once a minute for each place; `repeated` says how often it raised there
+since.
 
-**A decision that takes long** (over 100 ms) is told at V(2) as kube's trace, with the steps that took more than their
-share, from V(4) on with all of them:
+**A slow decision** (over 100 ms) is logged at V(2) as a trace like kube-scheduler's, with the steps that took more than
+their share, from V(4) on with all of them:
 
 ```
 Trace[1298498081]: "Scheduling" namespace:shop,name:web-1 (18-Nov-2026 04:20:07.388) (total time: 412ms):

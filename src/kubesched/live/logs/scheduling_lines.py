@@ -30,8 +30,8 @@ NODE_ADDED = info("Add event for node", 3, "node", "A node was added.")
 NODE_UPDATED = info("Update event for node", 4, "node", "A node changed.")
 NODE_DELETED = info("Delete event for node", 3, "node", "A node was deleted.")
 NODE_IN_TREE = info("Added node to NodeTree", 2, "node zone", "The node counts from here on.")
-NODE_OUT_OF_TREE = info("Removed node from NodeTree", 2, "node zone", "The node does not count any more.")
-SCHEDULED_POD_ADDED = info("Add event for scheduled pod", 3, "pod", "A pod is bound to a node, by whomever.")
+NODE_OUT_OF_TREE = info("Removed node from NodeTree", 2, "node zone", "The node no longer counts.")
+SCHEDULED_POD_ADDED = info("Add event for scheduled pod", 3, "pod", "A pod was bound to a node, by any scheduler.")
 SCHEDULED_POD_UPDATED = info("Update event for scheduled pod", 4, "pod", "A pod on a node changed.")
 SCHEDULED_POD_DELETED = info("Delete event for scheduled pod", 3, "pod", "A pod left its node, or has finished.")
 UNSCHEDULED_POD_ADDED = info("Add event for unscheduled pod", 3, "pod", "A pod of ours is to be scheduled.")
@@ -40,7 +40,7 @@ UNSCHEDULED_POD_DELETED = info("Delete event for unscheduled pod", 3, "pod", "It
 
 # -- the queue ---------------------------------------------------------------------------------------------------------
 
-MOVED = info("Pod moved to an internal scheduling queue", 5, "pod event queue", "A pod waits in this queue now.")
+MOVED = info("Pod moved to an internal scheduling queue", 5, "pod event queue", "The pod is now in this queue.")
 MOVED_GATED = info(
     "Pod moved to an internal scheduling queue, because the pod is gated",
     5,
@@ -90,7 +90,7 @@ RETRYING = error(
 )
 POD_GONE = info("Pod doesn't exist in informer cache", 0, "pod err", "It was deleted while it was tried.")
 POD_ASSIGNED = info(
-    "Pod has been assigned to node. Abort adding it back to queue.", 0, "pod node", "Somebody else bound it."
+    "Pod has been assigned to node. Abort adding it back to queue.", 0, "pod node", "Another scheduler bound it."
 )
 POD_RECREATED = info(
     "Pod was recreated while handling scheduling failure. Skip requeueing and status updates.",
@@ -115,23 +115,21 @@ DRY_RUN = info(
     "Dry run the preemption",
     5,
     "pod potentialNodesNumber pdbsNumber offset candidatesNumber",
-    "It is looked where evicting pods would help.",
+    "Nodes where evictions may help are tried.",
 )
-NO_POTENTIAL_NODE = info(
-    "Preemption will not help schedule pod on any node", 3, "pod", "Every node is out of the question."
-)
+NO_POTENTIAL_NODE = info("Preemption will not help schedule pod on any node", 3, "pod", "Evictions help on no node.")
 NO_CANDIDATE = info(
     "No preemption candidate is found; preemption is not helpful for scheduling", 2, "pod", "No eviction would help."
 )
-TARGET = info("the target node for the preemption is determined", 2, "pod node", "Room is made on this node.")
+TARGET = info("the target node for the preemption is determined", 2, "pod node", "Victims are evicted on this node.")
 PREEMPTION_STARTED = info(
     "Start the preemption asynchronously",
     2,
     "preemptor node numVictims numVictimsToDelete",
-    "Victims are asked to go.",
+    "The evictions start.",
 )
 VICTIM_EVICTED = info("Preemptor Pod preempted victim Pod", 2, "preemptor victim node", "A victim was evicted.")
-VICTIM_GONE = info("Victim Pod is already deleted", 2, "preemptor victim node", "It went by itself.")
+VICTIM_GONE = info("Victim Pod is already deleted", 2, "preemptor victim node", "It was deleted in the meantime.")
 WAITING_VICTIM = info(
     "Preemptor preempted a waiting pod", 2, "preemptor waitingPod node", "A victim waited for a permit: no eviction."
 )
@@ -140,7 +138,10 @@ PRE_BIND_VICTIM = info(
 )
 EVICTION_FAILED = error("Tried to preempted pod", "err pod preemptor", "A victim could not be evicted.")
 PREEMPTION_ENDED = info(
-    "Async Preemption finished completely", 2, "preemptor node result", "All victims were asked, or one refused."
+    "Async Preemption finished completely",
+    2,
+    "preemptor node result",
+    "All victims were evicted, or one eviction failed.",
 )
 
 # -- from a node to a binding ------------------------------------------------------------------------------------------
@@ -154,10 +155,12 @@ PRE_BIND_REJECTED = info("Pod rejected by PreBind plugin", 4, "pod node plugin s
 BIND_REJECTED = info("Pod rejected by Bind plugin", 4, "pod node plugin status", "By a Bind plugin.")
 ASKED_TO_WAIT = info("One or more plugins asked to wait and no plugin rejected pod", 4, "pod", "By Permit plugins.")
 WAITING = info("Pod waiting on permit", 4, "pod", "The pod has its node, and waits.")
-WAIT_REJECTED = info("Pod rejected while waiting on permit", 4, "pod status", "A plugin said no, or time was over.")
-WAIT_FAILED = error("Failed waiting on permit for pod", "err pod", "The waiting ended by an error.")
+WAIT_REJECTED = info(
+    "Pod rejected while waiting on permit", 4, "pod status", "A plugin rejected it, or the timeout expired."
+)
+WAIT_FAILED = error("Failed waiting on permit for pod", "err pod", "The wait ended with an error.")
 ATTEMPTING_TO_BIND = info("Attempting to bind pod to node", 3, "pod node", "The binding is written.")
-BIND_FAILED = info("Failed to bind pod", 1, "pod", "The binding was refused, or could not be written.")
+BIND_FAILED = info("Failed to bind pod", 1, "pod", "The binding was rejected, or could not be written.")
 BOUND = info(
     "Successfully bound pod to node",
     2,

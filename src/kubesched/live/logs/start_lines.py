@@ -10,19 +10,19 @@ from collections.abc import Iterable
 from kubesched.live.logs.scheduling_lines import error, info
 from kubesched.scheduler.engine.profile import Profile
 
-STARTING = info("Starting Kubernetes Scheduler", 0, "version emulates leaderElection", "The process begins.")
+STARTING = info("Starting Kubernetes Scheduler", 0, "version emulates leaderElection", "The process starts.")
 CONFIGURATION = info("Using component config", 2, "config", "The effective configuration, flags and defaults included.")
 PLUGINS = info(
     "the scheduler starts to work with those plugins", 2, "Plugins", "The plugins of a profile, by extension point."
 )
-HANDLERS_SYNCED = info("Handlers synced", 3, "", "All that was listed is known: scheduling may begin.")
+HANDLERS_SYNCED = info("Handlers synced", 3, "", "The initial lists were handled: scheduling may begin.")
 WAITING_FOR_SYNC = info(
-    "Starting informers and waiting for sync...", 0, "", "With `delayCacheUntilActive`, once this copy leads."
+    "Starting informers and waiting for sync...", 0, "", "With `delayCacheUntilActive`, once this replica leads."
 )
 SYNC_COMPLETED = info("Sync completed", 0, "", "The same, done.")
 QUEUE_CLOSED = info("Scheduling queue is closed", 2, "", "No pod is tried any more.")
-TERMINATING = info("Requested to terminate, exiting", 0, "", "It was told to stop, and ends with exit code 0.")
-LEADER_ELECTION_LOST = error("Leaderelection lost", "", "Another copy leads, or may: it ends with exit code 1.")
+TERMINATING = info("Requested to terminate, exiting", 0, "", "It got a signal to stop, and exits with code 0.")
+LEADER_ELECTION_LOST = error("Leaderelection lost", "", "Another replica leads, or may: it exits with code 1.")
 
 
 def plugins_of(profile: Profile) -> dict[str, object]:

@@ -201,7 +201,7 @@ class BindingUndone:
 
 @dataclass(frozen=True, slots=True)
 class PreemptionConsidered:
-    """No node fits, and it was looked where evictions would help."""
+    """No node fits, and nodes where evictions may help were tried."""
 
     pod: PodInfo
     ineligible: str = ""

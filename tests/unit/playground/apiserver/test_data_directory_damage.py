@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from apiserver_serving import PODS, pod, running
 
-WHAT_TO_DO = "put it back from a backup, or remove the directory to begin a new cluster"
+WHAT_TO_DO = "restore it from a backup, or delete the directory to start a new cluster"
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ _LOCK_FILE = "lock"
 _CLUSTER_FILE = "cluster"
 """The number of the cluster whose database belongs here, once there is one."""
 
-WHAT_TO_DO = "put it back from a backup, or remove the directory to begin a new cluster"
+WHAT_TO_DO = "restore it from a backup, or delete the directory to start a new cluster"
 
 
 class DataDirectoryError(OSError):
@@ -94,5 +94,5 @@ class DataDirectory:
         elif found != FORMAT:
             raise DataDirectoryError(
                 f"{self.path}: written by another version of kubesched (format {found[:20]}, this one reads {FORMAT});"
-                " give another directory, or use that version"
+                " use another directory, or that version"
             )

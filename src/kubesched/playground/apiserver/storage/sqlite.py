@@ -331,4 +331,4 @@ def _check_whose(connection: sqlite3.Connection, cluster: int | None) -> None:
     if cluster is not None and (found is None or found[0] != cluster):
         raise ForeignDatabaseError("is not the database of this cluster")
     if tables and "log" not in tables:
-        raise ForeignDatabaseError("is the database of something else")
+        raise ForeignDatabaseError("is a database of another program")
