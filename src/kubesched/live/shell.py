@@ -145,7 +145,7 @@ class LiveShell:
         self._writes.resume()
         if self._is_suspended:
             self._is_suspended = False
-            _log.info("The lease is held again: scheduling goes on")
+            _log.info("The lease is held again: scheduling resumes")
             self.wake()
 
     def stop(self) -> None:

@@ -230,7 +230,7 @@ def test_a_write_that_is_never_answered_is_told_and_settled(
             put_pods(server, 0, N_PODS)
             await all_bound_once(server, journal)
             await until(lambda: not copy.scheduler.loop.bindings)
-            told = [record for record in caplog.records if record.message.startswith("Nobody answered")]
+            told = [record for record in caplog.records if record.message.startswith("An effect was not answered")]
             assert {record.levelname for record in told} == {"ERROR"}
             assert {record.fields["about"] for record in told} >= set(lost)  # type: ignore[attr-defined]
 

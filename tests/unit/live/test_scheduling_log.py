@@ -315,7 +315,7 @@ def test_a_reserve_plugin_that_answers_with_an_error_is_named_and_unreserve_runs
     assert given_back == ["p"]
     assert [event.note for event in world.events] == ['running Reserve plugin "Full": boom']
     assert 'E "Plugin failed" err="boom" plugin="Full" pod="default/p" node="n1"' in lines(written)
-    assert any(line.startswith('I "Gave back what was reserved for pod"') for line in lines(written))
+    assert any(line.startswith('I "Unreserved pod"') for line in lines(written))
 
 
 def test_without_postfilter_plugins_it_is_said_that_nobody_preempts(written: io.StringIO) -> None:

@@ -173,9 +173,7 @@ AFTER_FLUSH = info(
     "pod",
     "No event had brought it back: a hint may have missed one.",
 )
-UNDONE = info(
-    "Gave back what was reserved for pod", 4, "pod node status", "The binding failed; its room is free.", is_ours=True
-)
+UNDONE = info("Unreserved pod", 4, "pod node status", "The binding failed; its resources are free.", is_ours=True)
 
 # -- trouble -----------------------------------------------------------------------------------------------------------
 
@@ -186,13 +184,13 @@ PLUGIN_FAILED = error(
     "with `repeated` for those not written.",
 )
 NOBODY_ANSWERED = error(
-    "Nobody answered: finding out what became of it",
+    "An effect was not answered; reading the object to settle it",
     "what about waited tries",
-    "The loop waited for what nobody would have told it: a bug.",
+    "The loop waited for an answer that would never have come: a bug.",
     is_ours=True,
 )
 CLASS_MISSES = info(
-    "Pods are too different to share a class: every node is asked for each of them",
+    "Pods have too many different signatures for the class cache; every pod is evaluated on every node",
     1,
     "profile missed decided",
     "Nine of ten decisions or more had to be made from scratch.",

@@ -92,14 +92,12 @@ KIND_MISSING = _line(
 HANDLER_PANICKED = _line(
     "The watch error handler failed", 0, _WHICH, "one that was set, with its traceback", logging.ERROR
 )
-FOLLOWING_FAILED = _line(
-    "Following a kind failed; listing anew", 0, _WHICH, "a bug here, with its traceback", logging.ERROR
-)
+FOLLOWING_FAILED = _line("Reflector failed; relisting", 0, _WHICH, "a bug here, with its traceback", logging.ERROR)
 HANDLER_FAILED = _line(
     "A handler of an informer failed",
     0,
     ("kind", "object", "handler"),
-    "it raised, with its traceback; the others go on",
+    "it raised, with its traceback; the others are still called",
     logging.ERROR,
 )
 SET_ASIDE = _line(
