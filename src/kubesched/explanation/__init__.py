@@ -1,7 +1,6 @@
-"""Every decision explains itself: each node, each plugin, every reason with its numbers, each score raw and weighted.
+"""Every decision explains itself: the cause in a sentence, each node, each plugin, each score raw and weighted.
 
-`explain` is the way in. For machines, `record` has the decision in the form of the test vectors, `report` everything;
-for people there is `text`, whose parts are in `sections`. Behind both, `failing` asks every filter about every node,
-`numbers` (with `findings`) says what was requested, used and free, and `changes` looks for the smallest changes that
-would make a pod fit.
+`explain` is the way in. `evidence` asks every filter about every node and, with `findings`, says what is behind each
+rejection; `groups` puts nodes together of which the same is true; `cause` and `headline` say why the pod is pending;
+`changes` looks for what would make it fit. For machines there is `record`, for people `text`.
 """

@@ -1,6 +1,6 @@
 """An explanation: the decision, and all that can be worked out about it when it is asked for.
 
-`failures`, `numbers`, `changes` and the text are made on first use. Next: `explain`, the way in.
+Cause, groups, evidence, changes and the text are made on first use. Next: `explain`, the way in.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ from typing import Any
 
 from kubesched.explanation.cause import Cause
 from kubesched.explanation.changes import Change, smallest_changes
-from kubesched.explanation.evidence import Evidence, hard_constraints
-from kubesched.explanation.failing import Failures, find_failures
+from kubesched.explanation.evidence import Evidence, Failures, find_failures, hard_constraints
 from kubesched.explanation.groups import RejectedNodes, group_nodes
 from kubesched.explanation.headline import cause_and_groups, headline_of
-from kubesched.explanation.record import decision_record, gated_record
-from kubesched.explanation.report import full_report
+from kubesched.explanation.record import decision_record, full_report, gated_record
 from kubesched.explanation.text import render
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import MAX_NODE_SCORE

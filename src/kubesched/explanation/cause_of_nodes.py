@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 
 from kubesched.explanation import cause_of_places
-from kubesched.explanation.cause import Cause, NearestNodes, find_nearest
+from kubesched.explanation.cause import NAMES_SHOWN, VALUES_SHOWN, Cause, NearestNodes, Scene, find_nearest, names_text
 from kubesched.explanation.findings.finding import HOSTNAME_LABEL, CauseKind, Fact, Finding, Nearness, Shortage
 from kubesched.explanation.findings.pod_affinity import UnmetPodAffinity
 from kubesched.explanation.groups import RejectedNodes
 from kubesched.explanation.layout import all_of, any_of, counted, listed, readable
-from kubesched.explanation.scene import NAMES_SHOWN, VALUES_SHOWN, Scene, names_text
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.requests import PODS
 from kubesched.scheduler.cluster import Cluster

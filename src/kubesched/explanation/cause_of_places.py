@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from kubesched.explanation.cause import Cause
+from kubesched.explanation.cause import VALUES_SHOWN, Cause, Scene, asked_text, name_of, names_text, place_of
 from kubesched.explanation.findings.finding import HOSTNAME_LABEL, CauseKind, Fact
 from kubesched.explanation.findings.node_affinity import BUILT_IN_LABELS, meant_value, requirements_of
 from kubesched.explanation.layout import all_of, any_of, counted
-from kubesched.explanation.scene import VALUES_SHOWN, Scene, asked_text, name_of, names_text, place_of
 from kubesched.scheduler.cluster import Cluster
 
 # -- volumes and devices ----------------------------------------------------------------------------------------

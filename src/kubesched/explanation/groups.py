@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kubesched.explanation.evidence import Evidence
-from kubesched.explanation.failing import Failures
+from kubesched.explanation.evidence import Evidence, Failures
 from kubesched.explanation.findings.finding import CauseKind, Fact, Finding, Nearness, Shortage
 from kubesched.explanation.layout import any_of, readable
 from kubesched.explanation.record import status_record

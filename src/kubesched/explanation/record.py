@@ -1,11 +1,11 @@
-"""A decision as plain data: the form in which answers of schedulers are compared.
+"""A decision as plain data: in the form of the test vectors, and with everything that is known about it.
 
-The keys and their meaning are those of the test vectors (tests/vectors/FORMAT.md).
+`full_report` is what `-o json`, `-o yaml` and `/explain` give; docs/reference/explanation.md describes it key by key.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from kubesched.scheduler.engine.filter import FilterOutcome
 from kubesched.scheduler.engine.postfilter import for_event
 from kubesched.scheduler.engine.preemption import Candidate, Preemption
 from kubesched.scheduler.engine.score import ScoreOutcome
+
+if TYPE_CHECKING:
+    from kubesched.explanation.answer import Explanation
 
 Record = dict[str, Any]
 
@@ -129,3 +132,25 @@ def _candidate(candidate: Candidate) -> Record:
 
 def _keys(pods: tuple[PodInfo, ...]) -> list[str]:
     return sorted(pod.key for pod in pods)
+
+
+def full_report(explanation: Explanation) -> dict[str, Any]:
+    failing: dict[str, Any] = {}
+    numbers: dict[str, Any] = {}
+    if explanation.failures is not None and explanation.numbers is not None:
+        for row, name in enumerate(explanation.cluster.table.names):
+            statuses = explanation.failures.statuses(row)
+            if statuses:
+                failing[name] = [status_record(status) for status in statuses]
+                numbers[name] = [finding.to_dict() for finding in explanation.numbers.of(row)]
+    return {
+        "pod": explanation.pod.key,
+        "scheduler": explanation.scheduler.profile.scheduler_name,
+        "headline": explanation.headline,
+        "cause": explanation.cause.to_dict(),
+        "groups": [group.to_dict() for group in explanation.groups],
+        "changes": [change.to_dict() for change in explanation.changes],
+        "explanation": explanation.to_dict(),
+        "failing": failing,
+        "numbers": numbers,
+    }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kubesched.explanation.evidence import LEFT_OUT, Failures
 from kubesched.explanation.explain import explain
-from kubesched.explanation.failing import LEFT_OUT, Failures
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

@@ -1,8 +1,7 @@
 """The smallest changes that would make a pod fit, each of them tried out on the engine before it is told.
 
-Read `change` first (what a change is), then `search` (how they are found). `what_if` tries them out; `fixes` says what
-one node needs; the other modules know one kind each: `requests` and `lowering`, `freeing`, `opening`, `relaxing`,
-`spreading`, `adding`, `evictions`.
+Read `change` first (what a change is), then `search` (how they are found). `what_if` tries them out; the other modules
+know one kind each: `requests`, `freeing`, `opening`, `relaxing`, `adding`, `evictions`.
 """
 
 from kubesched.explanation.changes.change import Change, ChangeKind, Proposal

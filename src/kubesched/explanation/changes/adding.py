@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kubesched.explanation.changes.change import Change, ChangeKind, CreateNode, Proposal, Reluctance
-from kubesched.explanation.changes.situation import Situation
+from kubesched.explanation.changes.what_if import Situation
 from kubesched.explanation.findings.finding import HOSTNAME_LABEL
 from kubesched.explanation.findings.taints import is_passing, taint_text, untolerated
 from kubesched.explanation.findings.volumes import volume_terms

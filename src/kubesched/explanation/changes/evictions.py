@@ -11,10 +11,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kubesched.explanation.changes.change import Change, ChangeKind, DeletePods, PatchPod, Proposal, Reluctance
-from kubesched.explanation.changes.patches import PatchOperation, patched, put
-from kubesched.explanation.changes.shortfalls import find_shortfalls
-from kubesched.explanation.changes.situation import Situation
+from kubesched.explanation.changes.change import (
+    Change,
+    ChangeKind,
+    DeletePods,
+    PatchOperation,
+    PatchPod,
+    Proposal,
+    Reluctance,
+    patched,
+    put,
+)
+from kubesched.explanation.changes.requests import find_shortfalls
+from kubesched.explanation.changes.what_if import Situation
 from kubesched.explanation.layout import listed
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo

@@ -1,20 +1,29 @@
-"""Free how much of which resource on which node: the node where least is missing, and pods that could go elsewhere."""
+"""Free what on which node: the amount that is missing, or the pods in the way of a port, a claim or a place.
+
+The node where least is missing comes first, with pods that could go elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from kubesched.explanation.changes.change import Change, ChangeKind, DeletePods, FreeOnNode, Proposal, Reluctance
-from kubesched.explanation.changes.shortfalls import Shortfalls, find_shortfalls
-from kubesched.explanation.changes.situation import Situation
+from kubesched.explanation.changes.requests import Shortfalls, find_shortfalls
+from kubesched.explanation.changes.what_if import Situation
+from kubesched.explanation.findings.pod_affinity import UnmetPodAffinity
+from kubesched.explanation.findings.taints import TakenPorts
+from kubesched.explanation.findings.volumes import VolumesInUse
 from kubesched.explanation.layout import all_of, exact, exact_and_readable
 from kubesched.framework.pod_info import PodInfo
-from kubesched.k8s.model.meta import controller_of
+from kubesched.k8s.model.meta import PodKey, controller_of
 from kubesched.k8s.model.requests import PODS
+from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.scheduler.plugins.node_ports import NodePorts
 from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.scheduler.plugins.volume_restrictions import VolumeRestrictions
 
 _BOUND_TO_NODE = ("DaemonSet", "Node")
 """Owners of pods that would come back to the node they left."""
@@ -132,3 +141,56 @@ def _share(pod: PodInfo, amounts: Mapping[str, int]) -> float:
 
 def _has(pod: PodInfo, resource: str) -> int:
     return 1 if resource == PODS else pod.resources.requests.get(resource, 0)
+
+
+ROWS_CONSIDERED = 200
+MOST_PODS = 3
+"""More pods than that are not in the way, they live there."""
+
+
+def move_pods_in_the_way(situation: Situation) -> list[Change]:
+    found = []
+    for plugin in (NodePorts.name, VolumeRestrictions.name, InterPodAffinity.name):
+        if plugin in situation.failures.rejecting():
+            rows = situation.failures.only({plugin})[:ROWS_CONSIDERED].tolist()
+            proposals = sorted(_moves(situation, plugin, rows), key=lambda proposal: proposal.acceptance)
+            change = situation.what_if.first_that_helps(proposals)
+            found.extend([] if change is None else [change])
+    return found
+
+
+def _moves(situation: Situation, plugin: str, rows: Iterable[int]) -> Iterator[Proposal]:
+    source = _source(situation, plugin)
+    told: set[tuple[PodKey, ...]] = set()
+    for row in rows:
+        keys = dict.fromkeys(fact.fields["pod"] for fact in source.of(row) if "pod" in fact.fields)
+        pods = [pod for key in keys if (pod := situation.cluster.placed.get(key)) is not None]
+        if pods and len(pods) == len(keys) <= MOST_PODS and tuple(keys) not in told:
+            told.add(tuple(keys))
+            yield _move(situation, row, pods)
+
+
+def _source(situation: Situation, plugin: str) -> TakenPorts | VolumesInUse | UnmetPodAffinity:
+    if plugin == NodePorts.name:
+        return TakenPorts(situation.cluster, situation.pod, situation.nominated_pods)
+    if plugin == VolumeRestrictions.name:
+        return VolumesInUse(situation.cluster, situation.pod)
+    return UnmetPodAffinity(situation.cluster, situation.pod, situation.nominated_pods)
+
+
+def _move(situation: Situation, row: int, pods: Sequence[PodInfo]) -> Proposal:
+    keys = [pod.key for pod in pods]
+    by_node: dict[str, list[PodKey]] = {}
+    for pod in pods:
+        by_node.setdefault(pod.spec.node_name, []).append(pod.key)
+    weighty = any(is_weighty(pod, situation.pod) for pod in pods)
+    return Proposal(
+        kind=ChangeKind.FREE,
+        description=f"move {all_of(keys)} away from {all_of(sorted(by_node))}",
+        node=situation.name(row),
+        actions=tuple(DeletePods(node, tuple(on_node)) for node, on_node in by_node.items()),
+        details={"pods": keys},
+        n_edits=len(keys),
+        reluctance=Reluctance.HARM if weighty else Reluctance.OTHERS,
+        cost_to_others="it has to run elsewhere" if len(keys) == 1 else "they have to run elsewhere",
+    )

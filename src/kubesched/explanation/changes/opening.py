@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.explanation.changes.change import Change, ChangeKind, PatchNode, PatchPod, Proposal, Reluctance
-from kubesched.explanation.changes.patches import append, remove
-from kubesched.explanation.changes.situation import Situation
+from kubesched.explanation.changes.change import (
+    Change,
+    ChangeKind,
+    PatchNode,
+    PatchPod,
+    Proposal,
+    Reluctance,
+    append,
+    remove,
+)
+from kubesched.explanation.changes.what_if import Situation
 from kubesched.explanation.findings.taints import is_for_resource, is_passing, taint_text, untolerated
 from kubesched.k8s.model.core import Node, Taint
 from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT

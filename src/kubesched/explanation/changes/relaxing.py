@@ -1,23 +1,99 @@
-"""Relax which term: the labels, requirements, terms and ports that keep the pod off a node, dropped from the pod.
+"""Relax what: labels, requirements, terms, ports and skews that keep the pod off a node, corrected, raised or dropped.
 
 Each `propose_…` gives the least that has to go for one node, as far as one plugin is concerned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from kubesched.explanation.changes.change import Change, ChangeKind, PatchPod, Proposal, Reluctance
-from kubesched.explanation.changes.patches import PatchOperation, put, remove
-from kubesched.explanation.changes.situation import Situation
+from kubesched.explanation.changes.change import (
+    Change,
+    ChangeKind,
+    PatchOperation,
+    PatchPod,
+    Proposal,
+    Reluctance,
+    put,
+    remove,
+)
+from kubesched.explanation.changes.what_if import Situation
 from kubesched.explanation.findings.node_affinity import BUILT_IN_LABELS, meant_value, unmet
 from kubesched.explanation.findings.pod_affinity import UnmetPodAffinity, term_text
-from kubesched.explanation.findings.ports import is_same_port, port_text
+from kubesched.explanation.findings.spread import DomainCounts
+from kubesched.explanation.findings.taints import is_same_port, port_text
 from kubesched.k8s.model.core import Container, ContainerPort, Node, NodeSelectorTerm
 from kubesched.k8s.model.requests import is_restartable
 from kubesched.k8s.model.selectors import compile_node_term
 from kubesched.scheduler.plugins.node_affinity import node_selector_of
+from kubesched.scheduler.plugins.pod_topology_spread.constraints import DO_NOT_SCHEDULE
+
+_PATH = ("spec", "topologySpreadConstraints")
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadEdit:
+    """What happens to one of the pod's constraints; `skew` is None for one that is dropped."""
+
+    index: int
+    topology_key: str
+    max_skew: int
+    skew: int | None
+
+    @property
+    def text(self) -> str:
+        constraint = f"the topology spread constraint on {self.topology_key}"
+        if self.skew is None:
+            return f"drop {constraint}"
+        return f"raise maxSkew of {constraint} from {self.max_skew} to {self.skew}"
+
+    @property
+    def operation(self) -> PatchOperation:
+        if self.skew is None:
+            return remove(*_PATH, self.index)
+        return put(*_PATH, self.index, "maxSkew", value=self.skew)
+
+    @property
+    def order(self) -> tuple[bool, int]:
+        """Removals last, and from the end: the other operations name constraints by their place."""
+        return self.skew is None, -self.index
+
+
+def propose_spread(situation: Situation, row: int, counts: list[DomainCounts]) -> Proposal | None:
+    """For one node, the smallest skews that let the pod in. `counts` are those of the pod's hard constraints, in
+    their order."""
+    edits = list(_edits(situation, row, counts))
+    if not edits:
+        return None
+    raised = [edit for edit in edits if edit.skew is not None]
+    return Proposal(
+        kind=ChangeKind.SPREAD if raised == edits else ChangeKind.RELAX,
+        description=" and ".join(edit.text for edit in edits),
+        node=situation.name(row),
+        actions=(PatchPod(situation.pod.key, tuple(e.operation for e in sorted(edits, key=lambda e: e.order))),),
+        details={
+            "maxSkew": [{"topologyKey": e.topology_key, "from": e.max_skew, "to": e.skew} for e in raised],
+            "drop": [edit.text.removeprefix("drop ") for edit in edits if edit.skew is None],
+        },
+        n_edits=len(edits),
+        cost=sum((edit.skew or 0) - edit.max_skew for edit in raised),
+        reluctance=Reluctance.LITTLE if raised == edits else Reluctance.MUCH,
+        cost_to_others="costs others nothing; the loss of a domain takes more of the pods with it",
+    )
+
+
+def _edits(situation: Situation, row: int, counts: list[DomainCounts]) -> Iterator[SpreadEdit]:
+    labels = situation.cluster.table.nodes[row].labels
+    own = situation.pod.spec.topology_spread_constraints or ()
+    hard = [index for index, constraint in enumerate(own) if constraint.when_unsatisfiable == DO_NOT_SCHEDULE]
+    for index, of_constraint in zip(hard, counts, strict=False):  # the profile's own constraints are not the pod's
+        constraint = of_constraint.constraint
+        domain = labels.get(constraint.topology_key)
+        skew = None if domain is None else of_constraint.skew_in(domain)
+        if skew is None or skew > constraint.max_skew:
+            yield SpreadEdit(index, constraint.topology_key, constraint.max_skew, skew)
+
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NODE_AFFINITY = ("spec", "affinity", "nodeAffinity", _REQUIRED)

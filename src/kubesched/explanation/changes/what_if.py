@@ -1,13 +1,14 @@
 """Tries changes out: the engine on the changed pod and the changed cluster, which afterwards is as it was.
 
 A trial asks only whether and where the pod fits: its scheduler has the same plugins up to Filter, and none after it.
+What a search knows beforehand (the pod, the cluster, everything that speaks against each node) is a Situation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -19,17 +20,21 @@ from kubesched.explanation.changes.change import (
     DeletePods,
     FreeOnNode,
     PatchNode,
+    PatchOperation,
     PatchPod,
     Proposal,
+    patched,
+    put,
 )
-from kubesched.explanation.changes.patches import PatchOperation, patched, put
+from kubesched.explanation.evidence import Failures
 from kubesched.explanation.layout import exact
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.requests import node_units
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.engine.cycle import ProfileScheduler
+from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.score import ByName
+from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
 
 TRIES = 6
 """How many proposals of a kind are tried, smallest first, before the search gives up on that kind."""
@@ -137,3 +142,21 @@ def _without_pods(cluster: Cluster, row: int, keys: set[str]) -> Iterator[None]:
         for info in gone:
             cluster.table.add_pod(info, row)
         pods.restore_order(row, order)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A pod that fits nowhere."""
+
+    cluster: Cluster
+    scheduler: ProfileScheduler
+    pod: PodInfo
+    decision: Decision
+    failures: Failures
+    nominated_pods: Mapping[int, Sequence[PodInfo]]
+    """Pods nominated to a row that this one must not overtake."""
+    spread_constraints: Sequence[SpreadConstraint]
+    what_if: WhatIf
+
+    def name(self, row: int) -> str:
+        return self.cluster.table.names[row]

@@ -1,18 +1,29 @@
 """The form of what is found behind a rejection: a sentence for people, fields for machines, how near it is to fitting.
 
-`CauseKind` names what stands in the way, `Nearness` says whether that can pass. Next: the module of each plugin.
+`CauseKind` names what stands in the way, `Nearness` says whether that can pass. Resources, which are most often
+lacking, are found here. Next: the module of each other plugin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kubesched.explanation.layout import exact, readable
+from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.model.requests import PODS
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.scheduler.plugins.node_resources_fit.filtering import TOO_MANY_PODS
+
+if TYPE_CHECKING:
+    from kubesched.explanation.evidence import Failures
 
 HOSTNAME_LABEL = "kubernetes.io/hostname"
+NEAR, FAR = 1.0, 4.0
+"""Distances of what has no amounts: a thing that one change undoes, and hardware that would have to be another."""
 
 
 class Nearness(IntEnum):
@@ -219,10 +230,52 @@ class Shortage:
         return {**head, **printed, "text": self.text}
 
 
-NEAR, FAR = 1.0, 4.0
-"""Distances of what has no amounts: a thing that one change undoes, and hardware that would have to be another."""
-
-
 def place_text(topology_key: str, domain: str | None) -> str:
     """A domain in words. A node as its own domain is not named, so that nodes can share the sentence."""
     return "on the node" if topology_key == HOSTNAME_LABEL else f"in {topology_key}={domain}"
+
+
+INSUFFICIENT = "Insufficient "
+
+
+class ResourceShortages:
+    """Shortages by row. `lacking` reads the plugin's own reasons, so that what it ignores is not told as missing."""
+
+    def __init__(
+        self, cluster: Cluster, pod: PodInfo, failures: Failures, nominated_pods: Mapping[int, Sequence[PodInfo]]
+    ) -> None:
+        self._table = cluster.table
+        self._nodes = cluster.nodes
+        self._wanted = pod.resources.wanted
+        self._failures = failures
+        self._nominated_pods = nominated_pods
+
+    def of(self, row: int) -> tuple[Shortage, ...]:
+        for status in self._failures.statuses(row):
+            if status.plugin == NodeResourcesFit.name:
+                return tuple(self.shortage(row, resource) for resource in lacking(status.reasons))
+        return ()
+
+    def shortage(self, row: int, resource: str) -> Shortage:
+        nominated_pods = self._nominated_pods.get(row, ())
+        if resource == PODS:
+            n_pods = int(self._table.pod_counts.data[row]) + len(nominated_pods)
+            allowed = int(self._table.allowed_pods.data[row])
+            return Shortage(NodeResourcesFit.name, PODS, 1, n_pods, allowed, len(nominated_pods))
+        nominated = sum(nominated_pod.resources.requests.get(resource, 0) for nominated_pod in nominated_pods)
+        node = self._nodes.at(row)
+        return Shortage(
+            NodeResourcesFit.name,
+            resource,
+            self._wanted.get(resource, 0),
+            node.requested(resource) + nominated,
+            node.allocatable(resource),
+            nominated,
+        )
+
+
+def lacking(reasons: Sequence[str]) -> list[str]:
+    """The resources that NodeResourcesFit's reasons speak of; `pods` for their number."""
+    found = [PODS] if TOO_MANY_PODS in reasons else []
+    found.extend(reason.removeprefix(INSUFFICIENT) for reason in reasons if reason.startswith(INSUFFICIENT))
+    return found
