@@ -88,7 +88,7 @@ def split_nodes(documents: Iterable[Body]) -> tuple[list[Body], list[Body]]:
 async def put_in(client: RestClient, discovered: DiscoveredKinds, documents: Iterable[Body], namespace: str) -> int:
     """Creates them, or changes those that exist; how many there were. Raises InvalidManifestError."""
     n = 0
-    for document in sorted(documents, key=_rank):
+    for document in in_order(documents):
         await _put(client, discovered, _as_new(document), _name_of(document), namespace)
         n += 1
     return n
@@ -121,6 +121,11 @@ def _as_new(document: Body) -> Body:
         if key not in ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink")
     }
     return {**document, "metadata": metadata}
+
+
+def in_order(documents: Iterable[Body]) -> list[Body]:
+    """Those first that others may need to be there."""
+    return sorted(documents, key=_rank)
 
 
 def _rank(document: Body) -> int:

@@ -38,23 +38,39 @@ from kubesched.playground.server_process import ServerProcess
 from kubesched.playground.web.page import WebPage, WebSettings
 from kubesched.playground.web.pod_history import PodHistory
 from kubesched.playground.web.sources import WebSources
+from kubesched.playground.web.workbench import PlaygroundBench
+
+DETAILED_NODES = 200
+"""Up to so many nodes, the page has every plugin's scores of past decisions; beyond, totals."""
 
 
 def make_page(
-    controllers: ControllerRunner, scheduler: LiveScheduler, options: RunOptions, client: RestClient
+    controllers: ControllerRunner,
+    scheduler: LiveScheduler,
+    options: RunOptions,
+    client: RestClient,
+    discovered: DiscoveredKinds,
+    kubeconfig: Path,
 ) -> WebPage:
     """On any free port of loopback."""
     view = controllers.view
+    scheduler.decisions.want_details(DETAILED_NODES)
+    explainer = LiveExplainer(
+        scheduler.loop.cluster, lambda: scheduler.assembled, options.emulation, is_for_placed_too=True
+    )
+    bench = PlaygroundBench(client, discovered, explainer.what_if)
     sources = WebSources(
         nodes=lambda: view.of(Node).values(),
         pods=lambda: view.of(Pod).values(),
         claims=lambda: view.of(ResourceClaim).values(),
         slices=lambda: view.of(ResourceSlice).values(),
         queue=lambda: queue_report(scheduler.loop.queue, scheduler.shell.now_s()),
-        explain=LiveExplainer(
-            scheduler.loop.cluster, lambda: scheduler.assembled, options.emulation, is_for_placed_too=True
-        ),
+        explain=explainer.report,
+        what_if=bench.what_if,
+        decisions=scheduler.decisions.report,
         recorded=PodHistory(client),
+        workbench=bench,
+        hint=f"export KUBECONFIG={kubeconfig}\nkubectl create deployment web --image=nginx --replicas=5",
     )
     return WebPage(WebSettings(port=0), sources)
 
@@ -164,7 +180,14 @@ class Playground:
 
     async def start_page(self) -> WebPage:
         """A web page that shows it all, for as long as the playground runs."""
-        page = make_page(self.controllers, self.scheduler, self._options, self._client_of_part())
+        page = make_page(
+            self.controllers,
+            self.scheduler,
+            self._options,
+            self._client_of_part(),
+            self.discovered,
+            self._settings.kubeconfig,
+        )
         self._stack.push_async_callback(page.stop)
         await page.start()
         return page

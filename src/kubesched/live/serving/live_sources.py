@@ -11,6 +11,7 @@ Next: `sources`, for what each is; `kubesched.explanation`, which does the expla
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -132,6 +133,22 @@ class LiveExplainer:
             known = known.without_place_of(key)
             answer = await asyncio.to_thread(self._explained, known, key, self._assembled(), as_text)
         return _AGAIN.format(node=placed.spec.node_name) + answer if isinstance(answer, str) else answer
+
+    async def report(self, namespace: str, name: str) -> dict[str, Any]:
+        """For machines. Raises `NotExplainableError`."""
+        answer = await self(namespace, name, as_text=False)
+        assert isinstance(answer, dict)
+        return answer
+
+    async def what_if(self, pod: Pod) -> dict[str, Any]:
+        """The report on a pod that is not there: as if it had just been created, and waited."""
+        async with self._turn:
+            known = capture(self._cluster)
+            others = tuple(other for other in known.pending if other.key != pod.key)
+            asked = dataclasses.replace(known, pending=(*others, pod))
+            answer = await asyncio.to_thread(self._explained, asked, PodKey(pod.key), self._assembled(), False)
+        assert isinstance(answer, dict)
+        return answer
 
     def _explained(self, known: ClusterCapture, key: PodKey, now: Assembly, as_text: bool) -> dict[str, Any] | str:
         explanation = explain_captured(known, key, now.config, now.registry, self._emulation)

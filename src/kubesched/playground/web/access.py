@@ -64,6 +64,8 @@ def guard(key: PageKey) -> Middleware:
         if not _OWN_ADDRESS.fullmatch(request.host):
             return refused(421, "this page goes by the name that was printed")
         is_open = request.path == LOGIN_PATH or not request.path.startswith("/api/")
+        if request.headers.get("Origin", f"http://{request.host}") != f"http://{request.host}":
+            return refused(403, "asked from a foreign page")  # one of another port has our cookie, too
         if not is_open and not key.is_given_by(request):
             return refused(401, "open the page with the link that was printed: it has the key")
         return await handler(request)

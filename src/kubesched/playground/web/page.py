@@ -1,45 +1,36 @@
-"""The page's own small HTTP server, on loopback only.
+"""The playground's own small HTTP server for its page, on loopback only.
 
-    /                                  the page, and what it is made of
-    /api/login                         POST {"key": ...}: the key becomes a cookie
-    /api/state                         nodes, pods and queue as they are now
-    /api/stream                        the same, then every change, as server-sent events
-    /api/explain/NAMESPACE/POD         why the pod waits, or is where it is
-    /api/timeline/NAMESPACE/POD        what has happened to it
+    /                the page, and what it is made of
+    /api/login       POST {"key": ...}: the key becomes a cookie
+    /api/...         see `api`
 
 `url` has the key behind a `#`, where it does not reach logs; any other client sends it as a bearer token.
 
-Next: `access` for who may look, `stream` for how changes travel, `static/main.js` for the browser's side.
+Next: `access` for who may look, `api` for what there is to ask, `static/main.js` for the browser's side.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 from aiohttp import web
 
-from kubesched.explanation.explain import NotExplainableError
-from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.connections import BoundedSite, ConnectionLimits
 from kubesched.playground.web.access import LOGIN_PATH, PageKey, add_headers, guard
 from kubesched.playground.web.answers import json_answer, refused
-from kubesched.playground.web.snapshot import StateReader
+from kubesched.playground.web.api import PageApi
 from kubesched.playground.web.sources import WebSources
-from kubesched.playground.web.stream import StateStream
-from kubesched.playground.web.timeline import timeline
 
 STATIC = Path(__file__).parent / "static"
 LOOPBACK = "127.0.0.1"
 
-_NAME = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 _MOST_CONNECTIONS = 256
 _MOST_LOGIN_BYTES = 1024
+_MOST_MANIFEST_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +49,7 @@ class WebPage:
 
     def __init__(self, settings: WebSettings, sources: WebSources) -> None:
         self._settings = settings
-        self._sources = sources
-        self._reader = StateReader(sources, settings.now_s)
-        self._stream = StateStream(self._reader, settings.pause_s)
+        self._api = PageApi(sources, settings.pause_s, settings.now_s)
         self._runner: web.AppRunner | None = None
         self._port = settings.port
         self.key = PageKey()
@@ -77,15 +66,13 @@ class WebPage:
 
     async def start(self) -> None:
         """Raises OSError if the port is taken."""
-        app = web.Application(middlewares=[guard(self.key)], client_max_size=_MOST_LOGIN_BYTES)
+        app = web.Application(middlewares=[guard(self.key)], client_max_size=_MOST_MANIFEST_BYTES)
         app.on_response_prepare.append(add_headers)
         app.add_routes(
             [
                 web.post(LOGIN_PATH, self._login),
-                web.get("/api/state", self._state),
-                web.get("/api/stream", self._changes),
-                web.get("/api/explain/{namespace}/{pod}", self._explain),
-                web.get("/api/timeline/{namespace}/{pod}", self._timeline),
+                *(web.get(f"/api/{path}", page) for path, page in self._api.readable()),
+                *(web.route(method, f"/api/{path}", page) for method, path, page in self._api.writable()),
                 web.get("/", self._index),
                 web.static("/static", STATIC),
             ]
@@ -97,7 +84,7 @@ class WebPage:
         self._port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        await self._stream.stop()
+        await self._api.stop()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -105,6 +92,8 @@ class WebPage:
         return web.FileResponse(STATIC / "index.html")
 
     async def _login(self, request: web.Request) -> web.Response:
+        if (request.content_length or 0) > _MOST_LOGIN_BYTES:
+            return refused(413, "a key is shorter than that")
         try:
             given = msgspec.json.decode(await request.read(), type=_Login)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -115,46 +104,6 @@ class WebPage:
         self.key.hand_over(request, answer)
         return answer
 
-    async def _state(self, request: web.Request) -> web.Response:
-        return json_answer(self._reader.read().report())
-
-    async def _changes(self, request: web.Request) -> web.StreamResponse:
-        answer = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
-        await answer.prepare(request)
-        messages = self._stream.listen()
-        with suppress(ConnectionError):  # the reader went away, as readers do
-            async for message in messages:
-                await answer.write(message)
-        await messages.aclose()
-        return answer
-
-    async def _explain(self, request: web.Request) -> web.Response:
-        found = _pod_of(request)
-        if found is None or self._sources.explain is None:
-            return refused(404, "nothing to explain here")
-        try:
-            explanation = await self._sources.explain(*found, as_text=True)
-        except NotExplainableError as problem:
-            return refused(404, str(problem))
-        return json_answer({"explanation": explanation})
-
-    async def _timeline(self, request: web.Request) -> web.Response:
-        found = _pod_of(request)
-        if found is None:
-            return refused(404, "no pod has such a name")
-        try:
-            recorded = await self._sources.recorded(*found)
-        except (ApiError, Unreachable, AnswerLost) as problem:
-            return refused(502, f"the API server did not tell: {problem}")
-        return json_answer({"timeline": timeline(recorded)})
-
 
 class _Login(msgspec.Struct):
     key: str
-
-
-def _pod_of(request: web.Request) -> tuple[str, str] | None:
-    """Namespace and name, if they may be such: they become part of a path."""
-    namespace, name = request.match_info["namespace"], request.match_info["pod"]
-    is_valid = _NAME.fullmatch(namespace) and _NAME.fullmatch(name)
-    return (namespace, name) if is_valid else None

@@ -15,10 +15,45 @@ from kubesched.k8s.model.resource import ResourceClaim, ResourceSlice
 JsonObject = dict[str, Any]
 
 
-class ExplainedAsText(Protocol):
-    def __call__(self, namespace: str, name: str, *, as_text: bool) -> Awaitable[JsonObject | str]:
-        """Raises `NotExplainableError`."""
+class RefusedError(Exception):
+    """What was asked for cannot be done; says why in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRef:
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownScenario:
+    """Something to look at, loaded by a click."""
+
+    name: str
+    title: str
+    about: str
+    """What one sees, and what to try."""
+
+
+class Workbench(Protocol):
+    """Where the page may change things. All of it raises `RefusedError`."""
+
+    async def read(self, ref: ObjectRef) -> str:
+        """As YAML."""
         ...
+
+    async def write(self, text: str, *, is_dry_run: bool) -> list[JsonObject]: ...
+
+    async def delete(self, ref: ObjectRef) -> None: ...
+
+    async def load(self, scenario: str) -> None: ...
+
+    def scenarios(self) -> list[ShownScenario]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +80,15 @@ class WebSources:
     slices: Callable[[], Iterable[ResourceSlice]] = tuple
     queue: Callable[[], JsonObject] = dict
     """Waiting pods by place: what `/debug/queue` of the scheduler answers."""
-    explain: ExplainedAsText | None = None
+    explain: Callable[[str, str], Awaitable[JsonObject]] | None = None
+    """By namespace and name: the report of `kubesched explain -o json`. Raises `NotExplainableError`."""
+    what_if: Callable[[str], Awaitable[JsonObject]] | None = None
+    """The same for a pod that is not there, given as YAML. Raises `RefusedError`."""
+    decisions: Callable[[str, int], JsonObject] = lambda _pod, _after: {"decisions": [], "made": 0, "kept": 0}
+    """Of a pod, or all after a number: what `/debug/decisions` of the scheduler answers."""
+    workbench: Workbench | None = None
+    """None where the page is there to look only."""
+    hint: str = ""
+    """The command to type for a start, if the cluster is empty."""
     recorded: Callable[[str, str], Awaitable[RecordedPod]] = nothing_recorded
     """By namespace and name. Raises `ApiError`, `Unreachable` or `AnswerLost`."""

@@ -1,10 +1,12 @@
-"""A pod's life so far: what its own fields and the events about it tell, in order of time. Pure.
+"""A pod's life so far, in order of time: what its own fields, the events about it and the scheduler's decisions tell.
 
-Events that are the same but for their count are one entry, as the API server keeps them.
+Events that are the same but for their count are one entry, as the API server keeps them; decisions are one entry each,
+with the scores of then. Pure.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kubesched.k8s.model.times import InstantError, parse_instant
@@ -12,12 +14,18 @@ from kubesched.playground.web.sources import JsonObject, RecordedPod
 
 Entry = dict[str, Any]
 
+_FAILED = "FailedScheduling"
 _CONDITIONS = {"PodScheduled": "Bound", "Ready": "Ready", "DisruptionTarget": "Disrupted"}
 """Conditions that tell something when they are true, and what."""
 
 
+ATTEMPT, PREEMPTION, CHOSEN = "No node fits", "Preemption", "Node chosen"
+
 _ORDER = (
     "Created",
+    ATTEMPT,
+    PREEMPTION,
+    CHOSEN,
     "Scheduled",
     "Bound",
     "Accepted by the kubelet",
@@ -35,12 +43,17 @@ _TOLD_BY_EVENT = {"Bound": "Scheduled", "Running": "Started"}
 """What a field tells is left out where an event says the same with more words."""
 
 
-def timeline(recorded: RecordedPod) -> list[Entry]:
+def timeline(recorded: RecordedPod, decisions: Sequence[JsonObject] = ()) -> list[Entry]:
+    """`decisions` about pods of this name, as `/debug/decisions` has them."""
     events = [event for event in recorded.events if _is_about(event, recorded.pod)]
     told = [entry for event in events if (entry := _of_event(event)) is not None]
+    uid = ((recorded.pod or {}).get("metadata") or {}).get("uid")
+    decided = [entry for one in decisions if uid in (None, one["uid"]) for entry in _of_decision(one)]
+    n_attempts = sum(entry["what"] == ATTEMPT for entry in decided)
+    told = [entry for entry in told if not (entry["what"] == _FAILED and entry.get("count", 1) <= n_attempts)]
     reasons = {entry["what"] for entry in told}
     fields = [] if recorded.pod is None else _of_pod(recorded.pod)
-    entries = [*(entry for entry in fields if _TOLD_BY_EVENT.get(entry["what"]) not in reasons), *told]
+    entries = [*(entry for entry in fields if _TOLD_BY_EVENT.get(entry["what"]) not in reasons), *told, *decided]
     return sorted(entries, key=lambda entry: (int(entry["at"]), _rank(entry), entry["at"]))
 
 
@@ -80,6 +93,22 @@ def _of_container(container: JsonObject) -> list[Entry | None]:
         _entry(running.get("startedAt") or ended.get("startedAt"), "Running", f"container {name}"),
         _entry(ended.get("finishedAt"), "Ended", f"container {name}: {ended.get('reason', '')}"),
     ]
+
+
+def _of_decision(decision: JsonObject) -> list[Entry]:
+    at = decision["at"]
+    if "node" in decision:
+        fit = f"{decision['feasible']} of {decision['evaluated']} nodes looked at fit"
+        said = "it was nominated there" if decision.get("wasNominated") else fit
+        return [{"at": at, "what": CHOSEN, "message": f"{decision['node']}: {said}", "scores": decision["scores"]}]
+    found: list[Entry] = [{"at": at, "what": ATTEMPT, "message": decision["message"], "isWarning": True}]
+    if "preemption" in decision:
+        node, victims = decision["preemption"]["node"], decision["preemption"]["victims"]
+        said = (
+            f"nominated to {node}; evicts {', '.join(victims) if victims else 'nobody, it waits for pods that leave'}"
+        )
+        found.append({"at": at, "what": PREEMPTION, "message": said})
+    return found
 
 
 def _of_event(event: JsonObject) -> Entry | None:

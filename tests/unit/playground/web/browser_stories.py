@@ -18,7 +18,7 @@ Story = Callable[[ShownCluster, OpenPage], Awaitable[Any]]
 def small_cluster(n_nodes: int = 6) -> ShownCluster:
     cluster = ShownCluster()
     cluster.put(*(node(f"node-{i}", zone=f"zone-{i % 2}") for i in range(n_nodes)))
-    cluster.put(pod("web-1", "node-0", "Running"), pod("web-2", "node-0", "Running"), pod("big"))
+    cluster.put(pod("web-1", "node-0", "Running"), pod("web-2", "node-0", "Running"), pod("big", asks={"cpu": "9"}))
     cluster.queue = {
         "unschedulable": [
             {"pod": "shop/big", "attempts": 2, "waitingSeconds": 3, "unschedulablePlugins": ["NodeResourcesFit"]}

@@ -9,12 +9,18 @@ from typing import Any
 
 import aiohttp
 import msgspec
+from msgspec.structs import replace
 
-from kubesched.explanation.explain import NotExplainableError
+from kubesched.explanation.explain import COMPLETE_SEARCH, NotExplainableError, explain_pending
 from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.resource import ResourceClaim, ResourceSlice
 from kubesched.playground.web.page import WebPage, WebSettings
 from kubesched.playground.web.sources import RecordedPod, WebSources
+from kubesched.scheduler import config as configuration
+from kubesched.scheduler.build import build_schedulers
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.score import ByName
 
 NOW_S = 1_800_000_000.0
 PAUSE_S = 0.01
@@ -55,6 +61,7 @@ class ShownCluster:
     claims: list[ResourceClaim] = field(default_factory=list)
     slices: list[ResourceSlice] = field(default_factory=list)
     queue: dict[str, Any] = field(default_factory=dict)
+    decisions: list[dict[str, Any]] = field(default_factory=list)
     recorded: RecordedPod = field(default_factory=RecordedPod)
 
     def put(self, *items: Node | Pod) -> None:
@@ -64,13 +71,22 @@ class ShownCluster:
             else:
                 self.pods[item.key] = item
 
+    def report(self, asked: Pod) -> dict[str, Any]:
+        """What the scheduler would say about a pod that waits."""
+        cluster = Cluster()
+        placed = [one for one in self.pods.values() if one.spec.node_name and one.key != asked.key]
+        for item in (*self.nodes.values(), *placed, replace(asked, spec=replace(asked.spec, node_name=""))):
+            cluster.put(item)
+        config = configuration.default()
+        scheduler = build_schedulers(cluster, config, ByName(), percentage=COMPLETE_SEARCH)["default-scheduler"]
+        return explain_pending(cluster, scheduler, cluster.pending[PodKey(asked.key)], config).report()
+
     def sources(self) -> WebSources:
-        async def explain(namespace: str, name: str, *, as_text: bool) -> str:
-            assert as_text
-            key = f"{namespace}/{name}"
+        async def explain(namespace: str, name: str) -> dict[str, Any]:
+            key = PodKey(f"{namespace}/{name}")
             if key not in self.pods:
                 raise NotExplainableError(f"pod {key} is not known to the scheduler")
-            return f"Pod {key} does not fit on any of {len(self.nodes)} nodes."
+            return self.report(self.pods[key])
 
         async def recorded(_namespace: str, _name: str) -> RecordedPod:
             return self.recorded
@@ -83,6 +99,11 @@ class ShownCluster:
             queue=lambda: self.queue,
             explain=explain,
             recorded=recorded,
+            decisions=lambda pod, after: {
+                "decisions": [one for one in self.decisions if one["number"] > after and pod in ("", one["pod"])],
+                "made": len(self.decisions),
+                "kept": len(self.decisions),
+            },
         )
 
 

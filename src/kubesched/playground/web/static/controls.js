@@ -58,3 +58,20 @@ export function drawLegend(root, bars, store, zoom) {
   root.dataset.drawn = wanted;
   root.replaceChildren(...items);
 }
+
+// While nodes are coloured: what the colours mean, and, pressed, only the nodes of one of them.
+export function drawVerdicts(root, colouring, onOnly) {
+  root.hidden = !colouring;
+  if (!colouring) return root.replaceChildren();
+  let pressed = null;
+  const chips = colouring.legend().map(([key, kind, words, n]) => {
+    const chip = make("button", { class: "chip verdict-chip", type: "button", "aria-pressed": "false", title: words }, make("b", { class: `number ${kind}` }, key === "fits" ? "✓" : key.slice("group-".length) * 1 + 1 + ""), make("span", {}, key === "fits" ? "could take it" : words.replace(/^\d+\. /, "")), make("b", {}, String(n)));
+    chip.addEventListener("click", () => {
+      pressed = pressed === key ? null : key;
+      for (const other of chips) other.setAttribute("aria-pressed", String(other === chip && pressed !== null));
+      onOnly(pressed ? (node) => colouring.isIn(key, node) : null);
+    });
+    return chip;
+  });
+  root.replaceChildren(make("h3", {}, `What each node says to ${colouring.title}`), make("div", { class: "chips" }, ...chips));
+}

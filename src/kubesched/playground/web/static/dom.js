@@ -11,7 +11,7 @@ export function make(tag, options = {}, ...children) {
     if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== undefined) element.setAttribute(name, value);
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
+  element.append(...children.filter((child) => child !== null && child !== undefined && child !== "" && child !== false));
   return element;
 }
 

@@ -53,7 +53,7 @@ export class Nodes {
     this.zoom = this.view.zoom ?? zoomFor(this.order.length);
     if (this.zoom !== this.drawnZoom) this.forgetTiles();
     this.drawnZoom = this.zoom;
-    this.root.className = `zones ${this.zoom}`;
+    this.root.className = `zones ${this.zoom}${this.colouring ? " coloured" : ""}`;
     this.placeAll();
     if (!this.order.includes(this.reachable)) this.reachable = this.order[0] ?? null;
     this.show();

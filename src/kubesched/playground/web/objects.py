@@ -1,0 +1,128 @@
+"""Objects that are created, changed and deleted from the page, as YAML, by the API server: it validates, we do not.
+
+A manifest with a `resourceVersion` is an edit, and replaces the object if nobody changed it meanwhile; one without is
+new. Nothing of a text is written unless the server took all of it on trial (a dry run), but for objects in a namespace
+or of a kind that the same text creates: those cannot be tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.client.requester import Requester
+from kubesched.k8s.model.kubernetes_yaml import plain_yaml
+from kubesched.playground.controllers.kinds import DiscoveredKind, DiscoveredKinds
+from kubesched.playground.manifests import Body, InvalidManifestError, in_order, read_documents
+from kubesched.playground.web.sources import JsonObject, ObjectRef
+
+_SOURCE = "the manifest"
+_WRITTEN_BY_SERVERS = ("managedFields", "selfLink")
+_POD_TEMPLATES = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"))
+
+
+class ClusterObjects:
+    """Raises `InvalidManifestError` with one sentence; `Unreachable` and `AnswerLost` go through."""
+
+    def __init__(self, requests: Requester, kinds: DiscoveredKinds, namespace: str = "default") -> None:
+        self._requests = requests
+        self._kinds = kinds
+        self._namespace = namespace
+
+    async def read(self, ref: ObjectRef) -> str:
+        """As YAML to be edited."""
+        _, path = await self._where(ref)
+        body = await self._ask("GET", path, str(ref))
+        for name in _WRITTEN_BY_SERVERS:
+            body["metadata"].pop(name, None)
+        return plain_yaml({"apiVersion": ref.api_version, "kind": ref.kind} | body)
+
+    async def write(self, text: str, *, is_dry_run: bool) -> list[JsonObject]:
+        """What became of each object, or would."""
+        documents = in_order(read_documents(text.encode(), _SOURCE))
+        if not documents:
+            raise InvalidManifestError("there is no object in it")
+        tried = [await self._put(document, is_dry_run=True) for document in _to_be_tried(documents)]
+        return tried if is_dry_run else [await self._put(document, is_dry_run=False) for document in documents]
+
+    async def delete(self, ref: ObjectRef) -> None:
+        _, path = await self._where(ref)
+        await self._ask("DELETE", path, str(ref))
+
+    async def as_created(self, text: str) -> JsonObject:
+        """The pod that the text describes, or the first one of its workload, as the server would create it: defaults
+        and admission included. Nothing is created."""
+        documents = read_documents(text.encode(), _SOURCE)
+        found = [pod for pod in map(pod_of, documents) if pod is not None]
+        if not found:
+            raise InvalidManifestError("there is neither a Pod nor a workload with a pod template in it")
+        return await self._put(found[0], is_dry_run=True, whole=True)
+
+    async def _put(self, document: Body, *, is_dry_run: bool, whole: bool = False) -> JsonObject:
+        metadata = document["metadata"]
+        kind = await self._kind(document["apiVersion"], document["kind"])
+        namespace = metadata.get("namespace") or self._namespace
+        is_edit = bool(metadata.get("resourceVersion"))
+        path = kind.home.path(namespace, metadata["name"]) if is_edit else kind.home.path(namespace)
+        name = metadata.get("name", metadata.get("generateName"))
+        params = {"dryRun": "All"} if is_dry_run else {}
+        params["fieldValidation"] = "Strict"
+        what = f"{document['kind']} {name}"
+        answer: JsonObject = await self._ask(
+            "PUT" if is_edit else "POST", path, what, params, msgspec.json.encode(document)
+        )
+        if whole:
+            return answer
+        made = answer["metadata"]
+        row = {"kind": document["kind"], "name": made.get("name", name), "done": "changed" if is_edit else "created"}
+        return row | ({"namespace": made["namespace"]} if made.get("namespace") else {})
+
+    async def _where(self, ref: ObjectRef) -> tuple[DiscoveredKind, str]:
+        kind = await self._kind(ref.api_version, ref.kind)
+        return kind, kind.home.path(ref.namespace or self._namespace, ref.name)
+
+    async def _kind(self, api_version: str, name: str) -> DiscoveredKind:
+        kind = await self._kinds.find(api_version, name)
+        if kind is None:
+            self._kinds.forget()
+            kind = await self._kinds.find(api_version, name)
+        if kind is None:
+            raise InvalidManifestError(f"the server has no {name} in {api_version}")
+        return kind
+
+    async def _ask(
+        self, method: str, path: str, what: str, params: dict[str, str] | None = None, body: bytes | None = None
+    ) -> Any:
+        try:
+            return msgspec.json.decode(await self._requests.request(method, path, params=params, body=body))
+        except ApiError as error:
+            raise InvalidManifestError(f"{what}: {error.message}") from None
+
+
+def _to_be_tried(documents: Iterable[Body]) -> list[Body]:
+    known = list(documents)
+    namespaces = {one["metadata"].get("name") for one in known if one["kind"] == "Namespace"}
+    specs = [one.get("spec") or {} for one in known if one["kind"] == "CustomResourceDefinition"]
+    kinds = {(spec.get("names") or {}).get("kind") for spec in specs}
+    return [one for one in known if one["metadata"].get("namespace") not in namespaces and one["kind"] not in kinds]
+
+
+def pod_of(document: Body) -> Body | None:
+    """The pod itself, or one as the template of a workload makes it; None if it makes none."""
+    if document["kind"] == "Pod":
+        return document
+    for path in _POD_TEMPLATES:
+        template: Any = document
+        for step in path:
+            template = template.get(step) if isinstance(template, dict) else None
+        if isinstance(template, dict) and isinstance(template.get("spec"), dict):
+            owner = document["metadata"]
+            labels = (template.get("metadata") or {}).get("labels") or {}
+            metadata = {"generateName": f"{owner.get('name', 'what-if')}-", "labels": labels}
+            if owner.get("namespace"):
+                metadata["namespace"] = owner["namespace"]
+            return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    return None
