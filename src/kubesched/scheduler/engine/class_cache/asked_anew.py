@@ -37,7 +37,7 @@ class AskingSearch:
         """See `PodClass.search`."""
         known, n = self._known, len(self._known.order)
         candidates, _ = known.search(start, n, closed)
-        if not known.steps.fresh_filters:
+        if not known.layers.fresh.filters:
             found = candidates[: enough + 1]
         else:
             found = self._first_passing(candidates, enough + 1)
@@ -48,7 +48,7 @@ class AskingSearch:
 
     def totals(self, rows: RowArray) -> Scores:
         """See `PodClass.totals`."""
-        total, steps = self._known.totals(rows), self._known.steps.fresh_scores
+        total, steps = self._known.totals(rows), self._known.layers.fresh.scores
         if steps:
             nodes = self._known.nodes.gathered(rows)
             for step in steps:
@@ -68,7 +68,7 @@ class AskingSearch:
         return np.concatenate(found)[:wanted] if found else candidates
 
     def _passing(self, rows: RowArray) -> RowArray:
-        for step in self._known.steps.fresh_filters:
+        for step in self._known.layers.fresh.filters:
             verdicts = ask(step, self.cycle, self._pod, self._known.nodes.gathered(rows))
             if verdicts.errors:
                 raise PluginError(step.name, "a node cannot be judged")

@@ -19,7 +19,7 @@ from kubesched.framework.verdicts import BoolArray
 from kubesched.k8s.model.core import PodDisruptionBudget
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.journal import Journal, Places
-from kubesched.scheduler.engine.class_cache.class_steps import objects_do_not_matter
+from kubesched.scheduler.engine.class_cache.layers import objects_do_not_matter
 from kubesched.scheduler.engine.filter import FilterOutcome
 from kubesched.scheduler.engine.preemption.plans import PreemptionPlans
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome

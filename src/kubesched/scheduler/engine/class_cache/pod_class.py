@@ -1,19 +1,15 @@
 """What is known of a class of pods about every node, kept up to date as pods, nodes and other objects come and go.
 
-Arrays are by row, with room for rows to come. Rows get other numbers when nodes come and go: what is kept by row moves
-along, change by change (`follow_rows`). Answers are kept apart by what they depend on (`Scope`):
+A class is its `layers`, and two columns in which they are added up: does the node let the pod in, and what is its
+score? Rows whose pods came or went are marked, and brought up to date when a search comes to them. Rows get other
+numbers when nodes come and go: what is kept by row moves along, change by change (`follow_rows`).
 
-- on the node alone: asked again for nodes that changed; - on all nodes: asked again when any of them changed; - on the
-node's amounts: asked once for all nodes on which they are the same; - on the node's row: asked again for the rows whose
-pods came or went, once a search comes to them (`_stale`); - on the cluster: the plugin's prepared state follows the
-pods, and it is asked about the nodes found, every time.
-
-Next: `prepare` for how a class begins.
+Next: `layers`; `prepare` for how a class begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,14 +23,7 @@ from kubesched.framework.verdicts import BoolArray
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.journal import Journal, NodeChange, NodeChangeKind, Places
 from kubesched.scheduler.cluster.view import TableView
-from kubesched.scheduler.engine.class_cache.class_steps import (
-    ClassSteps,
-    KeptScores,
-    LevelScore,
-    objects_do_not_matter,
-    passing,
-    weighted_sum,
-)
+from kubesched.scheduler.engine.class_cache.layers import Layers, objects_do_not_matter, passing, weighted_sum
 from kubesched.scheduler.engine.filter import NEAR, cut_search, going_round
 from kubesched.scheduler.engine.profile import FilterStep, Profile, ScoreStep
 
@@ -75,11 +64,8 @@ def follow_rows(
     return with_other_node
 
 
-_FEW_NODES = 4
-"""Up to this many changed nodes are asked about one by one."""
 _FEW_ROWS = 24
 """Up to this many changed rows are asked about one by one; more are gathered into a table."""
-_MOST_AMOUNTS = 4096
 
 
 @dataclass(slots=True)
@@ -89,25 +75,16 @@ class PodClass:
     pod: PodInfo
     """The pod it was prepared for; all pods of the class are like it."""
     cycle: CycleState
-    steps: ClassSteps
-    """Of the scores, those that need no normalising, but for the ones that look at the whole cluster."""
-    level_scores: Sequence[LevelScore]
+    layers: Layers
     needs_reserve: bool
     """Whether plugins have something to reserve, or to do before the pod is bound."""
     followers: Sequence[FollowsPods]
     """The plugins that mind pods that come and go."""
     places: Places
-    fits_by_node: BoolArray
     fits: BoolArray
     """By row: whether node and row let the pod in."""
-    score_by_nodes: IntArray | None
-    """By row: the part of the score that depends on all nodes; None as long as that is 0 everywhere."""
-    score_by_node: IntArray
-    """By row: that, and what depends on the node alone."""
     score: IntArray
-    """By row: weighted scores that do not depend on other nodes."""
-    kept_scores: Sequence[KeptScores]
-    row_kept_scores: Sequence[KeptScores]
+    """By row: the weighted scores that do not depend on which nodes are feasible."""
     has_fresh: bool = field(init=False)
     """Whether plugins take part that do not say what they look at: `asked_anew` searches then."""
     nodes: TableView = field(init=False)
@@ -118,11 +95,9 @@ class PodClass:
     _n_stale: int = 0
     _first_found_do: bool = True
     """Whether the plugins that look at the whole cluster let in the nodes that the last search came to first."""
-    _by_amounts: dict[int, tuple[bool, int]] = field(default_factory=dict)
-    """By the code of a row's amounts: what is answered from these alone."""
 
     def __post_init__(self) -> None:
-        self.has_fresh = bool(self.steps.fresh_filters or self.steps.fresh_scores)
+        self.has_fresh = bool(self.layers.fresh.filters or self.layers.fresh.scores)
         self.nodes = self.cluster.nodes
         self.order = self.cluster.rows_in_order
         self._stale = np.zeros_like(self.fits)
@@ -161,88 +136,26 @@ class PodClass:
 
     def _follow_nodes(self, journal: Journal) -> bool:
         """Nodes came, changed or left: what depends on one node is asked of these alone."""
-        steps, places = self.steps, self.places
+        layers, places = self.layers, self.places
         pods, nodes = journal.pods.since(places.pods), journal.nodes.since(places.nodes)
         followers = self.profile.node_followers
-        if pods is None or nodes is None or followers is None or steps.cluster_filters or steps.cluster_scores:
+        if pods is None or nodes is None or followers is None or layers.cluster.filters or layers.cluster.scores:
             return False
         if not all(follower.nodes_changed(self.cycle, self.pod) for follower in followers):
             return False
         if not self._follow(pods):
             return False
-        asked = follow_rows(self._columns(), self._stale, journal.pods.rows_since(places.pods), nodes, places.pods)
+        columns = [self.fits, self.score, *layers.columns()]
+        asked = follow_rows(columns, self._stale, journal.pods.rows_since(places.pods), nodes, places.pods)
         if asked is None:
             return False
         self.nodes, self.order = self.cluster.nodes, self.cluster.rows_in_order
-        self._score_all_nodes()
-        return self._ask_nodes(asked)
-
-    def _columns(self) -> list[BoolArray | IntArray]:
-        columns: list[BoolArray | IntArray] = [self.fits_by_node, self.fits, self.score_by_node, self.score]
-        if self.score_by_nodes is not None:
-            columns.append(self.score_by_nodes)
-        columns += [kept.raw for kept in self.kept_scores]
-        return columns
-
-    def _ask_nodes(self, rows: Collection[int]) -> bool:
-        """What depends on the nodes themselves; False if a score that was the same everywhere is so no more."""
-        asked = np.fromiter(rows, dtype=np.intp, count=len(rows))
-        self._mark(asked)
-        if not rows:
-            return True
-        if len(rows) <= _FEW_NODES:
-            return all(self._ask_node(row) for row in rows)
-        part = self.nodes.gathered(asked)
-        self.fits_by_node[asked] = self._passing(self.steps.node_filters, part, np.ones(len(asked), dtype=np.bool_))
-        score = np.zeros(len(asked), dtype=np.int64) if self.score_by_nodes is None else self.score_by_nodes[asked]
-        for level in self.level_scores:
-            if np.not_equal(level.step.score(self.cycle, self.pod, part), level.raw).any():
-                return False
-            score += level.weighted
-        for step in self.steps.node_scores:
-            score += step.score(self.cycle, self.pod, part) * step.weight
-        self.score_by_node[asked] = score
-        for kept in self.kept_scores:
-            kept.raw[asked] = kept.step.score(self.cycle, self.pod, part)
-        return True
-
-    def _ask_node(self, row: int) -> bool:
-        """The same for one node, by way of the forms for one, which cost less."""
-        self.fits_by_node[row] = all(self._passes(step, row) for step in self.steps.node_filters)
-        score = 0 if self.score_by_nodes is None else self.score_by_nodes.item(row)
-        for level in self.level_scores:
-            if self._scored(level.step, row) != level.raw:
-                return False
-            score += level.weighted
-        for step in self.steps.node_scores:
-            score += self._scored(step, row) * step.weight
-        self.score_by_node[row] = score
-        for kept in self.kept_scores:
-            kept.raw[row] = self._scored(kept.step, row)
-        return True
-
-    def _passes(self, step: FilterStep, row: int) -> bool:
-        if step.filter_node is not None:
-            return step.filter_node(self.cycle, self.pod, self.nodes.at(row)).is_success
-        return _all(self._passing((step,), self.nodes.gathered(np.array([row])), np.ones(1, dtype=np.bool_)))
-
-    def _scored(self, step: ScoreStep, row: int) -> int:
-        if step.score_node is not None:
-            return step.score_node(self.cycle, self.pod, self.nodes.at(row))
-        return step.score(self.cycle, self.pod, self.nodes.gathered(np.array([row]))).item(0)
-
-    def _score_all_nodes(self) -> None:
-        """The scores that depend on all nodes: what they add changes everywhere."""
-        scored = weighted_sum(self.steps.nodes_scores, self.cycle, self.pod, self.nodes)
-        if self.score_by_nodes is None:
-            if not np.count_nonzero(scored):
-                return
-            self.score_by_nodes = np.zeros_like(self.score)
-        n = len(scored)
-        added = scored - self.score_by_nodes[:n]
-        self.score_by_nodes[:n] = scored
-        self.score_by_node[:n] += added
-        self.score[:n] += added
+        added = layers.nodes.refresh(self.cycle, self.pod, self.nodes, len(self.score))
+        if added is not None:
+            self.score[: len(added)] += added
+        rows = np.fromiter(asked, dtype=np.intp, count=len(asked))
+        self._mark(rows)
+        return layers.node.refresh(self.cycle, self.pod, self.nodes, rows)
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
@@ -267,65 +180,36 @@ class PodClass:
             self._refresh_rows(stale)
 
     def _refresh_few(self, rows: Sequence[int]) -> None:
-        fits, by_amounts, steps, codes = self.fits, self._by_amounts, self.steps, self.cluster.table.amount_codes
+        layers, codes = self.layers, self.cluster.table.amount_codes
+        fits, fits_by_node, by_amounts, by_row = self.fits, layers.node.fits, layers.amounts.known, layers.row
         for row in rows:
-            if not self.fits_by_node.item(row):
+            if not fits_by_node.item(row):
                 fits[row] = False
                 continue
             code = codes.code(row)
             known = by_amounts.get(code)
             if known is None:
-                known = by_amounts[code] = self._judge_amounts(row)
+                known = layers.amounts.answer(self.cycle, self.pod, self.nodes, row, code)
             does_fit, score = known
-            if does_fit and steps.row_filters:
-                does_fit = self._row_passes(row)
+            if does_fit and by_row.filters:
+                does_fit = by_row.lets_in(self.cycle, self.pod, self.nodes, row)
             fits[row] = does_fit
             if does_fit:
-                score += self.score_by_node.item(row)
-                if steps.row_scores or self.row_kept_scores:
-                    score += self._score_row(row)
+                score += layers.node.score.item(row)
+                if layers.nodes.score is not None:
+                    score += layers.nodes.score.item(row)
+                if by_row.scores or by_row.kept:
+                    score += by_row.score_row(self.cycle, self.pod, self.nodes, row)
                 self.score[row] = score
-
-    def _judge_amounts(self, row: int) -> tuple[bool, int]:
-        """Whether a node with the amounts of this row lets the pod in, and what it scores for them."""
-        cycle, pod, node = self.cycle, self.pod, self.nodes.at(row)
-        fits, score = True, 0
-        for step in self.steps.amount_filters:
-            assert step.filter_node is not None
-            fits = fits and step.filter_node(cycle, pod, node).is_success
-        if fits:
-            for scored in self.steps.amount_scores:
-                assert scored.score_node is not None
-                score += scored.score_node(cycle, pod, node) * scored.weight
-        if len(self._by_amounts) >= _MOST_AMOUNTS:
-            self._by_amounts.clear()
-        return fits, score
-
-    def _row_passes(self, row: int) -> bool:
-        node = self.nodes.at(row)
-        for step in self.steps.row_filters:
-            assert step.filter_node is not None
-            if not step.filter_node(self.cycle, self.pod, node).is_success:
-                return False
-        return True
-
-    def _score_row(self, row: int) -> int:
-        score, node = 0, self.nodes.at(row)
-        for scored in self.steps.row_scores:
-            assert scored.score_node is not None
-            score += scored.score_node(self.cycle, self.pod, node) * scored.weight
-        for kept in self.row_kept_scores:
-            assert kept.step.score_node is not None
-            kept.raw[row] = kept.step.score_node(self.cycle, self.pod, node)
-        return score
 
     def _refresh_rows(self, rows: RowArray) -> None:
         part = self.nodes.gathered(rows)
-        cycle, pod, steps = self.cycle, self.pod, self.steps
-        self.fits[rows] = self._passing((*steps.amount_filters, *steps.row_filters), part, self.fits_by_node[rows])
-        score = weighted_sum((*steps.amount_scores, *steps.row_scores), cycle, pod, part)
-        self.score[rows] = score + self.score_by_node[rows]
-        for kept in self.row_kept_scores:
+        cycle, pod, layers = self.cycle, self.pod, self.layers
+        filters = (*layers.amounts.filters, *layers.row.filters)
+        self.fits[rows] = passing(filters, cycle, pod, part, layers.node.fits[rows])
+        score = weighted_sum((*layers.amounts.scores, *layers.row.scores), cycle, pod, part) + layers.node.score[rows]
+        self.score[rows] = score if layers.nodes.score is None else score + layers.nodes.score[rows]
+        for kept in layers.row.kept:
             kept.raw[rows] = kept.step.score(cycle, pod, part)
 
     def _passing(self, filters: Sequence[FilterStep], part: TableView, among: BoolArray) -> BoolArray:
@@ -336,7 +220,7 @@ class PodClass:
     @property
     def looks_at_cluster(self) -> bool:
         """Whether it takes more than a node's row to tell if the pod fits there."""
-        return bool(self.steps.cluster_filters or self.steps.fresh_filters)
+        return bool(self.layers.cluster.filters or self.layers.fresh.filters)
 
     def lets_in(self, row: int) -> bool:
         """Whether node and row let the pod in."""
@@ -361,15 +245,17 @@ class PodClass:
         if closed:
             fits = fits.copy()
             fits[list(closed)] = False
-        if not self.steps.cluster_filters:
+        if not self.layers.cluster.filters:
             return cut_search(order, fits, start, enough)
-        found, looked_at = cut_search(order, self._passing(self.steps.cluster_filters, self.nodes, fits), start, enough)
+        found, looked_at = cut_search(
+            order, self._passing(self.layers.cluster.filters, self.nodes, fits), start, enough
+        )
         self._first_found_do = looked_at == enough
         return found, looked_at
 
     def _finds_near(self, start: int, enough: int) -> bool:
         """Whether a search finds more than enough without going far; what is known of rows near is up to date then."""
-        if not self._n_stale or self.steps.cluster_filters:
+        if not self._n_stale or self.layers.cluster.filters:
             return False
         rows = going_round(self.order, start, NEAR * enough)
         self._freshen(rows)
@@ -378,7 +264,7 @@ class PodClass:
     def _cluster_lets_in(self, rows: RowArray) -> bool:
         """Whether the plugins that look at the whole cluster let the pod in on all these; False also if that is not
         worth the question."""
-        filters = self.steps.cluster_filters
+        filters = self.layers.cluster.filters
         if not filters:
             return True
         if not self._first_found_do:
@@ -388,13 +274,13 @@ class PodClass:
 
     def totals(self, rows: RowArray) -> Scores:
         """The total score of each of these rows, which are all the feasible ones."""
-        total = self.score.take(rows)
-        if not self.kept_scores and not self.steps.cluster_scores:
+        total, layers = self.score.take(rows), self.layers
+        if not layers.node.kept and not layers.row.kept and not layers.cluster.scores:
             return total
         part = self.nodes.gathered(rows)
-        for kept in self.kept_scores:
+        for kept in (*layers.node.kept, *layers.row.kept):
             total += self._normalized(kept.step, part, kept.raw.take(rows)) * kept.step.weight
-        for step in self.steps.cluster_scores:
+        for step in layers.cluster.scores:
             total += self._normalized(step, part, step.score(self.cycle, self.pod, part)) * step.weight
         return total
 

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from kubesched.framework.caching import FollowsPods, HasStakeInSomePods, MindsSomePods, Scope
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.nodes import IntArray
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.verdicts import BoolArray
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import TableView
-from kubesched.scheduler.engine.class_cache.class_steps import ClassSteps, KeptScores, LevelScore, passing, weighted_sum
+from kubesched.scheduler.engine.class_cache.layers import KeptScores, Layers, LevelScore, passing, weighted_sum
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
 from kubesched.scheduler.engine.prefilter import run_pre_filter
 from kubesched.scheduler.engine.profile import Profile, ScoreStep
@@ -34,59 +34,48 @@ def prepare_class(cluster: Cluster, profile: Profile, pod: PodInfo) -> PodClass 
     prefilter = run_pre_filter(profile, cycle, pod, nodes)
     if not prefilter.status.is_success or prefilter.node_names is not None:
         return None
-    steps = ClassSteps()
-    if not _sort_filters(profile, cycle, pod, steps):
+    layers = Layers()
+    if not _sort_filters(profile, cycle, pod, layers):
         return None
-    fits_by_node = passing(steps.node_filters, cycle, pod, nodes, np.ones(len(nodes), dtype=np.bool_))
-    fits = passing((*steps.amount_filters, *steps.row_filters), cycle, pod, nodes, fits_by_node)
+    fits_by_node = passing(layers.node.filters, cycle, pod, nodes, np.ones(len(nodes), dtype=np.bool_))
+    fits = passing((*layers.amounts.filters, *layers.row.filters), cycle, pod, nodes, fits_by_node)
     if not fits.any():
         return None
     run_pre_score(profile, cycle, pod, nodes.take(fits))
-    if not _sort_scores(profile, cycle, pod, steps):
+    if not _sort_scores(profile, cycle, pod, layers):
         return None
-    return _assemble(cluster, profile, cycle, pod, steps, fits_by_node, fits)
-
-
-def _assemble(
-    cluster: Cluster,
-    profile: Profile,
-    cycle: CycleState,
-    pod: PodInfo,
-    steps: ClassSteps,
-    fits_by_node: BoolArray,
-    fits: BoolArray,
-) -> PodClass:
-    nodes, capacity = cluster.nodes, cluster.table.capacity
-    level, kept = _normalized_scores(steps.node_scores, cycle, pod, nodes, capacity)
-    row_kept = [
-        KeptScores(step, _column(step.score(cycle, pod, nodes), capacity))
-        for step in steps.row_scores
-        if step.normalize is not None
-    ]
-    steps.node_scores = _plain(steps.node_scores)
-    steps.row_scores = _plain(steps.row_scores)
-    score_by_nodes = weighted_sum(steps.nodes_scores, cycle, pod, nodes)
-    score_by_node = score_by_nodes + weighted_sum(steps.node_scores, cycle, pod, nodes)
-    score_by_node += sum(score.weighted for score in level)
-    score = score_by_node + weighted_sum((*steps.amount_scores, *steps.row_scores), cycle, pod, nodes)
+    capacity = cluster.table.capacity
+    layers.node.fits = _column(fits_by_node, capacity)
     return PodClass(
         cluster=cluster,
         profile=profile,
         pod=pod,
         cycle=cycle,
-        steps=steps,
-        level_scores=level,
+        layers=layers,
         needs_reserve=_needs_reserve(profile, pod),
         followers=[plugin for plugin in profile.followers.values() if _minds_pods(plugin, cycle, pod)],
         places=cluster.table.journal.places,
-        fits_by_node=_column(fits_by_node, capacity),
         fits=_column(fits, capacity),
-        score_by_nodes=_column(score_by_nodes, capacity) if score_by_nodes.any() else None,
-        score_by_node=_column(score_by_node, capacity),
-        score=_column(score, capacity),
-        kept_scores=[*kept, *row_kept],
-        row_kept_scores=row_kept,
+        score=_fill_scores(layers, cycle, pod, nodes, capacity),
     )
+
+
+def _fill_scores(layers: Layers, cycle: CycleState, pod: PodInfo, nodes: TableView, capacity: int) -> IntArray:
+    """Fills the layers' columns; gives the sum of all of them."""
+    node, row = layers.node, layers.row
+    node.level, node.kept = _normalized_scores(node.scores, cycle, pod, nodes, capacity)
+    row.kept = [
+        KeptScores(step, _column(step.score(cycle, pod, nodes), capacity))
+        for step in row.scores
+        if step.normalize is not None
+    ]
+    node.scores, row.scores = _plain(node.scores), _plain(row.scores)
+    score = weighted_sum(node.scores, cycle, pod, nodes) + sum(level.weighted for level in node.level)
+    node.score = _column(score, capacity)
+    added = layers.nodes.refresh(cycle, pod, nodes, capacity)
+    if added is not None:
+        score = score + added
+    return _column(score + weighted_sum((*layers.amounts.scores, *row.scores), cycle, pod, nodes), capacity)
 
 
 def _can_be_asked_alone(profile: Profile, pod: PodInfo) -> bool:
@@ -110,19 +99,19 @@ def _minds_pods(plugin: FollowsPods, cycle: CycleState, pod: PodInfo) -> bool:
     return not isinstance(plugin, MindsSomePods) or plugin.minds_pods(cycle, pod)
 
 
-def _sort_filters(profile: Profile, cycle: CycleState, pod: PodInfo, steps: ClassSteps) -> bool:
+def _sort_filters(profile: Profile, cycle: CycleState, pod: PodInfo, layers: Layers) -> bool:
     """False if it is not known when the answer of one of the plugins goes stale: also of one that has nothing to say
     about this pod, because of the pods there are now perhaps."""
     kinds = {
-        Scope.NODE: steps.node_filters,
-        Scope.AMOUNTS: steps.amount_filters,
-        Scope.ROW: steps.row_filters,
-        Scope.CLUSTER: steps.cluster_filters,
+        Scope.NODE: layers.node.filters,
+        Scope.AMOUNTS: layers.amounts.filters,
+        Scope.ROW: layers.row.filters,
+        Scope.CLUSTER: layers.cluster.filters,
     }
     for step in profile.filter:
         scope = step.scope_for(pod)
         if scope is None:
-            steps.fresh_filters.append(step)
+            layers.fresh.filters.append(step)
             continue
         if not _can_be_kept(scope, step.name, profile) or scope not in kinds:
             return False
@@ -134,18 +123,18 @@ def _sort_filters(profile: Profile, cycle: CycleState, pod: PodInfo, steps: Clas
     return True
 
 
-def _sort_scores(profile: Profile, cycle: CycleState, pod: PodInfo, steps: ClassSteps) -> bool:
+def _sort_scores(profile: Profile, cycle: CycleState, pod: PodInfo, layers: Layers) -> bool:
     kinds = {
-        Scope.NODE: steps.node_scores,
-        Scope.NODES: steps.nodes_scores,
-        Scope.AMOUNTS: steps.amount_scores,
-        Scope.ROW: steps.row_scores,
-        Scope.CLUSTER: steps.cluster_scores,
+        Scope.NODE: layers.node.scores,
+        Scope.NODES: layers.nodes.scores,
+        Scope.AMOUNTS: layers.amounts.scores,
+        Scope.ROW: layers.row.scores,
+        Scope.CLUSTER: layers.cluster.scores,
     }
     for step in profile.score:
         scope = step.scope_for(pod)
         if scope is None:
-            steps.fresh_scores.append(step)
+            layers.fresh.scores.append(step)
             continue
         if not _can_be_kept(scope, step.name, profile):
             return False
