@@ -86,6 +86,12 @@ LOAD ?=
 load: setup
 	PYTHONPATH=tests $(BIN)/python -m harness.apiserver_load $(LOAD)
 
+# How smoothly the web page draws 5,000 nodes and 50,000 pods: `make page-frames FRAMES="--nodes 1000"`.
+FRAMES ?=
+.PHONY: page-frames
+page-frames: setup
+	PYTHONPATH=tests $(BIN)/python -m harness.page_frames $(FRAMES)
+
 # Scenarios on a live cluster: `make test-cluster KUBECONFIG=~/.kube/config SCENARIOS="--nodes 100 --pods 500"`.
 .PHONY: test-cluster
 test-cluster: setup

@@ -25,7 +25,8 @@ export function age(seconds) {
 export const since = (epoch) => age(Date.now() / 1000 - epoch);
 export const clock = (epoch) => new Date(epoch * 1000).toLocaleTimeString([], { hour12: false });
 export const moment = (epoch) => new Date(epoch * 1000).toISOString();
-export const count = (n) => n.toLocaleString("en");
+const grouped = new Intl.NumberFormat("en");
+export const count = (n) => (n < 1000 ? String(n) : grouped.format(n));
 export const inOrder = new Intl.Collator("en", { numeric: true }).compare;
 
 export function splitKey(key) {

@@ -98,6 +98,8 @@ export class Nodes {
     if (!this.placed) return;
     const top = this.root.getBoundingClientRect().top;
     const rows = rowsBetween(this.placed, -top - AROUND, innerHeight - top + AROUND);
+    if (this.shownFirst === rows[0] && this.shownLast === rows[rows.length - 1] && this.shownFrom === this.placed && rows.length) return;
+    [this.shownFirst, this.shownLast, this.shownFrom] = [rows[0], rows[rows.length - 1], this.placed];
     const wanted = [];
     const headings = new Map();
     const names = new Set();
@@ -130,6 +132,7 @@ export class Nodes {
   }
 
   forgetTiles() {
+    this.shownFrom = null;
     this.tiles.clear();
     this.headings.clear();
   }
@@ -235,9 +238,12 @@ export class Nodes {
   }
 }
 
+// By left and top: a thousand transforms, or clips, would each be painted by itself.
 function move(element, left, top) {
-  const where = `translate(${left}px, ${top}px)`;
-  if (element.style.transform !== where) element.style.transform = where;
+  if (element.moved === top * 1e5 + left) return;
+  element.moved = top * 1e5 + left;
+  element.style.left = `${left}px`;
+  element.style.top = `${top}px`;
 }
 
 // These elements in this order, and no others; what is there already stays where it is.

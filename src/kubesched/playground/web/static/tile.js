@@ -6,7 +6,7 @@ import { count, inOrder, part, percent } from "./format.js";
 import { amount, shareOf, shortName } from "./resources.js";
 
 export function makeTile(name) {
-  const open = make("button", { class: "open", type: "button", tabindex: "-1" }, make("span", {}, name));
+  const open = make("button", { class: "open", type: "button", tabindex: "-1" }, name);
   const mark = make("span", { class: "mark", "aria-hidden": "true" });
   const bars = make("div", { class: "bars", "aria-hidden": "true" });
   const verdict = make("div", { class: "verdict", "aria-hidden": "true" });
@@ -47,7 +47,7 @@ function drawMark(tile, marks, zoom) {
 
 function drawBars(root, shares, hasNumbers) {
   while (root.children.length > shares.length) root.lastChild.remove();
-  while (root.children.length < shares.length) root.append(make("div", {}, make("i"), make("small")));
+  while (root.children.length < shares.length) root.append(make("div", {}, make("i"), hasNumbers && make("small")));
   shares.forEach(([bar, [used, whole]], index) => {
     const drawn = root.children[index];
     const names = `bar ${bar.colour}`;
