@@ -119,9 +119,9 @@ class OpenPage:
 
 @asynccontextmanager
 async def open_page(
-    url: str, folder: Path, *, size: tuple[int, int] = (1440, 900), dark: bool = False
+    url: str, folder: Path, *, size: tuple[int, int] = (1440, 900), dark: bool = False, trusts_all: bool = False
 ) -> AsyncIterator[OpenPage]:
-    """A browser with nothing in it but this page; `folder` must be new."""
+    """A browser with nothing in it but this page; `folder` must be new. `trusts_all` takes any certificate."""
     assert CHROMIUM is not None
     process = await asyncio.create_subprocess_exec(
         CHROMIUM, *_FLAGS, f"--user-data-dir={folder}", "about:blank",
@@ -146,6 +146,8 @@ async def open_page(
                 )
                 scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
                 await page.call("Emulation.setEmulatedMedia", features=scheme)
+                if trusts_all:
+                    await page.call("Security.setIgnoreCertificateErrors", ignore=True)
                 await page.call("Page.navigate", url=url)
                 yield page
     finally:

@@ -69,7 +69,12 @@ def _complete(given: GivenFlags, options: RunOptions) -> RunOptions:
 async def _schedule(options: RunOptions) -> int:
     emulated = "" if options.emulation is None else options.emulation.generation.version
     lines.STARTING.write(BuildInfo().git_version, emulated, options.leader_election.leader_elect)
-    scheduler = LiveScheduler(options, _cluster(options), review_target=_reviewer(options))
+    more_pages = None
+    if options.serves_web_page:
+        from kubesched.playground.web.live_page import LivePage
+
+        more_pages = LivePage
+    scheduler = LiveScheduler(options, _cluster(options), review_target=_reviewer(options), more_pages=more_pages)
     events = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         events.add_signal_handler(number, scheduler.stop)

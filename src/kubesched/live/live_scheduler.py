@@ -16,7 +16,7 @@ import logging
 import secrets
 import socket
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from math import inf
 from typing import Any
@@ -53,7 +53,7 @@ from kubesched.live.options.serving import shown_families
 from kubesched.live.options.settings import RunOptions
 from kubesched.live.serving.debug_pages import log_state
 from kubesched.live.serving.live_sources import Surroundings, live_sources
-from kubesched.live.serving.server import SecureServer
+from kubesched.live.serving.server import MorePages, SecureServer
 from kubesched.live.serving.sources import scheduler_checks
 from kubesched.live.shell import TAINT_RULES, LiveShell, TaintedSlices
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
@@ -94,8 +94,11 @@ class LiveScheduler:
         review_target: ServerTarget | None = None,
         registry: Registry | None = None,
         pace: Pace | None = None,
+        more_pages: Callable[[LiveScheduler], MorePages] | None = None,
     ) -> None:
-        """`pace` is how it waits before it asks the API server again; for tests."""
+        """`pace` is how it waits before it asks the API server again; for tests. `more_pages` are served on the secure
+        port, too."""
+        self._more_pages = more_pages
         pace = pace or Pace()
         self._options = options
         self._client = RestClient(target, qps=options.qps, burst=options.burst, sleep=pace.sleep)
@@ -213,9 +216,9 @@ class LiveScheduler:
             assembled=lambda: self.assembled,
             decisions=self.decisions.report,
         )
-        self.server = SecureServer(
-            options.serving, live_sources(self.loop, options.configuration, around), self._review_client
-        )
+        sources = live_sources(self.loop, options.configuration, around)
+        more = None if self._more_pages is None else self._more_pages(self)
+        self.server = SecureServer(options.serving, sources, self._review_client, more)
         await self.server.start()
 
     async def _sync(self) -> None:

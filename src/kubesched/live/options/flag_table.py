@@ -56,6 +56,13 @@ MISC_FLAGS = (
         False,
         "Evaluate every pod from scratch: slower, same results. kube-scheduler has no such flag.",
     ),
+    Flag(
+        "web",
+        BOOL,
+        False,
+        "Serve a read-only web page at /web/ on the secure port, for users who may get /web/api/*. "
+        "kube-scheduler has no such flag.",
+    ),
     Flag("context", STRING, "", "Context of the kubeconfig to use. kube-scheduler has no such flag."),
 )
 

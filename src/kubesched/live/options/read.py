@@ -114,6 +114,7 @@ def read_options(given: GivenFlags, policy: bytes | None = None) -> RunOptions:
         master=value("master"),
         context=value("context"),
         keeps_classes=not value("no-class-cache"),
+        serves_web_page=value("web"),
         write_config_to=_path(value("write-config-to")),
         pod_max_in_unschedulable_pods_for_s=value("pod-max-in-unschedulable-pods-duration").seconds,
         serving=served,

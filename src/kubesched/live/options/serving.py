@@ -68,6 +68,10 @@ def serving_settings(value: FlagValue) -> ServingSettings | None:
     )
 
 
+_PAGE_ITSELF = ("/web", "/web/", "/web/static/*")
+"""Files that hold nothing of the cluster. What they show is asked for under /web/api/, with a permission."""
+
+
 def _authentication(value: FlagValue) -> AuthenticationSettings:
     return AuthenticationSettings(
         client_ca_file=value("client-ca-file"),
@@ -87,7 +91,7 @@ def _authentication(value: FlagValue) -> AuthenticationSettings:
 
 def _authorization(value: FlagValue) -> AuthorizationSettings:
     return AuthorizationSettings(
-        always_allow_paths=value("authorization-always-allow-paths"),
+        always_allow_paths=(*value("authorization-always-allow-paths"), *(_PAGE_ITSELF if value("web") else ())),
         authorized_ttl_s=value("authorization-webhook-cache-authorized-ttl").seconds,
         unauthorized_ttl_s=value("authorization-webhook-cache-unauthorized-ttl").seconds,
     )
@@ -97,6 +101,8 @@ def serving_errors(value: FlagValue) -> Iterator[str]:
     port = value("secure-port")
     if not 0 <= port <= _HIGHEST_PORT:
         yield f"--secure-port {port} must be between 0 and 65535, inclusive. 0 for turning off secure port"
+    if value("web") and port == 0:
+        yield "--web needs the secure port, which --secure-port 0 turns off"
     if bool(value("tls-cert-file")) != bool(value("tls-private-key-file")):
         yield "--tls-cert-file and --tls-private-key-file must be given together"
     for flag in _LISTS_WITHOUT_BLANKS:

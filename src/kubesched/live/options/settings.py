@@ -67,6 +67,8 @@ class RunOptions:
     """Context of the kubeconfig; empty: the current one."""
     keeps_classes: bool
     """Whether decisions come from the class cache."""
+    serves_web_page: bool
+    """Whether the secure port has the web page."""
     write_config_to: Path | None
     pod_max_in_unschedulable_pods_for_s: float
     serving: ServingSettings | None

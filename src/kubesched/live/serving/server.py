@@ -16,9 +16,10 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
+from typing import Protocol
 
 from aiohttp import web
-from aiohttp.typedefs import Middleware
+from aiohttp.typedefs import Handler, Middleware
 
 from kubesched.k8s.connections import BoundedSite, ConnectionLimits
 from kubesched.live.serving import filters
@@ -41,13 +42,23 @@ from kubesched.live.serving.settings import AuthenticationSettings, ServingError
 from kubesched.live.serving.sources import HealthRecords, Sources
 
 
-def application(sources: Sources, access: Middleware) -> web.Application:
+class MorePages(Protocol):
+    """Pages that somebody else has to show, behind the same access control."""
+
+    def routes(self) -> Sequence[tuple[str, Handler]]: ...
+
+    async def stop(self) -> None:
+        """Ends answers that go on and on."""
+        ...
+
+
+def application(sources: Sources, access: Middleware, more: MorePages | None = None) -> web.Application:
     """The pages, behind everything that stands before them."""
     app = web.Application(
         middlewares=[filters.log_request, filters.forbid_caching, filters.keep_safe, access, filters.only_read]
     )
     app.on_response_prepare.append(filters.hide_server_name)
-    for path, page in routes(sources):
+    for path, page in (*routes(sources), *(() if more is None else more.routes())):
         app.router.add_route("*", path, page)
     return app
 
@@ -90,7 +101,14 @@ _MOST_CONNECTIONS = 512
 class SecureServer:
     """`client` is asked about tokens and permissions; without it, only certificates and open paths work."""
 
-    def __init__(self, settings: ServingSettings, sources: Sources, client: ReviewClient | None) -> None:
+    def __init__(
+        self,
+        settings: ServingSettings,
+        sources: Sources,
+        client: ReviewClient | None,
+        more: MorePages | None = None,
+    ) -> None:
+        self._more = more
         self._settings = settings
         self._sources = sources
         self._client = client
@@ -112,7 +130,7 @@ class SecureServer:
         proxies = authenticator.request_headers
         bundles = [authenticator.client_cas, None if proxies is None else proxies.cas]
         maker = ContextMaker(settings, [bundle for bundle in bundles if bundle is not None])
-        app = application(self._sources, filters.access_control(authenticator, authorizer))
+        app = application(self._sources, filters.access_control(authenticator, authorizer), self._more)
         await self._listen(app, RenewingContext(maker))
         if lookup is not None:
             self._looking = asyncio.create_task(lookup.keep_looking(), name="authentication lookup")
@@ -124,6 +142,8 @@ class SecureServer:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._looking
             self._looking = None
+        if self._more is not None:
+            await self._more.stop()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner, self._port = None, 0
