@@ -1,38 +1,36 @@
-"""`kubesched explain`: where a pending pod would go and why, or why it goes nowhere and what would help.
+"""`kubesched explain`: why a pod is pending or is where it is, what stands in the way of a workload's pods, of a
+namespace's, and who could not come to a node.
 
 The cluster comes from files, from a live server, or from a server with files on top.
 
-Next: `kubesched.explanation`, which does the work; `live` for the server.
+Next: `targets` for what may be asked about; `kubesched.explanation`, which does the work; `live` for the server.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
 from kubesched.cli.live import GivenCluster, ServerChoice, live_option, read_files, read_live, server_options
 from kubesched.cli.output import ERROR_EXIT, explanation_format, line_width, print_record, say_error, say_warning
-from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
+from kubesched.cli.scheduler_choice import ChosenScheduler, SchedulerChoice, scheduler_options
+from kubesched.cli.targets import Target, TargetKind, read_target
 
 if TYPE_CHECKING:
     from kubesched.explanation.answer import Explanation
+    from kubesched.explanation.layout import Style
     from kubesched.k8s.client.target import ServerTarget
+    from kubesched.k8s.model.manifests import Kinds, Manifests
 
-_WORKLOADS = {
-    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
-    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
-    **dict.fromkeys(("replicationcontroller", "replicationcontrollers", "rc"), "ReplicationController"),
-    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
-    **dict.fromkeys(("job", "jobs"), "Job"),
-    **dict.fromkeys(("cronjob", "cronjobs", "cj"), "CronJob"),
-}
-"""As kubectl calls them. A DaemonSet has a pod for each node, none of which stands for the others."""
+node_option = click.option("--node", metavar="NAME", help="Why the pod does not go to this node, or did not.")
 
 
 @click.command("explain")
-@click.argument("pod", metavar="[NAMESPACE/][KIND/]NAME")
+@click.argument("target", metavar="[NAMESPACE/][KIND/]NAME")
+@click.option("-n", "--namespace", metavar="NAME", help="The namespace of what is asked about.")
 @click.option(
     "-f",
     "--filename",
@@ -42,117 +40,172 @@ _WORKLOADS = {
     help="Manifests of the cluster: YAML or JSON, a dump, a directory; - for standard input. Repeatable. "
     "Without any, the live cluster is read.",
 )
+@node_option
 @server_options
 @live_option
 @scheduler_options
 @explanation_format
 def explain(
-    pod: str,
+    target: str,
+    namespace: str | None,
     filenames: tuple[str, ...],
+    node: str | None,
     kubeconfig: str | None,
     context: str | None,
     live: bool,
     scheduler: SchedulerChoice,
     output: str,
 ) -> None:
-    """Explain where a pending pod would go, or why it fits nowhere and what would make it fit.
+    """Explain why a pod is pending and what would make it fit, or why it is where it is.
 
     \b
     kubesched explain shop/web-1
+    kubesched explain shop/web-1 --node general-2
     kubesched explain shop/web-1 -f dump.yaml
     kubesched explain shop/deployment/web -f dump.yaml -f web.yaml
+    kubesched explain namespace/shop
+    kubesched explain node/general-2
 
-    For a workload in the files, one pod is explained as its controller would create it now.
+    Of a workload or a namespace, the pods are grouped by what stands in their way; of a workload that has none yet, one
+    is explained as its controller would create it now. Of a node, it is said which pending pods it could not take.
     """
-    explain_and_print(pod, filenames, ServerChoice(kubeconfig, context, live), scheduler, output)
+    asked = read_target(target, namespace)
+    explain_and_print(asked, filenames, ServerChoice(kubeconfig, context, live), scheduler, output, node)
 
 
 def explain_and_print(
-    pod: str, filenames: tuple[str, ...], server: ServerChoice, scheduler: SchedulerChoice, output: str
+    target: Target,
+    filenames: tuple[str, ...],
+    server: ServerChoice,
+    scheduler: SchedulerChoice,
+    output: str,
+    node: str | None = None,
 ) -> None:
     """Exits with code 2 and a line on standard error if there is nothing to explain."""
     from kubesched.cli.files import InputError
     from kubesched.explanation.explain import NotExplainableError
+    from kubesched.explanation.layout import Style
+    from kubesched.explanation.placement import UnknownNodeError
     from kubesched.k8s.model.manifests import ManifestError
     from kubesched.scheduler.config import ConfigError
 
     try:
-        explanation, warnings = _explain(pod, filenames, server, scheduler)
-    except (InputError, ManifestError, ConfigError, NotExplainableError) as error:
+        answer, warnings = _answer(target, filenames, server, scheduler, node)
+    except (InputError, ManifestError, ConfigError, NotExplainableError, UnknownNodeError) as error:
         say_error(str(error))
         sys.exit(ERROR_EXIT)
     for warning in warnings:
         say_warning(warning)
-    _print(explanation, output)
-    if explanation.refusal:
+    if output in ("json", "yaml"):
+        print_record(answer.to_dict(), output)
+    else:
+        click.echo(answer.render(Style(width=line_width(), wide=output == "wide")))
+    if answer.is_refusal:
         sys.exit(ERROR_EXIT)
 
 
-def _explain(
-    pod: str, filenames: tuple[str, ...], server: ServerChoice, scheduler: SchedulerChoice
-) -> tuple[Explanation, list[str]]:
+class Answer(Protocol):
+    @property
+    def is_refusal(self) -> bool:
+        """Whether an older scheduler would not even have started."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+    def render(self, style: Style) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PodAnswer:
+    """One pod's explanation, as it is printed."""
+
+    explanation: Explanation
+
+    @property
+    def is_refusal(self) -> bool:
+        return bool(self.explanation.refusal)
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.explanation.report()
+
+    def render(self, style: Style) -> str:
+        from kubesched.explanation.text import render
+
+        return render(self.explanation, style)
+
+
+def _answer(
+    target: Target, filenames: tuple[str, ...], server: ServerChoice, scheduler: SchedulerChoice, node: str | None
+) -> tuple[Answer, list[str]]:
     from kubesched.cli.files import InputError
-    from kubesched.explanation.explain import NotExplainableError, explain_emulated, explain_pod
+    from kubesched.explanation.explain import NotExplainableError
 
     if scheduler.reads_stdin and "-" in filenames:
         raise InputError("<stdin>: cannot be both the configuration and the manifests")
-    generation = scheduler.generation()
-    configured = scheduler.given()
+    if node is not None and target.kind is not TargetKind.POD:
+        raise InputError(f"{target.text}: --node is about a pod and a node")
+    is_emulation = scheduler.generation() is not None
+    if is_emulation and target.kind is not TargetKind.POD:
+        raise InputError(f"{target.text}: --emulate explains pods only")
     scheduler.check_emulation()
-    chosen = None if generation is not None else scheduler.of_today(configured)
-    given, pod, notes = _given(pod, filenames, server)
-    warnings = [*given.server_warnings, *given.file_warnings, *notes]
+    chosen = None if is_emulation else scheduler.of_today(scheduler.given())
+    given, target = _given(target, filenames, server)
+    warnings = [*(chosen.notes if chosen is not None else ()), *given.server_warnings, *given.file_warnings]
     try:
-        if generation is not None:
-            return explain_emulated(given.found, pod, configured, generation), warnings
+        if target.kind is TargetKind.POD:
+            return _pod_answer(given.found, target.key, chosen, scheduler, node), warnings
         assert chosen is not None
-        explanation = explain_pod(given.found, pod, chosen.config, chosen.source, chosen.registry)
+        answer, notes = _overview(given, target, chosen)
+        return answer, [*warnings, *notes]
     except NotExplainableError as error:
         raise NotExplainableError(f"{given.source}: {error}") from None
-    return explanation, [*chosen.notes, *warnings]
 
 
-def _given(pod: str, filenames: tuple[str, ...], server: ServerChoice) -> tuple[GivenCluster, str, list[str]]:
-    """The cluster, the pod with its namespace if the context has a say in it, and what is to be said about it."""
-    workload = _workload_name(pod)
-    if workload is not None and filenames:
-        return _given_workload(pod, *workload, filenames, server)
-    if filenames and not server.is_made:
-        return read_files(filenames), pod, []
-    target = server.target() if server.is_made else _default_target()
-    if "/" not in pod:
-        pod = f"{target.namespace}/{pod}"
-    return read_live(target, filenames, pod=pod), pod, []
+def _pod_answer(
+    found: Manifests, key: str, chosen: ChosenScheduler | None, scheduler: SchedulerChoice, node: str | None = None
+) -> Answer:
+    from kubesched.explanation.explain import explain_emulated, explain_pod
+    from kubesched.explanation.placement import why_not_node
+
+    if chosen is None:
+        generation = scheduler.generation()
+        assert generation is not None
+        explanation = explain_emulated(found, key, scheduler.given(), generation)
+    else:
+        explanation = explain_pod(found, key, chosen.config, chosen.source, chosen.registry)
+    return PodAnswer(explanation) if node is None else why_not_node(explanation, node)
 
 
-def _workload_name(text: str) -> tuple[str, str] | None:
-    """Kind and key for `deployment/web`, or `shop/deployment/web` in a namespace; None for the name of a pod."""
-    *namespace, kind, name = ("", *text.split("/"))[-3 if text.count("/") > 1 else -2 :]
-    found = _WORKLOADS.get(kind.lower())
-    return None if found is None else (found, f"{''.join(namespace) or 'default'}/{name}")
+# -- the cluster -------------------------------------------------------------------------------------------------------
 
 
-def _given_workload(
-    text: str, kind: str, key: str, filenames: tuple[str, ...], server: ServerChoice
-) -> tuple[GivenCluster, str, list[str]]:
-    """One pod of the workload stands for all. A pod whose namespace is called like a kind is meant, if it is there."""
-    from kubesched.cli.files import InputError
+def _given(target: Target, filenames: tuple[str, ...], server: ServerChoice) -> tuple[GivenCluster, Target]:
+    """The cluster, and what is asked about with its namespace, if the context has a say in it.
+
+    A pod is meant where there is one whose namespace is called like a kind.
+    """
     from kubesched.k8s.model.core import Pod
     from kubesched.k8s.model.manifests import KINDS, KINDS_WITH_WORKLOADS
-    from kubesched.simulator.one_pod import with_one_pod
 
-    if server.is_made:
-        given = read_live(server.target(), filenames, kinds=KINDS_WITH_WORKLOADS)
+    kinds: Kinds = KINDS if target.kind in (TargetKind.POD, TargetKind.NODE) else KINDS_WITH_WORKLOADS
+    if filenames and not server.is_made:
+        given = read_files(filenames, kinds)
     else:
-        given = read_files(filenames, KINDS_WITH_WORKLOADS)
-    if any(isinstance(item, Pod) and item.key == text for item in given.found.objects):
-        given.found.objects[:] = [item for item in given.found.objects if type(item) in KINDS.values()]
-        return given, text, []
-    made = with_one_pod(given.found, kind, key)
-    if made is None:
-        raise InputError(f"{given.source}: {kind} {key} does not exist")
-    given.found, one = made
-    return given, one.pod_key, [f"{kind} {key}: explained by one of its pods, as it would be created now"]
+        chosen = server.target() if server.is_made else _default_target()
+        target = target.within(chosen.namespace)
+        given = read_live(chosen, filenames, kinds=kinds, pod=target.key if target.kind is TargetKind.POD else "")
+    is_typed = any(isinstance(item, Pod) and item.key == target.text for item in given.found.objects)
+    if is_typed and target.kind is not TargetKind.POD:
+        namespace, _, name = target.text.partition("/")
+        target = Target(target.text, TargetKind.POD, name, namespace)
+        _keep_scheduled_kinds(given.found)
+    return given, target
+
+
+def _keep_scheduled_kinds(found: Manifests) -> None:
+    from kubesched.k8s.model.manifests import KINDS
+
+    kept = set(KINDS.values())
+    found.objects[:] = [item for item in found.objects if type(item) in kept]
 
 
 def _default_target() -> ServerTarget:
@@ -164,11 +217,55 @@ def _default_target() -> ServerTarget:
         raise InputError(f"{error}; or read manifests with -f FILE") from None
 
 
-def _print(explanation: Explanation, output: str) -> None:
-    from kubesched.explanation.layout import Style
-    from kubesched.explanation.text import render
+# -- more than one pod -------------------------------------------------------------------------------------------------
 
-    if output in ("json", "yaml"):
-        print_record(explanation.report(), output)
-    else:
-        click.echo(render(explanation, Style(width=line_width(), wide=output == "wide")))
+
+def _overview(given: GivenCluster, target: Target, chosen: ChosenScheduler) -> tuple[Answer, list[str]]:
+    """The answer, and what is to be said about it."""
+    from kubesched.explanation.overview import explain_node, explain_pods
+
+    with_whom = (chosen.config, chosen.source, chosen.registry)
+    if target.kind is TargetKind.NODE:
+        return explain_node(given.found, target.name, *with_whom), []
+    if target.kind is TargetKind.WORKLOAD:
+        return _workload(given, target, chosen)
+    from kubesched.simulator.one_pod import unmade_pods
+
+    notes = [unmade.note for unmade in unmade_pods(given.found, target.name)]
+    _keep_scheduled_kinds(given.found)
+    subject = f"Namespace {target.name}"
+    return explain_pods(given.found, lambda pod: pod.namespace == target.name, subject, *with_whom, notes=notes), []
+
+
+def _workload(given: GivenCluster, target: Target, chosen: ChosenScheduler) -> tuple[Answer, list[str]]:
+    """Its pods that wait, grouped by cause; if none does, one as its controller would create it now."""
+    from kubesched.cli.files import InputError
+    from kubesched.explanation.overview import explain_pods, pods_of
+    from kubesched.simulator.one_pod import find_workload, n_wanted, why_unmade, with_one_pod
+
+    found, kind, key = given.found, target.workload, target.key
+    own = pods_of(found.objects, kind, key)
+    workload = find_workload(found, kind, key)
+    if workload is None and not own:
+        raise InputError(f"{given.source}: {kind} {key} does not exist")
+    wanted = None if workload is None else n_wanted(workload)
+    missing = None
+    if workload is not None and kind != "DaemonSet" and (wanted is None or len(own) < wanted):
+        missing = why_unmade(found, kind, key)
+        if missing is None and not own:
+            made = with_one_pod(found, kind, key)
+            assert made is not None
+            note = f"{kind} {key}: explained by one of its pods, as it would be created now"
+            return _pod_answer(made[0], made[1].pod_key, chosen, SchedulerChoice()), [note]
+    _keep_scheduled_kinds(found)
+    overview = explain_pods(
+        found,
+        lambda pod: pod.key in own,
+        f"{kind} {key}",
+        chosen.config,
+        chosen.source,
+        chosen.registry,
+        n_wanted=wanted,
+        missing=missing,
+    )
+    return overview, []

@@ -5,12 +5,13 @@ Cause, groups, evidence, changes and the text are made on first use. Next: `expl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from kubesched.explanation.cause import Cause
-from kubesched.explanation.changes import Change, smallest_changes
+from kubesched.explanation.changes import Change, smallest_change_on, smallest_changes
 from kubesched.explanation.evidence import Evidence, Failures, find_failures, hard_constraints
 from kubesched.explanation.groups import RejectedNodes, group_nodes
 from kubesched.explanation.headline import cause_and_groups, headline_of
@@ -40,6 +41,10 @@ class Explanation:
     gate: Status | None = None
     decision: Decision | None = None
     config: configuration.KubeSchedulerConfiguration | None = None
+    placed_on: str = ""
+    """The node that the pod is on. It is then explained as if it were to be scheduled again now."""
+    recorded: Mapping[str, Any] | None = None
+    """What its scheduler kept of the decision that brought it there: `at`, and `scores` by node."""
     refusal: str = ""
     """Why the scheduler would not even have started, where an older one refused its configuration."""
 
@@ -130,6 +135,15 @@ class Explanation:
         if decision is None or self.fits or decision.error or decision.prefilter is None:
             return ()
         return smallest_changes(self.cluster, self.scheduler, self.pod, decision, self.failures, self._hard_constraints)
+
+    def change_for_node(self, node: str) -> Change | None:
+        """The most acceptable change after which the pod fits on this node, if one was found."""
+        decision = self.decision
+        if decision is None or self.failures is None:
+            return None
+        return smallest_change_on(
+            node, self.cluster, self.scheduler, self.pod, decision, self.failures, self._hard_constraints
+        )
 
     @cached_property
     def _hard_constraints(self) -> tuple[SpreadConstraint, ...]:

@@ -55,11 +55,12 @@ class EmulatedExplanation(Explanation):
         return _decision_record(self.decision, self.generation)
 
 
-def explain_as_of_then(cluster: Cluster, pod: PodInfo, emulation: Emulation) -> EmulatedExplanation:
+def explain_as_of_then(
+    cluster: Cluster, pod: PodInfo, emulation: Emulation, placed_on: str = ""
+) -> EmulatedExplanation:
     scheduler = _scheduler_for(cluster, pod, emulation)
-    return EmulatedExplanation(
-        cluster, scheduler, pod, decision=scheduler.decide(pod, complete=True), config=emulation.config
-    )
+    decision = scheduler.decide(pod, complete=True)
+    return EmulatedExplanation(cluster, scheduler, pod, decision=decision, config=emulation.config, placed_on=placed_on)
 
 
 def explain_refusal(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from kubesched.explanation.answer import COMPLETE_SEARCH, Explanation
 from kubesched.explanation.emulated import explain_as_of_then, explain_refusal
 from kubesched.framework.handle import Registry
@@ -45,7 +47,7 @@ _NAMESAKES_SHOWN = 3
 
 
 class NotExplainableError(ValueError):
-    """There is nothing to explain: the pod is not there, or already has its node."""
+    """There is nothing to explain: the pod is not there, or has finished."""
 
 
 def explain(
@@ -80,12 +82,12 @@ def explain_emulated(
     found: manifests.Manifests, pod: str, given: GivenConfiguration, generation: Generation
 ) -> Explanation:
     """As the scheduler of a version would have decided. A configuration that it refused is explained as that."""
-    cluster, info = _cluster_and_pod(found, pod)
+    cluster, info, placed_on = _cluster_and_pod(found, pod)
     try:
         emulation = given.as_of(generation)
     except RefusedConfigurationError as refused:
         return explain_refusal(cluster, info, generation, refused)
-    return explain_as_of_then(cluster, info, emulation)
+    return explain_as_of_then(cluster, info, emulation, placed_on)
 
 
 def explain_pod(
@@ -96,18 +98,30 @@ def explain_pod(
     registry: Registry | None = None,
 ) -> Explanation:
     """`registry` has the plugins, if it is not the in-tree ones alone."""
-    cluster, info = _cluster_and_pod(found, pod)
+    cluster, info, placed_on = _cluster_and_pod(found, pod)
     scheduler = _scheduler_for(cluster, info, config, source, registry)
-    return explain_pending(cluster, scheduler, info, config)
+    return explain_pending(cluster, scheduler, info, config, placed_on=placed_on)
 
 
-def _cluster_and_pod(found: manifests.Manifests, pod: str) -> tuple[Cluster, PodInfo]:
+def _cluster_and_pod(found: manifests.Manifests, pod: str) -> tuple[Cluster, PodInfo, str]:
+    """The cluster, the pod as it waits, and the node that it is on, if it does not wait."""
     cluster = build_cluster(found)
     key = pod_key(pod)
     info = cluster.pending.get(key)
-    if info is None:
-        raise NotExplainableError(_why_not(cluster, found, key))
-    return cluster, info
+    if info is not None:
+        return cluster, info, ""
+    placed = cluster.find_pod(key)
+    if placed is None:
+        raise NotExplainableError(_why_not(found, key))
+    return cluster, taken_off(cluster, placed), placed.spec.node_name
+
+
+def taken_off(cluster: Cluster, placed: PodInfo) -> PodInfo:
+    """The pod as if it had never got its node, and waited; the cluster without it there."""
+    waiting = replace(placed.pod, spec=replace(placed.pod.spec, node_name=""))
+    cluster.remove(placed.pod)
+    cluster.put(waiting)
+    return cluster.pending[placed.key]
 
 
 def explain_pending(
@@ -115,9 +129,15 @@ def explain_pending(
     scheduler: ProfileScheduler,
     info: PodInfo,
     config: configuration.KubeSchedulerConfiguration | None = None,
+    *,
+    placed_on: str = "",
+    recorded: Mapping[str, Any] | None = None,
 ) -> Explanation:
-    """Explains a pod that is known to the cluster, by a scheduler that stands; `config` is what it was built from."""
-    explanation = Explanation(cluster, scheduler, info, config=config)
+    """Explains a pod that is known to the cluster, by a scheduler that stands; `config` is what it was built from.
+
+    A pod that was taken off its node was `placed_on` it, by a decision of which this much is `recorded`.
+    """
+    explanation = Explanation(cluster, scheduler, info, config=config, placed_on=placed_on, recorded=recorded)
     gate = checked_pre_enqueue(scheduler.profile, info)
     if not gate.is_success:
         explanation.gate = gate
@@ -160,10 +180,7 @@ def _scheduler_for(
     return schedulers.get(info.spec.scheduler_name) or next(iter(schedulers.values()))
 
 
-def _why_not(cluster: Cluster, found: manifests.Manifests, key: PodKey) -> str:
-    known = cluster.find_pod(key)
-    if known is not None:
-        return f"pod {key} is already bound to node {known.spec.node_name}"
+def _why_not(found: manifests.Manifests, key: PodKey) -> str:
     pods = [item.pod_key for item in found.objects if isinstance(item, Pod)]
     if key in pods:
         return f"pod {key} has finished: a pod in phase Succeeded or Failed is not scheduled"

@@ -18,6 +18,7 @@ from kubesched.explanation.evidence import nominated_pods_by_row
 from kubesched.explanation.findings.finding import CauseKind
 from kubesched.explanation.groups import RejectedNodes
 from kubesched.explanation.layout import all_of, any_of, counted, listed
+from kubesched.explanation.placement import cause_of_place
 from kubesched.framework.status import Status
 from kubesched.k8s.model.storage import PersistentVolumeClaim
 from kubesched.k8s.model.volume_claims import (
@@ -248,6 +249,8 @@ def cause_and_groups(
     """The cause, and the groups in the order in which they help: the nodes that the cause speaks of first."""
     of_pod = cause_of_pod(explanation)
     decision = explanation.decision
+    if explanation.placed_on and decision is not None and not explanation.is_stand_in:
+        return cause_of_place(explanation, groups), tuple(groups)
     if decision is None or explanation.fits or not groups:
         return of_pod or _fits(explanation), tuple(groups)
     names = explanation.cluster.table.names
@@ -267,6 +270,8 @@ def headline_of(explanation: Explanation) -> str:
         return cause.text
     if cause.kind is CauseKind.FITS:
         return f"{subject} {cause.text}."
+    if cause.kind is CauseKind.BOUND:
+        return f"{subject} {cause.sentence}"
     if cause.kind is CauseKind.ERROR:
         return f"{subject} cannot be decided on: {cause.sentence}"
     return f"{subject} is pending: {cause.sentence}"

@@ -146,6 +146,7 @@ def full_report(explanation: Explanation) -> dict[str, Any]:
     return {
         "pod": explanation.pod.key,
         "scheduler": explanation.scheduler.profile.scheduler_name,
+        "node": explanation.placed_on or None,
         "headline": explanation.headline,
         "cause": explanation.cause.to_dict(),
         "groups": [group.to_dict() for group in explanation.groups],

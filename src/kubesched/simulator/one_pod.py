@@ -5,8 +5,14 @@ However many replicas a workload asks for, they ask for the same, so that one of
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from msgspec.structs import replace
 
+from kubesched.explanation.cause import Cause
+from kubesched.explanation.findings.finding import CauseKind
+from kubesched.explanation.overview import pods_of
 from kubesched.k8s.model.apps import CronJob, Deployment, Job, ReplicaSet, StatefulSet, StatefulSetOrdinals
 from kubesched.k8s.model.core import Pod, PriorityClass, ReplicationController
 from kubesched.k8s.model.manifests import KINDS, ManifestError, Manifests
@@ -33,25 +39,95 @@ _NEEDED = (PriorityClass, StorageClass, PersistentVolumeClaim, ResourceClaimTemp
 """What a pod's way in looks at."""
 
 
+def find_workload(found: Manifests, kind: str, key: str) -> Workload | None:
+    struct = WORKLOADS.get(kind)
+    if struct is None:
+        return None
+    return next((item for item in found.objects if isinstance(item, struct) and item.key == key), None)
+
+
+def n_wanted(workload: Workload) -> int | None:
+    """How many pods there should be now; None if that is nobody's business but the workload's."""
+    match workload:
+        case Deployment() | ReplicaSet() | ReplicationController() | StatefulSet():
+            return 1 if workload.spec.replicas is None else workload.spec.replicas
+        case Job():
+            most = workload.spec.parallelism
+            return 1 if most is None else most
+        case _:
+            return None
+
+
 def with_one_pod(found: Manifests, kind: str, key: str) -> tuple[Manifests, Pod] | None:
     """The objects that scheduling looks at, with one more pod of the workload, and that pod; None if there is no such
     workload. Raises ManifestError."""
-    struct = WORKLOADS[kind]
-    workload = next((item for item in found.objects if isinstance(item, struct) and item.key == key), None)
+    workload = find_workload(found, kind, key)
     if workload is None:
         return None
     source = found.source_of(workload)
-    check(workload, None, source)
-    try:
-        made = _made(found, _of_one(workload, found))
-    except AdmissionError as refusal:
-        raise ManifestError(source, f"{kind} {key}", f"an API server would refuse its pods: {refusal}") from None
+    made = _one_made(found, workload)
     pods = [item for item in made if isinstance(item, Pod)]
     if not pods:
         raise ManifestError(source, f"{kind} {key}", "its controller would create no pod now")
     looked_at = set(KINDS.values())
     kept = [item for item in (*found.objects, *made) if type(item) in looked_at]
     return Manifests(kept, {**found.sources, **{id(item): source for item in made}}, found.ignored), pods[0]
+
+
+def why_unmade(found: Manifests, kind: str, key: str) -> Cause | None:
+    """Why pods that should be there are not: what an API server says to them. None if it admits them."""
+    workload = find_workload(found, kind, key)
+    if workload is None:
+        return None
+    try:
+        _made(found, _of_one(workload, found))
+    except AdmissionError as refusal:
+        is_class = "PriorityClass" in str(refusal)
+        remedy = "Create the class, or correct priorityClassName." if is_class else "Correct the pod template."
+        return Cause(
+            CauseKind.MISSING_PRIORITY_CLASS if is_class else CauseKind.NO_PODS,
+            f"an API server refuses its pods: {refusal}",
+            remedy,
+        )
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class UnmadePods:
+    """A workload some of whose pods do not exist, and why."""
+
+    workload: str
+    n_there: int
+    n_wanted: int
+    cause: Cause
+
+    @property
+    def note(self) -> str:
+        return f"{self.workload} has {self.n_there} of {self.n_wanted} pods: {self.cause.sentence}"
+
+
+def unmade_pods(found: Manifests, namespace: str) -> Iterator[UnmadePods]:
+    """The workloads of a namespace some of whose pods an API server does not admit. Those that another one makes are
+    told with that."""
+    for kind in (Deployment, StatefulSet, Job, ReplicaSet, ReplicationController):
+        for item in found.objects:
+            if not isinstance(item, kind) or item.namespace != namespace or item.metadata.owner_references:
+                continue
+            wanted, there = n_wanted(item), len(pods_of(found.objects, kind.__name__, item.key))
+            cause = why_unmade(found, kind.__name__, item.key) if wanted is not None and there < wanted else None
+            if cause is not None and wanted is not None:
+                yield UnmadePods(f"{kind.__name__} {item.key}", there, wanted, cause)
+
+
+def _one_made(found: Manifests, workload: Workload) -> list[KubeObject]:
+    """What its controllers would create for one pod. Raises ManifestError."""
+    source = found.source_of(workload)
+    check(workload, None, source)
+    try:
+        return _made(found, _of_one(workload, found))
+    except AdmissionError as refusal:
+        where = f"{type(workload).__name__} {workload.key}"
+        raise ManifestError(source, where, f"an API server would refuse its pods: {refusal}") from None
 
 
 def _of_one(workload: Workload, found: Manifests) -> KubeObject:

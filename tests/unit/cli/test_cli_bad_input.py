@@ -87,7 +87,6 @@ BAD_PODS = [
         "pod shop/p is not among the 3 pods that were read; there is default/p",
         id="in another namespace",
     ),
-    pytest.param("bound", "pod default/bound is already bound to node n", id="already bound"),
     pytest.param(
         "done",
         "pod default/done has finished: a pod in phase Succeeded or Failed is not scheduled",

@@ -64,7 +64,6 @@ def test_files_alone_ask_no_server(example: LiveCluster) -> None:
 BAD_PODS = [
     pytest.param("shop/gone", "pod shop/gone does not exist", id="not there"),
     pytest.param("lab/report", "pod lab/report does not exist; there is shop/report", id="in another namespace"),
-    pytest.param("shop/ingress-1", "pod shop/ingress-1 is already bound to node general-2", id="bound"),
     pytest.param(
         "shop/done", "pod shop/done has finished: a pod in phase Succeeded or Failed is not scheduled", id="finished"
     ),

@@ -1,4 +1,4 @@
-"""`kubesched explain deployment/web`: one pod stands for all replicas, however many they are."""
+"""`kubesched explain deployment/web`: its pods grouped by cause, or one that stands for all, however many they are."""
 
 from __future__ import annotations
 
@@ -88,18 +88,6 @@ def test_a_pod_in_a_namespace_that_is_called_like_a_kind_is_a_pod(tmp_path: Path
             "deploy/other", workload("Deployment", "web"), "Deployment default/other does not exist", id="none"
         ),
         pytest.param(
-            "job/web",
-            workload("Job", "web", parallelism=0),
-            "Job default/web: its controller would create no pod now",
-            id="no pods",
-        ),
-        pytest.param(
-            "deployment/web",
-            workload("Deployment", "web", pod={"priorityClassName": "urgent"}),
-            "Deployment default/web: an API server would refuse its pods: ",
-            id="refused",
-        ),
-        pytest.param(
             "deployment/web",
             workload("Deployment", "web", pod={"cpu": "a lot"}),
             "Deployment default/web: spec.template.spec.containers[0].resources.requests.cpu: ",
@@ -112,3 +100,94 @@ def test_what_cannot_be_explained_is_told_in_one_line(name: str, item: Manifest,
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(f"error: {tmp_path / 'cluster.json'}: {says}")
     assert result.stderr.count("\n") == 1
+
+
+def _owned(name: str, kind: str, owner: str, **how: Any) -> Manifest:
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": f"uid-{owner}", "controller": True}
+    return make.pod(name, metadata={"ownerReferences": [reference]}, **how)
+
+
+def test_pods_of_a_deployment_are_grouped_by_cause(tmp_path: Path) -> None:
+    """Through the replica set between the two, even if only the pods speak of it."""
+    items = [
+        workload("Deployment", "web", replicas=4, pod={"cpu": 2}),
+        _owned("web-7f-a", "ReplicaSet", "web-7f", on="large", cpu=3),
+        *(_owned(f"web-7f-{name}", "ReplicaSet", "web-7f", cpu=2) for name in "bc"),
+        _owned("web-7f-d", "ReplicaSet", "web-7f", cpu=2, spec={"schedulingGates": [{"name": "hold"}]}),
+        make.pod("other", cpu=9),
+    ]
+    told = json.loads(explain(tmp_path, "deploy/web", *items).stdout)
+    assert (told["subject"], told["wanted"], told["placed"], told["pending"]) == ("Deployment default/web", 4, 1, 3)
+    assert [(group["cause"]["kind"], group["count"]) for group in told["groups"]] == [
+        ("insufficient-resources", 2),
+        ("scheduling-gates", 1),
+    ]
+    text = explain(tmp_path, "deploy/web", *items, output="text").stdout
+    assert text.startswith("Deployment default/web: 3 of 4 pods are pending (for 2 of them): needs 2 cpu; ")
+
+
+def test_pods_that_an_api_server_refuses_do_not_exist(tmp_path: Path) -> None:
+    item = workload("Deployment", "web", replicas=3, pod={"priorityClassName": "urgent"})
+    told = json.loads(explain(tmp_path, "deployment/web", item).stdout)
+    assert told["missing"]["count"] == 3
+    assert told["missing"]["cause"]["kind"] == "missing-priority-class"
+    assert told["headline"].startswith(
+        "Deployment default/web: 3 of 3 pods do not exist: an API server refuses its pods: "
+    )
+
+
+def test_a_workload_may_want_no_pods(tmp_path: Path) -> None:
+    result = explain(tmp_path, "job/web", workload("Job", "web", parallelism=0), output="text")
+    assert (result.exit_code, result.stdout) == (0, "Job default/web wants no pods now.\n")
+
+
+def test_a_namespace_is_explained_with_what_does_not_exist(tmp_path: Path) -> None:
+    items = [
+        make.pod("big", cpu=9),
+        make.pod("elsewhere", namespace="lab", cpu=9),
+        workload("Deployment", "web", replicas=2, pod={"priorityClassName": "urgent"}),
+    ]
+    told = json.loads(explain(tmp_path, "namespace/default", *items).stdout)
+    assert [group["pods"] for group in told["groups"]] == [["default/big"]]
+    (note,) = told["notes"]
+    assert note.startswith("Deployment default/web has 0 of 2 pods: an API server refuses its pods: ")
+
+
+def test_a_node_says_who_could_not_come(tmp_path: Path) -> None:
+    items = [
+        make.pod("x", on="small", cpu="500m"),
+        *(make.pod(f"p{i}", cpu=1) for i in range(3)),
+        make.pod("tiny", cpu="100m"),
+    ]
+    told = json.loads(explain(tmp_path, "node/small", *items).stdout)
+    assert (told["pods"], told["couldTake"]) == (1, ["default/tiny"])
+    assert told["groups"] == [
+        {
+            "count": 3,
+            "why": "cpu: requested 1, free 500m of 1",
+            "pods": ["default/p0", "default/p1", "default/p2"],
+        }
+    ]
+    text = explain(tmp_path, "no/small", *items, output="text").stdout
+    assert text.startswith(
+        "Node small could take 1 of 4 pending pods; 3 cannot come: cpu: requested 1, free 500m of 1."
+    )
+
+
+def test_a_node_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    result = explain(tmp_path, "node/smal")
+    assert (result.exit_code, result.stderr) == (2, "error: node smal is not among the 2 nodes; there is small\n")
+
+
+def test_why_not_this_node(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.json"
+    items = [*NODES, make.pod("p", cpu=2)]
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    ask = ["explain", "pod/p", "-n", "default", "-f", str(file), "--node"]
+    refused = CliRunner().invoke(main, [*ask, "small"])
+    assert refused.stdout.startswith("Pod default/p cannot go to small: cpu: requested 2, allocatable 1.\n")
+    assert "lower the cpu request from 2 to 1" in refused.stdout
+    fits = json.loads(CliRunner().invoke(main, [*ask, "large", "-o", "json"]).stdout)
+    assert (fits["fits"], fits["standing"]["place"]) == (True, 1)
+    both = CliRunner().invoke(main, ["explain", "node/small", "-f", str(file), "--node", "small"])
+    assert (both.exit_code, both.stderr) == (2, "error: node/small: --node is about a pod and a node\n")

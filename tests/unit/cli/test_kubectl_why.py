@@ -1,4 +1,4 @@
-"""`kubectl why`: a live pod explained, or all pending pods with a line each, with kubectl's options."""
+"""`kubectl why`: a live pod explained, or all pending pods grouped by cause, with kubectl's options."""
 
 from __future__ import annotations
 
@@ -76,31 +76,36 @@ CLUSTER = [
     make.pod("other", namespace="lab", cpu="1"),
     make.pod("done", namespace="shop", status={"phase": "Succeeded"}),
 ]
-TOO_BIG = "0/1 nodes are available: 1 Insufficient cpu."
 
 
-def test_without_a_pod_those_of_the_namespace_are_listed(tmp_path: Path) -> None:
-    result = ask(LiveCluster(tmp_path, CLUSTER), "-n", "shop")
+def test_without_a_pod_those_of_the_namespace_are_grouped_by_cause(tmp_path: Path) -> None:
+    replicas = [make.pod(f"big-{i}", namespace="shop", cpu="2") for i in range(3)]
+    result = ask(LiveCluster(tmp_path, [*CLUSTER, *replicas]), "-n", "shop")
     assert (result.exit_code, result.stderr) == (0, "")
-    header, big, gated, small = result.stdout.splitlines()
-    assert header == "NAME    WHY"
-    assert big.startswith(f"big     {TOO_BIG}")
-    assert gated == "gated   gated: waiting for scheduling gates: [example.com/hold]"
-    assert small == "small   fits and would go to a"
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith(
+        "Namespace shop: 5 of 6 pods are pending (for 4 of them): needs 2 cpu; the only node, a, "
+    )
+    assert lines[2] == "Pending pods, by what stands in their way"
+    assert [line.split()[0] for line in lines[4:] if line[6:7].isdigit()] == ["4", "1", "1"]
+    assert "shop/leaving" not in result.stdout and "shop/done" not in result.stdout
 
 
-def test_pods_of_all_namespaces_are_listed(tmp_path: Path) -> None:
-    lines = ask(LiveCluster(tmp_path, CLUSTER), "-A").stdout.splitlines()
-    assert lines[0] == "NAMESPACE   NAME    WHY"
-    assert lines[1] == "lab         other   fits and would go to a"
-    assert [line.split()[:2] for line in lines[2:]] == [["shop", "big"], ["shop", "gated"], ["shop", "small"]]
+def test_pods_of_all_namespaces_are_grouped(tmp_path: Path) -> None:
+    told = json.loads(ask(LiveCluster(tmp_path, CLUSTER), "-A", "-o", "json").stdout)
+    assert told["subject"] == "All namespaces"
+    assert [(group["cause"]["kind"], group["pods"]) for group in told["groups"]] == [
+        ("too-large", ["shop/big"]),
+        ("scheduling-gates", ["shop/gated"]),
+        ("fits", ["lab/other", "shop/small"]),
+    ]
 
 
-def test_the_list_for_machines(tmp_path: Path) -> None:
+def test_the_groups_for_machines(tmp_path: Path) -> None:
     cluster = LiveCluster(tmp_path, CLUSTER, namespace="lab")
-    expected = {"pods": [{"pod": "lab/other", "node": "a", "why": "fits and would go to a"}]}
-    assert json.loads(ask(cluster, "-o", "json").stdout) == expected
-    assert yaml.safe_load(ask(cluster, "-o", "yaml").stdout) == expected
+    told = json.loads(ask(cluster, "-o", "json").stdout)
+    assert (told["pending"], told["groups"][0]["pods"]) == (1, ["lab/other"])
+    assert yaml.safe_load(ask(cluster, "-o", "yaml").stdout) == told
 
 
 def test_no_pending_pods_are_no_error(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_the_report_has_all_parts() -> None:
     explanation = explain(OBJECTS, "default/p")
     report = explanation.report()
     assert list(report) == [
-        *("pod", "scheduler", "headline", "cause", "groups", "changes"),
+        *("pod", "scheduler", "node", "headline", "cause", "groups", "changes"),
         *("explanation", "failing", "numbers"),
     ]
     assert (report["pod"], report["scheduler"]) == ("default/p", "default-scheduler")

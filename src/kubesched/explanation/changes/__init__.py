@@ -5,6 +5,6 @@ know one kind each: `requests`, `freeing`, `opening`, `relaxing`, `adding`, `evi
 """
 
 from kubesched.explanation.changes.change import Change, ChangeKind, Proposal
-from kubesched.explanation.changes.search import smallest_changes
+from kubesched.explanation.changes.search import smallest_change_on, smallest_changes
 
-__all__ = ["Change", "ChangeKind", "Proposal", "smallest_changes"]
+__all__ = ["Change", "ChangeKind", "Proposal", "smallest_change_on", "smallest_changes"]

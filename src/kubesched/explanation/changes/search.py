@@ -137,15 +137,48 @@ def smallest_changes(
 ) -> tuple[Change, ...]:
     """The smallest change of each kind, the most acceptable first. The cluster is changed for each trial, and changed
     back."""
-    what_if = WhatIf(cluster, scheduler, pod)
     known = failures or Failures(len(cluster.nodes), {}, {}, decision.diagnosis_of_absent(), frozenset())
-    nominated_pods = nominated_pods_by_row(cluster, pod)
-    situation = Situation(cluster, scheduler, pod, decision, known, nominated_pods, spread_constraints, what_if)
+    situation = _situation(cluster, scheduler, pod, decision, known, spread_constraints)
     found = _against_rejection(situation) if failures is None else _against_failures(situation)
     by_actions: dict[str, Change] = {}
     for change in sorted(found, key=lambda change: change.proposal.acceptance):
         by_actions.setdefault(str(change.proposal.actions), change)
     return tuple(by_actions.values())
+
+
+def smallest_change_on(
+    node: str,
+    cluster: Cluster,
+    scheduler: ProfileScheduler,
+    pod: PodInfo,
+    decision: Decision,
+    failures: Failures,
+    spread_constraints: Sequence[SpreadConstraint],
+) -> Change | None:
+    """The most acceptable change after which the pod fits on this very node, of those that were tried."""
+    situation = _situation(cluster, scheduler, pod, decision, failures, spread_constraints)
+    row = cluster.table.rows[node]
+    fixes = Fixes(situation)
+    plugins = [status.plugin for status in failures.statuses(row)]
+    proposals = fixes.of_plugin(plugins[0], [row]) if len(plugins) == 1 and plugins[0] in fixes.plugins else []
+    whole = fixes.of_row(row)
+    proposals.extend([] if whole is None or proposals else [whole])
+    for proposal in sorted(proposals, key=lambda proposal: proposal.acceptance):
+        if node in situation.what_if.fits_on(proposal.actions):
+            return Change(proposal, node)
+    return None
+
+
+def _situation(
+    cluster: Cluster,
+    scheduler: ProfileScheduler,
+    pod: PodInfo,
+    decision: Decision,
+    failures: Failures,
+    spread_constraints: Sequence[SpreadConstraint],
+) -> Situation:
+    what_if, nominated_pods = WhatIf(cluster, scheduler, pod), nominated_pods_by_row(cluster, pod)
+    return Situation(cluster, scheduler, pod, decision, failures, nominated_pods, spread_constraints, what_if)
 
 
 def _against_rejection(situation: Situation) -> list[Change]:

@@ -1,0 +1,80 @@
+"""What `explain` and `kubectl why` are asked about: a pod, a workload, a namespace or a node, by the names kubectl has.
+
+    web-1, pod/web-1, shop/web-1                      a pod
+    deployment/web, shop/sts/db                       a workload: its pods, grouped by cause
+    namespace/shop                                    all that waits in a namespace
+    node/general-1                                    who could not come to a node
+
+Next: `explain`, which answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+import click
+
+_WORKLOADS = {
+    **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
+    **dict.fromkeys(("replicaset", "replicasets", "rs"), "ReplicaSet"),
+    **dict.fromkeys(("replicationcontroller", "replicationcontrollers", "rc"), "ReplicationController"),
+    **dict.fromkeys(("statefulset", "statefulsets", "sts"), "StatefulSet"),
+    **dict.fromkeys(("daemonset", "daemonsets", "ds"), "DaemonSet"),
+    **dict.fromkeys(("job", "jobs"), "Job"),
+    **dict.fromkeys(("cronjob", "cronjobs", "cj"), "CronJob"),
+}
+_PODS = ("pod", "pods", "po")
+_NAMESPACES = ("namespace", "namespaces", "ns")
+_NODES = ("node", "nodes", "no")
+
+
+class TargetKind(Enum):
+    POD = auto()
+    WORKLOAD = auto()
+    NAMESPACE = auto()
+    NODE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`text` is what was typed; `workload` the kind, as in manifests. Nothing says which namespace: an empty one."""
+
+    text: str
+    kind: TargetKind
+    name: str
+    namespace: str = ""
+    workload: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace or 'default'}/{self.name}"
+
+    def within(self, namespace: str) -> Target:
+        """In this namespace, if none was named."""
+        return self if self.namespace else replace(self, namespace=namespace)
+
+
+def read_target(text: str, namespace: str | None = None) -> Target:
+    """Raises click.UsageError if two namespaces are named."""
+    *before, name = text.split("/")
+    kind = before.pop() if before and _is_kind(before[-1]) else ""
+    named = "/".join(before)
+    if namespace is not None and named and named != namespace:
+        raise click.UsageError(f"{text} is not in the namespace {namespace}: specify the namespace once")
+    found = _target(text, kind.lower(), name)
+    return replace(found, namespace=named or namespace or "")
+
+
+def _is_kind(word: str) -> bool:
+    return word.lower() in (*_WORKLOADS, *_PODS, *_NAMESPACES, *_NODES)
+
+
+def _target(text: str, kind: str, name: str) -> Target:
+    if kind in _WORKLOADS:
+        return Target(text, TargetKind.WORKLOAD, name, workload=_WORKLOADS[kind])
+    if kind in _NAMESPACES:
+        return Target(text, TargetKind.NAMESPACE, name)
+    if kind in _NODES:
+        return Target(text, TargetKind.NODE, name)
+    return Target(text, TargetKind.POD, name)

@@ -1,0 +1,280 @@
+"""A pod and one node: why it is where it is, what would win today, and why not the node that somebody asks for.
+
+Scores are those that were recorded when the pod was bound, if its scheduler kept them, else those of now; it is said
+which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kubesched.explanation.cause import Cause
+from kubesched.explanation.changes import Change
+from kubesched.explanation.findings.finding import CauseKind
+from kubesched.explanation.groups import RejectedNodes, group_nodes
+from kubesched.explanation.layout import Style, counted, listed, wrapped
+from kubesched.framework.status import Code
+from kubesched.k8s.model.times import print_instant
+
+if TYPE_CHECKING:
+    from kubesched.explanation.answer import Explanation
+    from kubesched.scheduler.engine.preemption import Candidate
+    from kubesched.scheduler.engine.score import ScoreOutcome
+
+VICTIMS_SHOWN = 4
+
+
+class UnknownNodeError(ValueError):
+    """A node was asked for that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a node that fits did among the others."""
+
+    node: str
+    total: int
+    place: int
+    """1 is best; equally good nodes share a place."""
+    n_fitting: int
+    rival: str
+    """The best of the other nodes; empty if there is none."""
+    rival_total: int
+    difference: str
+    """Which plugin told the two apart most, in words."""
+
+    @property
+    def is_best(self) -> bool:
+        return self.place == 1
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "node": self.node,
+            "total": self.total,
+            "place": self.place,
+            "fitting": self.n_fitting,
+            "rival": self.rival or None,
+            "rivalTotal": self.rival_total if self.rival else None,
+        }
+
+
+def standing_of(scored: ScoreOutcome, node: str) -> Standing | None:
+    """None for a node that was not scored."""
+    names = list(scored.nodes.names)
+    if node not in names:
+        return None
+    at = names.index(node)
+    order = sorted((position for position in range(len(names)) if position != at), key=lambda p: _rank(scored, p))
+    rival = order[0] if order else None
+    total = int(scored.total[at])
+    return Standing(
+        node=node,
+        total=total,
+        place=1 + int(np.count_nonzero(scored.total > total)),
+        n_fitting=len(names),
+        rival="" if rival is None else names[rival],
+        rival_total=0 if rival is None else int(scored.total[rival]),
+        difference="" if rival is None else _difference(scored, at, rival),
+    )
+
+
+def _rank(scored: ScoreOutcome, position: int) -> tuple[int, str]:
+    return -int(scored.total[position]), scored.nodes.names[position]
+
+
+def _difference(scored: ScoreOutcome, one: int, other: int) -> str:
+    gaps = [(abs(int(s.weighted[one]) - int(s.weighted[other])), s) for s in scored.by_plugin]
+    if not gaps:
+        return ""
+    gap, scores = max(gaps, key=lambda pair: pair[0])
+    return f"{scores.plugin} {int(scores.weighted[one])} against {int(scores.weighted[other])}" if gap else ""
+
+
+# -- a pod that has its node -------------------------------------------------------------------------------------------
+
+
+def cause_of_place(explanation: Explanation, groups: Sequence[RejectedNodes]) -> Cause:
+    """Why a bound pod is where it is, and what would win today."""
+    node, decision = explanation.placed_on, explanation.decision
+    assert decision is not None
+    then = _then(node, explanation.recorded)
+    fields: dict[str, Any] = {"node": node, "scores": "now" if explanation.recorded is None else "recorded"}
+    if node not in explanation.cluster.table.rows:
+        return Cause(CauseKind.BOUND, f"{then}; that node does not exist any more", fields=fields)
+    standing = None if decision.scored is None else standing_of(decision.scored, node)
+    if standing is None:
+        group = next((group for group in groups if node in group.names), None)
+        why = group.summary() if group is not None else ", ".join(decision.message.split("\n"))
+        text = f"{then}; today it would not be let in there: {why}"
+        remedy = f"It would go to {_best(decision.best)} instead." if decision.best else ""
+        return Cause(CauseKind.BOUND, text, remedy, (node,), fields=fields)
+    fields |= {"standing": standing.to_dict(), "wouldWin": list(decision.best)}
+    gap = f": {standing.difference}" if standing.difference else ""
+    if standing.is_best:
+        text = f"{then}; it would go there again today, with {standing.total} points"
+        text += f" before {standing.rival} with {standing.rival_total}{gap}" if standing.rival else ""
+    else:
+        text = (
+            f"{then}; today {standing.rival} would win with {standing.rival_total} points against {standing.total}"
+            f"{gap.replace(': ', ': here ')}"
+        )
+    return Cause(CauseKind.BOUND, text, nodes=(node,), fields=fields)
+
+
+def _then(node: str, recorded: Mapping[str, Any] | None) -> str:
+    if recorded is None:
+        return f"is on {node} (how nodes scored then was not recorded)"
+    scores = recorded.get("scores") or []
+    won = next((score for score in scores if score["node"] == node), None)
+    at = f" at {print_instant(float(recorded['at']))}" if "at" in recorded else ""
+    if won is None:
+        return f"is on {node}, chosen{at} as the only node that fitted"
+    others = [score for score in scores if score["node"] != node]
+    next_best = f", before {others[0]['node']} with {others[0]['total']}" if others else ""
+    return f"is on {node}, chosen{at} with {won['total']} points{next_best}"
+
+
+def _best(best: tuple[str, ...]) -> str:
+    return best[0] if len(best) == 1 else f"one of {listed(best, 3)}"
+
+
+# -- why not this node -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class NodeAnswer:
+    """One pod and one node that somebody asks for."""
+
+    explanation: Explanation
+    node: str
+
+    @cached_property
+    def group(self) -> RejectedNodes | None:
+        """What speaks against the node; None if nothing does."""
+        explanation = self.explanation
+        if explanation.failures is None or explanation.numbers is None:
+            return None
+        row = explanation.cluster.table.rows[self.node]
+        if not explanation.failures.statuses(row):
+            return None
+        names = explanation.cluster.table.names
+        return group_nodes(explanation.failures, explanation.numbers, names, [row])[0]
+
+    @cached_property
+    def standing(self) -> Standing | None:
+        decision = self.explanation.decision
+        return None if decision is None or decision.scored is None else standing_of(decision.scored, self.node)
+
+    @cached_property
+    def change(self) -> Change | None:
+        """The least that would have to change for the pod to fit on this node, tried out."""
+        return None if self.group is None else self.explanation.change_for_node(self.node)
+
+    @property
+    def headline(self) -> str:
+        subject = f"Pod {self.explanation.pod.key}"
+        if self.group is not None:
+            return f"{subject} cannot go to {self.node}: {self.group.summary()}."
+        standing = self.standing
+        if standing is None:
+            return self.explanation.headline
+        if standing.is_best:
+            rival = f", before {standing.rival} with {standing.rival_total}" if standing.rival else ""
+            return f"{subject} fits on {self.node}, and no node is better: {standing.total} points{rival}."
+        gap = f": {standing.difference}" if standing.difference else ""
+        return (
+            f"{subject} fits on {self.node}, but {counted(standing.place - 1, 'node')} of {standing.n_fitting} "
+            f"{'is' if standing.place == 2 else 'are'} better: it has {standing.total} points, "
+            f"{standing.rival} has {standing.rival_total}{gap}."
+        )
+
+    @property
+    def is_refusal(self) -> bool:
+        """Only an older scheduler's explanation of one pod can be one."""
+        return False
+
+    def render(self, style: Style | None = None) -> str:
+        chosen = style or Style()
+        lines = [self.headline, *self._reasons(chosen), *self._scores(), *self._help(chosen)]
+        return "\n".join(lines)
+
+    def _reasons(self, style: Style) -> list[str]:
+        if self.group is None:
+            return []
+        lines = ["", "What speaks against it"]
+        for status in self.group.statuses:
+            helped = "" if status.code is Code.UNSCHEDULABLE else " (evictions do not help)"
+            reasons = ", ".join(status.reasons) or "rejected without a reason"
+            lines.append(f"  {status.plugin or 'PreFilter'}: {reasons}{helped}")
+            for finding in self.group.findings:
+                if finding.plugin == status.plugin:
+                    lines.extend(wrapped(finding.text, indent=4, hanging=2, width=style.width))
+        return lines
+
+    def _scores(self) -> list[str]:
+        decision = self.explanation.decision
+        if self.standing is None or decision is None or decision.scored is None:
+            return []
+        scored, names = decision.scored, list(decision.scored.nodes.names)
+        columns = [self.node, *([self.standing.rival] if self.standing.rival else [])]
+        at = [names.index(name) for name in columns]
+        width = max(len(scores.plugin) for scores in scored.by_plugin) if scored.by_plugin else 0
+        lines = ["", f"  {'':{width}}  {'  '.join(columns)}"]
+        for scores in scored.by_plugin:
+            cells = [f"{int(scores.weighted[p]):>{len(name)}}" for p, name in zip(at, columns, strict=True)]
+            lines.append(f"  {scores.plugin:{width}}  {'  '.join(cells)}")
+        totals = [f"{int(scored.total[p]):>{len(name)}}" for p, name in zip(at, columns, strict=True)]
+        return [*lines, f"  {'total':{width}}  {'  '.join(totals)}"]
+
+    def _help(self, style: Style) -> list[str]:
+        lines: list[str] = []
+        if self.change is not None:
+            told = f"It would fit there, tried out: {self.change.description}; {self.change.cost}"
+            lines.extend(["", *wrapped(told, indent=0, hanging=2, width=style.width)])
+        elif self.group is not None:
+            lines.extend(["", "No small change that would make it fit there was found"])
+        candidate = self._candidate()
+        if candidate is not None:
+            victims = [f"{pod.key} (priority {pod.priority})" for pod in candidate.victims]
+            lines.append(f"Preemption could evict {listed(victims, style.most(VICTIMS_SHOWN))} there")
+        return lines
+
+    def _candidate(self) -> Candidate | None:
+        decision = self.explanation.decision
+        preemption = None if decision is None else decision.preemption
+        if preemption is None:
+            return None
+        return next((found for found in preemption.candidates if found.node_name == self.node), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        candidate = self._candidate()
+        return {
+            "pod": self.explanation.pod.key,
+            "node": self.node,
+            "headline": self.headline,
+            "fits": self.group is None,
+            "group": None if self.group is None else self.group.to_dict(),
+            "standing": None if self.standing is None else self.standing.to_dict(),
+            "change": None if self.change is None else self.change.to_dict(),
+            "victims": None if candidate is None else [pod.key for pod in candidate.victims],
+        }
+
+
+def why_not_node(explanation: Explanation, node: str) -> NodeAnswer:
+    """Raises UnknownNodeError."""
+    if node not in explanation.cluster.table.rows:
+        raise unknown_node(node, explanation.cluster.table.names)
+    return NodeAnswer(explanation, node)
+
+
+def unknown_node(node: str, names: Sequence[str]) -> UnknownNodeError:
+    shorter = [name for name in names if name.partition(".")[0] == node]
+    near = shorter or get_close_matches(node, names, 1, 0.7)
+    hint = f"; there is {near[0]}" if near else ""
+    return UnknownNodeError(f"node {node} is not among the {counted(len(names), 'node')}{hint}")
