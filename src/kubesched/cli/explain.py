@@ -17,7 +17,7 @@ import click
 from kubesched.cli.live import GivenCluster, ServerChoice, live_option, read_files, read_live, server_options
 from kubesched.cli.output import ERROR_EXIT, explanation_format, line_width, print_record, say_error, say_warning
 from kubesched.cli.scheduler_choice import ChosenScheduler, SchedulerChoice, scheduler_options
-from kubesched.cli.targets import Target, TargetKind, read_target
+from kubesched.cli.targets import AskedAbout, AskedKind, read_target
 
 if TYPE_CHECKING:
     from kubesched.explanation.answer import Explanation
@@ -74,7 +74,7 @@ def explain(
 
 
 def explain_and_print(
-    target: Target,
+    target: AskedAbout,
     filenames: tuple[str, ...],
     server: ServerChoice,
     scheduler: SchedulerChoice,
@@ -104,7 +104,7 @@ def explain_and_print(
         sys.exit(ERROR_EXIT)
 
 
-class Answer(Protocol):
+class PrintedAnswer(Protocol):
     @property
     def is_refusal(self) -> bool:
         """Whether an older scheduler would not even have started."""
@@ -134,24 +134,24 @@ class PodAnswer:
 
 
 def _answer(
-    target: Target, filenames: tuple[str, ...], server: ServerChoice, scheduler: SchedulerChoice, node: str | None
-) -> tuple[Answer, list[str]]:
+    target: AskedAbout, filenames: tuple[str, ...], server: ServerChoice, scheduler: SchedulerChoice, node: str | None
+) -> tuple[PrintedAnswer, list[str]]:
     from kubesched.cli.files import InputError
     from kubesched.explanation.explain import NotExplainableError
 
     if scheduler.reads_stdin and "-" in filenames:
         raise InputError("<stdin>: cannot be both the configuration and the manifests")
-    if node is not None and target.kind is not TargetKind.POD:
+    if node is not None and target.kind is not AskedKind.POD:
         raise InputError(f"{target.text}: --node is about a pod and a node")
     is_emulation = scheduler.generation() is not None
-    if is_emulation and target.kind is not TargetKind.POD:
+    if is_emulation and target.kind is not AskedKind.POD:
         raise InputError(f"{target.text}: --emulate explains pods only")
     scheduler.check_emulation()
     chosen = None if is_emulation else scheduler.of_today(scheduler.given())
     given, target = _given(target, filenames, server)
     warnings = [*(chosen.notes if chosen is not None else ()), *given.server_warnings, *given.file_warnings]
     try:
-        if target.kind is TargetKind.POD:
+        if target.kind is AskedKind.POD:
             return _pod_answer(given.found, target.key, chosen, scheduler, node), warnings
         assert chosen is not None
         answer, notes = _overview(given, target, chosen)
@@ -162,7 +162,7 @@ def _answer(
 
 def _pod_answer(
     found: Manifests, key: str, chosen: ChosenScheduler | None, scheduler: SchedulerChoice, node: str | None = None
-) -> Answer:
+) -> PrintedAnswer:
     from kubesched.explanation.explain import explain_emulated, explain_pod
     from kubesched.explanation.placement import why_not_node
 
@@ -178,7 +178,7 @@ def _pod_answer(
 # -- the cluster -------------------------------------------------------------------------------------------------------
 
 
-def _given(target: Target, filenames: tuple[str, ...], server: ServerChoice) -> tuple[GivenCluster, Target]:
+def _given(target: AskedAbout, filenames: tuple[str, ...], server: ServerChoice) -> tuple[GivenCluster, AskedAbout]:
     """The cluster, and what is asked about with its namespace, if the context has a say in it.
 
     A pod is meant where there is one whose namespace is called like a kind.
@@ -186,17 +186,17 @@ def _given(target: Target, filenames: tuple[str, ...], server: ServerChoice) -> 
     from kubesched.k8s.model.core import Pod
     from kubesched.k8s.model.manifests import KINDS, KINDS_WITH_WORKLOADS
 
-    kinds: Kinds = KINDS if target.kind in (TargetKind.POD, TargetKind.NODE) else KINDS_WITH_WORKLOADS
+    kinds: Kinds = KINDS if target.kind in (AskedKind.POD, AskedKind.NODE) else KINDS_WITH_WORKLOADS
     if filenames and not server.is_made:
         given = read_files(filenames, kinds)
     else:
         chosen = server.target() if server.is_made else _default_target()
         target = target.within(chosen.namespace)
-        given = read_live(chosen, filenames, kinds=kinds, pod=target.key if target.kind is TargetKind.POD else "")
+        given = read_live(chosen, filenames, kinds=kinds, pod=target.key if target.kind is AskedKind.POD else "")
     is_typed = any(isinstance(item, Pod) and item.key == target.text for item in given.found.objects)
-    if is_typed and target.kind is not TargetKind.POD:
+    if is_typed and target.kind is not AskedKind.POD:
         namespace, _, name = target.text.partition("/")
-        target = Target(target.text, TargetKind.POD, name, namespace)
+        target = AskedAbout(target.text, AskedKind.POD, name, namespace)
         _keep_scheduled_kinds(given.found)
     return given, target
 
@@ -220,14 +220,14 @@ def _default_target() -> ServerTarget:
 # -- more than one pod -------------------------------------------------------------------------------------------------
 
 
-def _overview(given: GivenCluster, target: Target, chosen: ChosenScheduler) -> tuple[Answer, list[str]]:
+def _overview(given: GivenCluster, target: AskedAbout, chosen: ChosenScheduler) -> tuple[PrintedAnswer, list[str]]:
     """The answer, and what is to be said about it."""
     from kubesched.explanation.overview import explain_node, explain_pods
 
     with_whom = (chosen.config, chosen.source, chosen.registry)
-    if target.kind is TargetKind.NODE:
+    if target.kind is AskedKind.NODE:
         return explain_node(given.found, target.name, *with_whom), []
-    if target.kind is TargetKind.WORKLOAD:
+    if target.kind is AskedKind.WORKLOAD:
         return _workload(given, target, chosen)
     from kubesched.simulator.one_pod import unmade_pods
 
@@ -237,7 +237,7 @@ def _overview(given: GivenCluster, target: Target, chosen: ChosenScheduler) -> t
     return explain_pods(given.found, lambda pod: pod.namespace == target.name, subject, *with_whom, notes=notes), []
 
 
-def _workload(given: GivenCluster, target: Target, chosen: ChosenScheduler) -> tuple[Answer, list[str]]:
+def _workload(given: GivenCluster, target: AskedAbout, chosen: ChosenScheduler) -> tuple[PrintedAnswer, list[str]]:
     """Its pods that wait, grouped by cause; if none does, one as its controller would create it now."""
     from kubesched.cli.files import InputError
     from kubesched.explanation.overview import explain_pods, pods_of

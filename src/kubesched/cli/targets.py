@@ -29,7 +29,7 @@ _NAMESPACES = ("namespace", "namespaces", "ns")
 _NODES = ("node", "nodes", "no")
 
 
-class TargetKind(Enum):
+class AskedKind(Enum):
     POD = auto()
     WORKLOAD = auto()
     NAMESPACE = auto()
@@ -37,11 +37,11 @@ class TargetKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class AskedAbout:
     """`text` is what was typed; `workload` the kind, as in manifests. Nothing says which namespace: an empty one."""
 
     text: str
-    kind: TargetKind
+    kind: AskedKind
     name: str
     namespace: str = ""
     workload: str = ""
@@ -50,12 +50,12 @@ class Target:
     def key(self) -> str:
         return f"{self.namespace or 'default'}/{self.name}"
 
-    def within(self, namespace: str) -> Target:
+    def within(self, namespace: str) -> AskedAbout:
         """In this namespace, if none was named."""
         return self if self.namespace else replace(self, namespace=namespace)
 
 
-def read_target(text: str, namespace: str | None = None) -> Target:
+def read_target(text: str, namespace: str | None = None) -> AskedAbout:
     """Raises click.UsageError if two namespaces are named."""
     *before, name = text.split("/")
     kind = before.pop() if before and _is_kind(before[-1]) else ""
@@ -70,11 +70,11 @@ def _is_kind(word: str) -> bool:
     return word.lower() in (*_WORKLOADS, *_PODS, *_NAMESPACES, *_NODES)
 
 
-def _target(text: str, kind: str, name: str) -> Target:
+def _target(text: str, kind: str, name: str) -> AskedAbout:
     if kind in _WORKLOADS:
-        return Target(text, TargetKind.WORKLOAD, name, workload=_WORKLOADS[kind])
+        return AskedAbout(text, AskedKind.WORKLOAD, name, workload=_WORKLOADS[kind])
     if kind in _NAMESPACES:
-        return Target(text, TargetKind.NAMESPACE, name)
+        return AskedAbout(text, AskedKind.NAMESPACE, name)
     if kind in _NODES:
-        return Target(text, TargetKind.NODE, name)
-    return Target(text, TargetKind.POD, name)
+        return AskedAbout(text, AskedKind.NODE, name)
+    return AskedAbout(text, AskedKind.POD, name)

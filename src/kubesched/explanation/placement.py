@@ -43,9 +43,9 @@ class Standing:
     place: int
     """1 is best; equally good nodes share a place."""
     n_fitting: int
-    rival: str
+    next_best: str
     """The best of the other nodes; empty if there is none."""
-    rival_total: int
+    next_total: int
     difference: str
     """Which plugin told the two apart most, in words."""
 
@@ -59,8 +59,8 @@ class Standing:
             "total": self.total,
             "place": self.place,
             "fitting": self.n_fitting,
-            "rival": self.rival or None,
-            "rivalTotal": self.rival_total if self.rival else None,
+            "next": self.next_best or None,
+            "nextTotal": self.next_total if self.next_best else None,
         }
 
 
@@ -71,16 +71,16 @@ def standing_of(scored: ScoreOutcome, node: str) -> Standing | None:
         return None
     at = names.index(node)
     order = sorted((position for position in range(len(names)) if position != at), key=lambda p: _rank(scored, p))
-    rival = order[0] if order else None
+    next_best = order[0] if order else None
     total = int(scored.total[at])
     return Standing(
         node=node,
         total=total,
         place=1 + int(np.count_nonzero(scored.total > total)),
         n_fitting=len(names),
-        rival="" if rival is None else names[rival],
-        rival_total=0 if rival is None else int(scored.total[rival]),
-        difference="" if rival is None else _difference(scored, at, rival),
+        next_best="" if next_best is None else names[next_best],
+        next_total=0 if next_best is None else int(scored.total[next_best]),
+        difference="" if next_best is None else _difference(scored, at, next_best),
     )
 
 
@@ -118,10 +118,10 @@ def cause_of_place(explanation: Explanation, groups: Sequence[RejectedNodes]) ->
     gap = f": {standing.difference}" if standing.difference else ""
     if standing.is_best:
         text = f"{then}; it would go there again today, with {standing.total} points"
-        text += f" before {standing.rival} with {standing.rival_total}{gap}" if standing.rival else ""
+        text += f" before {standing.next_best} with {standing.next_total}{gap}" if standing.next_best else ""
     else:
         text = (
-            f"{then}; today {standing.rival} would win with {standing.rival_total} points against {standing.total}"
+            f"{then}; today {standing.next_best} would win with {standing.next_total} points against {standing.total}"
             f"{gap.replace(': ', ': here ')}"
         )
     return Cause(CauseKind.BOUND, text, nodes=(node,), fields=fields)
@@ -185,13 +185,13 @@ class NodeAnswer:
         if standing is None:
             return self.explanation.headline
         if standing.is_best:
-            rival = f", before {standing.rival} with {standing.rival_total}" if standing.rival else ""
-            return f"{subject} fits on {self.node}, and no node is better: {standing.total} points{rival}."
+            next_best = f", before {standing.next_best} with {standing.next_total}" if standing.next_best else ""
+            return f"{subject} fits on {self.node}, and no node is better: {standing.total} points{next_best}."
         gap = f": {standing.difference}" if standing.difference else ""
         return (
             f"{subject} fits on {self.node}, but {counted(standing.place - 1, 'node')} of {standing.n_fitting} "
             f"{'is' if standing.place == 2 else 'are'} better: it has {standing.total} points, "
-            f"{standing.rival} has {standing.rival_total}{gap}."
+            f"{standing.next_best} has {standing.next_total}{gap}."
         )
 
     @property
@@ -222,7 +222,7 @@ class NodeAnswer:
         if self.standing is None or decision is None or decision.scored is None:
             return []
         scored, names = decision.scored, list(decision.scored.nodes.names)
-        columns = [self.node, *([self.standing.rival] if self.standing.rival else [])]
+        columns = [self.node, *([self.standing.next_best] if self.standing.next_best else [])]
         at = [names.index(name) for name in columns]
         width = max(len(scores.plugin) for scores in scored.by_plugin) if scored.by_plugin else 0
         lines = ["", f"  {'':{width}}  {'  '.join(columns)}"]

@@ -96,7 +96,7 @@ def test_a_node_that_fits_but_is_not_the_best() -> None:
     answer = why_not_node(explain(CLUSTER, "default/p"), "c")
     assert answer.standing is not None and not answer.standing.is_best
     assert answer.headline.startswith("Pod default/p fits on c, but 1 node of 2 is better: it has ")
-    assert answer.to_dict()["standing"]["rival"] == "d"
+    assert answer.to_dict()["standing"]["next"] == "d"
 
 
 def test_a_change_for_a_node_is_tried_out_on_that_node() -> None:
