@@ -133,7 +133,10 @@ def _has_same_signature(old: Pod, new: Pod) -> bool:
         and old_status.init_container_statuses == new_status.init_container_statuses
         and old_status.resources == new_status.resources
         and old_status.allocated_resources == new_status.allocated_resources
-        and _resize_conditions(old_status) == _resize_conditions(new_status)
+        and (
+            old_status.conditions is new_status.conditions
+            or _resize_conditions(old_status) == _resize_conditions(new_status)
+        )
     )
 
 
@@ -183,6 +186,6 @@ def _signature_key(pod: Pod, spec: PodSpec) -> bytes:
             status.init_container_statuses,
             status.resources,
             status.allocated_resources,
-            _resize_conditions(status),
+            _resize_conditions(status) if status.conditions else None,
         )
     )

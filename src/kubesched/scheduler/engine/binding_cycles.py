@@ -103,6 +103,9 @@ class BindingCycles:
                 else:
                     action = binding.steps.send(answer)
                 answer = None
+                if type(action) is BindPod and not binding.is_preempted:  # as most are
+                    binding.effect = self._outbox.send(action, partial(self._answered, binding))
+                    return
                 if isinstance(action, PermitPassed):
                     binding.waiting = None
                     binding.is_preparing = action.prepares
@@ -111,7 +114,7 @@ class BindingCycles:
                     binding.is_preparing = False
                 elif binding.is_preempted:
                     answer = CALLED_OFF
-                elif isinstance(action, BindPod) or not isinstance(action, _KEPT_OR_NOT_ANSWERED):  # most are the first
+                elif not isinstance(action, _KEPT_OR_NOT_ANSWERED):
                     binding.effect = self._outbox.send(action, partial(self._answered, binding))
                     return
                 elif isinstance(action, WaitForPermit):

@@ -82,6 +82,18 @@ class EffectInterpreter:
         handler = self._handlers.get(type(action))
         return Failed(f"nobody carries out {type(action).__name__}") if handler is None else handler(action)
 
+    def follow_up(self, kind: type, then: Callable[[Any], object]) -> None:
+        """From here on, `then` is called with every action of this kind that was carried out and not refused."""
+        carry_out = self._handlers[kind]
+
+        def both(action: Any) -> object:
+            answer = carry_out(action)
+            if type(answer) is not Failed:
+                then(action)
+            return answer
+
+        self._handlers[kind] = both
+
     def _numbered_name(self, beginning: str) -> str:
         self._n_names += 1
         return f"{beginning}{self._n_names}"

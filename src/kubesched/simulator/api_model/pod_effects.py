@@ -33,16 +33,17 @@ def delete_pod(store: TypedStore, pod: Pod, at: str) -> None:
 class PodEffects:
     def __init__(self, store: TypedStore, delete: DeletePod) -> None:
         self._store = store
+        self._pods = store.of(Pod)
         self._delete = delete
 
     def bind(self, action: BindPod) -> Done | Failed:
-        pod = self._store.find(Pod, action.pod)
+        pod = self._pods.get(action.pod)
         if pod is None:
             return not_found("pods", action.pod.rpartition("/")[2])
         if pod.metadata.uid != action.uid:
             return bound_other_uid(action.pod, action.uid, pod.metadata.uid)
         spec, status, problem = pod.spec, pod.status, ""
-        if pod.is_terminating:
+        if pod.metadata.deletion_timestamp is not None:
             problem = f"pod {pod.name} is being deleted, cannot be assigned to a host"
         elif spec.node_name:
             problem = f'pod {pod.name} is already assigned to node "{spec.node_name}"'
@@ -57,7 +58,7 @@ class PodEffects:
             spec=replace(spec, node_name=action.node_name),
             status=replace(status, conditions=conditions, nominated_node_name=""),
         )
-        self._store.keep(bound)
+        self._store.keep(bound, action.pod)
         return _DONE
 
     def evict(self, action: EvictPod) -> Done | Failed:

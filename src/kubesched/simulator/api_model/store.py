@@ -66,9 +66,9 @@ class TypedStore:
         """The object as it is to be from now on."""
         return self.write(item)
 
-    def keep(self, item: Item) -> Item:
-        """As `write`, for an object that brings its version."""
-        objects, key = self._objects[type(item)], item.key
+    def keep(self, item: Item, key: str = "") -> Item:
+        """As `write`, for an object that brings its version; and its key, where the caller knows it."""
+        objects, key = self._objects[type(item)], key or item.key
         known = objects.get(key)
         objects[key] = item
         for listener in self._listeners:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappop, heappush
 from math import inf
-from typing import Any, cast
+from typing import cast
 
 from msgspec.structs import replace
 
-from kubesched.framework.effects import BindPod, Effect, EvictPod, Failed, PatchPodStatus
+from kubesched.framework.effects import BindPod, Effect, EvictPod, PatchPodStatus
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.storage import PersistentVolume
@@ -50,15 +50,13 @@ class BenchWorld:
         self._eviction_delay_s = eviction_delay_s
         self._delayed: list[tuple[float, int, EvictPod]] = []
         self._later: list[KubeObject] = []
-        self._interpreter = EffectInterpreter(
+        self._interpreter = interpreter = EffectInterpreter(
             store, new_name=factory.generated_name, delete=lambda pod, action: self.delete(pod)
         )
-        self._followed_by: dict[type, Callable[[Any], None]] = {
-            BindPod: self._after_binding,
-            PatchPodStatus: lambda action: self.unattempted.discard(action.pod),
-            BindVolumeToClaim: lambda action: self._later.extend(self._volumes.bind(action)),
-            SelectNodeForClaim: lambda action: self._later.extend(self._volumes.provision(action)),
-        }
+        interpreter.follow_up(BindPod, self._after_binding)
+        interpreter.follow_up(PatchPodStatus, lambda action: self.unattempted.discard(action.pod))
+        interpreter.follow_up(BindVolumeToClaim, lambda action: self._later.extend(self._volumes.bind(action)))
+        interpreter.follow_up(SelectNodeForClaim, lambda action: self._later.extend(self._volumes.provision(action)))
 
     # -- what users do -------------------------------------------------------------------------------------------------
 
@@ -120,9 +118,6 @@ class BenchWorld:
             self.due_s = self._delayed[0][0]
             return
         answer = self._interpreter.carry_out(action)
-        follow = self._followed_by.get(type(action))
-        if follow is not None and not isinstance(answer, Failed):
-            follow(action)
         if answer is not None:
             self.loop.answer(effect.id, answer, self.now_s)
 

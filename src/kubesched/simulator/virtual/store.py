@@ -94,13 +94,13 @@ class ClusterStore(TypedStore):
             return item
         return self.write(item)
 
-    def keep(self, item: Item) -> Item:
+    def keep(self, item: Item, key: str = "") -> Item:
         known = self._objects[type(item)].get(item.key)
         if known is not None:
             self._forget(known)
         self._remember(item)
         self.n_changes += 1
-        return super().keep(item)
+        return super().keep(item, key)
 
     def remove(self, item: KubeObject) -> None:
         known = self._objects[type(item)].get(item.key)

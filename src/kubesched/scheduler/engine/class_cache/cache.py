@@ -64,7 +64,9 @@ class ClassCache:
 
     def find_failed(self, pod: PodInfo) -> FailedClass | None:
         """The pod's class as one that fits nowhere, up to date; None if it may fit, or that is not known."""
-        return None if self._cluster.nominations.has(pod) else self.find_failed_signature(pod)
+        if not self._failed or self._cluster.nominations.has(pod):
+            return None
+        return self.find_failed_signature(pod)
 
     def find_failed_signature(self, pod: PodInfo) -> FailedClass | None:
         """The same, for pods with this signature that are not nominated to a node, as this one perhaps is."""
