@@ -123,7 +123,7 @@ addEventListener("keydown", (event) => {
 find("login").addEventListener("submit", (event) => {
   event.preventDefault();
   useToken(find("token").value.trim());
-  location.reload();
+  begin();
 });
 setInterval(() => { if (!document.hidden) queue.draw(); }, 1000);
 
@@ -135,12 +135,16 @@ function onLink(kind, status) {
   find("link").textContent = asksForToken ? (status === 403 ? "this account may not see the page" : "who are you?") : words[kind];
 }
 
+async function begin() {
+  Object.assign(about, await ask("about").catch(() => ({})));
+  find("actions").hidden = !about.canAsk && !about.canWrite;
+  for (const link of find("actions").children) link.hidden = link.hash === "#whatif=" ? !about.canAsk : !about.canWrite;
+  listen({
+    onState: (state) => { store.replace(state); draw(); showChosen(); },
+    onChange: (change) => { store.apply(change); drawSoon(); },
+    onLink,
+  });
+}
+
 await logIn();
-Object.assign(about, await ask("about").catch(() => ({})));
-find("actions").hidden = !about.canAsk && !about.canWrite;
-for (const link of find("actions").children) link.hidden = link.hash === "#whatif=" ? !about.canAsk : !about.canWrite;
-listen({
-  onState: (state) => { store.replace(state); draw(); showChosen(); },
-  onChange: (change) => { store.apply(change); drawSoon(); },
-  onLink,
-});
+begin();
