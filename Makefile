@@ -92,6 +92,11 @@ FRAMES ?=
 page-frames: setup
 	PYTHONPATH=tests $(BIN)/python -m harness.page_frames $(FRAMES)
 
+# The pictures of the web page in docs/pictures, anew.
+.PHONY: page-pictures
+page-pictures: setup
+	PYTHONPATH=tests $(BIN)/python tools/page_pictures.py
+
 # Scenarios on a live cluster: `make test-cluster KUBECONFIG=~/.kube/config SCENARIOS="--nodes 100 --pods 500"`.
 .PHONY: test-cluster
 test-cluster: setup

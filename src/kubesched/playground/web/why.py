@@ -21,13 +21,13 @@ _AMOUNTS = ("requested", "free", "used", "allocatable", "missing")
 def why(report: JsonObject) -> JsonObject:
     """What `/api/explain` and `/api/whatif` answer."""
     decision = report["explanation"]
-    groups = report["groups"] if "groups" in report else _groups_of(report["failing"])
+    groups = report["groups"]
     totals = {name: node["total"] for name, node in decision["nodes"].items() if node.get("fit")}
     answer: JsonObject = {
         "pod": report["pod"],
         "scheduler": report["scheduler"],
-        "headline": report.get("headline", ""),
-        "cause": report.get("cause", {}),
+        "headline": report["headline"],
+        "cause": report["cause"],
         "message": decision["message"],
         "nodes": len(decision["nodes"]),
         "fit": len(totals),
@@ -42,23 +42,6 @@ def why(report: JsonObject) -> JsonObject:
     if preemption and preemption.get("node"):
         answer["preemption"] = {"node": preemption["node"], "victims": preemption["victims"][:MOST_VICTIMS]}
     return answer
-
-
-def _groups_of(failing: dict[str, list[JsonObject]]) -> list[JsonObject]:
-    """Nodes that every plugin says the same to."""
-    found: dict[str, tuple[list[JsonObject], list[str]]] = {}
-    for name, statuses in failing.items():
-        found.setdefault(str(statuses), (statuses, []))[1].append(name)
-    return [
-        {
-            "summary": ", ".join(reason for status in statuses for reason in status["reasons"]),
-            "nearness": "",
-            "count": len(nodes),
-            "rejections": statuses,
-            "nodes": nodes,
-        }
-        for statuses, nodes in sorted(found.values(), key=lambda pair: len(pair[1]))
-    ]
 
 
 def _group(group: JsonObject, numbers: dict[str, list[JsonObject]]) -> JsonObject:

@@ -83,7 +83,10 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(tmp_path: Path) -> None:
             for state, script in STATES.items():
                 await browser.evaluate(script)
                 await browser.evaluate("new Promise((resolve) => setTimeout(resolve, 300))")
-                found[state] = await browser.evaluate("document.documentElement.scrollWidth > innerWidth")
+                found[state] = await browser.evaluate(
+                    "document.documentElement.scrollWidth > innerWidth ||"
+                    " document.querySelector('#detail').scrollWidth > document.querySelector('#detail').clientWidth"
+                )
                 await browser.evaluate("location.hash = ''")
         return found
 

@@ -63,7 +63,8 @@ def test_why_says_the_cause_what_helps_and_the_numbers(tmp_path: Path) -> None:
         await page.wait_for("document.querySelector('#explanation .cause')")
         assert await page.evaluate("document.querySelectorAll('#explanation .changes li').length") > 0
         table = await page.evaluate("document.querySelector('#explanation table').innerText")
-        assert "cpu" in table
+        assert table.splitlines()[-1].split("\t") == ["node-0", "9", "3", "4", "6"]
+        assert "cpu" in await page.evaluate("document.querySelector('#explanation .group h5').textContent")
         wide = (
             "[...document.querySelectorAll('#detail table')].every((e) => e.scrollWidth <= e.parentElement.clientWidth)"
         )

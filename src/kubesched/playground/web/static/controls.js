@@ -34,9 +34,13 @@ export class Controls {
     find("zoom-out").disabled = zoom === ZOOMS[0];
     find("zoom-in").disabled = zoom === ZOOMS[ZOOMS.length - 1];
     offer(find("node-sort"), this.view.sort, [["name", "by name"], ...bars.map((bar) => [bar.name, `most ${shortName(bar.name)}`]), ["pods", "most pods"], ["marks", "marked first"]]);
-    offer(find("node-group"), this.view.group, [[NO_GROUPS, "no groups"], ...[...new Set([ZONE, ...labelKeys(this.store)])].map((key) => [key, key])]);
+    const keys = [...new Set([ZONE, ...labelKeys(this.store)])];
+    const isAmbiguous = (key) => keys.filter((other) => lastPart(other) === lastPart(key)).length > 1;
+    offer(find("node-group"), this.view.group, [[NO_GROUPS, "no groups"], ...keys.map((key) => [key, isAmbiguous(key) ? `by ${key}` : `by ${lastPart(key)}`])]);
   }
 }
+
+const lastPart = (key) => key.slice(key.indexOf("/") + 1);
 
 function offer(select, chosen, choices) {
   const wanted = JSON.stringify(choices);

@@ -16,14 +16,15 @@ export function zoomFor(n) {
   return n <= MOST.roomy ? "roomy" : n <= MOST.large ? "large" : n <= MOST.medium ? "medium" : "small";
 }
 
-// The size of a tile with so many bars and so many pods at most.
-export function shapeOf(zoom, nBars, mostPods) {
+// The size of a tile with so many bars and so many pods at most; while nodes are coloured, what they say takes the place
+// of their pods.
+export function shapeOf(zoom, nBars, mostPods, isColoured = false) {
   const dotRows = (perRow, most) => Math.min(most, Math.max(1, Math.ceil(mostPods / perRow)));
   switch (zoom) {
     case "small": return { least: 23 + 9 * Math.max(0, nBars - 2), height: 28, gap: 3, isFixed: true };
     case "medium": return { least: 92, height: 30 + 9 * nBars, gap: 5 };
-    case "large": return { least: 140, height: 38 + 9 * nBars + 11 * dotRows(11, 4), gap: 7, dots: 44 };
-    default: return { least: 190, height: 50 + 15 * nBars + 15 * dotRows(10, 5), gap: 10, dots: 50 };
+    case "large": return { least: 140, height: 38 + 9 * nBars + (isColoured ? 26 : 11 * dotRows(11, 4)), gap: 7, dots: 44 };
+    default: return { least: 190, height: 50 + 15 * nBars + (isColoured ? 34 : 15 * dotRows(10, 5)), gap: 10, dots: 50 };
   }
 }
 

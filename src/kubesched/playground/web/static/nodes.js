@@ -65,7 +65,7 @@ export class Nodes {
     this.width = Math.floor(this.root.clientWidth);
     this.mostPods = this.mostPodsOnANode();
     const nBars = this.mostBars();
-    this.shape = shapeOf(this.zoom, nBars, this.mostPods);
+    this.shape = shapeOf(this.zoom, nBars, this.mostPods, Boolean(this.colouring));
     this.placed = place(this.groups, this.width, this.shape, this.view.group !== NO_GROUPS);
     this.root.style.height = `${this.placed.height}px`;
     this.root.style.setProperty("--tile", `${this.placed.tileWidth}px`);
@@ -84,7 +84,7 @@ export class Nodes {
   }
 
   dotRowsChanged() {
-    return Boolean(this.shape?.dots) && shapeOf(this.zoom, this.mostBars(), this.mostPodsOnANode()).height !== this.shape.height;
+    return Boolean(this.shape?.dots) && shapeOf(this.zoom, this.mostBars(), this.mostPodsOnANode(), Boolean(this.colouring)).height !== this.shape.height;
   }
 
   showSoon() {

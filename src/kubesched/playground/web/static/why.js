@@ -9,7 +9,7 @@ const COLUMNS = [["node", "node"], ["resource", "resource"], ["requested", "requ
 export function drawWhy(why, { isBound = false } = {}) {
   return [
     make("p", { class: `cause ${why.fit ? "good" : "bad"}` }, causeOf(why, isBound)),
-    why.cause?.remedy && make("p", { class: "remedy" }, why.cause.remedy),
+    why.cause.remedy && make("p", { class: "remedy" }, why.cause.remedy),
     why.preemption && make("p", { class: "note" }, `Preemption would evict ${why.preemption.victims.join(", ") || "nobody"} from ${why.preemption.node}.`),
     why.changes.length > 0 && changesOf(why.changes),
     why.groups.length > 0 && make("div", { class: "groups" }, make("h4", {}, why.fit ? `Nodes that do not fit (${count(why.nodes - why.fit)})` : "Nodes, the nearest to fitting first"),
@@ -19,15 +19,15 @@ export function drawWhy(why, { isBound = false } = {}) {
   ].filter(Boolean);
 }
 
+// Without the pod's name: the panel has it already.
 function causeOf(why, isBound) {
-  if (why.headline) return why.headline;
-  if (why.fit) return `${isBound ? "Scheduled again now, it would fit" : "It fits"} on ${count(why.fit)} of ${count(why.nodes)} nodes${why.best.length ? `; ${why.best[0]} is best` : ""}.`;
-  return why.message || "It fits on no node.";
+  if (!why.fit) return `${why.cause.text[0].toUpperCase()}${why.cause.text.slice(1)}.`;
+  return `${isBound ? "Scheduled again now, it would fit" : "It fits"} on ${count(why.fit)} of ${count(why.nodes)} nodes${why.best.length ? `; ${why.best[0]} is best` : ""}.`;
 }
 
 function changesOf(changes) {
   return make("div", { class: "changes" }, make("h4", {}, "What would help, each tried out"),
-    make("ol", {}, ...changes.map((change) => make("li", {}, change.description, change.price && make("small", {}, ` ${change.price}`)))));
+    make("ol", {}, ...changes.map((change) => make("li", {}, change.description, typeof change.cost === "string" && change.cost && make("small", {}, change.cost)))));
 }
 
 function groupOf(group, index) {
@@ -47,9 +47,11 @@ function amountTable(rows, more) {
     if (!merged.has(key)) merged.set(key, { ...row, names: [] });
     merged.get(key).names.push(row.node);
   }
+  const hasOne = new Set(rows.map((row) => row.resource)).size === 1; // then the heading names it
+  const columns = COLUMNS.slice(1).filter(([field]) => field !== "resource" || !hasOne);
   const body = [...merged.values()].map((row) => make("tr", {}, make("th", { scope: "row" }, row.names.join(", ")),
-    ...COLUMNS.slice(1).map(([field]) => make("td", {}, String(row[field])))));
-  return table(COLUMNS.map(([, title]) => title), body, more > 0 ? `and ${count(more)} more nodes` : "");
+    ...columns.map(([field]) => make("td", {}, String(row[field])))));
+  return table(["node", ...columns.map(([, title]) => title)], body, more > 0 ? `and ${count(more)} more nodes` : "");
 }
 
 export function scoreTable(scores, best = []) {
