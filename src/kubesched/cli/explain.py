@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from kubesched.cli.live import GivenCluster, ServerChoice, live_option, read_files, read_live, server_options
+from kubesched.cli.live import GivenCluster, ServerChoice, live_option, read_cluster_files, read_live, server_options
 from kubesched.cli.output import ERROR_EXIT, explanation_format, line_width, print_record, say_error, say_warning
 from kubesched.cli.scheduler_choice import ChosenScheduler, SchedulerChoice, scheduler_options
 from kubesched.cli.targets import AskedAbout, AskedKind, read_target
@@ -188,7 +188,7 @@ def _given(target: AskedAbout, filenames: tuple[str, ...], server: ServerChoice)
 
     kinds: Kinds = KINDS if target.kind in (AskedKind.POD, AskedKind.NODE) else KINDS_WITH_WORKLOADS
     if filenames and not server.is_made:
-        given = read_files(filenames, kinds)
+        given = read_cluster_files(filenames, kinds)
     else:
         chosen = server.target() if server.is_made else _default_target()
         target = target.within(chosen.namespace)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from kubesched.k8s.model import manifests
-from kubesched.k8s.model.manifests import KINDS, Kinds, ManifestError, Manifests
+from kubesched.k8s.model.manifests import CLUSTER_KINDS, KINDS, Kinds, ManifestError, Manifests
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"
@@ -30,7 +30,8 @@ class InputError(ValueError):
 
 
 def read_manifests(filenames: Iterable[str], kinds: Kinds = KINDS) -> tuple[Manifests, list[str]]:
-    """All objects of these kinds, in the order of the files; and a warning for each other kind in a file."""
+    """All objects of these kinds, in the order of the files; and a warning for each other kind in a file, unless every
+    dump of a cluster has it."""
     whole = Manifests(kinds=kinds)
     warnings: list[str] = []
     for filename in expanded(filenames):
@@ -38,10 +39,20 @@ def read_manifests(filenames: Iterable[str], kinds: Kinds = KINDS) -> tuple[Mani
         found = _read(read_bytes(filename), name, kinds)
         whole.objects.extend(found.objects)
         whole.sources.update(found.sources)
+        if found.dumped is not None:
+            whole.dumped = (whole.dumped or set()) | found.dumped
         for kind, count in found.ignored.items():
+            if _is_in_dumps(kind):
+                continue
             whole.ignored[kind] = whole.ignored.get(kind, 0) + count
             warnings.append(f"{name}: ignored {count} {kind}")
     return whole, warnings
+
+
+def _is_in_dumps(kind: str) -> bool:
+    """`apps/v1 Deployment` is, for a command that has no use for it."""
+    api_version, _, name = kind.partition(" ")
+    return (api_version.rpartition("/")[0], name) in CLUSTER_KINDS
 
 
 def read_bytes(filename: str) -> bytes:

@@ -9,7 +9,7 @@ Next: `kubesched.live.cluster_reader`, which asks the server.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +19,7 @@ import click
 if TYPE_CHECKING:
     from kubesched.k8s.client.target import ServerTarget
     from kubesched.k8s.model.manifests import Kinds, Manifests
+    from kubesched.k8s.model.meta import KubeObject
     from kubesched.live.cluster_reader import ClusterReader, ClusterReading
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -88,21 +89,42 @@ def read_files(filenames: Sequence[str], kinds: Kinds | None = None) -> GivenClu
     return GivenCluster(found, ", ".join(map(source_name, filenames)), warnings)
 
 
+def read_cluster_files(filenames: Sequence[str], kinds: Kinds | None = None) -> GivenCluster:
+    """Files that are a whole cluster: if they are a dump, what was left out of it is warned of."""
+    from kubesched.k8s.model.apps import WORKLOAD_KINDS
+    from kubesched.k8s.model.core import Node
+    from kubesched.live.dumped_kinds import missing_kinds
+
+    given = read_files(filenames, kinds)
+    found = given.found
+    nodes_from = next((found.source_of(item) for item in found.objects if isinstance(item, Node)), given.source)
+    is_simulation = WORKLOAD_KINDS.keys() <= found.kinds.keys()
+    given.file_warnings += missing_kinds(found.objects, found.dumped, nodes_from, is_simulation=is_simulation)
+    return given
+
+
 def read_live(
-    target: ServerTarget, filenames: Sequence[str] = (), *, kinds: Kinds | None = None, pod: str = ""
+    target: ServerTarget,
+    filenames: Sequence[str] = (),
+    *,
+    kinds: Kinds | None = None,
+    pod: str = "",
+    changed: Container[type[KubeObject]] = (),
 ) -> GivenCluster:
-    """The cluster behind the target, with the objects of the files in it; these replace what has their names.
+    """The cluster behind the target, with the objects of the files in it; these replace what has their names. Of the
+    kinds in `changed`, both are there, the server's first: what changes an object needs to know what it was.
 
     A `pod` (`namespace/name`) that is in neither is an InputError, raised before the rest is read.
     """
     import asyncio
 
     files = read_files(filenames, kinds) if filenames else _no_files(kinds)
-    reading = asyncio.run(_read(target, "" if _has_pod(files.found, pod) else pod))
-    replaced = {(type(item), item.key) for item in files.found.objects}
+    reading = asyncio.run(_read(target, "" if _has_pod(files.found, pod) else pod, files.found.kinds))
+    replaced = {(type(item), item.key) for item in files.found.objects if type(item) not in changed}
     kept = [item for item in reading.objects if (type(item), item.key) not in replaced]
     found = files.found
     found.objects[:0] = kept
+    found.dumped = set(reading.dumped)
     found.sources.update({id(item): target.source for item in kept})
     source = ", ".join(part for part in (target.source, files.source) if part)
     return GivenCluster(found, source, files.file_warnings, reading.warnings)
@@ -120,7 +142,7 @@ def _has_pod(found: Manifests, pod: str) -> bool:
     return any(isinstance(item, Pod) and item.key == pod for item in found.objects)
 
 
-async def _read(target: ServerTarget, pod: str) -> ClusterReading:
+async def _read(target: ServerTarget, pod: str, kinds: Kinds) -> ClusterReading:
     from kubesched.cli.files import InputError
     from kubesched.k8s.client.errors import ClientConfigError
     from kubesched.k8s.client.rest import RestClient, RetryPolicy
@@ -129,7 +151,7 @@ async def _read(target: ServerTarget, pod: str) -> ClusterReading:
     _keep_logs_quiet()
     client = RestClient(target, retries=RetryPolicy(max_attempts=MAX_ATTEMPTS, first_pause_s=FIRST_PAUSE_S))
     try:
-        return await _read_with(ClusterReader(client, target.source), target.source, pod)
+        return await _read_with(ClusterReader(client, target.source), target.source, pod, set(kinds.values()))
     except (ClusterReadError, ClientConfigError) as failure:
         raise InputError(" ".join(str(failure).split())) from None
     finally:
@@ -143,17 +165,17 @@ def _keep_logs_quiet() -> None:
         logger.addHandler(logging.NullHandler())
 
 
-async def _read_with(reader: ClusterReader, source: str, pod: str) -> ClusterReading:
+async def _read_with(reader: ClusterReader, source: str, pod: str, kinds: set[type[KubeObject]]) -> ClusterReading:
     from kubesched.cli.files import InputError
 
     if not pod:
-        return await reader.read()
+        return await reader.read(kinds)
     namesakes = await reader.pods_named(pod.partition("/")[2])
     asked = next((item for item in namesakes if item.key == pod), None)
     if asked is None:
         others = ", ".join([item.key for item in namesakes][:_NAMESAKES_SHOWN])
         raise InputError(f"{source}: pod {pod} does not exist" + (f"; there is {others}" if others else ""))
-    reading = await reader.read()
+    reading = await reader.read(kinds)
     if asked.is_terminal:  # the reading leaves out finished pods; what is said of one needs it
         reading.objects.append(asked)
     return reading

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.live import ServerChoice, live_option, read_files, read_live, server_options
+from kubesched.cli.live import ServerChoice, live_option, read_cluster_files, read_live, server_options
 from kubesched.cli.output import ERROR_EXIT, line_width, print_record, say_error, say_warning
 from kubesched.cli.scheduler_choice import SchedulerChoice, class_cache_option, scheduler_options
 from kubesched.cli.watching import manifest_files, watch
@@ -177,10 +177,7 @@ def _simulate(
         say_warning(note)
     if chosen.config.extenders:
         say_warning("extenders are not called in a simulation")
-    found = _given(filenames, server)
-    if found.ignored:
-        say_warning("ignored " + ", ".join(f"{count} {kind}" for kind, count in found.ignored.items()))
-    given = load(found)
+    given = load(_given(filenames, server))
     with shown_progress() as progress:
         cluster = run_simulation(
             given,
@@ -196,11 +193,13 @@ def _simulate(
 
 def _given(filenames: tuple[str, ...], server: ServerChoice) -> Manifests:
     from kubesched.simulator.loading import SIMULATED_KINDS
+    from kubesched.simulator.virtual.controllers import MAKES_PODS
 
-    if not server.is_made:
-        return read_files(filenames, SIMULATED_KINDS).found
-    given = read_live(server.target(), filenames, kinds=SIMULATED_KINDS)
-    for warning in given.server_warnings:
+    if server.is_made:
+        given = read_live(server.target(), filenames, kinds=SIMULATED_KINDS, changed=MAKES_PODS)
+    else:
+        given = read_cluster_files(filenames, SIMULATED_KINDS)
+    for warning in (*given.server_warnings, *given.file_warnings):
         say_warning(warning)
     return given.found
 

@@ -1,8 +1,8 @@
-"""`kubesched snapshot`: saves what decisions depend on of a live cluster, for `explain -f` and `simulate -f` later.
+"""`kubesched snapshot`: saves what decisions and plans depend on of a live cluster, for `-f` of other commands later.
 
 The file is there whole or not at all, and only its owner can read it: it names what runs in a cluster.
 
-Next: `kubesched.live.saved_form`, which says what goes into it.
+Next: `kubesched.live.dumped_kinds` and `kubesched.live.saved_form`, which say what goes into it.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ def snapshot(output: str, kubeconfig: str | None, context: str | None) -> None:
     kubesched snapshot -o dump.json && kubesched explain shop/web-1 -f dump.json
     """
     from kubesched.cli.files import InputError
+    from kubesched.k8s.model.manifests import CLUSTER_KINDS
 
     try:
         check_place(output)
-        given = read_live(ServerChoice(kubeconfig, context).target())
+        given = read_live(ServerChoice(kubeconfig, context).target(), kinds=CLUSTER_KINDS)
         _write(output, given)
     except InputError as error:
         say_error(str(error))
@@ -71,7 +72,7 @@ def _write(output: str, given: GivenCluster) -> None:
     from kubesched.cli.files import InputError
     from kubesched.live.saved_form import as_json, as_yaml, saved_list
 
-    saved = saved_list(given.found.objects)
+    saved = saved_list(given.found.objects, sorted(given.found.dumped or ()))
     if output == STDOUT:
         click.echo(as_yaml(saved), nl=False)
         return

@@ -7,13 +7,14 @@ that stands in the way.
 All kinds are asked for at the same time, each page by page from one version of its list. They are not from one instant
 together: a pod that is bound while we read may be seen with the volumes of a moment ago.
 
-Next: `saved_form` for what of it goes into a file, `pending` for the pods that wait.
+Next: `dumped_kinds` for which kinds these are, `saved_form` for what of it goes into a file, `pending` for the pods
+that wait.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -22,26 +23,17 @@ import msgspec
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.list_watch.decoding import K, KindDecoder, Listing, Unread
 from kubesched.k8s.client.requester import Requester
-from kubesched.k8s.client.resources import RESOURCES, Resource, resource_of
-from kubesched.k8s.model.core import Node, Pod, PriorityClass
+from kubesched.k8s.client.resources import Resource, resource_of
+from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.resource import ResourceClaimTemplate
 from kubesched.k8s.model.stand_ins import UnreadPod
-
-READ_RESOURCES: tuple[Resource, ...] = (
-    *RESOURCES,
-    Resource(PriorityClass, "scheduling.k8s.io", "v1", "priorityclasses", False),
-    Resource(ResourceClaimTemplate, "resource.k8s.io", "v1", "resourceclaimtemplates", True, ("v1beta2",)),
-)
+from kubesched.live.dumped_kinds import READ_RESOURCES
 
 INDISPENSABLE: tuple[type[KubeObject], ...] = (Node, Pod)
 """Without these an answer would be about another cluster."""
 
 FIELD_SELECTORS: dict[type[KubeObject], str] = {Pod: "status.phase!=Succeeded,status.phase!=Failed"}
 """Finished pods hold nothing, and there may be many."""
-
-API_VERSIONS: dict[type[KubeObject], str] = {known.type: known.api_version for known in READ_RESOURCES}
-
 
 PAGE_SIZE = 500
 PAGE_TIMEOUT_S = 60.0
@@ -53,9 +45,11 @@ class ClusterReadError(Exception):
 
 @dataclass(slots=True)
 class ClusterReading:
-    """What there is, kind by kind in the server's order, and what could not be read."""
+    """What there is, kind by kind in the server's order, and what could not be read. `dumped` are the resources that
+    were read, or that the server does not have."""
 
     objects: list[KubeObject] = field(default_factory=list)
+    dumped: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
@@ -80,10 +74,12 @@ class ClusterReader:
         self._source = source
         self._page_size = page_size
 
-    async def read(self) -> ClusterReading:
-        """Nodes first and alone: what is wrong with server, login or rights shows there, once and at once."""
+    async def read(self, kinds: Container[type[KubeObject]] | None = None) -> ClusterReading:
+        """Everything, or only these kinds. Nodes first and alone: what is wrong with server, login or rights shows
+        there, once and at once."""
         nodes = await self._kind(resource_of(Node))
-        others = [known for known in READ_RESOURCES if known.type is not Node]
+        wanted = (known for known in READ_RESOURCES if known.type is not Node)
+        others = [known for known in wanted if kinds is None or known.type in kinds]
         answers = await asyncio.gather(*map(self._kind, others), return_exceptions=True)
         whole = ClusterReading()
         read = [nodes]
@@ -94,6 +90,8 @@ class ClusterReader:
         whole.warnings.extend(self._warnings(read))
         for kind in read:
             whole.objects.extend(kind.listing.items)
+            if kind.answered is not _Answered.FORBIDDEN:
+                whole.dumped.append(kind.resource.full_name)
         return whole
 
     async def pods_named(self, name: str) -> list[Pod]:

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from kubesched.k8s.model.core import Container, PodCondition
 from kubesched.k8s.model.csi_migration import MIGRATED_PLUGINS_ANNOTATION
 from kubesched.k8s.model.kubernetes_yaml import plain_yaml
+from kubesched.k8s.model.manifests import DUMPED_FIELD
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.resource import (
     EXTENDED_RESOURCE_CLAIM_ANNOTATION,
@@ -35,7 +36,7 @@ from kubesched.k8s.model.volume_claims import (
     STORAGE_CLASS_ANNOTATION,
 )
 from kubesched.k8s.model.volumes import CSIPersistentVolumeSource, CSIVolumeSource
-from kubesched.live.cluster_reader import API_VERSIONS
+from kubesched.live.dumped_kinds import READ_RESOURCES
 from kubesched.older.plugins.node_checks import PREFER_AVOID_PODS_ANNOTATION
 
 KEPT_ANNOTATIONS = frozenset(
@@ -63,9 +64,13 @@ KEPT_ANNOTATIONS = frozenset(
 )
 
 
-def saved_list(objects: Iterable[KubeObject]) -> dict[str, Any]:
-    """A `v1` List of these objects, as plain data."""
-    return {"apiVersion": "v1", "kind": "List", "items": [saved_form(item) for item in objects]}
+API_VERSIONS: dict[type[KubeObject], str] = {known.type: known.api_version for known in READ_RESOURCES}
+
+
+def saved_list(objects: Iterable[KubeObject], dumped: Iterable[str] = ()) -> dict[str, Any]:
+    """A `v1` List of these objects, as plain data; `dumped` are the resources of which it holds all there were."""
+    named = {DUMPED_FIELD: list(dumped)} if dumped else {}
+    return {"apiVersion": "v1", "kind": "List", **named, "items": [saved_form(item) for item in objects]}
 
 
 def saved_form(item: KubeObject) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def find_workload(found: Manifests, kind: str, key: str) -> Workload | None:
     struct = WORKLOADS.get(kind)
     if struct is None:
         return None
-    return next((item for item in found.objects if isinstance(item, struct) and item.key == key), None)
+    return next((item for item in reversed(found.objects) if isinstance(item, struct) and item.key == key), None)
 
 
 def n_wanted(workload: Workload) -> int | None:

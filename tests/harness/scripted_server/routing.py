@@ -42,6 +42,7 @@ _NAMESPACED = {
         "secrets": "Secret",
         "serviceaccounts": "ServiceAccount",
         "resourcequotas": "ResourceQuota",
+        "limitranges": "LimitRange",
     },
     ("apps", "v1"): {
         "replicasets": "ReplicaSet",
@@ -50,6 +51,7 @@ _NAMESPACED = {
         "deployments": "Deployment",
         "daemonsets": "DaemonSet",
     },
+    ("autoscaling", "v2"): {"horizontalpodautoscalers": "HorizontalPodAutoscaler"},
     ("batch", "v1"): {"jobs": "Job", "cronjobs": "CronJob"},
     ("coordination.k8s.io", "v1"): {"leases": "Lease"},
     ("events.k8s.io", "v1"): {"events": "Event"},

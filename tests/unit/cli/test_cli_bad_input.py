@@ -168,12 +168,13 @@ def test_a_wrong_command_line_is_one_line(arguments: list[str], expected: str) -
 
 def test_unknown_kinds_are_warned_about_once_per_file(tmp_path: Path) -> None:
     path = tmp_path / "objects.yaml"
-    deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}}\n"
+    role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: d}}\n"
+    deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}}\n"  # as every dump has it
     config_map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}\n"
-    path.write_text("---\n".join((NODE, PENDING, deployment, deployment, config_map, deployment)))
+    path.write_text("---\n".join((NODE, PENDING, role, role, config_map, role, deployment)))
     result = run("p", "-f", str(path))
     assert result.exit_code == 0
     assert result.stderr.splitlines() == [
-        f"warning: {path}: ignored 3 apps/v1 Deployment",
+        f"warning: {path}: ignored 3 rbac.authorization.k8s.io/v1 Role",
         f"warning: {path}: ignored 1 v1 ConfigMap",
     ]

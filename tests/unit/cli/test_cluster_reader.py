@@ -14,8 +14,9 @@ from harness.scripted_server.routing import ServedKind
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.model.core import Node, Pod
-from kubesched.k8s.model.manifests import KINDS
-from kubesched.live.cluster_reader import READ_RESOURCES, ClusterReader, ClusterReadError, ClusterReading
+from kubesched.k8s.model.manifests import CLUSTER_KINDS
+from kubesched.live.cluster_reader import ClusterReader, ClusterReadError, ClusterReading
+from kubesched.live.dumped_kinds import READ_RESOURCES
 from kubesched.testing import make
 
 
@@ -36,7 +37,7 @@ def keys(reading: ClusterReading, kind: str) -> list[str]:
 
 
 def test_every_kind_that_can_be_read_from_files_is_read_from_servers() -> None:
-    assert {(known.group, known.type.__name__) for known in READ_RESOURCES} == set(KINDS)
+    assert {(known.group, known.type.__name__) for known in READ_RESOURCES} == set(CLUSTER_KINDS)
 
 
 def test_the_role_of_the_guide_is_just_enough() -> None:

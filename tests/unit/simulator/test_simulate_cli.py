@@ -94,7 +94,7 @@ def test_manifests_may_come_from_standard_input() -> None:
 def test_kinds_that_mean_nothing_are_told_in_one_line() -> None:
     account = "---\n{apiVersion: v1, kind: ServiceAccount, metadata: {name: x}}\n"
     result = _run("-f", "-", stdin=NODE + account * 2)
-    assert (result.exit_code, result.stderr) == (0, "warning: ignored 2 v1 ServiceAccount\n")
+    assert (result.exit_code, result.stderr) == (0, "warning: <stdin>: ignored 2 v1 ServiceAccount\n")
 
 
 def test_extenders_are_not_called_and_that_is_said(tmp_path: Path) -> None:

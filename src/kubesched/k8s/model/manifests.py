@@ -19,7 +19,7 @@ from functools import cache
 import msgspec
 import yaml
 
-from kubesched.k8s.model import apps, core, resource, storage
+from kubesched.k8s.model import apps, core, limits, resource, storage
 from kubesched.k8s.model.apps import WORKLOAD_KINDS
 from kubesched.k8s.model.kubernetes_yaml import load_documents
 from kubesched.k8s.model.meta import KubeObject
@@ -66,6 +66,14 @@ KINDS: Kinds = {
 KINDS_WITH_WORKLOADS: Kinds = {**KINDS, **WORKLOAD_KINDS}
 """And of those that make pods."""
 
+CLUSTER_KINDS: Kinds = {
+    **KINDS_WITH_WORKLOADS,
+    ("", "ResourceQuota"): limits.ResourceQuota,
+    ("", "LimitRange"): limits.LimitRange,
+    ("autoscaling", "HorizontalPodAutoscaler"): limits.HorizontalPodAutoscaler,
+}
+"""And of those that decide which pods there are: all that a dump of a cluster holds."""
+
 _NAMESPACED: frozenset[type[KubeObject]] = frozenset(
     {
         core.Pod,
@@ -78,6 +86,9 @@ _NAMESPACED: frozenset[type[KubeObject]] = frozenset(
         core.PodDisruptionBudget,
         resource.ResourceClaim,
         resource.ResourceClaimTemplate,
+        limits.ResourceQuota,
+        limits.LimitRange,
+        limits.HorizontalPodAutoscaler,
         *WORKLOAD_KINDS.values(),
     }
 )
@@ -96,15 +107,22 @@ class ManifestError(ValueError):
 @dataclass(slots=True)
 class Manifests:
     """What was read: the objects, where each came from, and the kinds that were passed over with their numbers.
-    `kinds` are those that are taken."""
+    `kinds` are those that are taken. `dumped` are the resources of which a list says that it holds all there were; None
+    if no list says so."""
 
     objects: list[KubeObject] = field(default_factory=list)
     sources: dict[int, str] = field(default_factory=dict)
     ignored: dict[str, int] = field(default_factory=dict)
     kinds: Kinds = field(default_factory=lambda: KINDS)
+    dumped: set[str] | None = None
 
     def source_of(self, item: KubeObject) -> str:
         return self.sources.get(id(item), "")
+
+
+DUMPED_FIELD = "kubesched.dev/dumped"
+"""Field of a List that names the resources it holds all objects of: a kind without any can be told from one that was
+not dumped."""
 
 
 class _Header(msgspec.Struct, rename="camel", gc=False):
@@ -116,6 +134,7 @@ class _RawList(msgspec.Struct, rename="camel", gc=False):
     api_version: str = ""
     kind: str = ""
     items: list[msgspec.Raw] | None = None
+    dumped: list[str] | None = msgspec.field(default=None, name=DUMPED_FIELD)
 
 
 _decode_header = msgspec.json.Decoder(_Header).decode
@@ -171,6 +190,7 @@ def _read_json(data: bytes, whole: _RawList, source: str, found: Manifests) -> N
 
 def _read_json_list(whole: _RawList, source: str, inside: str, found: Manifests) -> None:
     item_kind = "" if whole.kind == "List" else whole.kind.removesuffix("List")
+    _note_dumped(whole.dumped, found)
     for index, item in enumerate(whole.items or ()):
         where = f"{inside}items[{index}]"
         header = _json_header(item, source, where)
@@ -239,6 +259,7 @@ def _read_document(document: object, source: str, where: str, found: Manifests) 
         if not isinstance(items, list):
             raise ManifestError(source, f"{kind} {where}", "items: a list is expected")
         item_kind = "" if kind == "List" else kind.removesuffix("List")
+        _note_dumped(document.get(DUMPED_FIELD), found)
         for index, item in enumerate(items):
             if isinstance(item, dict) and item_kind:
                 item = {"apiVersion": api_version, "kind": item_kind, **item}
@@ -265,6 +286,11 @@ def _told(problem: Exception) -> str:
 
 
 # -- shared ------------------------------------------------------------------------------------------------------------
+
+
+def _note_dumped(named: object, found: Manifests) -> None:
+    if isinstance(named, list):
+        found.dumped = (found.dumped or set()) | {name for name in named if isinstance(name, str)}
 
 
 def _struct_for(api_version: str, kind: str, source: str, where: str, found: Manifests) -> type[KubeObject] | None:

@@ -71,7 +71,7 @@ class NamespacePhase(KubeObject, frozen=True):
     status: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-class ResourceQuota(KubeObject, frozen=True):
+class QuotaDocument(KubeObject, frozen=True):
     """What a namespace may use, and uses."""
 
     spec: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -112,7 +112,7 @@ _TYPED = (
     Resource(ConfigMap, "", "v1", "configmaps", True),
     Resource(ClusterRole, "rbac.authorization.k8s.io", "v1", "clusterroles", False),
     Resource(core.Service, "", "v1", "services", True),
-    Resource(ResourceQuota, "", "v1", "resourcequotas", True),
+    Resource(QuotaDocument, "", "v1", "resourcequotas", True, kind_name="ResourceQuota"),
     Resource(CustomResourceDefinition, "apiextensions.k8s.io", "v1", "customresourcedefinitions", False),
     Resource(core.PodDisruptionBudget, "policy", "v1", "poddisruptionbudgets", True),
     Resource(storage.PersistentVolume, "", "v1", "persistentvolumes", False),

@@ -23,7 +23,7 @@ from kubesched.k8s.model.requests import Amounts
 from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.k8s.model.storage import PersistentVolumeClaim
 from kubesched.playground.controllers.controller import AllKindsController
-from kubesched.playground.controllers.kinds import DiscoveredKind, ResourceQuota
+from kubesched.playground.controllers.kinds import DiscoveredKind, QuotaDocument
 from kubesched.playground.controllers.whole_objects import Body
 
 PAGE = "500"
@@ -39,14 +39,14 @@ class QuotaController(AllKindsController):
         item = before if after is None else after
         if item is None or not item.namespace:
             return ()
-        if isinstance(after, ResourceQuota) and (before is None or _is_unknown(after)):
+        if isinstance(after, QuotaDocument) and (before is None or _is_unknown(after)):
             return (after.key,)
         if before is not None and (after is None or _may_give_back(before, after)):
-            return [quota.key for quota in self._view.in_namespace(ResourceQuota, item.namespace)]
+            return [quota.key for quota in self._view.in_namespace(QuotaDocument, item.namespace)]
         return ()
 
     async def reconcile(self, key: str) -> float | None:
-        quota = self._view.find(ResourceQuota, key)
+        quota = self._view.find(QuotaDocument, key)
         if quota is None or quota.metadata.deletion_timestamp is not None:
             return None
         hard = {name: quantity.parse(text) for name, text in (quota.spec.get("hard") or {}).items()}
@@ -60,7 +60,7 @@ class QuotaController(AllKindsController):
         await self._context.writer.patch(quota, patch, subresource="status")
         return None
 
-    async def _count(self, quota: ResourceQuota, hard: Amounts) -> Amounts:
+    async def _count(self, quota: QuotaDocument, hard: Amounts) -> Amounts:
         used = {name: quantity.parse(text) for name, text in (quota.status.get("used") or {}).items() if name in hard}
         selectors = rules.scope_selectors(quota.spec)
         now = datetime.fromtimestamp(self._context.now_s(), UTC)
@@ -100,7 +100,7 @@ class QuotaController(AllKindsController):
             params = {"limit": PAGE, "continue": more}
 
 
-def _is_unknown(quota: ResourceQuota) -> bool:
+def _is_unknown(quota: QuotaDocument) -> bool:
     """What is used is not known, or not of all that is limited."""
     hard, used = quota.status.get("hard"), quota.status.get("used")
     return hard != (quota.spec.get("hard") or {}) or any(name not in (used or {}) for name in hard or ())
