@@ -56,7 +56,10 @@ def make_page(
     view = controllers.view
     scheduler.decisions.want_details(DETAILED_NODES)
     explainer = LiveExplainer(
-        scheduler.loop.cluster, lambda: scheduler.assembled, options.emulation, is_for_placed_too=True
+        scheduler.loop.cluster,
+        lambda: scheduler.assembled,
+        options.emulation,
+        decisions=scheduler.decisions.report,
     )
     bench = PlaygroundBench(client, discovered, explainer.what_if)
     sources = WebSources(

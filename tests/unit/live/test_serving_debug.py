@@ -142,16 +142,16 @@ def test_a_pod_that_is_held_back_is_explained(world: LiveWorld) -> None:
     assert report["explanation"]["gated"]["plugin"] == "SchedulingGates"
 
 
-@pytest.mark.parametrize(
-    ("pod", "message"),
-    [
-        pytest.param("web", "pod default/web is already bound to node a", id="a pod that has its node"),
-        pytest.param("none", "pod default/none is not known to the scheduler", id="a pod that is not there"),
-    ],
-)
-def test_what_does_not_wait_is_not_explained(world: LiveWorld, pod: str, message: str) -> None:
-    answer = world.ask(f"/explain/default/{pod}")
+def test_a_pod_that_has_its_node_is_explained_with_what_would_win_today(world: LiveWorld) -> None:
+    report = json.loads(world.ask("/explain/default/web").body)
+    assert (report["node"], report["cause"]["kind"]) == ("a", "bound")
+    assert report["headline"].startswith("Pod default/web is on a")
+
+
+def test_what_is_not_there_is_not_explained(world: LiveWorld) -> None:
+    answer = world.ask("/explain/default/none")
     status = json.loads(answer.body)
+    message = "pod default/none is not known to the scheduler"
     assert (answer.status, status["reason"], status["message"]) == (404, "NotFound", message)
 
 

@@ -37,8 +37,6 @@ from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugin_loading import Assembly
 from kubesched.scheduler.plugins.registry import REGISTRY
 
-_AGAIN = "It is on node {node}. Were it to be scheduled again now, with all else as it is:\n\n"
-
 
 @dataclass(frozen=True, slots=True)
 class ClusterCapture:
@@ -91,15 +89,18 @@ def explain_captured(
     config: KubeSchedulerConfiguration,
     registry: Registry | None = None,
     emulation: Emulation | None = None,
+    *,
+    placed_on: str = "",
+    recorded: Mapping[str, Any] | None = None,
 ) -> Explanation:
-    """Raises `NotExplainableError` if the pod does not wait."""
+    """For a pod that waits, or was taken off the node that it was `placed_on`, by a decision that was `recorded`."""
     cluster = known.rebuilt()
     info = cluster.pending[key]
     if emulation is not None:
-        return explain_as_of_then(cluster, info, emulation)
+        return explain_as_of_then(cluster, info, emulation, placed_on)
     schedulers = build_schedulers(cluster, config, ByName(), registry=registry, percentage=COMPLETE_SEARCH)
     scheduler = schedulers.get(info.spec.scheduler_name) or next(iter(schedulers.values()))
-    return explain_pending(cluster, scheduler, info, config)
+    return explain_pending(cluster, scheduler, info, config, placed_on=placed_on, recorded=recorded)
 
 
 class LiveExplainer:
@@ -111,12 +112,12 @@ class LiveExplainer:
         assembled: Callable[[], Assembly],
         emulation: Emulation | None = None,
         *,
-        is_for_placed_too: bool = False,
+        decisions: DecisionReport | None = None,
     ) -> None:
-        """`assembled` tells what the scheduler is built from at the moment. `is_for_placed_too`: pods that have a node
-        are explained as if they were to be scheduled again now."""
+        """`assembled` tells what the scheduler is built from at the moment. Pods that have a node are explained as if
+        they were to be scheduled again now, beside what `decisions` kept of then."""
         self._emulation = emulation
-        self._is_for_placed_too = is_for_placed_too
+        self._decisions = decisions
         self._cluster = cluster
         self._assembled = assembled
         self._turn = asyncio.Lock()
@@ -124,15 +125,19 @@ class LiveExplainer:
     async def __call__(self, namespace: str, name: str, *, as_text: bool) -> dict[str, Any] | str:
         key = PodKey(f"{namespace}/{name}")
         async with self._turn:
-            placed = self._cluster.placed.get(key) if self._is_for_placed_too else None
-            if placed is None:
-                check_waits(self._cluster, key)
-            known = capture(self._cluster)
-            if placed is None:
-                return await asyncio.to_thread(self._explained, known, key, self._assembled(), as_text)
-            known = known.without_place_of(key)
-            answer = await asyncio.to_thread(self._explained, known, key, self._assembled(), as_text)
-        return _AGAIN.format(node=placed.spec.node_name) + answer if isinstance(answer, str) else answer
+            placed = self._cluster.placed.get(key)
+            if placed is None and key not in self._cluster.pending:
+                raise NotExplainableError(f"pod {key} is not known to the scheduler")
+            known, node, recorded = capture(self._cluster), "", None
+            if placed is not None:
+                known, node = known.without_place_of(key), placed.spec.node_name
+                recorded = self._recorded(key, node)
+            return await asyncio.to_thread(self._explained, known, key, self._assembled(), as_text, node, recorded)
+
+    def _recorded(self, key: PodKey, node: str) -> Mapping[str, Any] | None:
+        """What was kept of the decision that brought the pod to this node; None if nothing was."""
+        kept = [] if self._decisions is None else self._decisions(key, 0)["decisions"]
+        return next((decision for decision in kept if decision.get("node") == node), None)
 
     async def report(self, namespace: str, name: str) -> dict[str, Any]:
         """For machines. Raises `NotExplainableError`."""
@@ -150,19 +155,19 @@ class LiveExplainer:
         assert isinstance(answer, dict)
         return answer
 
-    def _explained(self, known: ClusterCapture, key: PodKey, now: Assembly, as_text: bool) -> dict[str, Any] | str:
-        explanation = explain_captured(known, key, now.config, now.registry, self._emulation)
+    def _explained(
+        self,
+        known: ClusterCapture,
+        key: PodKey,
+        now: Assembly,
+        as_text: bool,
+        placed_on: str = "",
+        recorded: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any] | str:
+        explanation = explain_captured(
+            known, key, now.config, now.registry, self._emulation, placed_on=placed_on, recorded=recorded
+        )
         return str(explanation) if as_text else explanation.report()
-
-
-def check_waits(cluster: Cluster, key: PodKey) -> None:
-    """Raises `NotExplainableError`."""
-    placed = cluster.placed.get(key)
-    if placed is not None:
-        state = "being bound" if cluster.is_assumed(key) else "already bound"
-        raise NotExplainableError(f"pod {key} is {state} to node {placed.spec.node_name}")
-    if key not in cluster.pending:
-        raise NotExplainableError(f"pod {key} is not known to the scheduler")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +211,6 @@ def live_sources(loop: Scheduler, config: KubeSchedulerConfiguration, around: Su
         flags=lambda: around.flags,
         queue=lambda: queue_report(loop.queue, around.now_s()),
         cache=lambda compares: cache_report(loop.cluster, around.informed() if compares else None),
-        explain=LiveExplainer(loop.cluster, assembled, emulation),
+        explain=LiveExplainer(loop.cluster, assembled, emulation, decisions=around.decisions),
         decisions=around.decisions,
     )

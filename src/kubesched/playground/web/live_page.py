@@ -51,7 +51,7 @@ class LivePage:
 
 def _sources(scheduler: LiveScheduler) -> WebSources:
     informers, loop = scheduler.informers, scheduler.loop
-    explainer = LiveExplainer(loop.cluster, lambda: scheduler.assembled, is_for_placed_too=True)
+    explainer = LiveExplainer(loop.cluster, lambda: scheduler.assembled, decisions=scheduler.decisions.report)
 
     async def recorded(namespace: str, name: str) -> RecordedPod:
         key = f"{namespace}/{name}"
