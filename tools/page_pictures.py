@@ -34,7 +34,7 @@ spec:
     spec:
       containers: [{name: main, image: nginx, resources: {requests: {cpu: 1500m, memory: 3Gi}}}]
 """
-_N_PODS = 18 + 4 + 6 + 1
+_N_PODS = 18 + 4 + 1
 _PENDING = "location.hash = 'pod=gpu-shortage/training'"
 
 

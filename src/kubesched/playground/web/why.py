@@ -13,7 +13,7 @@ from kubesched.playground.web.sources import JsonObject
 
 MOST_ROWS = 6
 """Nodes of a group that are shown with their numbers."""
-MOST_SCORED = 20
+MOST_SCORED = 8
 MOST_VICTIMS = 10
 _AMOUNTS = ("requested", "free", "used", "allocatable", "missing")
 

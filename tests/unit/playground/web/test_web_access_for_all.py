@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from browser_stories import small_cluster
+from playground_stories import in_playground
 from shown_cluster import ShownCluster, node, serving
 
 from harness.headless_browser import NOTICE, OpenPage, has_browser, open_page
+from kubesched.playground.playground import Playground
 
 pytestmark = pytest.mark.skipif(not has_browser(), reason=NOTICE)
 
@@ -73,6 +75,20 @@ def test_axe_finds_nothing_serious(tmp_path: Path, size: tuple[int, int], dark: 
         return found
 
     assert asyncio.run(run()) == {state: [] for state in STATES}
+
+
+def test_axe_finds_nothing_serious_where_things_are_changed(tmp_path: Path) -> None:
+    axe = (resources.files("axe_core_python") / "axe.min.js").read_text()
+    found: dict[str, list[str]] = {}
+
+    async def story(_playground: Playground, page: OpenPage) -> None:
+        await page.evaluate(f"{axe}; true")
+        for panel in ("whatif", "new", "scenarios", "edit"):
+            await page.evaluate(f"location.hash = '{panel}={'v1|Node||node-0' if panel == 'edit' else ''}'")
+            found[panel] = await _violations(page)
+
+    in_playground(tmp_path, 2, story)
+    assert found == {"whatif": [], "new": [], "scenarios": [], "edit": []}
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(tmp_path: Path) -> None:

@@ -99,7 +99,9 @@ def test_the_timeline_has_every_attempt_and_the_scores_of_then(tmp_path: Path) -
         assert entries == ["No node fits", "No node fits", "Preemption", "Node chosen"]
         text = await page.evaluate("document.querySelector('.timeline').textContent")
         assert "nominated to node-1; evicts shop/low" in text
-        assert "Scores of then" in text
+        assert "score 123" in text
+        then = await page.evaluate("document.querySelector('#detail .why table').innerText")
+        assert "123" in then
         await page.press("Escape")
         await page.click("#decisions-tab")
         await page.wait_for("document.querySelectorAll('#decided li').length === 3")

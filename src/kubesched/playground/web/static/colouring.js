@@ -3,6 +3,7 @@
 
 const COLOURS = 7;
 const MOST_TEXT = 60;
+const FAR = ["too-small", "excluded"]; // nothing that becomes free there would help
 
 export class Colouring {
   // `why` is an answer of /api/explain or /api/whatif; `title` says which pod it is about.
@@ -23,7 +24,14 @@ export class Colouring {
     if (group === undefined) return { kind: "none", short: "–", brief: "not asked", text: "not asked", told: "It was not asked" };
     const summary = this.why.groups[group].summary;
     const text = summary.length > MOST_TEXT ? `${summary.slice(0, MOST_TEXT)}…` : summary;
-    return { kind: `reason-${group % COLOURS}`, short: String(group + 1), brief: `${group + 1} ${text}`, text: `${group + 1}. ${text}`, told: `It cannot take the pod: ${summary}` };
+    return { kind: `reason-${group % COLOURS}`, isFar: FAR.includes(this.why.groups[group].nearness), short: String(group + 1), brief: `${group + 1} ${text}`, text: `${group + 1}. ${text}`, told: `It cannot take the pod: ${summary}` };
+  }
+
+  // Those that could take it first, the best before the others, then reason by reason.
+  rankOf(node) {
+    const total = this.why.totals[node];
+    if (total !== undefined) return -total;
+    return (this.why.groupOf[node] ?? this.why.groups.length) + 1;
   }
 
   // What there is to choose from: [key, kind, words, number of nodes].

@@ -28,17 +28,21 @@ export function shapeOf(zoom, nBars, mostPods, isColoured = false) {
   }
 }
 
-// Groups of names: `view` has `words` to search for, `sort`, `group` (a label's key) and `only`, a function or null.
-export function arrange(store, view, bars) {
+// Groups of names: `view` has `words` to search for, `sort`, `group` (a label's key) and `only`, a function or null. With a
+// `rank` (a function of names), what ranks low comes first, groups too.
+export function arrange(store, view, bars, rank = null) {
   const names = [...store.nodes.keys()].filter((name) => (!view.only || view.only(name)) && matches(store, name, view.words));
-  names.sort(orderOf(store, view.sort, bars));
+  const inItsOrder = orderOf(store, view.sort, bars);
+  const ranks = rank && new Map(names.map((name) => [name, rank(name)]));
+  names.sort(ranks ? (one, other) => ranks.get(one) - ranks.get(other) || inItsOrder(one, other) : inItsOrder);
   const groups = new Map();
   for (const name of names) {
     const value = view.group === NO_GROUPS ? "" : store.nodes.get(name).labels[view.group] ?? "";
     if (!groups.has(value)) groups.set(value, []);
     groups.get(value).push(name);
   }
-  return [...groups].sort(([one], [other]) => inOrder(one, other)).map(([value, members]) => ({ value, names: members }));
+  const inGroupOrder = ([one, [first]], [other, [second]]) => (ranks ? Math.sign(ranks.get(first) - ranks.get(second)) : 0) || inOrder(one, other);
+  return [...groups].sort(inGroupOrder).map(([value, members]) => ({ value, names: members }));
 }
 
 function matches(store, name, words) {

@@ -48,7 +48,7 @@ export class Nodes {
   // Anew, after a change of what is shown, of its order, or of its size.
   layOut() {
     this.sortedAt = performance.now();
-    this.groups = arrange(this.store, this.view, this.bars);
+    this.groups = arrange(this.store, this.view, this.bars, this.colouring && ((name) => this.colouring.rankOf(name)));
     this.order = this.groups.flatMap((group) => group.names);
     this.zoom = this.view.zoom ?? zoomFor(this.order.length);
     if (this.zoom !== this.drawnZoom) this.forgetTiles();

@@ -21,7 +21,8 @@ export class PodPanel {
     this.timeline = make("ol", { class: "timeline" });
     this.explanation = make("div", { id: "explanation", class: "why", "aria-live": "polite" });
     this.problem = make("p", { class: "problem", role: "alert" });
-    panel.content.replaceChildren(this.problem, make("h3", {}, "Why", button("Explain again", () => this.explain())), this.explanation, make("h3", {}, "Timeline"), this.timeline);
+    this.then = make("div", { class: "why" });
+    panel.content.replaceChildren(this.problem, make("h3", {}, "Why", button("Explain again", () => this.explain())), this.then, this.explanation, make("h3", {}, "Timeline"), this.timeline);
   }
 
   leave() {
@@ -48,8 +49,18 @@ export class PodPanel {
   }
 
   async fetchTimeline() {
-    const shown = await ask(`timeline/${this.key}`).then(({ timeline }) => timeline.map(entryOf), (problem) => [make("li", { class: "warning" }, problem.message)]);
-    if (this.panel.isAbout("pod", this.key)) this.timeline.replaceChildren(...shown);
+    let shown;
+    let chosen;
+    try {
+      const { timeline } = await ask(`timeline/${this.key}`);
+      shown = timeline.map(entryOf);
+      chosen = timeline.findLast((entry) => entry.scores?.length);
+    } catch (problem) {
+      shown = [make("li", { class: "warning" }, problem.message)];
+    }
+    if (!this.panel.isAbout("pod", this.key)) return;
+    this.timeline.replaceChildren(...shown);
+    this.then.replaceChildren(...(chosen ? [make("h4", {}, `Scores when it was scheduled, at ${clock(chosen.at)}`), scoreTable(chosen.scores, [chosen.scores[0].node])] : []));
   }
 
   async explain() {
@@ -84,5 +95,5 @@ function entryOf(entry) {
   const often = entry.count ? ` ×${entry.count} since ${clock(entry.since)}` : "";
   return make("li", { class: entry.isWarning ? "warning" : "" }, make("b", {}, entry.what),
     make("time", { datetime: moment(entry.at) }, `${clock(entry.at)}${often}`), entry.message && make("p", {}, entry.message),
-    entry.scores?.length > 0 && make("details", {}, make("summary", {}, "Scores of then"), scoreTable(entry.scores, [entry.scores[0].node])));
+    entry.scores?.length > 0 && make("p", {}, `score ${entry.scores[0].total}${entry.scores[1] ? `; next was ${entry.scores[1].node} with ${entry.scores[1].total}` : ""}`));
 }

@@ -64,6 +64,7 @@ function drawBars(root, shares, hasNumbers) {
 function drawVerdict(tile, verdict, zoom) {
   const kind = verdict ? verdict.kind : "";
   if (tile.item.dataset.verdict !== kind) tile.item.dataset.verdict = kind;
+  tile.item.classList.toggle("far", Boolean(verdict?.isFar));
   const text = !verdict ? "" : zoom === "small" ? verdict.short : zoom === "medium" ? verdict.brief : verdict.text;
   if (tile.verdict.textContent !== text) tile.verdict.textContent = text;
 }

@@ -12,9 +12,10 @@ export function drawWhy(why, { isBound = false } = {}) {
     why.cause.remedy && make("p", { class: "remedy" }, why.cause.remedy),
     why.preemption && make("p", { class: "note" }, `Preemption would evict ${why.preemption.victims.join(", ") || "nobody"} from ${why.preemption.node}.`),
     why.changes.length > 0 && changesOf(why.changes),
+    isBound && scoresOf(why, isBound),
     why.groups.length > 0 && make("div", { class: "groups" }, make("h4", {}, why.fit ? `Nodes that do not fit (${count(why.nodes - why.fit)})` : "Nodes, the nearest to fitting first"),
       ...why.groups.map((group, index) => groupOf(group, index))),
-    why.scores.length > 0 && make("div", {}, make("h4", {}, isBound ? "Scores if it were scheduled again now" : "Scores of the nodes that fit"), scoreTable(why.scores, why.best)),
+    !isBound && scoresOf(why, isBound),
     why.message && make("details", {}, make("summary", {}, "In kube-scheduler's words"), make("p", { class: "note" }, why.message)),
   ].filter(Boolean);
 }
@@ -23,6 +24,13 @@ export function drawWhy(why, { isBound = false } = {}) {
 function causeOf(why, isBound) {
   if (!why.fit) return `${why.cause.text[0].toUpperCase()}${why.cause.text.slice(1)}.`;
   return `${isBound ? "Scheduled again now, it would fit" : "It fits"} on ${count(why.fit)} of ${count(why.nodes)} nodes${why.best.length ? `; ${why.best[0]} is best` : ""}.`;
+}
+
+function scoresOf(why, isBound) {
+  if (!why.scores.length) return null;
+  const more = why.fit - why.scores.length;
+  const title = isBound ? "Scores if it were scheduled again now" : "Scores of the nodes that fit";
+  return make("div", {}, make("h4", {}, title), scoreTable(why.scores, why.best), more > 0 && make("p", { class: "note" }, `and ${count(more)} more nodes that fit`));
 }
 
 function changesOf(changes) {
