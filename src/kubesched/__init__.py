@@ -2,11 +2,12 @@
 
     import kubesched
 
-    print(kubesched.explain(objects, "shop/web-1"))          # why a pod goes where it goes, or nowhere
-    print(kubesched.simulate(objects))                       # what becomes of workloads, in virtual time
-    kubesched.simulate(objects, sequence=["shop/web-1"])     # pods one after another
+    cluster = kubesched.load("dump.json", "app/")            # files, directories, YAML texts, dictionaries
+    print(kubesched.explain(cluster, "shop/web-1"))          # why a pod goes where it goes, or nowhere
+    print(kubesched.simulate(cluster, until="1h30m"))        # what becomes of workloads, in virtual time
+    kubesched.simulate(cluster, sequence=["shop/web-1"])     # pods one after another
 
-Plugin authors import `kubesched.framework`.
+Whatever cannot be read or done is a `KubeschedError`. Plugin authors import `kubesched.framework`.
 """
 
 from __future__ import annotations
@@ -14,26 +15,70 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kubesched.explanation.explain import Explanation, explain
-    from kubesched.simulator.library import simulate
+    from kubesched.explanation.explain import Explanation, NotExplainableError, explain
+    from kubesched.k8s.errors import KubeschedError
+    from kubesched.k8s.loaded_cluster import LoadedCluster, NoSuchObjectError
+    from kubesched.k8s.manifest_files import InputError
+    from kubesched.k8s.model.manifests import ManifestError
+    from kubesched.scheduler.config import ConfigError
+    from kubesched.simulator.column_table import ColumnTable
+    from kubesched.simulator.library import load, simulate
+    from kubesched.simulator.options import OptionError
     from kubesched.simulator.report import SimulationReport
     from kubesched.simulator.sequence import PlacedSequence
 
-__all__ = ["Explanation", "PlacedSequence", "SimulationReport", "explain", "simulate"]
+    __version__: str
+
+__all__ = [
+    "ColumnTable",
+    "ConfigError",
+    "Explanation",
+    "InputError",
+    "KubeschedError",
+    "LoadedCluster",
+    "ManifestError",
+    "NoSuchObjectError",
+    "NotExplainableError",
+    "OptionError",
+    "PlacedSequence",
+    "SimulationReport",
+    "__version__",
+    "explain",
+    "load",
+    "simulate",
+]
 
 _HOMES = {
+    "LoadedCluster": "kubesched.k8s.loaded_cluster",
+    "ColumnTable": "kubesched.simulator.column_table",
+    "ConfigError": "kubesched.scheduler.config",
     "Explanation": "kubesched.explanation.explain",
-    "explain": "kubesched.explanation.explain",
+    "InputError": "kubesched.k8s.manifest_files",
+    "KubeschedError": "kubesched.k8s.errors",
+    "ManifestError": "kubesched.k8s.model.manifests",
+    "NoSuchObjectError": "kubesched.k8s.loaded_cluster",
+    "NotExplainableError": "kubesched.explanation.explain",
+    "OptionError": "kubesched.simulator.options",
     "PlacedSequence": "kubesched.simulator.sequence",
     "SimulationReport": "kubesched.simulator.report",
+    "explain": "kubesched.explanation.explain",
+    "load": "kubesched.simulator.library",
     "simulate": "kubesched.simulator.library",
 }
 
 
 def __getattr__(name: str) -> Any:
     """Imports what is asked for, when it is asked for: `kubesched --help` need not load NumPy."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version(__name__)
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

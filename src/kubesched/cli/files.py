@@ -2,31 +2,22 @@
 
 What cannot be read is an `InputError` of one line that names the file. Kinds that scheduling does not look at are
 left out, with a warning.
+
+Next: `kubesched.k8s.manifest_files`, which reads.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import IO
 
-from kubesched.k8s.model import manifests
-from kubesched.k8s.model.manifests import CLUSTER_KINDS, KINDS, Kinds, ManifestError, Manifests
+from kubesched.k8s.manifest_files import InputError, bounded, files_of, manifests_in, read_file
+from kubesched.k8s.model.manifests import CLUSTER_KINDS, KINDS, Kinds, Manifests
+
+__all__ = ["STDIN", "STDIN_NAME", "InputError", "expanded", "read_bytes", "read_manifests", "source_name"]
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"
-
-MOST_BYTES = 256 << 20
-_FIRST_BYTES = 4096
-_EXTENSIONS = (".json", ".yaml", ".yml")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_WIDE_ENCODINGS = (b"\xff\xfe", b"\xfe\xff")
-"""How a UTF-16 text begins, as PowerShell writes it; YAML allows for it."""
-
-
-class InputError(ValueError):
-    """A file cannot be read."""
 
 
 def read_manifests(filenames: Iterable[str], kinds: Kinds = KINDS) -> tuple[Manifests, list[str]]:
@@ -36,7 +27,7 @@ def read_manifests(filenames: Iterable[str], kinds: Kinds = KINDS) -> tuple[Mani
     warnings: list[str] = []
     for filename in expanded(filenames):
         name = source_name(filename)
-        found = _read(read_bytes(filename), name, kinds)
+        found = manifests_in(read_bytes(filename), name, kinds)
         whole.objects.extend(found.objects)
         whole.sources.update(found.sources)
         if found.dumped is not None:
@@ -56,24 +47,8 @@ def _is_in_dumps(kind: str) -> bool:
 
 
 def read_bytes(filename: str) -> bytes:
-    """The whole file. One that has no end, or is larger than any dump, is not read to its end."""
-    if filename == STDIN:
-        return _bounded(sys.stdin.buffer, STDIN_NAME)
-    try:
-        with Path(filename).open("rb") as file:
-            return _bounded(file, filename)
-    except OSError as problem:
-        raise InputError(f"{filename}: {problem.strerror or problem}") from None
-
-
-def _bounded(file: IO[bytes], name: str) -> bytes:
-    first = file.read(_FIRST_BYTES)
-    if b"\0" * 8 in first:
-        raise InputError(f"{name}: not a text file: it contains NUL bytes")
-    data = first + file.read(MOST_BYTES + 1 - len(first))
-    if len(data) > MOST_BYTES:
-        raise InputError(f"{name}: larger than {MOST_BYTES >> 20} MiB")
-    return data
+    """The whole file, or all of standard input."""
+    return bounded(sys.stdin.buffer, STDIN_NAME) if filename == STDIN else read_file(filename)
 
 
 def source_name(filename: str) -> str:
@@ -81,47 +56,6 @@ def source_name(filename: str) -> str:
 
 
 def expanded(filenames: Iterable[str]) -> Iterator[str]:
-    """A directory stands for the manifests in it and in the directories below, but for hidden ones (`.git`)."""
+    """A directory stands for the manifests in it and below."""
     for filename in filenames:
-        if filename == STDIN or not Path(filename).is_dir():
-            yield filename
-            continue
-        inside = manifests_below(Path(filename))
-        if not inside:
-            raise InputError(f"{filename}: no {', '.join(_EXTENSIONS)} file in this directory or below")
-        yield from map(str, inside)
-
-
-def manifests_below(directory: Path) -> list[Path]:
-    found = (path for path in directory.rglob("*") if path.suffix in _EXTENSIONS and path.is_file())
-    return sorted(path for path in found if not _is_hidden(path.relative_to(directory)))
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
-
-
-def _read(data: bytes, name: str, kinds: Kinds) -> Manifests:
-    if not data.strip():
-        raise InputError(f"{name}: the file is empty")
-    data = data.removeprefix(_BYTE_ORDER_MARK)
-    try:
-        found = manifests.read(data, name, kinds=kinds)
-    except ManifestError:
-        _check_encoding(data, name)
-        raise
-    except RecursionError:
-        raise InputError(f"{name}: nested too deeply") from None
-    if not found.objects and not found.ignored:
-        raise InputError(f"{name}: no Kubernetes objects in it")
-    return found
-
-
-def _check_encoding(data: bytes, name: str) -> None:
-    if data.startswith(_WIDE_ENCODINGS):
-        return
-    try:
-        data.decode()
-    except UnicodeDecodeError as problem:
-        line = data.count(b"\n", 0, problem.start) + 1
-        raise InputError(f"{name}: line {line}: not UTF-8: byte {data[problem.start]:#04x}") from None
+        yield from [filename] if filename == STDIN else files_of(filename)

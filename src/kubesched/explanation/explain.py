@@ -15,9 +15,11 @@ from kubesched.explanation.answer import COMPLETE_SEARCH, Explanation
 from kubesched.explanation.emulated import explain_as_of_then, explain_refusal
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.errors import KubeschedError
+from kubesched.k8s.loaded_cluster import Document, Objects, read_objects
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.manifests import collector_paused
+from kubesched.k8s.model.manifests import KINDS, collector_paused
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.requests import AmountError
 from kubesched.older.config.algorithm_source import RefusedConfigurationError
@@ -46,22 +48,25 @@ __all__ = [
 _NAMESAKES_SHOWN = 3
 
 
-class NotExplainableError(ValueError):
+class NotExplainableError(KubeschedError, ValueError):
     """There is nothing to explain: the pod is not there, or has finished."""
 
 
 def explain(
-    objects: Iterable[Mapping[str, Any]],
+    objects: Objects,
     pod: str,
-    config: dict[str, Any] | str | None = None,
+    config: Document = None,
     *,
-    policy: dict[str, Any] | str | None = None,
+    policy: Document = None,
     provider: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
     emulate: str | None = None,
     plugins: Iterable[type] = (),
 ) -> Explanation:
-    """Explains the pod `namespace/name` on a cluster given as manifests, under a KubeSchedulerConfiguration.
+    """Explains the pod `namespace/name` on a cluster, under a KubeSchedulerConfiguration.
+
+    The cluster is what `kubesched.load` gave, or what it takes: a path, a YAML text, a manifest as a dictionary, or
+    several of them. A configuration is a dictionary, a YAML text or a path.
 
     `policy` (a Policy of old) or `provider` (an algorithm provider) may stand in its place. `emulate` names the version
     whose decision is wanted, with its `feature_gates`; without it, older configurations are translated into today's.
@@ -69,8 +74,8 @@ def explain(
     """
     outside = plugins_from_classes(plugins)
     check_no_emulation(bool(outside.classes), emulate)
-    found = manifests.from_dicts(objects)
-    given = GivenConfiguration(config, policy, provider, feature_gates)
+    found = read_objects(objects, KINDS)
+    given = GivenConfiguration.read(config, policy, provider, feature_gates)
     generation = None if emulate is None else generation_of(emulate)
     if generation is None:
         assembled = assemble(given.as_of_today().config, given=outside)

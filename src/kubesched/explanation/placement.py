@@ -20,6 +20,7 @@ from kubesched.explanation.findings.finding import CauseKind
 from kubesched.explanation.groups import RejectedNodes, group_nodes
 from kubesched.explanation.layout import Style, counted, listed, wrapped
 from kubesched.framework.status import Code
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.times import print_instant
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 VICTIMS_SHOWN = 4
 
 
-class UnknownNodeError(ValueError):
+class UnknownNodeError(KubeschedError, ValueError):
     """A node was asked for that is not there."""
 
 

@@ -15,6 +15,7 @@ from kubesched.framework.extension_points import Plugin
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model import apps, core, resource, storage
 
 
@@ -117,7 +118,7 @@ PluginFactory = Callable[[Any, Handle], Plugin]
 """(validated arguments or None, handle) -> plugin. A class whose constructor takes these two is one."""
 
 
-class DuplicatePluginError(ValueError):
+class DuplicatePluginError(KubeschedError, ValueError):
     """Two plugins want the same name."""
 
 

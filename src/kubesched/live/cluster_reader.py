@@ -24,6 +24,7 @@ from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.list_watch.decoding import K, KindDecoder, Listing, Unread
 from kubesched.k8s.client.requester import Requester
 from kubesched.k8s.client.resources import Resource, resource_of
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.stand_ins import UnreadPod
@@ -39,7 +40,7 @@ PAGE_SIZE = 500
 PAGE_TIMEOUT_S = 60.0
 
 
-class ClusterReadError(Exception):
+class ClusterReadError(KubeschedError):
     """The cluster cannot be read; says from where, what was asked for, and what came instead."""
 
 

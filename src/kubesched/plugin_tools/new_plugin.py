@@ -10,11 +10,13 @@ import re
 from dataclasses import dataclass
 from string import Template
 
+from kubesched.k8s.errors import KubeschedError
+
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_ ][A-Za-z0-9]+)*")
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+|[0-9]+")
 
 
-class PluginNameError(ValueError):
+class PluginNameError(KubeschedError, ValueError):
     """What was given cannot name a plugin."""
 
 

@@ -1,38 +1,52 @@
-"""`kubesched.simulate`: a whole run on manifests, or given pods one after another.
+"""`kubesched.load` and `kubesched.simulate`: a cluster from files, and what becomes of it.
 
-Next: `run` for the first, `sequence` for the second.
+Next: `run` for a whole run, `sequence` for pods one after another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from os import PathLike
 from typing import Any, overload
 
 from kubesched.framework.handle import Registry
-from kubesched.k8s.model import manifests
+from kubesched.k8s.loaded_cluster import Document, LoadedCluster, Objects, read_objects
+from kubesched.k8s.model.times import DurationError, InstantError, Span, instant_s, span_s
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.older.config.generations import generation_of
 from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
+from kubesched.simulator import loading
 from kubesched.simulator import sequence as one_by_one
-from kubesched.simulator.loading import SIMULATED_KINDS, load
-from kubesched.simulator.options import SimulationOptions
+from kubesched.simulator.loading import SIMULATED_KINDS
+from kubesched.simulator.options import OptionError, SimulationOptions
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.run import run_simulation
 from kubesched.simulator.sequence import PlacedSequence
 
-Objects = Iterable[Mapping[str, Any]]
-Config = dict[str, Any] | str | None
+
+def load(*sources: LoadedCluster | str | PathLike[str] | Mapping[str, Any] | Iterable[Any]) -> LoadedCluster:
+    """Reads a cluster once, to ask about it often: `load("dump.json", "app/")`.
+
+    A source is the path of a file or a directory, a YAML or JSON text, a manifest as a dictionary, a list of these, or
+    a cluster that was loaded before. A text that has a newline, or is a mapping, is YAML; any other is a path. Objects
+    of kinds that scheduling does not look at are left out (`ignored`).
+    """
+    found = LoadedCluster(read_objects((), SIMULATED_KINDS))
+    for source in sources:
+        found = found.beside(read_objects(source, SIMULATED_KINDS))
+    return found
 
 
 @overload
 def simulate(
     objects: Objects,
     sequence: Sequence[str],
-    config: Config = None,
+    config: Document = None,
     tie_break: str = "random",
     seed: int = 0,
     *,
-    policy: Config = None,
+    policy: Document = None,
     provider: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
     emulate: str | None = None,
@@ -44,56 +58,68 @@ def simulate(
 def simulate(
     objects: Objects,
     sequence: None = None,
-    config: Config = None,
+    config: Document = None,
     tie_break: str = "random",
     seed: int = 0,
     *,
-    until_s: float | None = None,
-    start_s: float | None = None,
-    bind_latency_s: float = 0.0,
-    start_latency_s: float = 0.0,
+    until: Span | None = None,
+    start: str | float | datetime | None = None,
+    bind_latency: Span = 0.0,
+    start_latency: Span = 0.0,
     class_cache: bool = True,
-    policy: Config = None,
+    policy: Document = None,
     provider: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
     emulate: str | None = None,
     plugins: Iterable[type] = (),
+    until_s: Span | None = None,
+    start_s: str | float | datetime | None = None,
+    bind_latency_s: Span | None = None,
+    start_latency_s: Span | None = None,
 ) -> SimulationReport: ...
 
 
 def simulate(
     objects: Objects,
     sequence: Sequence[str] | None = None,
-    config: Config = None,
+    config: Document = None,
     tie_break: str = "random",
     seed: int = 0,
     *,
-    until_s: float | None = None,
-    start_s: float | None = None,
-    bind_latency_s: float = 0.0,
-    start_latency_s: float = 0.0,
+    until: Span | None = None,
+    start: str | float | datetime | None = None,
+    bind_latency: Span = 0.0,
+    start_latency: Span = 0.0,
     class_cache: bool = True,
-    policy: Config = None,
+    policy: Document = None,
     provider: str | None = None,
     feature_gates: Mapping[str, bool] | None = None,
     emulate: str | None = None,
     plugins: Iterable[type] = (),
+    until_s: Span | None = None,
+    start_s: str | float | datetime | None = None,
+    bind_latency_s: Span | None = None,
+    start_latency_s: Span | None = None,
 ) -> SimulationReport | PlacedSequence:
-    """What becomes of a cluster and its workloads, given as manifests, in virtual time.
+    """What becomes of a cluster and its workloads in virtual time.
 
-    Deployments and all other workloads are expanded into pods, which are scheduled, run and end; a manifest of kind
-    Scenario makes nodes come, drain and fail. `tie_break` is "name" (the lowest name wins) or "random" (by the seed);
-    the same seed gives the same report. It ends when nothing more can happen, or after `until_s` seconds (a day, if the
-    workload would never end).
+    The cluster is what `kubesched.load` gave, or what it takes: a path, a YAML text, a manifest as a dictionary, or
+    several of them. Deployments and all other workloads are expanded into pods, which are scheduled, run and end; a
+    manifest of kind Scenario makes nodes come, drain and fail. `tie_break` is "name" (the lowest name wins) or "random"
+    (by the seed); the same seed gives the same report. It ends when nothing more can happen, or `until` then (a day, if
+    the workload would never end).
+
+    Durations (`until`, `bind_latency`, `start_latency`) are texts such as "90s" or "1h30m", seconds, or a `timedelta`;
+    `start` is an RFC 3339 text, a `datetime`, or seconds since the epoch. `until_s` and the like mean the same.
 
     With a `sequence` of pods `namespace/name`, only these are placed, one after another, and nothing else happens.
     `class_cache=False` decides for every pod from scratch, which changes no answer; a sequence always does.
 
-    `policy`, `provider`, `feature_gates`, `emulate` and `plugins` mean what they mean to `kubesched.explain`.
+    `config`, `policy`, `provider`, `feature_gates`, `emulate` and `plugins` mean what they mean to `kubesched.explain`.
     """
     outside = plugins_from_classes(plugins)
     check_no_emulation(bool(outside.classes), emulate)
-    configured = GivenConfiguration(config, policy, provider, feature_gates)
+    configured = GivenConfiguration.read(config, policy, provider, feature_gates)
     generation = None if emulate is None else generation_of(emulate)
     emulation = None if generation is None else configured.as_of(generation)
     registry: Registry | None
@@ -104,14 +130,28 @@ def simulate(
         loaded, registry = emulation.config, None
     if sequence is not None:
         return one_by_one.simulate(objects, sequence, loaded, tie_break, seed, emulation, registry)
-    given = load(manifests.from_dicts(objects, kinds=SIMULATED_KINDS))
+    given = loading.load(read_objects(objects, SIMULATED_KINDS))
     options = SimulationOptions(
         seed=seed,
         tie_break=tie_break,
-        until_s=until_s,
-        start_s=SimulationOptions().start_s if start_s is None else start_s,
-        bind_latency_s=bind_latency_s,
-        start_latency_s=start_latency_s,
+        until_s=_span("until", until if until_s is None else until_s),
+        start_s=_instant("start", start if start_s is None else start_s),
+        bind_latency_s=_span("bind_latency", bind_latency if bind_latency_s is None else bind_latency_s) or 0.0,
+        start_latency_s=_span("start_latency", start_latency if start_latency_s is None else start_latency_s) or 0.0,
         keeps_classes=class_cache,
     )
     return SimulationReport.of(run_simulation(given, loaded, options, emulation=emulation, registry=registry), options)
+
+
+def _span(name: str, given: Span | None) -> float | None:
+    try:
+        return None if given is None else span_s(given)
+    except DurationError as error:
+        raise OptionError(f"{name}: {error}") from None
+
+
+def _instant(name: str, given: str | float | datetime | None) -> float:
+    try:
+        return SimulationOptions().start_s if given is None else instant_s(given)
+    except InstantError as error:
+        raise OptionError(f"{name}: {error}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.times import parse_instant
 
 DEFAULT_START = "2026-01-01T00:00:00Z"
@@ -11,7 +12,7 @@ DEFAULT_START = "2026-01-01T00:00:00Z"
 TIE_BREAKS = ("random", "name")
 
 
-class OptionError(ValueError):
+class OptionError(KubeschedError, ValueError):
     """An option has a value that makes no sense."""
 
 

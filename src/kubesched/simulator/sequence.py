@@ -6,7 +6,7 @@ once and the pod takes the node. A placed pod counts as started one second after
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from kubesched.explanation.explain import COMPLETE_SEARCH, NotExplainableError, build_cluster, pod_key
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
-from kubesched.k8s.model import manifests
+from kubesched.k8s.loaded_cluster import Objects, read_objects
+from kubesched.k8s.model.manifests import KINDS
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.times import parse_instant, print_instant
 from kubesched.older.config import Emulation
@@ -75,7 +76,7 @@ class PlacedSequence:
 
 
 def simulate(
-    objects: Iterable[Mapping[str, Any]],
+    objects: Objects,
     sequence: Sequence[str],
     config: KubeSchedulerConfiguration,
     tie_break: str = "random",
@@ -88,7 +89,7 @@ def simulate(
     `tie_break` is "name" (the lowest name wins) or "random" (by the seed). All nodes are looked at, unless the
     configuration sets percentageOfNodesToScore. With an `emulation`, an older scheduler decides.
     """
-    cluster = build_cluster(manifests.from_dicts(objects))
+    cluster = build_cluster(read_objects(objects, KINDS))
     chooser: TieBreak = ByName() if tie_break == "name" else Seeded(seed)
     schedulers = build_schedulers(
         cluster, config, chooser, registry=registry, percentage=COMPLETE_SEARCH, variant=variant_of(emulation)

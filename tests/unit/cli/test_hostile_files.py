@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kubesched.cli import files
 from kubesched.cli.main import main
+from kubesched.k8s import manifest_files as files
 from kubesched.simulator import loading
 from kubesched.testing import make
 

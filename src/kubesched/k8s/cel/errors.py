@@ -12,8 +12,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
+from kubesched.k8s.errors import KubeschedError
 
-class CelError(Exception):
+
+class CelError(KubeschedError):
     """Anything wrong with a CEL selector."""
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kubesched.k8s.errors import KubeschedError
+
 
 class StatusCause(NamedTuple):
     """One entry of a Status' `details.causes`: why, in which field."""
@@ -21,7 +23,7 @@ class StatusCause(NamedTuple):
     field: str = ""
 
 
-class ApiError(Exception):
+class ApiError(KubeschedError):
     """The server refused. `reason` is Kubernetes' word for it ("NotFound", "Conflict", "Expired", …) or ""."""
 
     def __init__(
@@ -87,7 +89,7 @@ class NotSent(Exception):  # noqa: N818 - nothing went wrong: the request was no
     """The caller's time was over before the request could be sent (see `left_s` of `RestClient.request`)."""
 
 
-class ClientConfigError(Exception):
+class ClientConfigError(KubeschedError):
     """A kubeconfig or the in-cluster configuration cannot be used; names the file, the entry and the field."""
 
 

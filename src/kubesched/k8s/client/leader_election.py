@@ -32,6 +32,7 @@ from kubesched.k8s.client.event_recorder.events import NORMAL, EventToRecord
 from kubesched.k8s.client.lease import LOCK_ERRORS, LeaseLock, LeaseSpec, print_micro_time
 from kubesched.k8s.client.rest import RestClient, RetryPolicy
 from kubesched.k8s.client.target import ServerTarget
+from kubesched.k8s.errors import KubeschedError
 
 JITTER_FACTOR = 1.2
 """How much longer than `retryPeriod` a copy may wait between two tries to become the leader, as a share of it."""
@@ -39,7 +40,7 @@ JITTER_FACTOR = 1.2
 LEAST_REQUEST_TIMEOUT_S = 1.0
 
 
-class ElectionTimingError(ValueError):
+class ElectionTimingError(KubeschedError, ValueError):
     """The durations of the leader election do not fit together."""
 
 

@@ -13,10 +13,12 @@ import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from kubesched.k8s.errors import KubeschedError
+
 _SUPPORTED = ("http", "https")
 
 
-class ProxyUrlError(ValueError):
+class ProxyUrlError(KubeschedError, ValueError):
     """A proxy URL that cannot be used; says why without repeating the URL, which may hold a password."""
 
 

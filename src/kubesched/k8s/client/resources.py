@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model import apps, core, resource, storage
 from kubesched.k8s.model.meta import KubeObject
 
@@ -86,7 +87,7 @@ resource.k8s.io/v1beta1 is no older version in our sense: there a request has it
 """
 
 
-class UnknownKindError(LookupError):
+class UnknownKindError(KubeschedError, LookupError):
     """Nobody said where objects of this type live."""
 
     def __init__(self, type_: type[KubeObject]) -> None:

@@ -14,10 +14,12 @@ import ssl
 import tempfile
 from pathlib import Path
 
+from kubesched.k8s.errors import KubeschedError
+
 _PEM_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----")
 
 
-class TlsMaterialError(ValueError):
+class TlsMaterialError(KubeschedError, ValueError):
     """A certificate or key cannot be used; the text says why and holds nothing of it."""
 
 

@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from kubesched.k8s.errors import KubeschedError
+
 _WORDS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -31,7 +33,7 @@ _MOST_SHOWN = 100
 _LONGEST_SEARCH = timedelta(days=5 * 366)
 
 
-class CronError(ValueError):
+class CronError(KubeschedError, ValueError):
     """A schedule or a time zone cannot be understood."""
 
 

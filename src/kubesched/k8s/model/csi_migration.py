@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
 from kubesched.k8s.model.volumes import AWSElasticBlockStoreVolumeSource, AzureDiskVolumeSource, Volume
@@ -102,7 +103,7 @@ _UNSPECIFIED = "UNSPECIFIED"
 _EBS_VOLUME = re.compile(r"vol-[^/]*")
 
 
-class TranslationError(ValueError):
+class TranslationError(KubeschedError, ValueError):
     """An in-tree volume has no counterpart under its CSI driver."""
 
 

@@ -25,6 +25,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from kubesched.k8s.errors import KubeschedError
+
 DEEPEST = 500
 """As many levels may be nested."""
 
@@ -50,7 +52,7 @@ BROKEN_VALUES = (ValueError, OverflowError, TypeError, IndexError, KeyError, Att
 """What PyYAML's constructors raise, each in its own way: for a number of 5,000 digits, for a tag that does not fit."""
 
 
-class YamlBoundError(yaml.MarkedYAMLError):
+class YamlBoundError(KubeschedError, yaml.MarkedYAMLError):
     """The text exceeds a bound: `problem` says which, `problem_mark` where, if that is known."""
 
     def __init__(self, problem: str, mark: Any = None) -> None:
@@ -159,7 +161,7 @@ _WHOLE = range(-(2**63), 2**64)
 """What fits into 64 bits; a larger number is a float."""
 
 
-class NotJsonError(yaml.MarkedYAMLError):
+class NotJsonError(KubeschedError, yaml.MarkedYAMLError):
     """The text is YAML, and stands for what JSON cannot hold."""
 
     def __init__(self, problem: str, mark: Any = None) -> None:

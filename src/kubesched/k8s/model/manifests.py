@@ -19,6 +19,7 @@ from functools import cache
 import msgspec
 import yaml
 
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model import apps, core, limits, resource, storage
 from kubesched.k8s.model.apps import WORKLOAD_KINDS
 from kubesched.k8s.model.kubernetes_yaml import load_documents
@@ -94,7 +95,7 @@ _NAMESPACED: frozenset[type[KubeObject]] = frozenset(
 )
 
 
-class ManifestError(ValueError):
+class ManifestError(KubeschedError, ValueError):
     """A source cannot be read as Kubernetes objects."""
 
     def __init__(self, source: str, where: str, problem: str) -> None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
+from kubesched.k8s.errors import KubeschedError
+
 NANO = 10**9
 MAX_INT64 = 2**63 - 1
 
@@ -31,7 +33,7 @@ _WRONG_NUMBER = "unable to parse numeric part of quantity"
 _WRONG_SUFFIX = "unable to parse quantity's suffix"
 
 
-class QuantityError(ValueError):
+class QuantityError(KubeschedError, ValueError):
     """A text is not a quantity."""
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model import quantity
 from kubesched.k8s.model.core import Container, ContainerStatus, Pod, PodSpec
 from kubesched.k8s.model.label_syntax import label_key_errors
@@ -51,7 +52,7 @@ _DEFAULT_NANOS = {
 }
 
 
-class AmountError(ValueError):
+class AmountError(KubeschedError, ValueError):
     """An amount in an object cannot be read. Names the field, for the reader to find it."""
 
     def __init__(self, field: str, text: object, problem: str) -> None:

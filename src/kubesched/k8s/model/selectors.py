@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import (
     Node,
     NodeSelector,
@@ -40,7 +41,7 @@ _LONGEST_INT64 = len(str(2**63))
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
-class SelectorError(ValueError):
+class SelectorError(KubeschedError, ValueError):
     """A selector cannot be understood."""
 
 

@@ -6,13 +6,16 @@ would print, so a manifest keeps its exact words.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
+from kubesched.k8s.errors import KubeschedError
 
-class InstantError(ValueError):
+
+class InstantError(KubeschedError, ValueError):
     """A text is not an RFC 3339 instant."""
 
 
@@ -25,6 +28,15 @@ def parse_instant(text: str) -> float:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return moment.timestamp()
+
+
+def instant_s(given: str | float | datetime) -> float:
+    """Seconds since the epoch of a text, a `datetime` (in UTC, if it does not say), or such seconds."""
+    if isinstance(given, datetime):
+        return (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
+    if isinstance(given, str):
+        return parse_instant(given)
+    return _number(given, "a time", InstantError)
 
 
 def print_instant(at_s: float) -> str:
@@ -48,7 +60,7 @@ _LONGEST = 2**63 - 1
 _MOST_DIGITS = 100
 
 
-class DurationError(ValueError):
+class DurationError(KubeschedError, ValueError):
     """A text is not a span of time."""
 
 
@@ -100,6 +112,28 @@ class Duration:
             hours, minutes = divmod(minutes, 60)
             text = f"{hours}h{minutes}m{text}" if hours else f"{minutes}m{text}"
         return sign + text
+
+
+Span = str | float | timedelta
+"""A duration as people give it: `"1h30m"`, seconds, or a `timedelta`."""
+
+
+def span_s(given: Span) -> float:
+    """The seconds of a duration."""
+    if isinstance(given, timedelta):
+        return given.total_seconds()
+    if isinstance(given, str):
+        try:
+            return Duration.parse(given.strip()).seconds
+        except DurationError:
+            raise DurationError(f"{given!r} is not a duration such as 90s, 24h or 1h30m") from None
+    return _number(given, "a duration", DurationError)
+
+
+def _number(given: object, what: str, error: type[ValueError]) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given):
+        raise error(f"{given!r} is not {what}")
+    return float(given)
 
 
 def _part_nanoseconds(part: re.Match[str], text: str) -> int:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.patterns.syntax import Consume, Fragment, Goto, Instruction, PatternPlace, parse_pattern
 
 MAX_STEPS = 3_000_000
@@ -31,7 +32,7 @@ _OUTSIDE = ""
 """Before the first character, and behind the last."""
 
 
-class PatternWorkError(ValueError):
+class PatternWorkError(KubeschedError, ValueError):
     """A search that takes more work than is allowed."""
 
 

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, lru_cache
 
+from kubesched.k8s.errors import KubeschedError
+
 Ranges = tuple[tuple[int, int], ...]
 """In order, and with gaps between them."""
 
@@ -62,7 +64,7 @@ _IGNORED = str.maketrans("", "", " -_")
 _OCTAL = re.compile(r"\\(0[0-7]{0,2}|[1-7][0-7]{1,2})")
 
 
-class PatternError(ValueError):
+class PatternError(KubeschedError, ValueError):
     """A pattern that is refused, in Go's words."""
 
     def __init__(self, reason: str, fragment: str) -> None:

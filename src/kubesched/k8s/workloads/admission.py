@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import (
     Affinity,
     Container,
@@ -208,7 +209,7 @@ SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critica
 PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
 
 
-class AdmissionError(ValueError):
+class AdmissionError(KubeschedError, ValueError):
     """An API server would refuse to create the object."""
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace as replace_numbers
 
 from msgspec.structs import replace
 
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model import selectors
 from kubesched.k8s.model.core import Pod, PodDisruptionBudget
 from kubesched.k8s.model.meta import OwnerReference, controller_of
@@ -77,7 +78,7 @@ def _numbers(n_expected: int, n_healthy: int, n_needed: int) -> BudgetNumbers:
     return BudgetNumbers(n_expected, n_healthy, n_needed, n_allowed)
 
 
-class UnknownScaleError(ValueError):
+class UnknownScaleError(KubeschedError, ValueError):
     """A pod's controller is of a kind that says nowhere how many pods it wants."""
 
 

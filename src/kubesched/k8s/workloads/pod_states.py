@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Node, Pod, PodCondition, Taint, Toleration
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.k8s.model.reported_pods import ReportedCondition
@@ -87,7 +88,7 @@ EXIT_CODE_ANNOTATION = "kubesched.dev/exit-code"
 _HIGHEST_EXIT_CODE = 255
 
 
-class AnnotationError(ValueError):
+class AnnotationError(KubeschedError, ValueError):
     """An annotation of ours cannot be understood."""
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from math import ceil, floor, inf
 
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.apps import Deployment, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod, ReplicationController
 from kubesched.k8s.model.meta import KubeObject, OwnerReference, controller_of
@@ -22,7 +23,7 @@ _MOST_DIGITS = 9
 _MOST_SHOWN = 100
 
 
-class ShareError(ValueError):
+class ShareError(KubeschedError, ValueError):
     """Neither a number nor a percentage."""
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from kubesched.k8s import loaded_cluster
 from kubesched.older.config import names
 from kubesched.older.config.algorithm_source import (
     AUTOSCALER_PROVIDER,
@@ -164,6 +165,19 @@ class GivenConfiguration:
     policy_source: str = "policy"
     reference: PolicyReference | None = None
     """Where the Policy was found."""
+
+    @classmethod
+    def read(
+        cls,
+        config: loaded_cluster.Document = None,
+        policy: loaded_cluster.Document = None,
+        provider: str | None = None,
+        feature_gates: Mapping[str, bool] | None = None,
+    ) -> GivenConfiguration:
+        """From dictionaries, YAML texts or paths, as the library is given them."""
+        read_config, config_source = loaded_cluster.read_document(config, "config")
+        read_policy, policy_source = loaded_cluster.read_document(policy, "policy")
+        return cls(read_config, read_policy, provider, feature_gates, config_source, policy_source)
 
     def policy_reference(self) -> PolicyReference | None:
         """Where the configuration says that its Policy is, if it says so. Raises `ConfigError`."""

@@ -36,11 +36,12 @@ from kubesched.framework.extension_points import (
 )
 from kubesched.framework.results import Scores
 from kubesched.framework.status import InvalidScore, PluginFault
+from kubesched.k8s.errors import KubeschedError
 
 Answer = TypeVar("Answer")
 
 
-class BrokenPluginError(Exception):
+class BrokenPluginError(KubeschedError):
     """An extension point gave no answer. `node` is empty where a whole table was asked about."""
 
     def __init__(self, extension_point: str, problem: str, node: str = "") -> None:

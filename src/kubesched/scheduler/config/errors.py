@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.times import Duration
 
 
@@ -25,7 +26,7 @@ class FieldError(NamedTuple):
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
-class ConfigError(Exception):
+class ConfigError(KubeschedError):
     """A configuration cannot be used. `str()` gives one line per validation error: `file: path: message`."""
 
     def __init__(self, errors: Iterable[FieldError], source: str = "") -> None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE
 from kubesched.framework.status import OK, InvalidScore, Status
+from kubesched.k8s.errors import KubeschedError
 from kubesched.scheduler.engine.observations import PluginBroke, PluginTurnBegan, PluginTurnEnded
 from kubesched.scheduler.engine.profile import Profile
 
 
-class PluginError(Exception):
+class PluginError(KubeschedError):
     """A plugin broke. The text is what the pod's event says."""
 
     def __init__(self, plugin: str, message: str) -> None:

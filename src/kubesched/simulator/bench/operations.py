@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import msgspec
 
+from kubesched.k8s.errors import KubeschedError
 
-class WorkloadError(ValueError):
+
+class WorkloadError(KubeschedError, ValueError):
     """A workload cannot be read or run as it is written."""
 
     def __init__(self, source: str, where: str, problem: str) -> None:

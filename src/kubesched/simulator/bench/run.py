@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Namespace, Pod
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta, PodKey
 from kubesched.scheduler.build import build_loop
@@ -36,7 +37,7 @@ class BenchSettings:
     """Python files with plugins to run beside the others."""
 
 
-class NotPlacedError(Exception):
+class NotPlacedError(KubeschedError):
     """Pods that should have been placed were not."""
 
 

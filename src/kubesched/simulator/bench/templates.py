@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 import yaml
 
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.kubernetes_yaml import KubernetesLoader, check_bounds, key_text
 from kubesched.simulator.bench.operations import WorkloadError
 
@@ -61,7 +62,7 @@ _FUNCTIONS: dict[str, tuple[Callable[..., Number], float]] = {
 }
 
 
-class ExpressionError(ValueError):
+class ExpressionError(KubeschedError, ValueError):
     """An expression cannot be understood, or has no value."""
 
 

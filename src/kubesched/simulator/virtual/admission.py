@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Namespace, Pod, PriorityClass
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
@@ -20,7 +21,7 @@ MOST_PODS = 1_000_000
 """How many pods a run keeps in memory, those that have ended or gone among them."""
 
 
-class AlreadyExistsError(ValueError):
+class AlreadyExistsError(KubeschedError, ValueError):
     """There is an object of this name."""
 
 

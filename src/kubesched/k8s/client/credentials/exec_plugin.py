@@ -26,6 +26,7 @@ from kubesched.k8s.client.errors import ClientConfigError
 from kubesched.k8s.client.kubeconfig_file import ClusterEntry, EntryPlace, ExecEntry, Placed
 from kubesched.k8s.client.target import Headers
 from kubesched.k8s.client.tls import TlsMaterialError
+from kubesched.k8s.errors import KubeschedError
 
 GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
@@ -55,7 +56,7 @@ class PluginLogin:
     expires_at_s: float | None = None
 
 
-class PluginAnswerError(ValueError):
+class PluginAnswerError(KubeschedError, ValueError):
     """A plugin's answer cannot be used; the text holds nothing of the answer but names of fields."""
 
 

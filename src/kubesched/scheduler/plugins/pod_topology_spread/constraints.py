@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubesched.framework.handle import Handle, Objects
+from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod, ReplicationController, Service, TopologySpreadConstraint
 from kubesched.k8s.model.meta import LabelSelector, controller_of
@@ -81,7 +82,7 @@ SYSTEM_DEFAULT_CONSTRAINTS = (
 _STRENGTH = {DO_NOT_SCHEDULE: "hard", SCHEDULE_ANYWAY: "soft"}
 
 
-class ConstraintError(ValueError):
+class ConstraintError(KubeschedError, ValueError):
     """A constraint has a selector that cannot be understood."""
 
 

@@ -1,0 +1,240 @@
+"""A cluster as somebody has it at hand: files, directories, YAML text, dictionaries, or all of them together.
+
+`LoadedCluster` keeps what was read, so that it is read once and asked about often; `replace` and `without` make
+another one, with something changed. The library's functions take one, or whatever one can be made of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from kubesched.k8s.errors import KubeschedError
+from kubesched.k8s.manifest_files import InputError, files_of, manifests_in, read_file
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.kubernetes_yaml import load_documents
+from kubesched.k8s.model.manifests import Kinds, Manifests
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.spelling import did_you_mean
+
+_NAMES_SHOWN = 3
+
+
+class NoSuchObjectError(KubeschedError, LookupError):
+    """The cluster has no object of this kind and name."""
+
+
+class LoadedCluster:
+    """The objects of a cluster, as `kubesched.load` reads them. It does not change: `replace` and `without` give
+    another one. Iterating gives manifests as dictionaries, with the fields that decisions look at."""
+
+    def __init__(self, found: Manifests) -> None:
+        self.found = found
+
+    @property
+    def kinds(self) -> dict[str, int]:
+        """How many objects there are of each kind."""
+        return dict(Counter(type(item).__name__ for item in self.found.objects))
+
+    @property
+    def ignored(self) -> dict[str, int]:
+        """How many objects of other kinds were passed over: scheduling does not look at them."""
+        return dict(self.found.ignored)
+
+    @property
+    def nodes(self) -> list[str]:
+        """The names of the nodes."""
+        return [item.name for item in self.found.objects if isinstance(item, Node)]
+
+    @property
+    def pods(self) -> list[str]:
+        """The pods, as `namespace/name`."""
+        return [item.key for item in self.found.objects if isinstance(item, Pod)]
+
+    @property
+    def pending(self) -> list[str]:
+        """The pods that have no node yet, as `namespace/name`."""
+        pods = {item.key: item for item in self.found.objects if isinstance(item, Pod)}
+        return [key for key, pod in pods.items() if not pod.spec.node_name and not pod.is_terminal]
+
+    def get(self, kind: str, name: str) -> dict[str, Any]:
+        """The manifest of an object, to look at or to change and give to `replace`: `get("pod", "shop/web-1")`,
+        `get("node", "a")`. Without a namespace, `default` is meant. It has the fields that decisions look at."""
+        return _manifest(self._find(kind, name), self.found.kinds)
+
+    def replace(self, *sources: LoadedCluster | str | PathLike[str] | Mapping[str, Any]) -> LoadedCluster:
+        """This cluster with these objects in it: in place of those of the same kind and name, or beside them."""
+        given = read_objects(sources, self.found.kinds)
+        changed = {(type(item), item.key) for item in given.objects}
+        kept = [item for item in self.found.objects if (type(item), item.key) not in changed]
+        return LoadedCluster(replace(self.found, objects=kept)).beside(given)
+
+    def beside(self, given: Manifests) -> LoadedCluster:
+        """This cluster with more objects. One of the same kind and name as an earlier one is a change of that."""
+        whole = replace(self.found, objects=list(self.found.objects), sources={**self.found.sources})
+        whole.ignored = dict(self.found.ignored)
+        _take(whole, given)
+        return LoadedCluster(whole)
+
+    def without(self, kind: str, name: str) -> LoadedCluster:
+        """This cluster without that object."""
+        gone = self._find(kind, name)
+        place = (type(gone), gone.key)
+        kept = [item for item in self.found.objects if (type(item), item.key) != place]
+        return LoadedCluster(replace(self.found, objects=kept))
+
+    def __len__(self) -> int:
+        return len(self.found.objects)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (_manifest(item, self.found.kinds) for item in self.found.objects)
+
+    def __repr__(self) -> str:
+        kinds = {kind: n for kind, n in self.kinds.items() if kind not in ("Node", "Pod")}
+        pending = self.pending
+        shown = ", ".join(pending[:_NAMES_SHOWN]) + (" …" if len(pending) > _NAMES_SHOWN else "")
+        waiting = f" ({len(pending)} pending: {shown})" if pending else ""
+        parts = [_counted(len(self.nodes), "node"), _counted(len(self.pods), "pod") + waiting]
+        parts += [f"{n} {kind}" for kind, n in sorted(kinds.items())]
+        return f"<LoadedCluster: {', '.join(parts)}>"
+
+    def _find(self, kind: str, name: str) -> KubeObject:
+        known = {struct.__name__.lower(): struct for struct in self.found.kinds.values()}
+        struct = known.get(kind.lower()) or known.get(kind.lower().removesuffix("s"))
+        if struct is None:
+            hint = did_you_mean(kind, (other.__name__ for other in self.found.kinds.values()))
+            raise NoSuchObjectError(f'no kind that scheduling looks at is called "{kind}"{hint}')
+        key = f"default/{name}" if manifests.is_namespaced(struct) and "/" not in name else name
+        of_kind = {item.key: item for item in self.found.objects if type(item) is struct}
+        if key not in of_kind:
+            raise NoSuchObjectError(f"{struct.__name__} {key} is not there{_namesakes(key, of_kind)}")
+        return of_kind[key]
+
+
+def _namesakes(key: str, of_kind: Mapping[str, KubeObject]) -> str:
+    name = key.rpartition("/")[2]
+    same = [other for other, item in of_kind.items() if item.name == name]
+    return f"; there is {', '.join(same[:_NAMES_SHOWN])}" if same else did_you_mean(key, of_kind)
+
+
+def _manifest(item: KubeObject, kinds: Kinds) -> dict[str, Any]:
+    group = next((group for (group, _), struct in kinds.items() if struct is type(item)), "")
+    version = f"{group}/v1" if group else "v1"
+    fields: dict[str, Any] = msgspec.to_builtins(item)
+    return {"apiVersion": version, "kind": type(item).__name__, **fields}
+
+
+def _counted(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+# -- reading what is given ---------------------------------------------------------------------------------------------
+
+Source = LoadedCluster | str | PathLike[str] | Mapping[str, Any]
+"""A path, a YAML or JSON text, a manifest as a dictionary (a List too), or what was loaded before."""
+
+Objects = Source | Iterable[Any]
+"""A source, or several."""
+
+Document = Mapping[str, Any] | str | PathLike[str] | None
+"""A configuration: a dictionary, a YAML text, or the path of a file."""
+
+
+def read_objects(objects: Any, kinds: Kinds) -> Manifests:
+    """The objects of these kinds in whatever is given (`Objects`). Raises `InputError` and `ManifestError`."""
+    if isinstance(objects, LoadedCluster):
+        return _only(objects.found, kinds)
+    if isinstance(objects, str | bytes | PathLike | Mapping) or hasattr(objects, "read"):
+        return _read_source(objects, kinds)
+    if not isinstance(objects, Iterable):
+        raise InputError(f"a path, a YAML text or manifests are expected, not {type(objects).__name__}")
+    sources = list(objects)
+    if all(isinstance(source, Mapping) for source in sources):
+        return manifests.from_dicts(sources, kinds=kinds)
+    whole = Manifests(kinds=kinds)
+    for source in sources:
+        _take(whole, _read_source(source, kinds))
+    return whole
+
+
+def read_document(given: Any, default_source: str) -> tuple[dict[str, Any] | str | bytes | None, str]:
+    """A configuration, told apart as sources are: what there is to decode, and what to call it in messages."""
+    if given is None or isinstance(given, bytes):
+        return given, default_source
+    if isinstance(given, Mapping):
+        return dict(given), default_source
+    if hasattr(given, "read"):
+        return given.read(), default_source
+    if not isinstance(given, str | PathLike):
+        raise InputError(f"{default_source}: a path, a YAML text or a mapping is expected, not {type(given).__name__}")
+    path = _path_of(given)
+    return (str(given), default_source) if path is None else (read_file(path), path)
+
+
+def _read_source(source: Any, kinds: Kinds) -> Manifests:
+    if isinstance(source, LoadedCluster):
+        return _only(source.found, kinds)
+    if isinstance(source, Mapping):
+        return manifests.from_dicts([source], kinds=kinds)
+    if hasattr(source, "read"):
+        source = source.read()
+    if isinstance(source, bytes):
+        return manifests.read(source, "", kinds=kinds)
+    if not isinstance(source, str | PathLike):
+        raise InputError(f"a path, a YAML text or a manifest is expected, not {type(source).__name__}")
+    path = _path_of(source)
+    if path is None:
+        return manifests.read(str(source).encode(), "", kinds=kinds)
+    whole = Manifests(kinds=kinds)
+    for filename in files_of(path):
+        _take(whole, manifests_in(read_file(filename), filename, kinds))
+    return whole
+
+
+def _path_of(source: str | PathLike[str]) -> str | None:
+    """The path that is meant, or None for a YAML text: one of several lines, or one that is a mapping, unless a file
+    is called so."""
+    if not isinstance(source, str):
+        return fspath(source)
+    if "\n" in source or (not _exists(source) and _is_mapping(source)):
+        return None
+    return source
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # too long for a name, or a NUL in it
+        return False
+
+
+def _is_mapping(text: str) -> bool:
+    try:
+        return any(isinstance(document, dict) for document in load_documents(text.encode()))
+    except (yaml.YAMLError, ValueError):
+        return text.lstrip().startswith("{")  # meant as one: the reader says what is wrong with it
+
+
+def _take(whole: Manifests, found: Manifests) -> None:
+    whole.objects.extend(found.objects)
+    whole.sources.update(found.sources)
+    if found.dumped is not None:
+        whole.dumped = (whole.dumped or set()) | found.dumped
+    for kind, count in found.ignored.items():
+        whole.ignored[kind] = whole.ignored.get(kind, 0) + count
+
+
+def _only(found: Manifests, kinds: Kinds) -> Manifests:
+    """Those of these kinds."""
+    if found.kinds == kinds:
+        return replace(found, objects=list(found.objects))
+    wanted = set(kinds.values())
+    return replace(found, objects=[item for item in found.objects if type(item) in wanted], kinds=kinds)
