@@ -184,9 +184,9 @@ def _given(target: AskedAbout, filenames: tuple[str, ...], server: ServerChoice)
     A pod is meant where there is one whose namespace is called like a kind.
     """
     from kubesched.k8s.model.core import Pod
-    from kubesched.k8s.model.manifests import KINDS, KINDS_WITH_WORKLOADS
+    from kubesched.k8s.model.manifests import CLUSTER_KINDS, KINDS
 
-    kinds: Kinds = KINDS if target.kind in (AskedKind.POD, AskedKind.NODE) else KINDS_WITH_WORKLOADS
+    kinds: Kinds = KINDS if target.kind in (AskedKind.POD, AskedKind.NODE) else CLUSTER_KINDS
     if filenames and not server.is_made:
         given = read_cluster_files(filenames, kinds)
     else:

@@ -6,17 +6,23 @@ However many replicas a workload asks for, they ask for the same, so that one of
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 
+import msgspec
 from msgspec.structs import replace
 
 from kubesched.explanation.cause import Cause
 from kubesched.explanation.findings.finding import CauseKind
+from kubesched.explanation.layout import all_of
 from kubesched.explanation.overview import pods_of
 from kubesched.k8s.model.apps import CronJob, Deployment, Job, ReplicaSet, StatefulSet, StatefulSetOrdinals
 from kubesched.k8s.model.core import Pod, PriorityClass, ReplicationController
+from kubesched.k8s.model.limits import ResourceQuota
 from kubesched.k8s.model.manifests import KINDS, ManifestError, Manifests
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.model.quantity import parse
+from kubesched.k8s.model.quota_usage import PODS, is_in_scope, missing_amounts, scope_selectors, usage
 from kubesched.k8s.model.resource import ResourceClaimTemplate
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
 from kubesched.k8s.workloads.actions import Bursts, CreateObject
@@ -80,7 +86,7 @@ def why_unmade(found: Manifests, kind: str, key: str) -> Cause | None:
     if workload is None:
         return None
     try:
-        _made(found, _of_one(workload, found))
+        made = _made(found, _of_one(workload, found))
     except AdmissionError as refusal:
         is_class = "PriorityClass" in str(refusal)
         remedy = "Create the class, or correct priorityClassName." if is_class else "Correct the pod template."
@@ -89,7 +95,47 @@ def why_unmade(found: Manifests, kind: str, key: str) -> Cause | None:
             f"an API server refuses its pods: {refusal}",
             remedy,
         )
+    pod = next((item for item in made if isinstance(item, Pod)), None)
+    return None if pod is None else _over_quota(found, pod)
+
+
+def _over_quota(found: Manifests, pod: Pod) -> Cause | None:
+    """The quota of the namespace that has no room for one more such pod; None if all have."""
+    manifest = msgspec.to_builtins(pod)
+    taken = usage(PODS, manifest, datetime.fromtimestamp(0, UTC))
+    for quota in found.objects:
+        if not isinstance(quota, ResourceQuota) or quota.namespace != pod.namespace:
+            continue
+        if not is_in_scope(PODS, scope_selectors(msgspec.to_builtins(quota.spec)), manifest):
+            continue
+        hard = quota.status.hard or quota.spec.hard or {}
+        unsaid = missing_amounts(PODS, hard, manifest)
+        if unsaid:
+            text = f"quota {quota.name} refuses its pods: {unsaid}"
+            return Cause(CauseKind.QUOTA, text, "Say so in the pod template.", fields={"quota": quota.key})
+        short = [
+            _Exceeded(name, str(taken[name]), str((quota.status.used or {}).get(name, 0)), str(limit))
+            for name, limit in hard.items()
+            if name in taken and parse((quota.status.used or {}).get(name, 0)) + taken[name] > parse(limit)
+        ]
+        if short:
+            fields = {"quota": quota.key, "exceeded": [asdict(one) for one in short]}
+            told = all_of(
+                [f"{one.used} of {one.hard} {one.resource} used, a pod needs {one.requested}" for one in short]
+            )
+            remedy = "Have the quota raised, run less in the namespace, or ask for less."
+            return Cause(CauseKind.QUOTA, f"quota {quota.name} is used up: {told}", remedy, fields=fields)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Exceeded:
+    """What a quota does not let one more pod have; amounts as they are written."""
+
+    resource: str
+    requested: str
+    used: str
+    hard: str
 
 
 @dataclass(frozen=True, slots=True)

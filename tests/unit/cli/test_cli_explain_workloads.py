@@ -191,3 +191,36 @@ def test_why_not_this_node(tmp_path: Path) -> None:
     assert (fits["fits"], fits["standing"]["place"]) == (True, 1)
     both = CliRunner().invoke(main, ["explain", "node/small", "-f", str(file), "--node", "small"])
     assert (both.exit_code, both.stderr) == (2, "error: node/small: --node is about a pod and a node\n")
+
+
+def _quota(used: dict[str, str], hard: dict[str, str]) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "compute", "namespace": "default"},
+        "spec": {"hard": hard},
+        "status": {"hard": hard, "used": used},
+    }
+
+
+def test_pods_that_a_quota_leaves_no_room_for_do_not_exist(tmp_path: Path) -> None:
+    items = [
+        workload("Deployment", "web", replicas=3, pod={"cpu": 1}),
+        _owned("web-7f-a", "ReplicaSet", "web-7f", on="large", cpu=1),
+        _quota({"requests.cpu": "1500m", "pods": "1"}, {"requests.cpu": "2", "pods": "10"}),
+    ]
+    told = json.loads(explain(tmp_path, "deployment/web", *items).stdout)
+    assert told["headline"] == (
+        "Deployment default/web: 2 of 3 pods do not exist: quota compute is used up: 1500m of 2 requests.cpu used, a pod "
+        "needs 1. Have the quota raised, run less in the namespace, or ask for less."
+    )
+    assert told["missing"]["cause"]["kind"] == "quota"
+    assert told["missing"]["cause"]["exceeded"][0]["resource"] == "requests.cpu"
+    (note,) = json.loads(explain(tmp_path, "ns/default", *items).stdout)["notes"]
+    assert note.startswith("Deployment default/web has 1 of 3 pods: quota compute is used up: ")
+
+
+def test_a_quota_with_room_is_not_the_cause(tmp_path: Path) -> None:
+    quota = _quota({"pods": "1"}, {"pods": "10"})
+    told = json.loads(explain(tmp_path, "deployment/web", workload("Deployment", "web", pod={"cpu": 9}), quota).stdout)
+    assert told["cause"]["kind"] == "too-large"
