@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubesched.explanation.findings.finding import CauseKind, Fact, Finding, Nearness, Shortage
+from kubesched.explanation.findings.finding import HOSTNAME_LABEL, CauseKind, Fact, Finding, Nearness, Shortage
 from kubesched.explanation.groups import RejectedNodes
 from kubesched.explanation.layout import all_of, any_of
 from kubesched.framework.pod_info import PodInfo
@@ -117,6 +117,7 @@ def rules_out(group: RejectedNodes, step: CauseKind) -> bool:
 
 NAMES_SHOWN = 3
 VALUES_SHOWN = 4
+ON_NODE = "on node "
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +178,11 @@ def _left_by(ruling: RulingOut) -> str:
             names = {finding.resource for finding in absent if isinstance(finding, Shortage)}
             return f"with {all_of(sorted(names))}"
         case CauseKind.VOLUME_PLACE if isinstance(finding, Fact):
-            return f"in {place_of(finding)}, where the volume of claim {name_of(fields['claim'])} is"
+            holds = f"with the volume of claim {name_of(fields['claim'])}"
+            place = place_of(finding)
+            return holds if place.startswith(ON_NODE) else f"{place} {holds}"
         case CauseKind.VOLUME_PROVISIONING if isinstance(finding, Fact) and "allowedTopologies" in fields:
-            return f"in {place_of(finding)}, where class {fields['storageClass']} makes volumes"
+            return f"{place_of(finding)} for volumes of class {fields['storageClass']}"
         case CauseKind.VOLUME_PROVISIONING | CauseKind.STORAGE_CAPACITY:
             return f"with a volume for claim {name_of(fields['claim'])}"
         case CauseKind.DEVICE_PLACE:
@@ -215,10 +218,15 @@ def asked_text(fact: Fact) -> str:
 
 
 def place_of(fact: Fact) -> str:
+    """Where a volume is, or may be made: `in eu-west-1a`, `on node a`, `where disk=ssd`."""
     zones = fact.fields.get("zones")
     if zones:
-        return any_of(list(zones))
-    return any_of(list(fact.fields.get("required") or fact.fields.get("allowedTopologies") or ["no place"]))
+        return f"in {any_of(list(zones))}"
+    required = list(fact.fields.get("required") or fact.fields.get("allowedTopologies") or ["nowhere"])
+    on_node = f"{HOSTNAME_LABEL}="
+    if all(place.startswith(on_node) for place in required):
+        return f"{ON_NODE}{any_of([place.removeprefix(on_node) for place in required])}"
+    return f"where {any_of(required)}"
 
 
 def name_of(key: str) -> str:

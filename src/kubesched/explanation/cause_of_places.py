@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from kubesched.explanation.cause import VALUES_SHOWN, Cause, Scene, asked_text, name_of, names_text, place_of
+from kubesched.explanation.cause import ON_NODE, VALUES_SHOWN, Cause, Scene, asked_text, name_of, names_text, place_of
 from kubesched.explanation.findings.finding import HOSTNAME_LABEL, CauseKind, Fact
 from kubesched.explanation.findings.node_affinity import BUILT_IN_LABELS, meant_value, requirements_of
 from kubesched.explanation.layout import all_of, any_of, counted
@@ -56,7 +56,7 @@ def volume_place(scene: Scene) -> Cause:
     counts = Counter(fact.fields["claim"] for fact in facts)
     single = next((claim for claim, n in counts.items() if n >= scene.n_left), None)
     if single is None and len(by_claim) > 1:
-        where = [f"{name_of(claim)} in {place_of(fact)}" for claim, fact in sorted(by_claim.items())]
+        where = [f"{name_of(claim)} {place_of(fact)}" for claim, fact in sorted(by_claim.items())]
         text = f"its volumes are in different places: {all_of(where)}; no node reaches all of them"
         remedy = "Move one of the volumes (from a snapshot), so that all are in one zone."
         return scene.cause(CauseKind.VOLUME_PLACE, text, remedy, claims=sorted(by_claim))
@@ -67,9 +67,13 @@ def volume_place(scene: Scene) -> Cause:
             f"the volume of claim {name_of(fact.fields['claim'])} is being made for node {selected}, which does not fit"
         )
         return scene.cause(CauseKind.VOLUME_PLACE, text, f"Make {selected} fit, or delete the claim.", **fact.fields)
-    text = f"the volume of claim {name_of(fact.fields['claim'])} ({fact.fields['volume']}) is in {place_of(fact)}"
+    text = f"the volume of claim {name_of(fact.fields['claim'])} ({fact.fields['volume']}) is {place_of(fact)}"
+    if place_of(fact).startswith(ON_NODE):
+        text += ", which is not there" if scene.n_left == scene.n_nodes else f"; {scene.subject()} is another"
+        remedy = "Bring that node back, or delete claim and volume and start anew: the data is on its disk."
+        return scene.cause(CauseKind.VOLUME_PLACE, text, remedy, **fact.fields)
     text += _nobody_there(scene, fact)
-    remedy = f"Add a node in {place_of(fact)}, or restore the volume from a snapshot in another zone."
+    remedy = f"Add a node {place_of(fact)}, or restore the volume from a snapshot in another zone."
     return scene.cause(CauseKind.VOLUME_PLACE, text, remedy, **fact.fields)
 
 
@@ -77,9 +81,9 @@ def volume_provisioning(scene: Scene) -> Cause:
     fact = scene.facts(CauseKind.VOLUME_PROVISIONING)[0]
     claim, class_name = name_of(fact.fields["claim"]), fact.fields["storageClass"]
     if "allowedTopologies" in fact.fields:
-        text = f"claim {claim} needs a volume of class {class_name}, which is made only in {place_of(fact)}"
+        text = f"claim {claim} needs a volume of class {class_name}, which is made only {place_of(fact)}"
         text += _nobody_there(scene, fact)
-        remedy = f"Add a node in {place_of(fact)}, or use a class that allows the zones of the nodes."
+        remedy = f"Add a node {place_of(fact)}, or use a class that allows the zones of the nodes."
     else:
         n_free = sum(
             1
@@ -209,7 +213,11 @@ def _no_such_label(scene: Scene, fact: Fact) -> Cause:
         return scene.cause(
             CauseKind.NODE_AFFINITY, f"asks for {asked}; no node is called so{hint}", remedy, label=label
         )
-    if values:
+    if values and fact.fields.get("requirement", "").partition(" ")[2].startswith("notin"):
+        meant = None
+        text = f"asks for {asked}; no node is anything else"
+        remedy = "Drop it, or add a node that is."
+    elif values:
         meant = meant_value(label, wanted, [value for value, _ in values])
         told = any_of([f"{value} ({n})" for value, n in values[:VALUES_SHOWN]])
         more = f" and {len(values) - VALUES_SHOWN} others" if len(values) > VALUES_SHOWN else ""
@@ -279,7 +287,7 @@ def taint(scene: Scene) -> Cause:
         told = [f"{taint} on {count}" for taint, count in counts.most_common(VALUES_SHOWN)]
         text = f"{scene.subject()} {have} taints that it does not tolerate: {', '.join(told)}"
     if is_ours:
-        remedy = f"Add a toleration for {first}: the pod asks for what that taint keeps."
+        remedy = f"Add a toleration for {first}: the pod asks for what that taint keeps for such pods."
     else:
         remedy = "They are kept for others: add nodes without it, or tolerate it if the pod belongs there."
     return scene.cause(CauseKind.TAINT, text, remedy, taints=dict(counts))

@@ -259,7 +259,9 @@ def cause_and_groups(
         for row, pods in nominated_pods_by_row(explanation.cluster, explanation.pod).items()
     }
     cause, verdict = cause_of_nodes(explanation.cluster, explanation.pod, groups, nominated)
-    ordered = (*verdict.left, *(group for group in groups if group not in verdict.left))
+    told = set(cause.nodes)
+    left = sorted(verdict.left, key=lambda group: told.isdisjoint(group.names))
+    ordered = (*left, *(group for group in groups if group not in left))
     return of_pod or _with_preemption(explanation, cause), ordered
 
 

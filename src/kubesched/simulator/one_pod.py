@@ -81,10 +81,12 @@ def with_one_pod(found: Manifests, kind: str, key: str) -> tuple[Manifests, Pod]
 
 
 def why_unmade(found: Manifests, kind: str, key: str) -> Cause | None:
-    """Why pods that should be there are not: what an API server says to them. None if it admits them."""
+    """Why pods that should be there are not: what an API server says to them. None if it admits them. Raises
+    ManifestError."""
     workload = find_workload(found, kind, key)
     if workload is None:
         return None
+    check(workload, None, found.source_of(workload))
     try:
         made = _made(found, _of_one(workload, found))
     except AdmissionError as refusal:

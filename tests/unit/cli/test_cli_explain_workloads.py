@@ -211,8 +211,8 @@ def test_pods_that_a_quota_leaves_no_room_for_do_not_exist(tmp_path: Path) -> No
     ]
     told = json.loads(explain(tmp_path, "deployment/web", *items).stdout)
     assert told["headline"] == (
-        "Deployment default/web: 2 of 3 pods do not exist: quota compute is used up: 1500m of 2 requests.cpu used, a pod "
-        "needs 1. Have the quota raised, run less in the namespace, or ask for less."
+        "Deployment default/web: 2 of 3 pods do not exist: quota compute is used up: 1500m of 2 requests.cpu used, a "
+        "pod needs 1. Have the quota raised, run less in the namespace, or ask for less."
     )
     assert told["missing"]["cause"]["kind"] == "quota"
     assert told["missing"]["cause"]["exceeded"][0]["resource"] == "requests.cpu"

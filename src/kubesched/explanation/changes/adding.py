@@ -17,12 +17,13 @@ from msgspec.structs import replace
 from kubesched.explanation.changes.change import Change, ChangeKind, CreateNode, Proposal, Reluctance
 from kubesched.explanation.changes.what_if import Situation
 from kubesched.explanation.findings.finding import HOSTNAME_LABEL
+from kubesched.explanation.findings.node_affinity import BUILT_IN_LABELS
 from kubesched.explanation.findings.taints import is_passing, taint_text, untolerated
 from kubesched.explanation.findings.volumes import volume_terms
 from kubesched.explanation.layout import all_of, exact, readable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node, Taint
-from kubesched.k8s.model.requests import CPU, MEMORY, node_units
+from kubesched.k8s.model.requests import CPU, MEMORY, is_extended, node_units
 from kubesched.k8s.model.selectors import Requirement, compile_node_term
 from kubesched.k8s.model.volume_claims import claims_of
 from kubesched.scheduler.plugins.node_affinity import NodeAffinity, node_selector_of
@@ -116,11 +117,18 @@ def _amended(situation: Situation) -> Iterator[Proposal]:
         short = tuple(r for r, wanted in situation.pod.resources.wanted.items() if units.get(r, 0) < wanted)
         other = tuple(key for key, value in labels.items() if node.labels.get(key) != value)
         taints = untolerated(_lasting_taints(node), situation.pod.tolerations)
-        models.setdefault((short, other, taints), (len(short) + len(other) + len(taints), row))
+        models.setdefault((short, other, taints), (_strain(short, other, taints), row))
     for _, row in sorted(models.values()):
         copy, amendments = _improved(situation, row, name, labels)
         if amendments:
             yield _proposal(situation, row, copy, amendments)
+
+
+def _strain(short: tuple[str, ...], other: tuple[str, ...], taints: tuple[Taint, ...]) -> int:
+    """How unlike its model a copy would be: machines of another make are further off than a taint less."""
+    resources = sum(4 if is_extended(resource) else 1 for resource in short)
+    labels = sum(5 if label in BUILT_IN_LABELS else 2 for label in other)
+    return resources + labels + len(taints)
 
 
 def _improved(situation: Situation, row: int, name: str, wanted_labels: dict[str, str]) -> tuple[Node, list[str]]:

@@ -223,7 +223,11 @@ def _harm(victims: Sequence[PodInfo]) -> str:
 def _class_hint(situation: Situation, priority: int) -> str:
     """The lowest priority class there is that suffices."""
     classes = situation.cluster.objects.priority_classes.values()
-    enough = [found for found in classes if found.value >= priority and found.preemption_policy != _NEVER]
+    enough = [
+        found
+        for found in classes
+        if found.value >= priority and found.value <= HIGHEST_PRIORITY and found.preemption_policy != _NEVER
+    ]
     if not enough:
         return ""
     lowest = min(enough, key=lambda found: (found.value, found.name))

@@ -15,7 +15,7 @@ from kubesched.explanation.changes.change import (
     remove,
 )
 from kubesched.explanation.changes.what_if import Situation
-from kubesched.explanation.findings.taints import is_for_resource, is_passing, taint_text, untolerated
+from kubesched.explanation.findings.taints import is_meant_for, is_passing, taint_text, untolerated
 from kubesched.k8s.model.core import Node, Taint
 from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT
 from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
@@ -101,7 +101,7 @@ def _price(situation: Situation, row: int, taints: tuple[Taint, ...]) -> tuple[R
     """A taint that keeps a resource for those who ask for it is meant to be tolerated by them; no other is."""
     if any(map(is_passing, taints)):
         return Reluctance.LAST, "the node is not well, or about to go"
-    if all(is_for_resource(taint, situation.pod.resources.wanted) for taint in taints):
+    if all(is_meant_for(taint, situation.pod) for taint in taints):
         return Reluctance.NONE, "costs nobody anything: the taint keeps what the pod asks for"
     n_pods = len(situation.cluster.table.pods.on(row))
     return Reluctance.LAST, f"takes room that is kept for others ({n_pods} pods run there)"

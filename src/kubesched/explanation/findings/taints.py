@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kubesched.explanation.findings.finding import NEAR, CauseKind, Fact, Nearness
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import ContainerPort, Taint, Toleration
+from kubesched.k8s.model.requests import is_extended
+from kubesched.k8s.model.selectors import compile_node_term
 from kubesched.k8s.model.taints import NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE_TAINT, is_tolerated
 from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.plugins.node_affinity import node_selector_of
 from kubesched.scheduler.plugins.node_ports import ALL_ADDRESSES, NodePorts
 from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.scheduler.plugins.taint_toleration import TaintToleration
@@ -63,6 +66,7 @@ _PASSING_KEYS = frozenset(
         "karpenter.sh/unregistered",
     }
 )
+_EMPTY_WORDS = frozenset({"", "true", "false", "yes", "no", "present", "enabled", "exists"})
 _PASSING_NAMES = frozenset({"agent-not-ready", "not-ready", "uninitialized", "unreachable", "startup-taint"})
 
 
@@ -72,13 +76,13 @@ class UntoleratedTaints:
     def __init__(self, cluster: Cluster, pod: PodInfo) -> None:
         self._nodes = cluster.table.nodes
         self._tolerations = pod.tolerations
-        self._wanted = pod.resources.wanted
+        self._pod = pod
         self._known: dict[tuple[Taint, ...], tuple[Fact, ...]] = {}
 
     def of(self, row: int) -> tuple[Fact, ...]:
         taints = self._nodes[row].spec.taints or ()
         if taints not in self._known:
-            self._known[taints] = tuple(_fact(taint, self._wanted) for taint in untolerated(taints, self._tolerations))
+            self._known[taints] = tuple(_fact(taint, self._pod) for taint in untolerated(taints, self._tolerations))
         return self._known[taints]
 
 
@@ -118,17 +122,38 @@ def is_passing(taint: Taint) -> bool:
     return bool(slash) and name in _PASSING_NAMES
 
 
-def is_for_resource(taint: Taint, resources: Iterable[str]) -> bool:
-    """Whether the taint keeps a resource for those who ask for it, as `nvidia.com/gpu` does."""
-    return any(taint.key == resource for resource in resources)
+def is_meant_for(taint: Taint, pod: PodInfo) -> bool:
+    """Whether the taint keeps what the pod asks for: a resource by its name, as `nvidia.com/gpu` does, or nodes that
+    its node selector names in the same words, as `dedicated=ml` beside a taint `dedicated=ml`."""
+    said = {taint.key, _last(taint.key), *({taint.value} if taint.value not in _EMPTY_WORDS else ())}
+    wanted = {word for name in pod.resources.wanted if is_extended(name) for word in (name, _last(name))}
+    for key, values in selected_labels(pod):
+        if key == taint.key and taint.value in values:
+            return True
+        wanted.update(value for value in values if value not in _EMPTY_WORDS)
+    return not said.isdisjoint(wanted)
 
 
-def _fact(taint: Taint, wanted: Collection[str]) -> Fact:
+def selected_labels(pod: PodInfo) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The labels that the pod asks nodes for, each with the values that do."""
+    yield from ((key, (value,)) for key, value in (pod.spec.node_selector or {}).items())
+    required = node_selector_of(pod.spec)
+    for term in () if required is None else required.node_selector_terms:
+        for requirement in compile_node_term(term).labels:
+            if requirement.operator == "In":
+                yield requirement.key, requirement.values
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _fact(taint: Taint, pod: PodInfo) -> Fact:
     fields = {"taint": {"key": taint.key, "value": taint.value, "effect": taint.effect}}
     kind, nearness = CauseKind.TAINT, Nearness.EXCLUDED
     if is_passing(taint):
         kind = CauseKind.CORDONED if taint.key == UNSCHEDULABLE_TAINT.key else CauseKind.NOT_READY
         nearness = Nearness.CLOSED
-    distance = NEAR / 2 if is_for_resource(taint, wanted) else NEAR
+    distance = NEAR / 2 if is_meant_for(taint, pod) else NEAR
     text = f"taint {taint_text(taint)} is not tolerated"
     return Fact(TaintToleration.name, text, fields, distance, "", kind, nearness)
