@@ -35,7 +35,18 @@ async def _read(path: str, cluster: ShownCluster | None = None, **options: Any) 
         return answer.status, await answer.text(), answer.headers
 
 
-@pytest.mark.parametrize("path", ["/api/state", "/api/stream", "/api/explain/shop/p", "/api/timeline/shop/p", "/api/x"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/state",
+        "/api/stream",
+        "/api/explain/shop/p",
+        "/api/timeline/shop/p",
+        "/api/about",
+        "/api/decisions",
+        "/api/x",
+    ],
+)
 def test_without_the_key_nothing_of_the_cluster_is_told(path: str) -> None:
     status, body, _ = asyncio.run(_read(path, has_key=False))
     assert status == 401
@@ -84,6 +95,24 @@ def test_the_key_of_the_printed_link_becomes_a_cookie_that_scripts_and_other_sit
 )
 def test_the_page_goes_by_its_own_name_only(host: str, status: int) -> None:
     assert asyncio.run(_read("/api/state", headers={"Host": host}))[0] == status
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        pytest.param("{}", 200, id="our own page"),
+        pytest.param("http://127.0.0.1:1", 403, id="a page on another port, which has the cookie too"),
+        pytest.param("https://evil.example", 403, id="a foreign page"),
+        pytest.param("null", 403, id="a page without an origin"),
+    ],
+)
+def test_only_our_own_page_may_ask_with_the_cookie(origin: str, status: int) -> None:
+    async def run() -> int:
+        async with serving(_cluster()) as page, client_of(page) as client:
+            answer = await client.get("/api/state", headers={"Origin": origin.format(page.address)})
+            return answer.status
+
+    assert asyncio.run(run()) == status
 
 
 @pytest.mark.parametrize("path", ["/", "/static/main.js", "/api/state"])

@@ -21,6 +21,7 @@ export class Nodes {
     this.selection = null;
     this.tiles = new Map();
     this.headings = new Map();
+    this.rows = new Map();
     this.groups = [];
     this.order = [];
     this.reachable = null;
@@ -55,7 +56,9 @@ export class Nodes {
     this.drawnZoom = this.zoom;
     this.root.className = `zones ${this.zoom}${this.colouring ? " coloured" : ""}`;
     this.placeAll();
-    if (!this.order.includes(this.reachable)) this.reachable = this.order[0] ?? null;
+    const shown = new Set(this.order);
+    for (const name of this.tiles.keys()) if (!shown.has(name)) this.tiles.delete(name);
+    if (!shown.has(this.reachable)) this.reachable = this.order[0] ?? null;
     this.show();
     for (const name of this.tiles.keys()) this.drawTile(name);
     for (const [group, heading] of this.headings) this.drawHeading(group, heading);
@@ -67,7 +70,11 @@ export class Nodes {
     const nBars = this.mostBars();
     this.shape = shapeOf(this.zoom, nBars, this.mostPods, Boolean(this.colouring));
     this.placed = place(this.groups, this.width, this.shape, this.view.group !== NO_GROUPS);
+    this.rows = new Map();
+    this.headings = new Map();
+    this.shownFirst = null;
     this.root.style.height = `${this.placed.height}px`;
+    this.root.style.setProperty("--gap", `${this.shape.gap}px`);
     this.root.style.setProperty("--tile", `${this.placed.tileWidth}px`);
     this.root.style.setProperty("--high", `${this.shape.height}px`);
   }
@@ -93,48 +100,43 @@ export class Nodes {
     requestAnimationFrame(() => { this.isShowingSoon = false; this.show(); });
   }
 
-  // Puts the tiles into the page that are on the screen, in their order, and takes the others out.
+  // Puts the rows into the page that are on the screen, in their order, and takes the others out. A row is laid out and
+  // painted by itself: to scroll costs the rows that come and go, not those that stay.
   show() {
     if (!this.placed) return;
     const top = this.root.getBoundingClientRect().top;
     const rows = rowsBetween(this.placed, -top - AROUND, innerHeight - top + AROUND);
-    if (this.shownFirst === rows[0] && this.shownLast === rows[rows.length - 1] && this.shownFrom === this.placed && rows.length) return;
-    [this.shownFirst, this.shownLast, this.shownFrom] = [rows[0], rows[rows.length - 1], this.placed];
-    const wanted = [];
-    const headings = new Map();
-    const names = new Set();
-    for (const row of rows) {
-      if (row.group) {
-        const heading = this.headings.get(row.group) ?? this.makeHeading(row.group);
-        headings.set(row.group, heading);
-        move(heading, 0, row.top);
-        wanted.push(heading);
-        continue;
-      }
-      row.names.forEach((name, column) => {
-        names.add(name);
-        const tile = this.tiles.get(name) ?? this.addTile(name);
-        move(tile.item, column * this.placed.step, row.top);
-        wanted.push(tile.item);
-      });
-    }
+    if (rows.length && this.shownFirst === rows[0] && this.shownLast === rows[rows.length - 1]) return;
+    [this.shownFirst, this.shownLast] = [rows[0], rows[rows.length - 1]];
     const focused = this.focused();
-    for (const name of this.tiles.keys()) if (!names.has(name) && name !== focused) this.tiles.delete(name);
-    if (focused && !names.has(focused) && this.store.nodes.has(focused)) wanted.push(this.tiles.get(focused).item);
-    this.headings = headings;
-    if (!this.store.nodes.size || !this.order.length) wanted.push(this.note());
-    fill(this.root, wanted);
-    this.makeReachable(names.has(this.reachable) ? this.reachable : [...names][0] ?? this.reachable);
+    if (focused && !rows.some((row) => row.names?.includes(focused))) rows.push(...this.placed.rows.filter((row) => row.names?.includes(focused)));
+    const wanted = new Map(rows.map((row) => [row, this.rows.get(row) ?? this.makeRow(row)]));
+    const names = new Set(rows.flatMap((row) => row.names ?? []));
+    for (const name of this.tiles.keys()) if (!names.has(name)) this.tiles.delete(name);
+    for (const row of this.rows.keys()) if (row.group && !wanted.has(row)) this.headings.delete(row.group);
+    this.rows = wanted;
+    fill(this.root, this.order.length ? [...wanted.values()] : [this.note()]);
+    if (focused && this.focused() !== focused) this.tiles.get(focused)?.open.focus({ preventScroll: true });
+    this.makeReachable(names.has(this.reachable) ? this.reachable : names.values().next().value ?? this.reachable);
+  }
+
+  makeRow(row) {
+    if (row.group) {
+      const heading = make("h3", { style: { top: `${row.top}px` } });
+      this.headings.set(row.group, heading);
+      this.drawHeading(row.group, heading);
+      return heading;
+    }
+    return make("div", { class: "line", style: { top: `${row.top}px` } }, ...row.names.map((name) => (this.tiles.get(name) ?? this.addTile(name)).item));
   }
 
   note() {
     return make("p", { class: "note" }, this.store.nodes.size ? "No node is like that." : "There are no nodes yet.");
   }
 
+  // Tiles are made anew; rows always are, once their places are.
   forgetTiles() {
-    this.shownFrom = null;
     this.tiles.clear();
-    this.headings.clear();
   }
 
   addTile(name) {
@@ -147,12 +149,6 @@ export class Nodes {
 
   drawTile(name) {
     if (this.store.nodes.has(name)) drawTile(this.tiles.get(name), name, this);
-  }
-
-  makeHeading(group) {
-    const heading = make("h3", {});
-    this.drawHeading(group, heading);
-    return heading;
   }
 
   drawHeading(group, heading) {
@@ -236,14 +232,6 @@ export class Nodes {
     const line = lines[at + step]?.names;
     return line?.[Math.min(lines[at].names.indexOf(name), line.length - 1)];
   }
-}
-
-// By left and top: a thousand transforms, or clips, would each be painted by itself.
-function move(element, left, top) {
-  if (element.moved === top * 1e5 + left) return;
-  element.moved = top * 1e5 + left;
-  element.style.left = `${left}px`;
-  element.style.top = `${top}px`;
 }
 
 // These elements in this order, and no others; what is there already stays where it is.
