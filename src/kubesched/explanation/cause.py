@@ -219,6 +219,8 @@ def asked_text(fact: Fact) -> str:
 
 def place_of(fact: Fact) -> str:
     """Where a volume is, or may be made: `in eu-west-1a`, `on node a`, `where disk=ssd`."""
+    if "selectedNode" in fact.fields:
+        return f"{ON_NODE}{fact.fields['selectedNode']}"
     zones = fact.fields.get("zones")
     if zones:
         return f"in {any_of(list(zones))}"

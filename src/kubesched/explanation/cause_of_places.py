@@ -121,10 +121,12 @@ def devices(scene: Scene) -> Cause:
         has = f"{scene.subject()} have {free} each: {names_text(lead.names)}"
     else:
         has = f"none of {scene.subject()} has that many free: nearest is {lead.nodes[0].name} with {free}"
-    remedy = "Free one there" if fields["matching"] >= fields["requested"] else "No node has so many"
-    remedy += (
-        f", or ask for {fields['free']}." if fields["free"] else ", or wait until a pod with such a device is done."
-    )
+    if fields["matching"] < fields["requested"]:
+        remedy = f"No node has so many: ask for {fields['matching']}, or add a node that has."
+    elif fields["free"]:
+        remedy = f"Free one there, or ask for {fields['free']}."
+    else:
+        remedy = "Wait until a pod with such a device is done, or add a node that has one."
     return scene.cause(CauseKind.DEVICES, f"{need}; {has}", remedy, **fields)
 
 

@@ -60,6 +60,9 @@ def cause_of_pod(explanation: Explanation) -> Cause | None:
         return missing
     decision = explanation.decision
     assert decision is not None
+    if decision.error and "CEL" in decision.error:
+        remedy = "Correct the selector of the claim or of its device class."
+        return Cause(CauseKind.DEVICE_CLAIM, f"its devices cannot be selected: {_one_line(decision.error)}", remedy)
     if decision.error:
         return Cause(CauseKind.ERROR, f"{explanation.error_cause}: {_one_line(decision.error)}")
     if decision.prefilter is None:
@@ -71,12 +74,11 @@ def cause_of_pod(explanation: Explanation) -> Cause | None:
 
 def _foreign_scheduler(explanation: Explanation) -> Cause:
     wanted, used = explanation.pod.spec.scheduler_name, explanation.scheduler.profile.scheduler_name
-    near = get_close_matches(wanted, [used], 1, 0.75)
-    meant = f"; did you mean {used}?" if near else ""
+    meant = f"Did you mean {used}? " if get_close_matches(wanted, [used], 1, 0.88) else ""
     return Cause(
         CauseKind.FOREIGN_SCHEDULER,
-        f'it asks for the scheduler "{wanted}", which is not configured here: only that one places it{meant}',
-        f'See whether "{wanted}" runs; below is what "{used}" would decide.',
+        f'it asks for the scheduler "{wanted}", which is not configured here: only that one places it',
+        f'{meant}See whether "{wanted}" runs; below is what "{used}" would decide.',
         fields={"schedulerName": wanted, "answeredBy": used},
     )
 
@@ -85,8 +87,7 @@ def _gate(explanation: Explanation, gate: Status) -> Cause:
     reasons = ", ".join(gate.reasons)
     if gate.plugin != SchedulingGates.name:
         if gate.plugin == DynamicResources.name:
-            remedy = "Create the claim, or correct its name in spec.resourceClaims."
-            return Cause(CauseKind.DEVICE_CLAIM, f"its resource claims are not ready: {reasons}", remedy)
+            return _unready_devices(explanation, reasons)
         return Cause(CauseKind.GATES, f"{gate.plugin} holds it back before any node is looked at: {reasons}")
     gates = [gate.name for gate in explanation.pod.spec.scheduling_gates or ()]
     them = "it" if len(gates) == 1 else "them"
@@ -97,6 +98,21 @@ def _gate(explanation: Explanation, gate: Status) -> Cause:
         f"It is scheduled when whoever set {them} has removed {them} (spec.schedulingGates).",
         fields={"gates": gates},
     )
+
+
+def _unready_devices(explanation: Explanation, reasons: str) -> Cause:
+    """A claim that is named does not exist, or one that a template stands for was not made."""
+    objects, pod = explanation.cluster.objects, explanation.pod
+    for use in pod.spec.resource_claims or ():
+        template = use.resource_claim_template_name
+        if template and f"{pod.namespace}/{template}" not in objects.resource_claim_templates:
+            text = f"its resource claim template {template} does not exist in namespace {pod.namespace}"
+            return Cause(CauseKind.DEVICE_CLAIM, text, "Create the template, or correct its name.")
+    is_to_be_made = any(use.resource_claim_template_name for use in pod.spec.resource_claims or ())
+    remedy = "Create the claim, or correct its name in spec.resourceClaims."
+    if is_to_be_made:
+        remedy = "kube-controller-manager makes it from its template; see its log and the events."
+    return Cause(CauseKind.DEVICE_CLAIM, f"its resource claims are not ready: {reasons}", remedy)
 
 
 def missing_priority_class(explanation: Explanation) -> Cause | None:

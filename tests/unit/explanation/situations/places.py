@@ -260,3 +260,41 @@ def _() -> Situation:
     return Situation(
         cluster.objects, pod, "insufficient-resources", ("2 cpu", "4 nodes", "app=cache", "910m free"), tuple(here)
     )
+
+
+@situation("dedicated nodes chosen by label, and their taint forgotten")
+def _() -> Situation:
+    cluster, _ = background(123, 30, busy=0.3)
+    taints = [make.taint("dedicated", "ml")]
+    ours = cluster.group("ml", "m5.4xlarge", 4, labels={"dedicated": "ml"}, taints=taints)
+    pod = cluster.pending("train", cpu=1, spec={"nodeSelector": {"dedicated": "ml"}})
+    return Situation(
+        cluster.objects,
+        pod,
+        "taint",
+        ("4 nodes matching nodeSelector dedicated=ml", "Add a toleration for dedicated=ml:NoSchedule"),
+        tuple(ours),
+        ("tolerate",),
+    )
+
+
+@situation("gpu nodes of another team")
+def _() -> Situation:
+    cluster, _ = background(124, 30, busy=0.9)
+    taints = [make.taint(GPU, "true"), make.taint("team", "vision")]
+    gpus = cluster.group("gpu", "p4d.24xlarge", 3, taints=taints)
+    pod = cluster.pending("train", requests={GPU: 4}, spec={"tolerations": [make.toleration(GPU)]})
+    return Situation(
+        cluster.objects, pod, "taint", ("3 nodes with nvidia.com/gpu", "team=vision"), tuple(gpus), ("add-node",)
+    )
+
+
+@situation("one cordoned node with room beside full ones")
+def _() -> Situation:
+    cluster, names = background(125, 10, busy=0.2)
+    cluster.fill(names[:9], cpu="5500m")
+    cluster.cordon([names[9]])
+    pod = cluster.pending("web", cpu=2)
+    return Situation(
+        cluster.objects, pod, "insufficient-resources", ("2 cpu", "1 more node is cordoned"), tuple(names[:9])
+    )

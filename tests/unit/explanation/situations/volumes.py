@@ -213,3 +213,52 @@ def _() -> Situation:
     cluster.add(device_claim("mine", "gpu", allocated=(gpus[0], ["gpu-1"])))
     pod = cluster.pending("train", cpu=4, spec=with_device_claim("mine"))
     return Situation(cluster.objects, pod, "insufficient-resources", ("4 cpu", gpus[0], "claim mine"), (gpus[0],))
+
+
+@situation("more devices than any node has")
+def _() -> Situation:
+    cluster, _ = background(219, 10, busy=0.2)
+    gpus = cluster.group("dra", "p3.8xlarge", 2)
+    cluster.add(device_class("gpu"), *(slice_of(name, 2) for name in gpus), device_claim("mine", "gpu", count=4))
+    pod = cluster.pending("train", cpu=1, spec=with_device_claim("mine"))
+    return Situation(cluster.objects, pod, "insufficient-devices", ("4 devices of class gpu", "ask for 2"), tuple(gpus))
+
+
+@situation("a selector that has no answer for a device")
+def _() -> Situation:
+    cluster, names = background(220, 10, busy=0.2)
+    cluster.add(device_class("gpu"), slice_of(names[0], 1))
+    cluster.add(device_claim("mine", "gpu", selector='device.attributes["x"].nope == 3'))
+    pod = cluster.pending("train", cpu=1, spec=with_device_claim("mine"))
+    return Situation(cluster.objects, pod, "device-claim", ("cannot be selected", "no such key: nope"))
+
+
+@situation("a claim template that does not exist")
+def _() -> Situation:
+    cluster, _ = background(221, 10, busy=0.2)
+    spec = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "big-gpu"}]}
+    pod = cluster.pending("train", cpu=1, spec=spec)
+    return Situation(cluster.objects, pod, "device-claim", ("template big-gpu does not exist",))
+
+
+@situation("a volume that is being made for a node that is cordoned")
+def _() -> Situation:
+    cluster, names = background(222, 10, busy=0.2)
+    cluster.add(claim("data", "gp3"))
+    cluster.objects[-1]["metadata"]["annotations"] = {"volume.kubernetes.io/selected-node": names[2]}
+    cluster.cordon([names[2]])
+    pod = cluster.pending("db", cpu=1, spec=mounts("data"))
+    return Situation(
+        cluster.objects, pod, "cordoned", ("the only node with the volume of claim data", names[2]), (names[2],)
+    )
+
+
+@situation("a disk of a node that is gone")
+def _() -> Situation:
+    cluster, names = background(223, 10, busy=0.2)
+    local = volume("local-1", "eu-west-1a", claim="data", storage_class="local")
+    gone = {"key": make.HOSTNAME, "operator": "In", "values": ["ip-10-0-9-9.eu-west-1.compute.internal"]}
+    local["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"] = [{"matchExpressions": [gone]}]
+    cluster.add(local, claim("data", "local", volume="local-1"))
+    pod = cluster.pending("db", cpu=1, spec=mounts("data"))
+    return Situation(cluster.objects, pod, "volume-place", ("on node ip-10-0-9-9", "which is not there"), tuple(names))
