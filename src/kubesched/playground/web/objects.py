@@ -7,19 +7,23 @@ or of a kind that the same text creates: those cannot be tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.requester import Requester
-from kubesched.k8s.model.kubernetes_yaml import plain_yaml
+from kubesched.k8s.model.kubernetes_yaml import load_documents, plain_yaml
 from kubesched.playground.controllers.kinds import DiscoveredKind, DiscoveredKinds
 from kubesched.playground.manifests import Body, InvalidManifestError, in_order, read_documents
 from kubesched.playground.web.sources import JsonObject, ObjectRef
 
 _SOURCE = "the manifest"
+_JSON, _YAML = "application/json", "application/yaml"
+_NAME = re.compile(r"[a-z0-9A-Z_.:-]{1,253}")
 _WRITTEN_BY_SERVERS = ("managedFields", "selfLink")
 _POD_TEMPLATES = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"))
 
@@ -45,8 +49,11 @@ class ClusterObjects:
         documents = in_order(read_documents(text.encode(), _SOURCE))
         if not documents:
             raise InvalidManifestError("there is no object in it")
-        tried = [await self._put(document, is_dry_run=True) for document in _to_be_tried(documents)]
-        return tried if is_dry_run else [await self._put(document, is_dry_run=False) for document in documents]
+        typed = text.encode() if _is_alone(documents, text) else None
+        tried = [await self._put(document, is_dry_run=True, typed=typed) for document in _to_be_tried(documents)]
+        if is_dry_run:
+            return tried
+        return [await self._put(document, is_dry_run=False, typed=typed) for document in documents]
 
     async def delete(self, ref: ObjectRef) -> None:
         _, path = await self._where(ref)
@@ -61,18 +68,24 @@ class ClusterObjects:
             raise InvalidManifestError("there is neither a Pod nor a workload with a pod template in it")
         return await self._put(found[0], is_dry_run=True, whole=True)
 
-    async def _put(self, document: Body, *, is_dry_run: bool, whole: bool = False) -> JsonObject:
+    async def _put(
+        self, document: Body, *, is_dry_run: bool, whole: bool = False, typed: bytes | None = None
+    ) -> JsonObject:
+        """`typed` is the text that the document was read from, if it is all there is in it: there the server finds what
+        reading has lost, such as a key that is given twice."""
         metadata = document["metadata"]
+        name = metadata.get("name", metadata.get("generateName"))
+        what = f"{document['kind']} {name}"
+        _check_path(document, what)
         kind = await self._kind(document["apiVersion"], document["kind"])
         namespace = metadata.get("namespace") or self._namespace
-        is_edit = bool(metadata.get("resourceVersion"))
+        is_edit = bool(metadata.get("resourceVersion") and metadata.get("name"))
         path = kind.home.path(namespace, metadata["name"]) if is_edit else kind.home.path(namespace)
-        name = metadata.get("name", metadata.get("generateName"))
         params = {"dryRun": "All"} if is_dry_run else {}
         params["fieldValidation"] = "Strict"
-        what = f"{document['kind']} {name}"
+        body = msgspec.json.encode(document) if typed is None else typed
         answer: JsonObject = await self._ask(
-            "PUT" if is_edit else "POST", path, what, params, msgspec.json.encode(document)
+            "PUT" if is_edit else "POST", path, what, params, body, _JSON if typed is None else _YAML
         )
         if whole:
             return answer
@@ -94,12 +107,39 @@ class ClusterObjects:
         return kind
 
     async def _ask(
-        self, method: str, path: str, what: str, params: dict[str, str] | None = None, body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        what: str,
+        params: dict[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = _JSON,
     ) -> Any:
         try:
-            return msgspec.json.decode(await self._requests.request(method, path, params=params, body=body))
+            answer = await self._requests.request(method, path, params=params, body=body, content_type=content_type)
+            return msgspec.json.decode(answer)
         except ApiError as error:
             raise InvalidManifestError(f"{what}: {error.message}") from None
+
+
+def _is_alone(documents: Sequence[Body], text: str) -> bool:
+    """Whether a text is one object, neither several nor a list."""
+    return len(documents) == 1 and list(load_documents(text)) == [documents[0]]
+
+
+def _check_path(document: Body, what: str) -> None:
+    """Namespace and name become part of a path. Raises InvalidManifestError."""
+    metadata = document["metadata"]
+    for field in ("apiVersion", "kind"):
+        if not isinstance(document[field], str):
+            raise InvalidManifestError(f"{what}: {field} is no text")
+    for field in ("namespace", "name"):
+        value = metadata.get(field)
+        if value is not None and not isinstance(value, str):
+            raise InvalidManifestError(f"{what}: metadata.{field} is no text")
+        needs_syntax = field == "namespace" or metadata.get("resourceVersion")
+        if value and needs_syntax and not _NAME.fullmatch(value):
+            raise InvalidManifestError(f"{what}: metadata.{field}: Invalid value: {json.dumps(value)}")
 
 
 def _to_be_tried(documents: Iterable[Body]) -> list[Body]:

@@ -55,6 +55,17 @@ def test_an_object_is_created_changed_and_deleted(tmp_path: Path) -> None:
         await page.wait_for(f"{verdict}.includes('Invalid value')")
         await _type(page, "kind: [")
         await page.wait_for(f"{verdict}.includes('column')")
+        twice = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: twice}\ndata: {a: b}\ndata: {a: c}\n"
+        await _type(page, twice)
+        await page.wait_for(f"{verdict}.includes('already set in map')")
+        for odd in (
+            "apiVersion: 1\nkind: Pod\nmetadata: {name: x}\n",
+            '{"apiVersion": "v1", "kind": [], "metadata": []}',
+        ):
+            await _type(page, odd)
+            await page.wait_for(f"document.querySelector('#verdict').className === 'problem' && {verdict}.length > 0")
+        await _type(page, json.dumps(a_pod("x", "1") | {"metadata": {"name": "x", "namespace": "../../nodes"}}))
+        await page.wait_for(f"{verdict}.includes('metadata.namespace')")
         await _type(page, json.dumps(a_pod("web", "1")))
         await page.wait_for(f"{verdict}.startsWith('Valid')")
         assert dict(playground.controllers.view.of(Pod)) == {}, "only tried"
