@@ -146,6 +146,12 @@ docs: setup
 	$(BIN)/python -m kubesched.live.logs.reference_page > docs/reference/logs.md
 	$(BIN)/python tools/architecture_picture.py
 
+# Writes what the tutorial's commands print today into its lessons, and takes its pictures: `make tutorial LESSONS="04 05"`.
+LESSONS ?=
+.PHONY: tutorial
+tutorial: setup
+	PYTHONPATH=tests $(BIN)/python -m harness.tutorial $(LESSONS)
+
 # The docs site, in build/site. A link that leads nowhere fails. `make site-serve` shows it on this machine.
 SITE_PORT ?= 8000
 .PHONY: site site-serve
