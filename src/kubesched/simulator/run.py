@@ -20,6 +20,7 @@ from kubesched.k8s.model.manifests import collector_paused
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import PODS, node_units
 from kubesched.k8s.workloads.actions import MOST_WAITING, Bursts
+from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.k8s.workloads.names import SeededNames
 from kubesched.older.config import Emulation
 from kubesched.older.engine.build import variant_of
@@ -97,9 +98,17 @@ def run_simulation(
     plan_scenario(cluster, given.steps)
     with collector_paused():
         for item in given.objects:
-            cluster.admission.apply(item)
+            _apply(cluster, item)
     cluster.run(progress)
     return cluster
+
+
+def _apply(cluster: VirtualCluster, item: KubeObject) -> None:
+    """What an API server would refuse is reported, as for what controllers create."""
+    try:
+        cluster.admission.apply(item)
+    except AdmissionError as refusal:
+        cluster.ledger.refused(item, str(refusal))
 
 
 def without_extenders(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:

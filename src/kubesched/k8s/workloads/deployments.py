@@ -22,7 +22,13 @@ from kubesched.k8s.model.meta import LabelSelector, ObjectMeta
 from kubesched.k8s.workloads.actions import Plan
 from kubesched.k8s.workloads.pod_states import available_next_s, is_available
 from kubesched.k8s.workloads.replicas import n_wanted, share_of
-from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, owner_reference, template_hash, without_labels
+from kubesched.k8s.workloads.templates import (
+    EMPTY_TEMPLATE,
+    owner_reference,
+    same_template,
+    template_hash,
+    without_labels,
+)
 
 RECREATE = "Recreate"
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
@@ -190,7 +196,7 @@ def find_current(deployment: Deployment, replica_sets: Sequence[ReplicaSet]) -> 
 def _is_of_template(known: ReplicaSet, template: PodTemplateSpec) -> bool:
     own = known.spec.template or EMPTY_TEMPLATE
     drop = (TEMPLATE_HASH_LABEL,)
-    return without_labels(own, drop) == without_labels(template, drop)
+    return without_labels(own, drop) == without_labels(template, drop) or same_template(own, template, without=drop)
 
 
 def _revision(known: ReplicaSet) -> int:

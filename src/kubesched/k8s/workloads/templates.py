@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod, PodSpec, PodTemplateSpec, ReplicationController
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta, OwnerReference
+from kubesched.k8s.model.quantity import QuantityError, parse
 from kubesched.k8s.workloads.names import safe_hash
 
 EMPTY_TEMPLATE = PodTemplateSpec()
@@ -79,6 +80,54 @@ def without_labels(template: PodTemplateSpec, keys: Iterable[str]) -> PodTemplat
         return template
     kept = {key: value for key, value in labels.items() if key not in dropped}
     return replace(template, metadata=replace(template.metadata, labels=kept or None))
+
+
+# -- templates that mean the same --------------------------------------------------------------------------------------
+
+_SERVER_DEFAULTS = {"restart_policy": "Always", "termination_grace_period_seconds": 30}
+_AMOUNTS = frozenset({"requests", "limits", "overhead"})
+
+
+def same_template(one: PodTemplateSpec | None, other: PodTemplateSpec | None, *, without: Iterable[str] = ()) -> bool:
+    """Whether both make the same pods: one may be as somebody wrote it and the other as an API server stores it, with
+    its defaults filled in, amounts in their canonical form and empty lists left out. Labels and annotations named by
+    `without` do not count."""
+    if one == other:
+        return True
+    keys = frozenset(without)
+    return _plain(one or EMPTY_TEMPLATE, keys) == _plain(other or EMPTY_TEMPLATE, keys)
+
+
+def _plain(template: PodTemplateSpec, without: frozenset[str]) -> object:
+    metadata = template.metadata
+    kept = [
+        {key: value for key, value in (texts or {}).items() if key not in without}
+        for texts in (metadata.labels, metadata.annotations)
+    ]
+    return kept, {**_SERVER_DEFAULTS, **_said(template.spec)}
+
+
+def _said(value: msgspec.Struct) -> dict[str, object]:
+    """The fields that are neither empty nor as they would be anyway."""
+    defaults = {known.name: known.default for known in msgspec.structs.fields(value)}
+    fields = {name: getattr(value, name) for name in value.__struct_fields__}
+    said = {name: _canonical(item, name) for name, item in fields.items() if item != defaults[name]}
+    return {name: item for name, item in said.items() if item not in (None, {}, [])}
+
+
+def _canonical(value: object, name: str = "") -> object:
+    if isinstance(value, msgspec.Struct):
+        return _said(value)
+    if isinstance(value, dict) and name in _AMOUNTS:
+        return {key: _amount(item) for key, item in value.items()}
+    return [_canonical(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _amount(value: object) -> object:
+    try:
+        return parse(value).nanos if isinstance(value, str | int | float) else value
+    except QuantityError:
+        return value
 
 
 REVISION_HASH_LABEL = "controller-revision-hash"

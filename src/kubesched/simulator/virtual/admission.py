@@ -7,11 +7,13 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from kubesched.k8s.errors import KubeschedError
-from kubesched.k8s.model.core import Namespace, Pod, PriorityClass
+from kubesched.k8s.model.apps import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Namespace, Pod, PriorityClass, ReplicationController
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
 from kubesched.k8s.workloads.admission import AdmissionError, admit_claim, admit_pod, with_object_defaults
 from kubesched.k8s.workloads.pod_states import POD_PENDING
+from kubesched.k8s.workloads.templates import same_template
 from kubesched.simulator.virtual.store import ClusterStore
 
 Item = TypeVar("Item", bound=KubeObject)
@@ -47,14 +49,15 @@ class ObjectAdmission:
 
     def apply(self, item: KubeObject) -> KubeObject:
         """Creates the object, or changes what is there into it; its status stays, unless it brings one. What a pod is
-        to run cannot be changed: only its labels and annotations are taken over. Raises AdmissionError."""
+        to run cannot be changed: only its labels and annotations are taken over. A workload that says nothing about its
+        size keeps it, and one whose template makes the same pods keeps its template. Raises AdmissionError."""
         known = self._store.find(type(item), item.key)
         if known is None:
             return self.create(item)
         if isinstance(known, Pod):
             metadata = replace(known.metadata, labels=item.metadata.labels, annotations=item.metadata.annotations)
             return self._store.update(replace(known, metadata=metadata))
-        item = self._admitted(item)
+        item = _over(known, self._admitted(item))
         metadata = replace(item.metadata, owner_references=known.metadata.owner_references)
         changed = replace(item, metadata=replace(metadata, generation=known.metadata.generation + 1))
         return self._store.update(_with_status_of(known, changed))
@@ -79,6 +82,32 @@ class ObjectAdmission:
         """Files seldom have the namespaces they use."""
         if name and self._store.find(Namespace, name) is None:
             self._store.create(with_object_defaults(Namespace(metadata=ObjectMeta(name=name))))
+
+
+_Replicated = Deployment | ReplicaSet | ReplicationController | StatefulSet
+_NOT_APPLIED = ("kubectl.kubernetes.io/restartedAt",)
+"""Annotations of a template that a command wrote and no manifest has; applying a manifest leaves them there."""
+_OF_THE_JOB = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
+"""Labels that an API server adds to the template of a job."""
+
+
+def _over(known: KubeObject, item: KubeObject) -> KubeObject:
+    """A workload as it is after somebody applied a manifest of it: what the manifest leaves to others stays."""
+    if isinstance(item, _Replicated) and isinstance(known, _Replicated):
+        spec = item.spec
+        if same_template(known.spec.template, spec.template, without=_NOT_APPLIED):
+            spec = replace(spec, template=known.spec.template)
+        if spec.replicas is None:
+            spec = replace(spec, replicas=known.spec.replicas)
+        return replace(item, spec=replace(spec, selector=spec.selector or known.spec.selector))
+    if isinstance(item, DaemonSet) and isinstance(known, DaemonSet):
+        if same_template(known.spec.template, item.spec.template, without=_NOT_APPLIED):
+            return replace(item, spec=replace(item.spec, template=known.spec.template))
+    elif isinstance(item, Job) and isinstance(known, Job):
+        if not same_template(known.spec.template, item.spec.template, without=_OF_THE_JOB):
+            raise AdmissionError(f'Job.batch "{item.name}" is invalid: spec.template: field is immutable')
+        return replace(item, spec=replace(item.spec, template=known.spec.template, selector=known.spec.selector))
+    return item
 
 
 def _with_status_of(known: Item, changed: Item) -> Item:

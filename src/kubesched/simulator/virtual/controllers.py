@@ -134,6 +134,11 @@ class ControllerRules:
     def plan(self, item: KubeObject) -> Plan:
         return self._plans[type(item)](item)
 
+    def had(self, owner: KubeObject) -> None:
+        """A set was like this before: its pods, if nothing else says so, were made from this template."""
+        if isinstance(owner, StatefulSet | DaemonSet):
+            self._revisions.current(owner, owner.spec.template)
+
     def _pods_of(self, owner: KubeObject) -> list[Pod]:
         return self._store.owned(owner.metadata.uid, Pod)
 
@@ -235,6 +240,8 @@ class ControllerSet:
         return True
 
     def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        if before is not None and after is not None:
+            self._rules.had(before)
         for item in concerned(self._store, before, after):
             self._marked[type(item), item.key] = None
 
