@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from kubesched.cli.live import GivenCluster, ServerChoice, live_option, read_cluster_files, read_live, server_options
-from kubesched.cli.output import ERROR_EXIT, explanation_format, line_width, print_record, say_error, say_warning
+from kubesched.cli.output import (
+    ERROR_EXIT,
+    PENDING_EXIT,
+    exit_code_option,
+    explanation_format,
+    line_width,
+    print_record,
+    say_error,
+    say_warning,
+)
 from kubesched.cli.scheduler_choice import ChosenScheduler, SchedulerChoice, scheduler_options
 from kubesched.cli.targets import AskedAbout, AskedKind, read_target
 
@@ -45,6 +54,7 @@ node_option = click.option("--node", metavar="NAME", help="Why the pod does not 
 @live_option
 @scheduler_options
 @explanation_format
+@exit_code_option
 def explain(
     target: str,
     namespace: str | None,
@@ -55,6 +65,7 @@ def explain(
     live: bool,
     scheduler: SchedulerChoice,
     output: str,
+    is_exit_code: bool,
 ) -> None:
     """Explain why a pod is pending and what would make it fit, or why it is where it is.
 
@@ -70,7 +81,8 @@ def explain(
     is explained as its controller would create it now. Of a node, it is said which pending pods it could not take.
     """
     asked = read_target(target, namespace)
-    explain_and_print(asked, filenames, ServerChoice(kubeconfig, context, live), scheduler, output, node)
+    server = ServerChoice(kubeconfig, context, live)
+    explain_and_print(asked, filenames, server, scheduler, output, node, is_exit_code=is_exit_code)
 
 
 def explain_and_print(
@@ -80,8 +92,11 @@ def explain_and_print(
     scheduler: SchedulerChoice,
     output: str,
     node: str | None = None,
+    *,
+    is_exit_code: bool = False,
 ) -> None:
-    """Exits with code 2 and a line on standard error if there is nothing to explain."""
+    """Exits with code 2 and a line on standard error if there is nothing to explain; on demand with 1, if what is asked
+    about does not fit."""
     from kubesched.cli.files import InputError
     from kubesched.explanation.explain import NotExplainableError
     from kubesched.explanation.layout import Style
@@ -102,12 +117,19 @@ def explain_and_print(
         click.echo(answer.render(Style(width=line_width(), wide=output == "wide")))
     if answer.is_refusal:
         sys.exit(ERROR_EXIT)
+    if is_exit_code and answer.is_unschedulable:
+        sys.exit(PENDING_EXIT)
 
 
 class PrintedAnswer(Protocol):
     @property
     def is_refusal(self) -> bool:
         """Whether an older scheduler would not even have started."""
+        ...
+
+    @property
+    def is_unschedulable(self) -> bool:
+        """Whether a pod that is asked about has no node, and fits on none."""
         ...
 
     def to_dict(self) -> dict[str, Any]: ...
@@ -123,6 +145,10 @@ class PodAnswer:
     @property
     def is_refusal(self) -> bool:
         return bool(self.explanation.refusal)
+
+    @property
+    def is_unschedulable(self) -> bool:
+        return not self.explanation.placed_on and not self.explanation.fits
 
     def to_dict(self) -> dict[str, Any]:
         return self.explanation.report()

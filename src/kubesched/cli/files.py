@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from kubesched.k8s.manifest_files import InputError, bounded, files_of, manifests_in, read_file
-from kubesched.k8s.model.manifests import CLUSTER_KINDS, KINDS, Kinds, Manifests
+from kubesched.k8s.model.manifests import CLUSTER_KINDS, KINDS, Kinds, Manifests, WrittenObject
 
 __all__ = ["STDIN", "STDIN_NAME", "InputError", "expanded", "read_bytes", "read_manifests", "source_name"]
 
@@ -27,7 +27,9 @@ def read_manifests(filenames: Iterable[str], kinds: Kinds = KINDS) -> tuple[Mani
     warnings: list[str] = []
     for filename in expanded(filenames):
         name = source_name(filename)
-        found = manifests_in(read_bytes(filename), name, kinds)
+        found = manifests_in(read_bytes(filename), name, kinds, keeps_written=True)
+        if found.written:
+            warnings += _unknown_fields(found.written)
         whole.objects.extend(found.objects)
         whole.sources.update(found.sources)
         if found.dumped is not None:
@@ -38,6 +40,15 @@ def read_manifests(filenames: Iterable[str], kinds: Kinds = KINDS) -> tuple[Mani
             whole.ignored[kind] = whole.ignored.get(kind, 0) + count
             warnings.append(f"{name}: ignored {count} {kind}")
     return whole, warnings
+
+
+def _unknown_fields(written: Iterable[WrittenObject]) -> Iterator[str]:
+    """What no server has checked is checked here; the shapes of all kinds are loaded only then."""
+    from kubesched.playground.apiserver.openapi.unknown_fields import unknown_fields
+
+    for one in written:
+        for field, hint in unknown_fields(one.tree(), one.api_version, one.kind):
+            yield f'{one.source}: {one.kind} {one.item.key}: unknown field "{field}"{hint}'
 
 
 def _is_in_dumps(kind: str) -> bool:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kubesched.simulator.virtual.cluster import Progress, VirtualCluster
 
 ERROR_EXIT = 2
+PENDING_EXIT = 1
+"""Nothing is wrong with the command; a pod stays pending."""
 WIDTH_OF_A_PIPE = 100
 """How wide tables are where nobody looks at them directly."""
 
@@ -29,6 +31,11 @@ explanation_format = click.option(
     default="text",
     show_default=True,
     help="wide shows every node with every reason against it.",
+)
+
+
+exit_code_option = click.option(
+    "--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if a pod is, or stays, unschedulable; for scripts."
 )
 
 

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.live import ServerChoice, live_option, read_cluster_files, read_live, server_options
-from kubesched.cli.output import ERROR_EXIT, line_width, print_record, say_error, say_warning
+from kubesched.cli.output import (
+    ERROR_EXIT,
+    PENDING_EXIT,
+    exit_code_option,
+    line_width,
+    print_record,
+    say_error,
+    say_warning,
+)
 from kubesched.cli.scheduler_choice import SchedulerChoice, class_cache_option, scheduler_options
 from kubesched.cli.watching import manifest_files, watch
 
@@ -83,6 +91,7 @@ SPAN = SpanOfTime()
 )
 @click.option("--table", type=click.Choice(TABLES), default="pods", show_default=True, help="Table to print as csv.")
 @class_cache_option
+@exit_code_option
 @click.option("--watch", "is_watching", is_flag=True, help="Run again whenever one of the files changes.")
 def simulate(
     filenames: tuple[str, ...],
@@ -99,6 +108,7 @@ def simulate(
     output: str,
     table: str,
     no_class_cache: bool,
+    is_exit_code: bool,
     is_watching: bool,
 ) -> None:
     """Simulate workloads on a cluster in virtual time: where each pod goes, or why it stays pending.
@@ -109,6 +119,7 @@ def simulate(
     kubesched simulate -f cluster.yaml --plugin my_plugin.py --watch
     """
     from kubesched.k8s.model.times import InstantError, parse_instant
+    from kubesched.k8s.workloads.pod_states import POD_PENDING
     from kubesched.simulator.options import DEFAULT_START, SimulationOptions
 
     try:
@@ -125,14 +136,17 @@ def simulate(
         say_error(f"--start: {error}")
         sys.exit(ERROR_EXIT)
 
-    def run() -> bool:
+    def run() -> SimulationReport | None:
         return _simulate_and_print(
             filenames, ServerChoice(kubeconfig, context, live), scheduler, options, output, table
         )
 
     if not is_watching:
-        if not run():
+        report = run()
+        if report is None:
             sys.exit(ERROR_EXIT)
+        if is_exit_code and POD_PENDING in report.summary["states"]:
+            sys.exit(PENDING_EXIT)
         return
     if "-" in filenames or scheduler.reads_stdin:
         raise click.UsageError("--watch needs files: standard input can be read only once")
@@ -146,8 +160,8 @@ def _simulate_and_print(
     options: SimulationOptions,
     output: str,
     table: str,
-) -> bool:
-    """False if there was a validation error, which has been printed."""
+) -> SimulationReport | None:
+    """None if there was a validation error, which has been printed."""
     from kubesched.cli.files import InputError
     from kubesched.k8s.model.manifests import ManifestError
     from kubesched.scheduler.config import ConfigError
@@ -156,9 +170,9 @@ def _simulate_and_print(
         report = _simulate(filenames, server, scheduler, options)
     except (InputError, ManifestError, ConfigError) as error:
         say_error(str(error))
-        return False
+        return None
     _print(report, output, table)
-    return True
+    return report
 
 
 def _simulate(

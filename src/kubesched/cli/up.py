@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.nodes import delay_options, documents_of_files, shape_options
-from kubesched.cli.output import ERROR_EXIT, say_error
+from kubesched.cli.output import ERROR_EXIT, PENDING_EXIT, say_error
 from kubesched.cli.scheduler_choice import class_cache_option, plugin_option
 from kubesched.cli.watching import LOOK_EVERY_S
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kubesched.playground.hollow_nodes.node_bodies import NodeShape
     from kubesched.playground.playground import Playground, PlaygroundSettings
 
-PENDING_EXIT = 1
 DEFAULT_NODES = 3
 DEFAULT_PORT = 6443
 

@@ -105,6 +105,11 @@ class PodsOverview:
         """Only an older scheduler's explanation of one pod can be one."""
         return False
 
+    @property
+    def is_unschedulable(self) -> bool:
+        """Whether a pod fits nowhere, or cannot even be created."""
+        return self.missing is not None or any(group.cause.kind is not CauseKind.FITS for group in self.groups)
+
     def render(self, style: Style | None = None) -> str:
         chosen = style or Style()
         lines = [self.headline]
@@ -255,6 +260,11 @@ class NodeOverview:
     def is_refusal(self) -> bool:
         """Only an older scheduler's explanation of one pod can be one."""
         return False
+
+    @property
+    def is_unschedulable(self) -> bool:
+        """Whether a pending pod cannot come here."""
+        return bool(self.groups)
 
     def render(self, style: Style | None = None) -> str:
         chosen = style or Style()

@@ -200,6 +200,11 @@ class NodeAnswer:
         """Only an older scheduler's explanation of one pod can be one."""
         return False
 
+    @property
+    def is_unschedulable(self) -> bool:
+        """Whether the pod cannot go to this node."""
+        return self.group is not None or not self.explanation.fits
+
     def render(self, style: Style | None = None) -> str:
         chosen = style or Style()
         lines = [self.headline, *self._reasons(chosen), *self._scores(), *self._help(chosen)]

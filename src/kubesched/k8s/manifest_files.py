@@ -78,13 +78,13 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith(".") for part in path.parts)
 
 
-def manifests_in(data: bytes, name: str, kinds: Kinds) -> Manifests:
+def manifests_in(data: bytes, name: str, kinds: Kinds, *, keeps_written: bool = False) -> Manifests:
     """The objects of these kinds in a file's text; there must be some, of whatever kinds."""
     if not data.strip():
         raise InputError(f"{name}: the file is empty")
     data = data.removeprefix(_BYTE_ORDER_MARK)
     try:
-        found = manifests.read(data, name, kinds=kinds)
+        found = manifests.read(data, name, kinds=kinds, keeps_written=keeps_written)
     except ManifestError:
         _check_encoding(data, name)
         raise

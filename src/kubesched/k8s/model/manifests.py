@@ -105,17 +105,36 @@ class ManifestError(KubeschedError, ValueError):
         self.problem = problem
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenObject:
+    """An object without a uid, as it was written: a dictionary, or JSON that is not decoded yet."""
+
+    item: KubeObject
+    api_version: str
+    kind: str
+    source: str
+    document: bytes | msgspec.Raw | dict[str, object]
+
+    def tree(self) -> object:
+        return self.document if isinstance(self.document, dict) else msgspec.json.decode(self.document)
+
+
+MOST_WRITTEN = 1_000
+"""So many objects of a file are kept as they were written: who writes more of them writes the same again."""
+
+
 @dataclass(slots=True)
 class Manifests:
     """What was read: the objects, where each came from, and the kinds that were passed over with their numbers.
     `kinds` are those that are taken. `dumped` are the resources of which a list says that it holds all there were; None
-    if no list says so."""
+    if no list says so. `written` collects objects that no server has seen, for whoever wants to check their fields."""
 
     objects: list[KubeObject] = field(default_factory=list)
     sources: dict[int, str] = field(default_factory=dict)
     ignored: dict[str, int] = field(default_factory=dict)
     kinds: Kinds = field(default_factory=lambda: KINDS)
     dumped: set[str] | None = None
+    written: list[WrittenObject] | None = None
 
     def source_of(self, item: KubeObject) -> str:
         return self.sources.get(id(item), "")
@@ -149,9 +168,11 @@ def _decoder(struct: type[KubeObject]) -> Callable[[bytes | msgspec.Raw], KubeOb
     return msgspec.json.Decoder(struct).decode
 
 
-def read(data: bytes, source: str, into: Manifests | None = None, *, kinds: Kinds = KINDS) -> Manifests:
+def read(
+    data: bytes, source: str, into: Manifests | None = None, *, kinds: Kinds = KINDS, keeps_written: bool = False
+) -> Manifests:
     """All objects of these kinds in a JSON or YAML text."""
-    found = Manifests(kinds=kinds) if into is None else into
+    found = Manifests(kinds=kinds, written=[] if keeps_written else None) if into is None else into
     with collector_paused():
         _read(data, source, found)
     return found
@@ -228,6 +249,7 @@ def _read_json_item(
         name = _name_in(tree_of(item)) or where
         raise ManifestError(source, f"{kind} {name}".strip(), _told(problem)) from None
     _keep(decoded, kind, source, where, found)
+    _keep_written(item, api_version, kind, source, found)
 
 
 # -- YAML and dictionaries ---------------------------------------------------------------------------------------------
@@ -274,6 +296,7 @@ def _read_document(document: object, source: str, where: str, found: Manifests) 
     except msgspec.ValidationError as problem:
         raise ManifestError(source, f"{kind} {_name_in(document) or where}", plain_problem(problem)) from None
     _keep(decoded, kind, source, where, found)
+    _keep_written(document, api_version, kind, source, found)
 
 
 def is_namespaced(struct: type[KubeObject]) -> bool:
@@ -315,6 +338,15 @@ def _keep(item: KubeObject, kind: str, source: str, where: str, found: Manifests
     found.objects.append(item)
     if source:
         found.sources[id(item)] = source
+
+
+def _keep_written(
+    document: bytes | msgspec.Raw | dict[str, object], api_version: str, kind: str, source: str, found: Manifests
+) -> None:
+    """After `_keep`: the object is the last of those found."""
+    item = found.objects[-1]
+    if found.written is not None and not item.metadata.uid and len(found.written) < MOST_WRITTEN:
+        found.written.append(WrittenObject(item, api_version, kind, source, document))
 
 
 def _name_in(document: object) -> str:

@@ -9,11 +9,12 @@ asked for; types are made on demand and shared. ``decoding.py`` reads objects by
 from __future__ import annotations
 
 import gzip
-import json
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
+
+import msgspec
 
 _REF_PREFIX = "#/components/schemas/"
 
@@ -46,7 +47,7 @@ class InternalField(NamedTuple):
 @lru_cache(maxsize=1)
 def _table() -> dict[str, Any]:
     packed = resources.files(__package__).joinpath("schemas.json.gz").read_bytes()
-    table: dict[str, Any] = json.loads(gzip.decompress(packed))
+    table: dict[str, Any] = msgspec.json.decode(gzip.decompress(packed))
     return table
 
 
