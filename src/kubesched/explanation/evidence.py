@@ -24,6 +24,7 @@ from kubesched.explanation.findings.finding import (
     FindingSource,
     Nearness,
     ResourceShortages,
+    lacking,
 )
 from kubesched.explanation.findings.node_affinity import UnmetNodeAffinity
 from kubesched.explanation.findings.pod_affinity import UnmetPodAffinity
@@ -264,6 +265,9 @@ class Evidence:
 
     def behind(self, status: Status, row: int) -> tuple[Finding, ...]:
         """What stands behind the reasons of one rejection; the reasons themselves where nothing more is known."""
+        if status.plugin == NodeResourcesFit.name:
+            short = tuple(self.shortages.shortage(row, resource) for resource in lacking(status.reasons))
+            return short or (_own_words(status),)
         found = tuple(f for f in self.by(status.plugin, row) if not f.reason or f.reason in status.reasons)
         return found or (_own_words(status),)
 

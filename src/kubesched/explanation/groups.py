@@ -101,7 +101,7 @@ def group_nodes(
         for row in alike:
             findings = tuple(finding for status in statuses for finding in evidence.behind(status, row))
             distance = sum(finding.distance for finding in findings)
-            key = tuple((finding.plugin, finding.shared, finding.nearness) for finding in findings)
+            key = tuple(map(_shared_key, findings))
             known = found.setdefault(key, (statuses, []))
             known[1].append(GroupedNode(names[row], distance, findings))
     groups = [
@@ -113,6 +113,13 @@ def group_nodes(
         for statuses, nodes in found.values()
     ]
     return sorted(groups, key=lambda group: group.order)
+
+
+def _shared_key(finding: Finding) -> tuple[object, ...]:
+    """What the findings of a group have in common."""
+    if isinstance(finding, Shortage):  # most nodes of most clusters: not worth a sentence for each
+        return finding.plugin, finding.resource, finding.nearness
+    return finding.plugin, finding.shared, finding.nearness
 
 
 def _is_cordon(finding: Finding) -> bool:

@@ -106,13 +106,16 @@ def _nearest_apart(group: RejectedNodes, style: Style) -> list[RejectedNodes]:
     """The nearest nodes of a group on their own, as far as their amounts differ, and the rest of it."""
     if not any(isinstance(finding, Shortage) for finding in group.findings):
         return [group]
-    by_text: dict[str, list[GroupedNode]] = {}
-    for node in group.nodes:
-        by_text.setdefault(" ".join(finding.text for finding in node.findings), []).append(node)
-    parts = list(by_text.values())
     n_apart = style.most(NEAREST_SHOWN)
-    if n_apart is not None and len(parts) > n_apart:
-        parts[n_apart:] = [[node for part in parts[n_apart:] for node in part]]
+    parts: list[list[GroupedNode]] = []
+    for at, node in enumerate(group.nodes):  # by distance, so that those with the same amounts stand together
+        if parts and parts[-1][0].findings == node.findings:
+            parts[-1].append(node)
+        elif n_apart is None or len(parts) < n_apart:
+            parts.append([node])
+        else:
+            parts.append(list(group.nodes[at:]))
+            break
     return [replace(group, nodes=tuple(part)) for part in parts]
 
 
