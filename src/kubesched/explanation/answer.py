@@ -16,7 +16,7 @@ from kubesched.explanation.evidence import Evidence, Failures, find_failures, ha
 from kubesched.explanation.groups import RejectedNodes, group_nodes
 from kubesched.explanation.headline import cause_and_groups, headline_of
 from kubesched.explanation.record import decision_record, full_report, gated_record
-from kubesched.explanation.text import render
+from kubesched.explanation.text import render, render_html
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import MAX_NODE_SCORE
 from kubesched.framework.status import Status
@@ -84,6 +84,10 @@ class Explanation:
 
     def __str__(self) -> str:
         return render(self)
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it."""
+        return render_html(self)
 
     @cached_property
     def failures(self) -> Failures | None:
