@@ -144,6 +144,7 @@ docs: setup
 	$(BIN)/python -m kubesched.older.engine.metrics.reference_page > docs/reference/older-metrics.md
 	$(BIN)/python -m kubesched.live.options.reference_page > docs/reference/flags.md
 	$(BIN)/python -m kubesched.live.logs.reference_page > docs/reference/logs.md
+	$(BIN)/python tools/library_page.py
 	$(BIN)/python tools/architecture_picture.py
 
 # Writes what the tutorial's commands print today into its lessons, and takes its pictures: `make tutorial LESSONS="04 05"`.

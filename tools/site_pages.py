@@ -13,6 +13,8 @@ import re
 import shutil
 from pathlib import Path
 
+import notebooks
+
 ROOT = Path(__file__).parents[1]
 PAGES_OUTSIDE = {
     "README.md": "index.md",
@@ -49,6 +51,8 @@ class Site:
             self.pages[place] = self._listing(path, place)
         elif path.suffix == ".md":
             self.pages[place] = self._with_links(spaced_lists(path.read_text()), path, place)
+        elif path.suffix == ".ipynb":
+            self.pages[place] = self._with_links(notebooks.as_markdown(path), path, place)
         elif path.suffix in _PICTURES:
             self.pages[place] = path.read_bytes()
         else:

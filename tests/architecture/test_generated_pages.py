@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from kubesched.live.logs import reference_page as logs_page
 from kubesched.live.options import reference_page as flags_page
 from kubesched.scheduler.plugins import reference_page
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+
+import library_page
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -21,3 +26,7 @@ def test_the_page_of_the_flags_is_up_to_date() -> None:
 
 def test_the_page_of_the_logs_is_up_to_date() -> None:
     assert (REFERENCE / "logs.md").read_text() == logs_page.page(), "run `make docs`"
+
+
+def test_the_page_of_the_library_is_up_to_date() -> None:
+    assert (REFERENCE / "library.md").read_text() == library_page.page(), "run `make docs`"

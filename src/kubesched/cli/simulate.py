@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kubesched.simulator.options import SimulationOptions
     from kubesched.simulator.report import SimulationReport
 
-TABLES = ("pods", "nodes", "utilisation", "events", "preemptions", "not_created")
+TABLES = ("pods", "nodes", "utilisation", "events", "preemptions", "not_created", "usage", "timeline")
 
 
 class SpanOfTime(click.ParamType[float]):

@@ -15,8 +15,9 @@ from kubesched.explanation.changes import Change, smallest_change_on, smallest_c
 from kubesched.explanation.evidence import Evidence, Failures, find_failures, hard_constraints
 from kubesched.explanation.groups import RejectedNodes, group_nodes
 from kubesched.explanation.headline import cause_and_groups, headline_of
+from kubesched.explanation.html import explanation_html
 from kubesched.explanation.record import decision_record, full_report, gated_record
-from kubesched.explanation.text import render, render_html
+from kubesched.explanation.text import render
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import MAX_NODE_SCORE
 from kubesched.framework.status import Status
@@ -31,7 +32,7 @@ COMPLETE_SEARCH = 100
 """Percent of nodes looked at: an explanation is about all of them."""
 
 
-@dataclass
+@dataclass(repr=False)
 class Explanation:
     """Why a pod goes where it goes. `to_dict()` and `report()` are for machines, `str()` for people."""
 
@@ -85,9 +86,12 @@ class Explanation:
     def __str__(self) -> str:
         return render(self)
 
+    def __repr__(self) -> str:
+        return f"<Explanation: {self.headline}>"
+
     def _repr_html_(self) -> str:
-        """How a notebook shows it."""
-        return render_html(self)
+        """As notebooks show it."""
+        return explanation_html(self)
 
     @cached_property
     def failures(self) -> Failures | None:

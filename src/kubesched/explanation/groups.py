@@ -14,7 +14,7 @@ from typing import Any
 
 from kubesched.explanation.evidence import Evidence, Failures
 from kubesched.explanation.findings.finding import CauseKind, Fact, Finding, Nearness, Shortage
-from kubesched.explanation.layout import any_of, readable
+from kubesched.explanation.layout import any_of, listed, readable
 from kubesched.explanation.record import status_record
 from kubesched.framework.status import Status
 from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
@@ -32,7 +32,7 @@ class GroupedNode:
     findings: tuple[Finding, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RejectedNodes:
     """Nodes of which the same is true, the nearest first."""
 
@@ -40,6 +40,9 @@ class RejectedNodes:
     statuses: tuple[Status, ...]
     """What each plugin says, in kube-scheduler's words, the first rejection first."""
     nodes: tuple[GroupedNode, ...]
+
+    def __repr__(self) -> str:
+        return f"<RejectedNodes: {listed(self.names, FOUND_SHOWN)}: {self.summary()}>"
 
     @property
     def distance(self) -> float:

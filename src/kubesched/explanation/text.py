@@ -9,7 +9,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -291,31 +290,3 @@ def _event(explanation: Explanation) -> list[str]:
     if decision is None or decision.node_name:
         return []
     return [f"FailedScheduling: {for_event(decision.message)}"]
-
-
-# -- for notebooks -----------------------------------------------------------------------------------------------------
-
-
-def render_html(explanation: Explanation) -> str:
-    """The answer for a notebook: the cause, the groups as a table, what would help."""
-    parts = [f"<p><strong>{escape(explanation.headline)}</strong></p>"]
-    groups = explanation.groups[:GROUPS_SHOWN]
-    if groups:
-        rows = [(str(len(group.nodes)), names_cell(group.names), group.summary()) for group in groups]
-        parts.append(_html_table(("count", "nodes", "why not"), rows))
-    decision = explanation.decision
-    if decision is not None and decision.scored is not None:
-        scored = decision.scored
-        order = sorted(range(len(scored.nodes)), key=lambda at: (-int(scored.total[at]), scored.nodes.names[at]))
-        best = [(scored.nodes.names[at], str(int(scored.total[at]))) for at in order[:SHOWN]]
-        parts.append(_html_table(("node", "total"), best))
-    if explanation.changes:
-        items = [f"<li>{escape(f'{change.description}; {change.cost}')}</li>" for change in explanation.changes]
-        parts.append(f"<ol>{''.join(items[:CHANGES_SHOWN])}</ol>")
-    return f"<div>{''.join(parts)}</div>"
-
-
-def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

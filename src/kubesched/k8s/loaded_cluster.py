@@ -73,9 +73,11 @@ class LoadedCluster:
     def replace(self, *sources: LoadedCluster | str | PathLike[str] | Mapping[str, Any]) -> LoadedCluster:
         """This cluster with these objects in it: in place of those of the same kind and name, or beside them."""
         given = read_objects(sources, self.found.kinds)
-        changed = {(type(item), item.key) for item in given.objects}
-        kept = [item for item in self.found.objects if (type(item), item.key) not in changed]
-        return LoadedCluster(replace(self.found, objects=kept)).beside(given)
+        changed = {(type(item), item.key): item for item in given.objects}
+        present = {(type(item), item.key): item for item in self.found.objects}
+        kept = [changed.pop(place, item) for place, item in present.items()]
+        read_from = {**self.found.sources, **given.sources}
+        return LoadedCluster(replace(self.found, objects=[*kept, *changed.values()], sources=read_from))
 
     def beside(self, given: Manifests) -> LoadedCluster:
         """This cluster with more objects. One of the same kind and name as an earlier one is a change of that."""

@@ -1,19 +1,26 @@
 """A table of named columns: whole numbers, numbers and texts, any of which may be missing (None).
 
-    polars.DataFrame(table)      pyarrow.table(table)      pandas.DataFrame(table.to_dict())
+    table.to_pandas()      table.to_polars()      pandas.DataFrame(table)      polars.DataFrame(table)
 
-The first two read it through Arrow's PyCapsule interface, which nanoarrow speaks for us (the extra `arrow`); the third
-needs nothing.
+These need nothing but pandas or polars, save the last: it reads the table through Arrow's PyCapsule interface, as
+`pyarrow.table(table)` does, which nanoarrow speaks for us (the extra `arrow`).
 """
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from functools import cache
+from itertools import takewhile
 from typing import Any
+
+from kubesched.explanation.html import block, html_table, paragraph
+from kubesched.explanation.layout import counted, table
 
 Cell = str | int | float | None
 _SHOWN_ROWS = 10
+_SHOWN_WIDTH = 60
 
 
 class ColumnKind(Enum):
@@ -29,7 +36,8 @@ class ColumnTable:
 
     def __init__(self, kinds: Mapping[str, ColumnKind], rows: Iterable[Sequence[Cell]]) -> None:
         self.kinds = dict(kinds)
-        self._rows = [tuple(row) for row in rows]
+        make = _row_type(tuple(self.kinds))._make
+        self._rows = [make(row) for row in rows]
 
     @property
     def column_names(self) -> list[str]:
@@ -46,6 +54,7 @@ class ColumnTable:
         return [row[position] for row in self._rows]
 
     def __iter__(self) -> Iterator[tuple[Cell, ...]]:
+        """Rows, whose cells have names, too: `row.node`."""
         return iter(self._rows)
 
     def __eq__(self, other: object) -> bool:
@@ -54,9 +63,16 @@ class ColumnTable:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        lines = [f"ColumnTable of {len(self)} rows", "  ".join(self.kinds)]
-        lines += ["  ".join("" if cell is None else str(cell) for cell in row) for row in self._rows[:_SHOWN_ROWS]]
+        rows = [[_shown(cell) for cell in row] for row in self._rows[:_SHOWN_ROWS]]
+        n_left = sum(1 for _ in takewhile(lambda kind: kind is ColumnKind.UTF8, self.kinds.values()))
+        lines = [f"ColumnTable of {counted(len(self), 'row')}", *table(list(self.kinds), rows, indent=0, n_left=n_left)]
         return "\n".join([*lines, "…"] if len(self) > _SHOWN_ROWS else lines)
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it."""
+        more = len(self) - _SHOWN_ROWS
+        told = paragraph(f"and {counted(more, 'more row')}", "dim") if more > 0 else ""
+        return block(html_table(list(self.kinds), self._rows[:_SHOWN_ROWS]) or paragraph(repr(self)), told)
 
     def to_dict(self) -> dict[str, list[Cell]]:
         """Lists by column."""
@@ -67,6 +83,26 @@ class ColumnTable:
         return [dict(zip(self.kinds, row, strict=True)) for row in self._rows]
 
     # -- for dataframe libraries ---------------------------------------------------------------------------------------
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame`; whole numbers stay whole where some are missing."""
+        import pandas
+
+        frame = pandas.DataFrame(self.to_dict())
+        dtypes = {ColumnKind.INT64: "Int64", ColumnKind.FLOAT64: "float64", ColumnKind.UTF8: "object"}
+        return frame.astype(
+            {
+                name: "int64" if kind is ColumnKind.INT64 and None not in self[name] else dtypes[kind]
+                for name, kind in self.kinds.items()
+            }
+        )
+
+    def to_polars(self) -> Any:
+        """A `polars.DataFrame`."""
+        import polars
+
+        dtypes = {ColumnKind.INT64: polars.Int64, ColumnKind.FLOAT64: polars.Float64, ColumnKind.UTF8: polars.String}
+        return polars.DataFrame(self.to_dict(), schema={name: dtypes[kind] for name, kind in self.kinds.items()})
 
     def __arrow_c_schema__(self) -> object:
         return _nanoarrow().c_schema(self._arrow_schema()).__arrow_c_schema__()
@@ -86,6 +122,16 @@ class ColumnTable:
         """A row of columns: a struct in Arrow's words."""
         nanoarrow = _nanoarrow()
         return nanoarrow.struct({name: getattr(nanoarrow, kind.value)() for name, kind in self.kinds.items()})
+
+
+@cache
+def _row_type(columns: tuple[str, ...]) -> Any:
+    return namedtuple("Row", columns, rename=True)  # the columns are known at run time only
+
+
+def _shown(cell: Cell) -> str:
+    text = "" if cell is None else str(cell)
+    return text if len(text) <= _SHOWN_WIDTH else f"{text[: _SHOWN_WIDTH - 1]}…"
 
 
 def _nanoarrow() -> Any:

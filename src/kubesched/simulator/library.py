@@ -18,6 +18,7 @@ from kubesched.older.config.generations import generation_of
 from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
 from kubesched.simulator import loading
 from kubesched.simulator import sequence as one_by_one
+from kubesched.simulator.history import QueueSampler
 from kubesched.simulator.loading import SIMULATED_KINDS
 from kubesched.simulator.options import OptionError, SimulationOptions
 from kubesched.simulator.report import SimulationReport
@@ -66,6 +67,7 @@ def simulate(
     start: str | float | datetime | None = None,
     bind_latency: Span = 0.0,
     start_latency: Span = 0.0,
+    queue_lengths: bool = False,
     class_cache: bool = True,
     policy: Document = None,
     provider: str | None = None,
@@ -90,6 +92,7 @@ def simulate(
     start: str | float | datetime | None = None,
     bind_latency: Span = 0.0,
     start_latency: Span = 0.0,
+    queue_lengths: bool = False,
     class_cache: bool = True,
     policy: Document = None,
     provider: str | None = None,
@@ -111,6 +114,8 @@ def simulate(
 
     Durations (`until`, `bind_latency`, `start_latency`) are texts such as "90s" or "1h30m", seconds, or a `timedelta`;
     `start` is an RFC 3339 text, a `datetime`, or seconds since the epoch. `until_s` and the like mean the same.
+
+    With `queue_lengths`, the report has the lengths of the scheduling queues over time (`report.queue`).
 
     With a `sequence` of pods `namespace/name`, only these are placed, one after another, and nothing else happens.
     `class_cache=False` decides for every pod from scratch, which changes no answer; a sequence always does.
@@ -140,7 +145,9 @@ def simulate(
         start_latency_s=_span("start_latency", start_latency if start_latency_s is None else start_latency_s) or 0.0,
         keeps_classes=class_cache,
     )
-    return SimulationReport.of(run_simulation(given, loaded, options, emulation=emulation, registry=registry), options)
+    sampler = QueueSampler() if queue_lengths else None
+    cluster = run_simulation(given, loaded, options, progress=sampler, emulation=emulation, registry=registry)
+    return SimulationReport.of(cluster, options, sampler)
 
 
 def _span(name: str, given: Span | None) -> float | None:

@@ -230,7 +230,7 @@ def render_report(report: SimulationReport, style: Style | None = None) -> str:
     """Without a newline at its end."""
     chosen = style or Style()
     sections = [
-        _headline(report),
+        headline(report),
         pod_section(report) if chosen.wide else workload_section(report, chosen),
         pending_section(report, chosen),
         preemption_section(report, chosen),
@@ -242,7 +242,8 @@ def render_report(report: SimulationReport, style: Style | None = None) -> str:
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 
-def _headline(report: SimulationReport) -> list[str]:
+def headline(report: SimulationReport) -> list[str]:
+    """The run in numbers, and how it ended."""
     summary = report.summary
     states = ", ".join(f"{n} {state}" for state, n in summary["states"].items()) or "none"
     how_long = readable_span(report.ended_s)

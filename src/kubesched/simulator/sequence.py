@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubesched.explanation.explain import COMPLETE_SEARCH, NotExplainableError, build_cluster, pod_key
+from kubesched.explanation.layout import counted, table
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.loaded_cluster import Objects, read_objects
@@ -35,7 +36,7 @@ _FIRST_START_S = parse_instant("2026-01-02T00:00:00Z")
 _TIES_LISTED = 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Step:
     """What became of one pod."""
 
@@ -46,6 +47,9 @@ class Step:
     node: str = ""
     message: str = ""
     preemption: Preemption | None = None
+
+    def __repr__(self) -> str:
+        return f"<Step: {self.pod} -> {self.node or f'nowhere: {self.message}'}>"
 
     def to_dict(self) -> dict[str, Any]:
         record: dict[str, Any] = {"pod": self.pod, "feasible": self.feasible}
@@ -65,11 +69,32 @@ class Step:
         return record
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class PlacedSequence:
     """Every step of a run, in order."""
 
     steps: list[Step] = field(default_factory=list)
+
+    @property
+    def headline(self) -> str:
+        """How many pods got a node."""
+        n_placed = sum(bool(step.node) for step in self.steps)
+        return f"{n_placed} of {counted(len(self.steps), 'pod')} placed"
+
+    def __repr__(self) -> str:
+        return f"<PlacedSequence: {self.headline}>"
+
+    def __str__(self) -> str:
+        rows = [[step.pod, step.node or "-", str(step.feasible), step.message] for step in self.steps]
+        return "\n".join(
+            [f"{self.headline}.", *table(["POD", "NODE", "FEASIBLE", "MESSAGE"], rows, indent=2, n_left=4)]
+        )
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it."""
+        from kubesched.simulator.report_html import sequence_html
+
+        return sequence_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         return {"steps": [step.to_dict() for step in self.steps]}

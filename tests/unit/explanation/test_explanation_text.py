@@ -186,7 +186,7 @@ def test_a_pod_whose_terms_cannot_be_understood_is_told_so() -> None:
 def test_a_notebook_shows_cause_groups_and_changes() -> None:
     objects = [make.node("a", cpu=1), make.node("b", taints=[make.taint("<gpu>")]), make.pod("p", cpu=2)]
     html = explain(objects, "default/p")._repr_html_()
-    assert html.startswith("<div><p><strong>Pod default/p is pending: needs 2 cpu; ")
+    assert '<div class="kubesched"><p class="head bad">Pod default/p is pending: needs 2 cpu; ' in html
     assert "<td>taint &lt;gpu&gt;:NoSchedule is not tolerated</td>" in html
     assert "<ol><li>" in html and "<gpu>" not in html
     fits = explain([make.node("a"), make.pod("p")], "default/p")._repr_html_()

@@ -220,13 +220,16 @@ class Proposal:
         return self.is_drastic, self.burden, self.n_edits, self.kind.rank, self.cost, self.node
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Change:
     """A proposal that was tried out: with its actions done, the engine finds that the pod fits on `node` (after the
     evictions that a raised priority entitles it to)."""
 
     proposal: Proposal
     node: str
+
+    def __repr__(self) -> str:
+        return f"<Change: {self.description} -> {self.node}>"
 
     @property
     def kind(self) -> ChangeKind:

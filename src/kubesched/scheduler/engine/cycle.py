@@ -51,7 +51,7 @@ _STORM = 0.9
 """The share of decisions that no class could make from which on it is told."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Decision:
     """What was decided for a pod, with everything it was decided on."""
 
@@ -79,6 +79,9 @@ class Decision:
     n_feasible: int = 0
     needs_reserve: bool = True
     """Plugins may have something to reserve, or to do before the pod is bound."""
+
+    def __repr__(self) -> str:
+        return f"<Decision: {self.pod.key} -> {self.node_name or 'no node'}>"
 
     @property
     def best(self) -> tuple[str, ...]:

@@ -61,9 +61,13 @@ class QueueContents:
         """How many wait."""
         return len(self._pods.by_key)
 
+    def lengths(self) -> tuple[int, int, int]:
+        """How many wait in the active queue, in backoff, and as unschedulable, gated ones among these."""
+        return len(self._pods.active), len(self._pods.backoff), len(self._pods.unschedulable)
+
     def __str__(self) -> str:
-        active, backoff, unschedulable = self._pods.active, self._pods.backoff, self._pods.unschedulable
-        return f"activeQ:{len(active)}; backoffQ:{len(backoff)}; unschedulablePods:{len(unschedulable)}"
+        active, backoff, unschedulable = self.lengths()
+        return f"activeQ:{active}; backoffQ:{backoff}; unschedulablePods:{unschedulable}"
 
     # -- metrics -------------------------------------------------------------------------------------------------------
 
