@@ -291,7 +291,7 @@ def test_a_change_says_what_to_do_as_a_patch() -> None:
         "kind": "tolerate",
         "description": "tolerate gpu=x:NoSchedule",
         "node": "a",
-        "cost": "takes room that is kept for others (0 pods run there)",
+        "cost": "takes room that is kept for others (0 pods there)",
         "tolerations": [{"key": "gpu", "operator": "Equal", "value": "x", "effect": "NoSchedule"}],
         "actions": [
             {

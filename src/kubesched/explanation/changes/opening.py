@@ -16,6 +16,7 @@ from kubesched.explanation.changes.change import (
 )
 from kubesched.explanation.changes.what_if import Situation
 from kubesched.explanation.findings.taints import is_meant_for, is_passing, taint_text, untolerated
+from kubesched.explanation.layout import counted
 from kubesched.k8s.model.core import Node, Taint
 from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT
 from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
@@ -104,7 +105,7 @@ def _price(situation: Situation, row: int, taints: tuple[Taint, ...]) -> tuple[R
     if all(is_meant_for(taint, situation.pod) for taint in taints):
         return Reluctance.NONE, "costs nobody anything: the taint keeps what the pod asks for"
     n_pods = len(situation.cluster.table.pods.on(row))
-    return Reluctance.LAST, f"takes room that is kept for others ({n_pods} pods run there)"
+    return Reluctance.LAST, f"takes room that is kept for others ({counted(n_pods, 'pod')} there)"
 
 
 def _toleration_of(taint: Taint) -> dict[str, str]:
