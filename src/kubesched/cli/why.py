@@ -18,6 +18,9 @@ from kubesched.cli.output import ERROR_EXIT, explanation_format, line_width, pri
 from kubesched.cli.scheduler_choice import SchedulerChoice, plugin_option
 from kubesched.cli.targets import read_target
 
+_NO_FILES = ":4"
+"""What kubectl reads last: no names of files are to be offered."""
+
 
 @click.command("why", cls=OneLineCommand)
 @click.argument("target", metavar="[[KIND/]NAME]", required=False)
@@ -66,7 +69,17 @@ def why(
 
 
 def main() -> None:
-    why(prog_name="kubectl why")
+    why(prog_name="kubectl why", complete_var="_KUBECTL_WHY_COMPLETE")
+
+
+def complete() -> None:
+    """The program `kubectl_complete-why`, which kubectl asks for completions: the words so far, the last unfinished."""
+    from click.shell_completion import ShellComplete
+
+    *words, unfinished = sys.argv[1:] or [""]
+    for item in ShellComplete(why, {}, "kubectl why", "").get_completions(words, unfinished):
+        click.echo(f"{item.value}\t{item.help}" if item.help else item.value)
+    click.echo(_NO_FILES)
 
 
 def _group_pending(
