@@ -135,8 +135,8 @@ def _in_common(column: Sequence[Finding]) -> str:
     if isinstance(first, Shortage):
         return _amounts(first, [finding for finding in column if isinstance(finding, Shortage)])
     texts = dict.fromkeys(finding.text for finding in column)
-    if len(texts) == 1:
-        return first.text
+    if len(texts) == 1:  # the plugin's own words, which do not say whose they are
+        return f"{first.text} ({first.plugin})" if first.kind is CauseKind.PLUGIN and first.plugin else first.text
     values = [finding.fields.get("found") for finding in column if isinstance(finding, Fact)]
     told = sorted({value for value in values if isinstance(value, str)})
     if told and len(told) <= FOUND_SHOWN:

@@ -49,9 +49,11 @@ def test_a_missing_claim_is_no_broken_plugin(tmp_path: Path) -> None:
     items = [make.node("a"), make.pod("new", spec={"volumes": volumes})]
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     told = run("explain", "new", "-f", path, "--emulate", "1.17").stdout.splitlines()
+    problem = 'persistentvolumeclaim "gone" not found'
     assert told[1:] == [
-        "Pod default/new cannot be decided on: the search ended in an error before any node was looked at.",
-        '  persistentvolumeclaim "gone" not found',
+        f"Pod default/new cannot be decided on: the search ended in an error before any node was looked at: {problem}.",
+        "",
+        f"FailedScheduling: {problem}",
     ]
 
 
