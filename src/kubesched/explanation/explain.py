@@ -18,10 +18,11 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import Document, Objects, read_objects
 from kubesched.k8s.model import manifests
-from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.core import Pod, PriorityClass
 from kubesched.k8s.model.manifests import KINDS, collector_paused
-from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.requests import AmountError
+from kubesched.k8s.workloads.admission import AdmissionError, with_priority
 from kubesched.older.config.algorithm_source import RefusedConfigurationError
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.older.config.generations import Generation, generation_of
@@ -155,15 +156,26 @@ def build_cluster(found: manifests.Manifests) -> Cluster:
     """The cluster of these objects. An amount or a selector that cannot be read is an error that names source, object
     and field."""
     cluster = Cluster()
+    classes = {item.name: item for item in found.objects if isinstance(item, PriorityClass)}
     with collector_paused():
         for item in Cluster.in_order(found.objects):
             try:
-                cluster.put(item)
+                cluster.put(_admitted(item, classes))
             except AmountError as problem:
                 where = f"{type(item).__name__} {item.key}"
                 text = str(problem) if isinstance(problem, AmountError) else f"spec.affinity: {problem}"
                 raise manifests.ManifestError(found.source_of(item), where, text) from None
     return cluster
+
+
+def _admitted(item: KubeObject, classes: Mapping[str, PriorityClass]) -> KubeObject:
+    """A pod that no API server has seen yet has the priority that it would get; one whose class is missing, none."""
+    if not isinstance(item, Pod) or item.spec.priority is not None:
+        return item
+    try:
+        return with_priority(item, classes)
+    except AdmissionError:
+        return item
 
 
 def pod_key(pod: str) -> PodKey:

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 import kubesched
 from kubesched.cli.main import main
 from kubesched.explanation.changes import ChangeKind
+from kubesched.testing import make
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "explain"
@@ -120,3 +121,16 @@ if __name__ == "__main__":
     ANSWERS.mkdir(exist_ok=True)
     for stored in STORED:
         answer_file(*stored).write_text(run(stored[0], "-f", CLUSTER, "-f", PENDING, "-o", stored[1]).stdout)
+
+
+def test_a_pod_that_no_server_has_seen_has_the_priority_of_its_class(tmp_path: Path) -> None:
+    """Else preemption would be denied to it."""
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 100}
+    new = make.pod("new", cpu=3, spec={"priorityClassName": "high"})
+    del new["spec"]["priority"]
+    items = [high, make.node("a"), make.pod("busy", cpu=3, on="a"), new]
+    given = tmp_path / "cluster.json"
+    given.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    answer = run("new", "-f", given).stdout
+    assert "default/busy" in answer
+    assert "Preemption would not help" not in answer

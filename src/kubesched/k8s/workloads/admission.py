@@ -215,7 +215,7 @@ class AdmissionError(KubeschedError, ValueError):
 
 def admit_pod(pod: Pod, priority_classes: Mapping[str, PriorityClass]) -> Pod:
     """The pod as an API server stores it. A priority that is written out is kept."""
-    pod = _with_priority(pod, priority_classes)
+    pod = with_priority(pod, priority_classes)
     spec = replace(
         pod.spec,
         restart_policy=pod.spec.restart_policy or "Always",
@@ -240,7 +240,8 @@ def admit_claim(claim: PersistentVolumeClaim, storage_classes: Iterable[StorageC
     return replace(claim, spec=replace(claim.spec, storage_class_name=newest.name))
 
 
-def _with_priority(pod: Pod, classes: Mapping[str, PriorityClass]) -> Pod:
+def with_priority(pod: Pod, classes: Mapping[str, PriorityClass]) -> Pod:
+    """As the Priority admission plugin does: the class's value and preemption policy, where the pod has none."""
     spec = pod.spec
     name, value, policy = _priority(spec.priority_class_name, classes)
     if spec.priority is not None:
