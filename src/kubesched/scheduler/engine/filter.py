@@ -62,6 +62,10 @@ class FilterOutcome:
                 return said.verdicts.status(index).by(said.plugin)
         return OK
 
+    def resolvable(self) -> RowArray:
+        """The places of nodes that reject the pod, but not for good."""
+        return np.flatnonzero(~(self.fits | self.unresolvable))
+
     def reason_counts(self) -> dict[str, int]:
         """How many nodes were rejected for each reason."""
         counts: dict[str, int] = {}

@@ -8,7 +8,7 @@ PostFilter plugins are given.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -42,6 +42,10 @@ class NodeFindings(Protocol):
     def fits(self) -> BoolArray: ...
     @property
     def unresolvable(self) -> BoolArray: ...
+    def resolvable(self) -> RowArray:
+        """The places of nodes that reject the pod, but not for good."""
+        ...
+
     def status(self, position: int) -> Status: ...
     def reason_counts(self) -> dict[str, int]: ...
     def rejecting_plugins(self) -> list[str]: ...
@@ -80,7 +84,7 @@ class Diagnosis:
     def resolvable_rows(self) -> RowArray:
         filtered = self.filtered
         if filtered is not None and filtered.nodes.whole is filtered.nodes:
-            return np.flatnonzero(~(filtered.fits | filtered.unresolvable))
+            return filtered.resolvable()
         hopeful = np.zeros(len(self.cluster_nodes), dtype=np.bool_)
         if self.absent.code is Code.UNSCHEDULABLE:
             hopeful[:] = True
@@ -153,11 +157,11 @@ def run_post_filter(profile: Profile, cycle: CycleState, pod: PodInfo, diagnosis
             return PostFilterResult(Status.error(bug.message).by(plugin.name))
         status = result.status.by(plugin.name)
         if status.is_success or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            return replace(result, status=status)
+            return PostFilterResult(status, result.mode, result.node_name)
         if not status.is_rejected:
             return PostFilterResult(status)
         if result.mode is not NominatingMode.NOOP:
             last = result
         reasons.extend(status.reasons)
     status = Status.unschedulable(*reasons)
-    return PostFilterResult(status) if last is None else replace(last, status=status)
+    return PostFilterResult(status) if last is None else PostFilterResult(status, last.mode, last.node_name)

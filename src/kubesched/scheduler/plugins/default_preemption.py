@@ -6,7 +6,6 @@ How victims are found is the engine's business (`kubesched.scheduler.engine.pree
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -40,7 +39,8 @@ class DefaultPreemption:
         result = self._handle.preempt(cycle, pod, statuses, self._args)
         if not result.status.message:
             return result
-        return replace(result, status=Status(result.status.code, (f"preemption: {result.status.message}",)))
+        status = Status(result.status.code, (f"preemption: {result.status.message}",))
+        return PostFilterResult(status, result.mode, result.node_name)
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         """Pods held back here wait for their own victims to go; the plugin that rejected them decides on the rest."""

@@ -65,10 +65,29 @@ def test_the_class_of_a_big_deployment_outlives_many_small_ones(monkeypatch: pyt
         assert classes.find(big) is prepared
 
 
+@pytest.mark.parametrize(("most_rows", "n_kept"), [(4_000_000, 100), (90, 90), (10, 64)])
+def test_as_many_classes_that_fit_nowhere_are_kept_as_there_are_rows_for(
+    most_rows: int, n_kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "_MOST_FAILED_ROWS", most_rows)
+    loop = build_loop(default(), ByName())
+    for found in manifests.from_dicts([make.node("n1", cpu="1")]).objects:
+        loop.put(found, 0.0)
+    scheduler = loop.schedulers["default-scheduler"]
+    waiting = [loop.cluster.signatures.info(_pod(f"job-{number}", cpu="2").pod) for number in range(100)]
+    for _ in range(2):
+        for info in waiting:
+            assert not scheduler.decide(info).node_name
+    before = scheduler.n_decided_by_class
+    for info in reversed(waiting):
+        assert not scheduler.decide(info).node_name
+    assert scheduler.n_decided_by_class - before == n_kept
+
+
 _SIGNATURES = build_loop(default(), ByName()).cluster.signatures
 
 
-def _pod(app: str) -> PodInfo:
-    (pod,) = manifests.from_dicts([make.pod(app, cpu="100m", labels={"app": app})]).objects
+def _pod(app: str, cpu: str = "100m") -> PodInfo:
+    (pod,) = manifests.from_dicts([make.pod(app, cpu=cpu, labels={"app": app})]).objects
     assert isinstance(pod, Pod)
     return _SIGNATURES.info(pod)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import PostFilterResult
 from kubesched.framework.status import Status
 from kubesched.k8s.model.core import Pod, PodSpec, PodStatus
 from kubesched.k8s.model.meta import ObjectMeta
@@ -71,6 +72,26 @@ def test_a_search_among_plans_is_a_search_from_nothing(data: st.DataObject) -> N
             best = least_harmful([candidate for row in answer if isinstance(candidate := found[row], Candidate)])
             assert [names[row] for row in plans.least_harmful(answer)] == [candidate.node_name for candidate in best]
         changed = data.draw(st.sets(st.integers(0, n - 1)))
+
+
+def test_why_evictions_help_nowhere_is_counted_row_by_row() -> None:
+    plans = PreemptionPlans(["a", "b", "c"])
+    rows = np.arange(3)
+    found: list[Candidate | Status] = [NO_HELP, NO_HELP, Status.unschedulable("other")]
+    plans.search(rows, 2, 1, found.__getitem__)
+    assert plans.failure_counts() == ({"in vain": 2, "other": 1}, 3)
+    setattr(plans, "nowhere", PostFilterResult(NO_HELP))  # noqa: B010  the type checker would not see it forgotten
+    found[0] = Status.unschedulable("other", "and more")
+    plans.forget(0)
+    assert plans.nowhere is None
+    plans.search(rows, 0, 1, found.__getitem__)
+    assert plans.failure_counts() == ({"in vain": 1, "other": 2, "and more": 1}, 3)
+    found[2] = Candidate("c", (_pod(0),), 0)
+    plans.forget(2)
+    assert plans.search(rows, 0, 1, found.__getitem__).tolist() == [2]
+    assert plans.failure_counts() == ({"in vain": 1, "other": 1, "and more": 1}, 2)
+    plans.forget(2)
+    assert plans.failure_counts()[1] == 2
 
 
 def test_a_search_in_no_rows_finds_none() -> None:

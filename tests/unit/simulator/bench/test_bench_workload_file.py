@@ -140,6 +140,7 @@ def test_the_families_that_are_promised_are_there() -> None:
         "basic", "daemonset", "node-affinity", "affinity", "anti-affinity", "preferred-affinity",
         "preferred-anti-affinity", "namespace-selector", "topology-spreading", "preferred-topology-spreading",
         "preemption-basic", "preemption-async", "unschedulable", "mixed-churn", "csi-volumes", "gated",
+        "overload", "overload-priorities",
     }  # fmt: skip
     assert promised <= set(_families())
 

@@ -23,7 +23,7 @@ class RecentlyUsed(Generic[Kept]):
     """What was used last, at most so many."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self._kept: OrderedDict[PodSignature, Kept] = OrderedDict()
         """In the order of their last use."""
 
@@ -41,7 +41,7 @@ class RecentlyUsed(Generic[Kept]):
         """Counts as used now."""
         self._kept[signature] = value
         self._kept.move_to_end(signature)
-        if len(self._kept) > self._most:
+        while len(self._kept) > self.most:
             self._kept.popitem(last=False)
 
     def drop(self, signature: PodSignature) -> None:
@@ -49,7 +49,11 @@ class RecentlyUsed(Generic[Kept]):
 
 
 _MOST_CLASSES = 512
-_MOST_FAILED = 64
+_MOST_FAILED = 512
+_FEWEST_FAILED = 64
+_MOST_FAILED_ROWS = 4_000_000
+"""Of classes that fit nowhere, as many as there are rows for, within these limits: with more kinds of pods waiting than
+are kept, each would be gone before its next attempt."""
 
 
 class ClassCache:
@@ -86,6 +90,8 @@ class ClassCache:
             return
         kept = failed_class(self._cluster, self._profile, pod, cycle, prefilter, outcome)
         if kept is not None:
+            n_rows = max(len(self._cluster.nodes), 1)
+            self._failed.most = min(_MOST_FAILED, max(_FEWEST_FAILED, _MOST_FAILED_ROWS // n_rows))
             self._failed.keep(pod.signature, kept)
 
     def forget(self, pod: PodInfo) -> None:

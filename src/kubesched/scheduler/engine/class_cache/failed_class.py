@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from kubesched.framework.caching import WITHIN_NODE, PodChange
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.nodes import NodeTable
+from kubesched.framework.nodes import NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Code, Status
 from kubesched.framework.verdicts import BoolArray
@@ -42,6 +44,7 @@ class KeptRejections:
     """Where that is another now."""
     _reasons: Counter[str] = field(default_factory=Counter)
     _plugins: Counter[str] = field(default_factory=Counter)
+    _resolvable: RowArray | None = None
 
     @classmethod
     def of(cls, outcome: FilterOutcome) -> KeptRejections:
@@ -53,6 +56,11 @@ class KeptRejections:
     @property
     def nodes(self) -> NodeTable:
         return self.outcome.nodes
+
+    def resolvable(self) -> RowArray:
+        if self._resolvable is None:
+            self._resolvable = np.flatnonzero(~(self.fits | self.unresolvable))
+        return self._resolvable
 
     def status(self, position: int) -> Status:
         return self._since.get(position) or self.outcome.status(position)
@@ -67,7 +75,10 @@ class KeptRejections:
         self._count(self.status(row), -1)
         self._count(status, 1)
         self._since[row] = status
-        self.unresolvable[row] = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        is_unresolvable = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        if self.unresolvable[row] != is_unresolvable:
+            self.unresolvable[row] = is_unresolvable
+            self._resolvable = None
 
     def _count(self, status: Status, by: int) -> None:
         self._plugins[status.plugin] += by

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -51,10 +52,13 @@ def preempt(
     rows = statuses.resolvable_rows()
     enough = _candidates_to_find(limits, len(rows))
     start = tie_break.offset(len(rows))
+    plans = None if review is not None else cycle.find(PreemptionPlans)
+    if plans is not None and plans.nowhere is not None and tell is None:
+        return plans.nowhere
     budgets = Budgets(cluster.objects.pod_disruption_budgets.values())
     dry_run = DryRun(cluster, profile, cycle, pod, budgets, steps_to_imagine(profile, cycle, pod))
 
-    result = _find(cluster, tie_break, cycle, dry_run, review, rows, start, enough)
+    result = _find(cluster, tie_break, cycle, dry_run, review, plans, rows, start, enough)
     if tell is not None:
         numbers = len(rows), len(cluster.objects.pod_disruption_budgets), start, enough
         tell(PreemptionConsidered(pod, "", *numbers, result.node_name))
@@ -67,22 +71,24 @@ def _find(
     cycle: CycleState,
     dry_run: DryRun,
     review: CandidateReview | None,
+    plans: PreemptionPlans | None,
     rows: RowArray,
     start: int,
     enough: int,
 ) -> PostFilterResult:
-    plans = None if review is not None else cycle.find(PreemptionPlans)
     if plans is not None:
         found = plans.search(rows, start, enough, lambda row: dry_run.unless_in_vain(row, plans))
         if len(found):
             row = tie_break.choose_row(plans.least_harmful(found), cluster.table.names)
             return _take_planned(plans.candidate(row), cycle)
-        return _nowhere(len(cluster.nodes), plans.failures(rows))
+        plans.nowhere = _nowhere(len(cluster.nodes), *plans.failure_counts())
+        return plans.nowhere
     candidates, failures, errors = _search(np.roll(rows, -start), enough, dry_run)
     if not candidates:
         if errors:
             return PostFilterResult(Status.error(*errors))
-        return _nowhere(len(cluster.nodes), failures)
+        counts = Counter(reason for status in failures for reason in status.reasons)
+        return _nowhere(len(cluster.nodes), counts, len(failures))
     if review is not None:
         review.candidates = tuple(candidates)
         return PostFilterResult(OK)  # what the review leaves of them is taken later
@@ -158,13 +164,10 @@ def _candidates_to_find(limits: PreemptionLimits, n_nodes: int) -> int:
     return min(max(wanted, limits.min_candidate_nodes_absolute), n_nodes)
 
 
-def _nowhere(n_nodes: int, failures: Sequence[Status]) -> PostFilterResult:
-    counts: dict[str, int] = {}
-    for status in failures:
-        for reason in status.reasons:
-            counts[reason] = counts.get(reason, 0) + 1
-    if len(failures) < n_nodes:
-        counts[_NOT_HELPFUL] = counts.get(_NOT_HELPFUL, 0) + n_nodes - len(failures)
+def _nowhere(n_nodes: int, counts: dict[str, int], n_failures: int) -> PostFilterResult:
+    """`counts` has the reasons why evictions do not help on so many nodes; on the others nobody tried."""
+    if n_failures < n_nodes:
+        counts[_NOT_HELPFUL] = counts.get(_NOT_HELPFUL, 0) + n_nodes - n_failures
     lines = sorted(f"{count} {reason}" for reason, count in counts.items())
     reason = f"0/{n_nodes} nodes are available: {', '.join(lines)}."
     return PostFilterResult(Status.unschedulable(reason), NominatingMode.OVERRIDE)

@@ -2,7 +2,8 @@
 
 Whom to evict from a node depends on the pods there, on those nominated there and on the preemptor's kind. Plans are
 made when they are asked for, and forgotten when one of these changes; the choice among them is made on columns. The
-answer is that of a dry run from nothing, node by node.
+answer is that of a dry run from nothing, node by node. Where evictions help nowhere, that is known until a row changes,
+and costs the next preemptor nothing; the columns are made with the first candidate.
 
 Some stay on a node whatever a preemptor does: pods it may not evict, and those nominated to the node before it
 (`who_stays`). Where the preemptor does not fit beside these, evictions are in vain, and stay so while others come and
@@ -11,6 +12,7 @@ go.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy.typing as npt
 
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo, PodSignature
+from kubesched.framework.results import PostFilterResult
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import BoolArray
 from kubesched.scheduler.engine.preemption.candidates import PRIORITY_SHIFT, Candidate, started_at_s
@@ -28,9 +31,12 @@ Staying = tuple[tuple[str, PodSignature, bool], ...]
 
 def who_stays(pods: Sequence[PodInfo], nominated_pods: Sequence[PodInfo], priority: int) -> Staying | None:
     """None if nobody would have to go."""
-    staying = [(other.uid, other.signature, other.pod.is_terminating) for other in pods if other.priority >= priority]
-    if len(staying) == len(pods):
+    for other in pods:
+        if other.priority < priority:
+            break
+    else:
         return None
+    staying = [(other.uid, other.signature, other.pod.is_terminating) for other in pods if other.priority >= priority]
     staying.extend(
         (nominated_pod.uid, nominated_pod.signature, nominated_pod.pod.is_terminating)
         for nominated_pod in nominated_pods
@@ -49,27 +55,76 @@ MakePlan = Callable[[int], Candidate | Status]
 """A dry run on one row."""
 
 
-class PreemptionPlans:
-    """Plans by row, for preemptors of one kind."""
+class _Ranking:
+    """Candidates compared: the rules as columns over all rows."""
+
+    __slots__ = ("_harm", "_harm_of", "_n_harms", "_n_rows", "_name_ranks", "_rows_by_name", "_rules")
 
     def __init__(self, names: Sequence[str]) -> None:
-        n_rows = len(names)
+        n_rows = self._n_rows = len(names)
         self._rows_by_name: RowArray = np.argsort(np.array(names))
         self._name_ranks = np.empty(n_rows, dtype=np.intp)
         self._name_ranks[self._rows_by_name] = np.arange(n_rows)
-        self._known = np.zeros(n_rows, dtype=np.int8)
-        self._found: list[Candidate | Status | None] = [None] * n_rows
         self._rules = np.zeros((5, n_rows), dtype=np.float64)
         """(rule, row) the smaller the better, in the order in which the rules count."""
         self._harm = np.zeros(n_rows, dtype=np.intp)
         """(row,) rows with the same number are told apart by no rule; others may be."""
         self._harm_of: dict[Rules, int] = {}
         self._n_harms = 0
+
+    def put(self, row: int, found: Candidate) -> None:
+        rules = _rules(found)
+        self._rules[:, row] = rules
+        self._harm[row] = self._number_of(rules)
+
+    def least_harmful(self, rows: RowArray) -> RowArray:
+        left = rows
+        harm = self._harm[rows]
+        is_same = harm == harm[0]
+        if not is_same[is_same.argmin()]:
+            for rule in self._rules:
+                values = rule[left]
+                left = left[values == values.min()]
+        is_left = np.zeros(self._n_rows, dtype=np.bool_)
+        is_left[self._name_ranks[left]] = True
+        by_name: RowArray = self._rows_by_name[is_left]
+        return by_name
+
+    def _number_of(self, rules: Rules) -> int:
+        """Numbers are never given twice, but forgotten when there are many."""
+        known = self._harm_of.get(rules)
+        if known is None:
+            if len(self._harm_of) > 2 * self._n_rows:
+                self._harm_of.clear()
+            self._n_harms += 1
+            known = self._harm_of[rules] = self._n_harms
+        return known
+
+
+class PreemptionPlans:
+    """Plans by row, for preemptors of one kind."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._known = np.zeros(len(names), dtype=np.int8)
+        self._found: dict[int, Candidate | Status] = {}
+        self._ranking: _Ranking | None = None
+        self._n_candidates = 0
+        self._reasons: Counter[str] = Counter()
+        """Why evictions do not help, with the number of rows."""
         self._in_vain: dict[int, tuple[Staying, Status]] = {}
+        self.nowhere: PostFilterResult | None = None
+        """The answer to a search that found no candidate, until a row is forgotten."""
 
     def forget(self, row: int) -> None:
+        self.nowhere = None
         self._known[row] = _UNKNOWN
-        self._found[row] = None
+        found = self._found.pop(row, None)
+        if isinstance(found, Candidate):
+            self._n_candidates -= 1
+        elif found is not None:
+            for reason in found.reasons:
+                self._reasons[reason] -= 1
 
     # -- evictions in vain ---------------------------------------------------------------------------------------------
 
@@ -90,6 +145,8 @@ class PreemptionPlans:
         n = len(rows)
         if n == 0:
             return rows
+        if self._n_candidates == 0 and self._makes_no_candidate(rows, start, make):
+            return rows[:0]
         known = self._known if n == len(self._known) else self._known[rows]
         known = np.concatenate((known[start:], known[:start]))
         while True:
@@ -103,23 +160,28 @@ class PreemptionPlans:
                 row = int(rows[(place + start) % n])
                 known[place] = self._keep(row, make(row))
 
-    def failures(self, rows: RowArray) -> list[Status]:
-        """Why evictions do not help on those of these rows where they do not."""
-        return [found for row in rows.tolist() if isinstance(found := self._found[row], Status)]
+    def _makes_no_candidate(self, rows: RowArray, start: int, make: MakePlan) -> bool:
+        """Makes the plans that are missing, from `start` on, until one is a candidate; mostly none or one is missing,
+        and none is."""
+        known = self._known if len(rows) == len(self._known) else self._known[rows]
+        unknown = (known == _UNKNOWN).nonzero()[0]
+        first = int(np.searchsorted(unknown, start))
+        for place in (*unknown[first:].tolist(), *unknown[:first].tolist()):
+            row = int(rows[place])
+            if self._keep(row, make(row)) & _IS_CANDIDATE:
+                return False
+        return True
+
+    def failure_counts(self) -> tuple[dict[str, int], int]:
+        """On how many rows evictions do not help for which reason, and on how many in all: those of the last search, if
+        rows that it left out were forgotten."""
+        reasons = {reason: count for reason, count in self._reasons.items() if count}
+        return reasons, len(self._found) - self._n_candidates
 
     def least_harmful(self, rows: RowArray) -> RowArray:
         """The candidates that no rule tells apart, by node name."""
-        left = rows
-        harm = self._harm[rows]
-        is_same = harm == harm[0]
-        if not is_same[is_same.argmin()]:
-            for rule in self._rules:
-                values = rule[left]
-                left = left[values == values.min()]
-        is_left = np.zeros(len(self._known), dtype=np.bool_)
-        is_left[self._name_ranks[left]] = True
-        by_name: RowArray = self._rows_by_name[is_left]
-        return by_name
+        assert self._ranking is not None
+        return self._ranking.least_harmful(rows)
 
     def candidate(self, row: int) -> Candidate:
         found = self._found[row]
@@ -130,22 +192,15 @@ class PreemptionPlans:
         self._found[row] = found
         if isinstance(found, Status):
             known = _NO_HELP
+            for reason in found.reasons:
+                self._reasons[reason] += 1
         else:
             known = _BREAKING if found.n_budget_violations else _HARMLESS
-            rules = _rules(found)
-            self._rules[:, row] = rules
-            self._harm[row] = self._number_of(rules)
+            self._n_candidates += 1
+            if self._ranking is None:
+                self._ranking = _Ranking(self._names)
+            self._ranking.put(row, found)
         self._known[row] = known
-        return known
-
-    def _number_of(self, rules: Rules) -> int:
-        """Numbers are never given twice, but forgotten when there are many."""
-        known = self._harm_of.get(rules)
-        if known is None:
-            if len(self._harm_of) > 2 * len(self._known):
-                self._harm_of.clear()
-            self._n_harms += 1
-            known = self._harm_of[rules] = self._n_harms
         return known
 
 
