@@ -349,7 +349,9 @@ class ProfileScheduler:
         decision.cycle = failed.cycle.fork()
         decision.cycle.put(failed.plans)
         decision.prefilter = failed.prefilter
-        self._run_post_filter(decision, Diagnosis(self.cluster.nodes, failed.prefilter, failed.rejections))
+        rejections = failed.rejections
+        diagnosis = Diagnosis(self.cluster.nodes, failed.prefilter, rejections, messages=rejections.messages)
+        self._run_post_filter(decision, diagnosis)
 
     def _places_of_nominated_pods(self, known: PodClass, pod: PodInfo) -> Sequence[int]:
         """The rows that are nominated to others beside whom the pod would not fit."""

@@ -22,7 +22,7 @@ from kubesched.framework.verdicts import BoolArray
 from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.engine.metrics.timing import timed_extension_point
 from kubesched.scheduler.engine.observations import PluginBroke
-from kubesched.scheduler.engine.plugin_call import PluginError, guarded
+from kubesched.scheduler.engine.plugin_call import blamed
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome
 from kubesched.scheduler.engine.profile import Profile
 
@@ -59,6 +59,8 @@ class Diagnosis:
     prefilter: PreFilterOutcome
     filtered: NodeFindings | None = None
     post_filter_message: str = ""
+    messages: dict[str, str] | None = None
+    """By what PostFilter says: the messages about these findings, where they are kept for the next pod."""
 
     @property
     def absent(self) -> Status:
@@ -103,6 +105,14 @@ class Diagnosis:
 
     def message(self) -> str:
         """`0/N nodes are available: …`, as kube-scheduler words it."""
+        known = None if self.messages is None else self.messages.get(self.post_filter_message)
+        if known is None:
+            known = self._worded()
+            if self.messages is not None:
+                self.messages[self.post_filter_message] = known
+        return known
+
+    def _worded(self) -> str:
         n = len(self.cluster_nodes)
         text = f"0/{n} nodes are available:"
         if not self.prefilter.status.is_success:
@@ -148,9 +158,9 @@ def run_post_filter(profile: Profile, cycle: CycleState, pod: PodInfo, diagnosis
     last: PostFilterResult | None = None
     for plugin in profile.post_filter:
         try:
-            with guarded(plugin.name, 'running PostFilter plugin "{}"'):
-                result = plugin.post_filter(cycle, pod, diagnosis)
-        except PluginError as bug:
+            result = plugin.post_filter(cycle, pod, diagnosis)
+        except Exception as raised:  # noqa: BLE001  whatever a plugin raises is its error
+            bug = blamed(raised, plugin.name, 'running PostFilter plugin "{}"')
             tell = profile.observers.trouble
             if tell is not None:
                 tell(PluginBroke(bug, pod))

@@ -45,6 +45,9 @@ class KeptRejections:
     _reasons: Counter[str] = field(default_factory=Counter)
     _plugins: Counter[str] = field(default_factory=Counter)
     _resolvable: RowArray | None = None
+    _rejecting: list[str] | None = None
+    messages: dict[str, str] = field(default_factory=dict)
+    """What was said of them, by what PostFilter added; until one of them changes."""
 
     @classmethod
     def of(cls, outcome: FilterOutcome) -> KeptRejections:
@@ -69,11 +72,18 @@ class KeptRejections:
         return {reason: count for reason, count in self._reasons.items() if count}
 
     def rejecting_plugins(self) -> list[str]:
-        return sorted(plugin for plugin, count in self._plugins.items() if count)
+        if self._rejecting is None:
+            self._rejecting = sorted(plugin for plugin, count in self._plugins.items() if count)
+        return self._rejecting
 
     def replace(self, row: int, status: Status) -> None:
-        self._count(self.status(row), -1)
+        before = self.status(row)
+        if status == before:
+            return
+        self._count(before, -1)
         self._count(status, 1)
+        self._rejecting = None
+        self.messages.clear()
         self._since[row] = status
         is_unresolvable = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         if self.unresolvable[row] != is_unresolvable:
@@ -107,6 +117,8 @@ class FailedClass:
             return False
         if places.objects != journal.objects.end and not self._objects_do_not_matter(journal):
             return False
+        if places.pods == journal.pods.end and self.nominations_position == nominations.changed.end:
+            return True
         changes = journal.pods.since(places.pods)
         names = nominations.changed.since(self.nominations_position)
         if changes is None or names is None:

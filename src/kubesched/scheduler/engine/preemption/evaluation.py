@@ -50,11 +50,11 @@ def preempt(
     if review is not None and review.answer is not None:
         return _take_reviewed(tie_break, cycle, review.answer)
     rows = statuses.resolvable_rows()
-    enough = _candidates_to_find(limits, len(rows))
     start = tie_break.offset(len(rows))
     plans = None if review is not None else cycle.find(PreemptionPlans)
     if plans is not None and plans.nowhere is not None and tell is None:
         return plans.nowhere
+    enough = _candidates_to_find(limits, len(rows))
     budgets = Budgets(cluster.objects.pod_disruption_budgets.values())
     dry_run = DryRun(cluster, profile, cycle, pod, budgets, steps_to_imagine(profile, cycle, pod))
 
