@@ -6,6 +6,7 @@ Slots are compact (the last pod fills a hole), so that counting is one `bincount
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
 
@@ -78,6 +79,8 @@ class PodColumns:
         self._place_on_row: dict[str, int] = {}
         self._affinity_groups: dict[int, PodsWithTerms] = {}
         self._required_anti_groups: dict[int, PodsWithTerms] = {}
+        self.lowest_priority = inf
+        """No pod here has a lower priority than this; perhaps none has one as low any more."""
 
     def __len__(self) -> int:
         return len(self._by_slot)
@@ -135,6 +138,8 @@ class PodColumns:
         self._row.cells[slot] = row
         self._label_class.cells[slot] = signature.label_class
         self._terminating.cells[slot] = info.pod.is_terminating
+        if info.priority < self.lowest_priority:
+            self.lowest_priority = info.priority
         if signature.affinity_class >= 0:
             self._group_of(signature).add(uid, row)
 
@@ -162,6 +167,7 @@ class PodColumns:
         if slot is None:
             return False
         self._by_slot[slot] = info
+        self.lowest_priority = min(self.lowest_priority, info.priority)
         self._by_row[self._row.cells[slot]][self._place_on_row[info.uid]] = info
         return True
 

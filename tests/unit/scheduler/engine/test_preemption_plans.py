@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,11 +12,16 @@ from hypothesis import strategies as st
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PostFilterResult
 from kubesched.framework.status import Status
+from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod, PodSpec, PodStatus
 from kubesched.k8s.model.meta import ObjectMeta
+from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import default
 from kubesched.scheduler.engine.preemption.candidates import Candidate, least_harmful
 from kubesched.scheduler.engine.preemption.plans import PreemptionPlans, who_stays
+from kubesched.scheduler.engine.score import ByName
+from kubesched.testing import make
 
 NO_HELP = Status.unschedulable("in vain")
 SIGNATURES = Cluster().signatures
@@ -125,3 +132,23 @@ def test_evictions_stay_in_vain_while_the_same_pods_stay(
 def test_where_nobody_would_have_to_go_nothing_is_said() -> None:
     assert who_stays([_pod(5)], [], 5) is None
     assert who_stays([], [_pod(9)], 5) is None
+
+
+@pytest.mark.parametrize("taints", [(), (make.taint("gpu"),)], ids=["evictions could help", "they could not"])
+@pytest.mark.parametrize("priority", [0, 5])
+def test_where_nobody_has_a_lower_priority_the_dry_runs_are_spared_and_the_answer_is_theirs(
+    priority: int, taints: tuple[dict[str, str], ...]
+) -> None:
+    loop = build_loop(default(), ByName())
+    objects = [make.node("a", cpu="1"), make.node("b", cpu="1", taints=taints), make.node("c", cpu="1", taints=taints)]
+    objects += [make.pod(f"on-{name}", cpu="1", on=name, priority=5) for name in "abc"]
+    for item in manifests.from_dicts(objects).objects:
+        loop.put(item, 0.0)
+    (pod,) = manifests.from_dicts([make.pod("late", cpu="1", priority=priority)]).objects
+    assert isinstance(pod, Pod)
+    scheduler, pods = loop.schedulers["default-scheduler"], loop.cluster.table.pods
+    assert pods.lowest_priority == 5
+    spared = scheduler.decide(loop.cluster.signatures.info(pod), complete=True)
+    pods.lowest_priority = -inf
+    assert scheduler.decide(loop.cluster.signatures.info(pod), complete=True).message == spared.message
+    assert "No preemption victims found for incoming pod" in spared.message

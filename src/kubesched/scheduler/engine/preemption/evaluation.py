@@ -19,7 +19,7 @@ from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.preemption.budgets import Budgets
 from kubesched.scheduler.engine.preemption.candidates import Candidate, CandidateReview, Preemption, least_harmful
 from kubesched.scheduler.engine.preemption.plans import MakePlan, PreemptionPlans
-from kubesched.scheduler.engine.preemption.victims import DryRun, steps_to_imagine
+from kubesched.scheduler.engine.preemption.victims import NO_VICTIMS, DryRun, steps_to_imagine
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.score import TieBreak
 
@@ -55,10 +55,14 @@ def preempt(
     if plans is not None and plans.nowhere is not None and tell is None:
         return plans.nowhere
     enough = _candidates_to_find(limits, len(rows))
-    budgets = Budgets(cluster.objects.pod_disruption_budgets.values())
-    dry_run = DryRun(cluster, profile, cycle, pod, budgets, steps_to_imagine(profile, cycle, pod))
-
-    result = _find(cluster, tie_break, cycle, dry_run, review, plans, rows, start, enough)
+    if pod.priority <= cluster.table.pods.lowest_priority:
+        result = _nobody_to_evict(len(cluster.nodes), len(rows))
+        if plans is not None:
+            plans.nowhere = result
+    else:
+        budgets = Budgets(cluster.objects.pod_disruption_budgets.values())
+        dry_run = DryRun(cluster, profile, cycle, pod, budgets, steps_to_imagine(profile, cycle, pod))
+        result = _find(cluster, tie_break, cycle, dry_run, review, plans, rows, start, enough)
     if tell is not None:
         numbers = len(rows), len(cluster.objects.pod_disruption_budgets), start, enough
         tell(PreemptionConsidered(pod, "", *numbers, result.node_name))
@@ -162,6 +166,11 @@ def _search(rows: RowArray, enough: int, dry_run: MakePlan) -> tuple[list[Candid
 def _candidates_to_find(limits: PreemptionLimits, n_nodes: int) -> int:
     wanted = n_nodes * limits.min_candidate_nodes_percentage // 100
     return min(max(wanted, limits.min_candidate_nodes_absolute), n_nodes)
+
+
+def _nobody_to_evict(n_nodes: int, n_rows: int) -> PostFilterResult:
+    """What dry runs on these rows would come to, if no pod anywhere has a lower priority."""
+    return _nowhere(n_nodes, dict.fromkeys(NO_VICTIMS.reasons, n_rows) if n_rows else {}, n_rows)
 
 
 def _nowhere(n_nodes: int, counts: dict[str, int], n_failures: int) -> PostFilterResult:
