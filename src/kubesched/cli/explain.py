@@ -18,9 +18,10 @@ from kubesched.cli.live import GivenCluster, ServerChoice, live_option, read_clu
 from kubesched.cli.output import (
     ERROR_EXIT,
     PENDING_EXIT,
+    colour_option,
     exit_code_option,
     explanation_format,
-    line_width,
+    print_answer,
     print_record,
     say_error,
     say_warning,
@@ -54,6 +55,7 @@ node_option = click.option("--node", metavar="NAME", help="Why the pod does not 
 @live_option
 @scheduler_options
 @explanation_format
+@colour_option
 @exit_code_option
 def explain(
     target: str,
@@ -99,7 +101,6 @@ def explain_and_print(
     about does not fit."""
     from kubesched.cli.files import InputError
     from kubesched.explanation.explain import NotExplainableError
-    from kubesched.explanation.layout import Style
     from kubesched.explanation.placement import UnknownNodeError
     from kubesched.k8s.model.manifests import ManifestError
     from kubesched.scheduler.config import ConfigError
@@ -114,7 +115,7 @@ def explain_and_print(
     if output in ("json", "yaml"):
         print_record(answer.to_dict(), output)
     else:
-        click.echo(answer.render(Style(width=line_width(), wide=output == "wide")))
+        print_answer(answer.render, output)
     if answer.is_refusal:
         sys.exit(ERROR_EXIT)
     if is_exit_code and answer.is_unschedulable:

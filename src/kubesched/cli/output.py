@@ -6,16 +6,18 @@ A simulation shows a progress bar on standard error, if somebody looks at it.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from kubesched.explanation.layout import Style, Tone
     from kubesched.simulator.virtual.cluster import Progress, VirtualCluster
 
 ERROR_EXIT = 2
@@ -39,14 +41,68 @@ exit_code_option = click.option(
 )
 
 
+def _choose_colours(ctx: click.Context, _: click.Parameter, choice: str) -> None:
+    ctx.color = None if choice == "auto" else choice == "always"
+
+
+colour_option = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    callback=_choose_colours,
+    expose_value=False,
+    help="Colours; auto is on a terminal only, and heeds NO_COLOR and CLICOLOR_FORCE.",
+)
+
+
+def is_coloured(stream: IO[str]) -> bool:
+    """What the command line says; without that, the environment; without that, whether it is a terminal."""
+    context = click.get_current_context(silent=True)
+    if context is not None and context.color is not None:
+        return context.color
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("CLICOLOR_FORCE", "0") not in ("", "0"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def say_error(text: str) -> None:
     """One line for each line of the text."""
     for line in text.splitlines() or [""]:
-        click.echo(f"error: {line}", err=True)
+        _say("error:", "red", line)
 
 
 def say_warning(text: str) -> None:
-    click.echo(f"warning: {text}", err=True)
+    _say("warning:", "yellow", text)
+
+
+def _say(prefix: str, colour: str, text: str) -> None:
+    in_colour = is_coloured(sys.stderr)
+    shown = click.style(prefix, fg=colour, bold=True) if in_colour else prefix
+    click.echo(f"{shown} {text}", err=True, color=in_colour)
+
+
+_LOOKS: dict[str, dict[str, Any]] = {
+    "bad": {"fg": "red", "bold": True},
+    "good": {"fg": "green", "bold": True},
+    "strong": {"bold": True},
+    "fact": {"fg": "yellow", "bold": True},
+}
+
+
+def _paint(tone: Tone, text: str) -> str:
+    return click.style(text, **_LOOKS[tone.value])
+
+
+def print_answer(render: Callable[[Style], str], form: str) -> None:
+    """As text, as wide as the terminal and in colours if it has them; `form` is text or wide."""
+    from kubesched.explanation.layout import Style
+
+    in_colour = is_coloured(sys.stdout)
+    style = Style(width=line_width(), wide=form == "wide", paint=_paint if in_colour else None)
+    click.echo(render(style), color=in_colour)
 
 
 def line_width() -> int:

@@ -16,8 +16,9 @@ from kubesched.cli.live import ServerChoice, live_option, read_cluster_files, re
 from kubesched.cli.output import (
     ERROR_EXIT,
     PENDING_EXIT,
+    colour_option,
     exit_code_option,
-    line_width,
+    print_answer,
     print_record,
     say_error,
     say_warning,
@@ -91,6 +92,7 @@ SPAN = SpanOfTime()
 )
 @click.option("--table", type=click.Choice(TABLES), default="pods", show_default=True, help="Table to print as csv.")
 @class_cache_option
+@colour_option
 @exit_code_option
 @click.option("--watch", "is_watching", is_flag=True, help="Run again whenever one of the files changes.")
 def simulate(
@@ -219,7 +221,6 @@ def _given(filenames: tuple[str, ...], server: ServerChoice) -> Manifests:
 
 
 def _print(report: SimulationReport, output: str, table: str) -> None:
-    from kubesched.explanation.layout import Style
     from kubesched.simulator.report_text import render_report
 
     if output in ("json", "yaml"):
@@ -227,7 +228,7 @@ def _print(report: SimulationReport, output: str, table: str) -> None:
     elif output == "csv":
         _print_csv(report, table)
     else:
-        click.echo(render_report(report, Style(width=line_width(), wide=output == "wide")))
+        print_answer(lambda style: render_report(report, style), output)
 
 
 def _print_csv(report: SimulationReport, table: str) -> None:

@@ -14,7 +14,15 @@ import click
 from kubesched.cli.explain import explain_and_print, node_option
 from kubesched.cli.live import ServerChoice, read_live, server_options
 from kubesched.cli.main import OneLineCommand
-from kubesched.cli.output import ERROR_EXIT, explanation_format, line_width, print_record, say_error, say_warning
+from kubesched.cli.output import (
+    ERROR_EXIT,
+    colour_option,
+    explanation_format,
+    print_answer,
+    print_record,
+    say_error,
+    say_warning,
+)
 from kubesched.cli.scheduler_choice import SchedulerChoice, plugin_option
 from kubesched.cli.targets import read_target
 
@@ -31,6 +39,7 @@ _NO_FILES = ":4"
 @click.option("--config", "config_file", metavar="FILE", help="A KubeSchedulerConfiguration; - for standard input.")
 @plugin_option
 @explanation_format
+@colour_option
 def why(
     target: str | None,
     namespace: str | None,
@@ -85,7 +94,6 @@ def complete() -> None:
 def _group_pending(
     server: ServerChoice, namespace: str | None, all_namespaces: bool, scheduler: SchedulerChoice, output: str
 ) -> None:
-    from kubesched.explanation.layout import Style
     from kubesched.explanation.overview import explain_pods
 
     chosen = scheduler.read()
@@ -105,7 +113,7 @@ def _group_pending(
     if output in ("json", "yaml"):
         print_record(overview.to_dict(), output)
     elif overview.groups:
-        click.echo(overview.render(Style(width=line_width(), wide=output == "wide")))
+        print_answer(overview.render, output)
     else:
         where = f"in {wanted} namespace" if wanted else "in any namespace"
         click.echo(f"No pending pods found {where}.", err=True)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from kubesched.k8s.model import quantity
 from kubesched.k8s.model.quantity import Notation
@@ -16,6 +17,18 @@ from kubesched.k8s.model.requests import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREF
 
 _GAP = "  "
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[^A-Z]+")
+_NAME_OR_AMOUNT = re.compile(r"([\w.~/=-]*\w)")
+_AMOUNT = re.compile(r"~?\d+(\.\d+)?(m|[KMGTPE]i)")
+
+
+class Tone(Enum):
+    """What a piece of text is, for those who show that by colours."""
+
+    BAD = "bad"
+    GOOD = "good"
+    STRONG = "strong"
+    FACT = "fact"
+    """A name or an amount that the eye looks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +39,34 @@ class Style:
     wide: bool = False
     brevity: int = 0
     """How much shorter than usual lists are, for an answer that would be too long."""
+    paint: Callable[[Tone, str], str] | None = None
+    """Marks a text that is already laid out, so that no width depends on it; plain text without it."""
 
     def most(self, n: int) -> int | None:
         """At most so many of something; no limit when everything is shown."""
         return None if self.wide else max(1, n - self.brevity)
+
+    def painted(self, tone: Tone, text: str) -> str:
+        return text if self.paint is None or not text else self.paint(tone, text)
+
+    def heading(self, text: str) -> str:
+        return self.painted(Tone.STRONG, text)
+
+    def first_line(self, text: str, tone: Tone, cause: str = "", names: Collection[str] = ()) -> str:
+        """How it stands in its tone, then the cause, in which the nodes' names and amounts stand out."""
+        if self.paint is None:
+            return text
+        at = text.find(cause) if cause else text.find(": ") + 1
+        state, rest = (text[:at], text[at:]) if at > 0 else (text, "")
+        known = frozenset(names)
+        parts = _NAME_OR_AMOUNT.split(rest)
+        facts = [part in known or _AMOUNT.fullmatch(part) is not None for part in parts]
+        told, start = self.painted(tone, state), 0
+        for end in range(1, len(parts) + 1):
+            if end == len(parts) or facts[end] != facts[start]:
+                told += self.painted(Tone.FACT if facts[start] else Tone.STRONG, "".join(parts[start:end]))
+                start = end
+        return told
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, indent: int, n_left: int = 1) -> list[str]:

@@ -15,7 +15,7 @@ from kubesched.explanation.cause import Cause
 from kubesched.explanation.explain import build_cluster, explain_pending
 from kubesched.explanation.findings.finding import CauseKind
 from kubesched.explanation.findings.taints import taint_text
-from kubesched.explanation.layout import Style, all_of, counted, listed, readable, table
+from kubesched.explanation.layout import Style, Tone, all_of, counted, listed, readable, table
 from kubesched.explanation.placement import NodeAnswer, UnknownNodeError, unknown_node
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
@@ -112,13 +112,20 @@ class PodsOverview:
 
     def render(self, style: Style | None = None) -> str:
         chosen = style or Style()
-        lines = [self.headline]
+        lines = [self._first_line(chosen)]
         if self.groups:
             rows = [(len(group.pods), group.pods, group.cause) for group in self.groups]
-            lines.extend(["", "Pending pods, by what stands in their way"])
+            lines.extend(["", chosen.heading("Pending pods, by what stands in their way")])
             lines.extend(_cause_table(rows, chosen))
         lines.extend(f"\nNote: {note}" for note in self.notes)
         return "\n".join(lines)
+
+    def _first_line(self, style: Style) -> str:
+        stuck = (group.cause for group in self.groups if group.cause.kind is not CauseKind.FITS)
+        main = (self.missing if self.n_missing else None) or next(stuck, None)
+        if main is None:
+            return style.painted(Tone.STRONG if self.n_missing else Tone.GOOD, self.headline)
+        return style.first_line(self.headline, Tone.BAD, main.sentence, main.nodes)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -268,18 +275,18 @@ class NodeOverview:
 
     def render(self, style: Style | None = None) -> str:
         chosen = style or Style()
-        lines = [self.headline, ""]
+        lines = [chosen.first_line(self.headline, Tone.BAD if self.groups else Tone.GOOD), ""]
         cells = [
             [name, readable(name, used), readable(name, total), readable(name, total - used)]
             for name, used, total in self.used
         ]
         lines.extend(table(["RESOURCE", "USED", "ALLOCATABLE", "FREE"], cells, indent=2))
         if self.groups:
-            lines.extend(["", "Pending pods that it could not take"])
+            lines.extend(["", chosen.heading("Pending pods that it could not take")])
             lines.extend(_text_table([(len(pods), pods, why) for why, pods in self.groups], chosen))
         if self.could:
             shown = style_names(self.could, chosen)
-            lines.extend(["", f"Pending pods that would fit here ({len(self.could)}): {shown}"])
+            lines.extend(["", f"{chosen.heading(f'Pending pods that would fit here ({len(self.could)}):')} {shown}"])
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from kubesched.explanation.cause import Cause
 from kubesched.explanation.changes import Change
 from kubesched.explanation.findings.finding import CauseKind
 from kubesched.explanation.groups import RejectedNodes, group_nodes
-from kubesched.explanation.layout import Style, counted, listed, wrapped
+from kubesched.explanation.layout import Style, Tone, counted, listed, wrapped
 from kubesched.framework.status import Code
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.times import print_instant
@@ -207,13 +207,15 @@ class NodeAnswer:
 
     def render(self, style: Style | None = None) -> str:
         chosen = style or Style()
-        lines = [self.headline, *self._reasons(chosen), *self._scores(), *self._help(chosen)]
+        tone = Tone.BAD if self.is_unschedulable else Tone.GOOD
+        first = chosen.first_line(self.headline, tone, names=self.explanation.cause.nodes)
+        lines = [first, *self._reasons(chosen), *self._scores(), *self._help(chosen)]
         return "\n".join(lines)
 
     def _reasons(self, style: Style) -> list[str]:
         if self.group is None:
             return []
-        lines = ["", "What speaks against it"]
+        lines = ["", style.heading("What speaks against it")]
         for status in self.group.statuses:
             helped = "" if status.code is Code.UNSCHEDULABLE else " (evictions do not help)"
             reasons = ", ".join(status.reasons) or "rejected without a reason"

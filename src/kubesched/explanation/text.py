@@ -15,9 +15,9 @@ import numpy as np
 
 from kubesched.explanation.changes import ChangeKind
 from kubesched.explanation.evidence import nominated_pods_by_row
-from kubesched.explanation.findings.finding import Shortage
+from kubesched.explanation.findings.finding import CauseKind, Shortage
 from kubesched.explanation.groups import GroupedNode, RejectedNodes
-from kubesched.explanation.layout import Style, counted, listed, score_table, wrapped
+from kubesched.explanation.layout import Style, Tone, counted, listed, score_table, wrapped
 from kubesched.framework.status import Code
 from kubesched.scheduler.engine.postfilter import for_event
 
@@ -46,7 +46,7 @@ def fitting_nodes(explanation: Explanation, style: Style) -> list[str]:
     shown = order[: style.most(SHOWN)]
     weights = ", ".join(f"{scores.plugin} x{scores.weight}" for scores in scored.by_plugin if scores.weight != 1)
     top = explanation.highest_score
-    lines = [f"Nodes that fit, best first (scores are 0 to {top}, times the plugin's weight)"]
+    lines = [style.heading(f"Nodes that fit, best first (scores are 0 to {top}, times the plugin's weight)")]
     lines.extend(
         score_table(
             ["NODE", "TOTAL", *(scores.plugin for scores in scored.by_plugin)],
@@ -83,10 +83,11 @@ def rejected_nodes(explanation: Explanation, style: Style) -> list[str]:
         return []
     n_nodes = sum(len(group.nodes) for group in groups)
     if style.wide:
-        return [f"Nodes that do not fit ({n_nodes}), each with all that speaks against it", *_each(explanation, style)]
+        title = f"Nodes that do not fit ({n_nodes}), each with all that speaks against it"
+        return [style.heading(title), *_each(explanation, style)]
     n_groups = style.most(GROUPS_SHOWN)
     shown = _rows(groups[:n_groups], style, in_full=not explanation.fits)
-    lines = [f"Nodes that do not fit ({n_nodes}), the nearest first", *_table(shown, style)]
+    lines = [style.heading(f"Nodes that do not fit ({n_nodes}), the nearest first"), *_table(shown, style)]
     rest = groups[len(groups[:n_groups]) :]
     if rest:
         n_more = sum(len(group.nodes) for group in rest)
@@ -173,7 +174,8 @@ def evictions(explanation: Explanation, style: Style) -> list[str]:
     preemption = decision.preemption
     if preemption is None:
         return [_why_none(explanation)]
-    lines = [f"Evictions that would make it fit (pods of a priority below {explanation.pod.priority})"]
+    title = f"Evictions that would make it fit (pods of a priority below {explanation.pod.priority})"
+    lines = [style.heading(title)]
     candidates = sorted(preemption.candidates, key=lambda candidate: _order(candidate, preemption))
     for candidate in candidates[: style.most(CANDIDATES_SHOWN)]:
         lines.extend(wrapped(_told(candidate, preemption, style), indent=2, hanging=2, width=style.width))
@@ -187,7 +189,7 @@ def nominated_pods(explanation: Explanation, style: Style) -> list[str]:
     if explanation.decision is None or not nominees:
         return []
     names = explanation.cluster.table.names
-    lines = ["Counted as if they ran there already (nominated, and of no lower priority)"]
+    lines = [style.heading("Counted as if they ran there already (nominated, and of no lower priority)")]
     for row, pods in list(nominees.items())[: style.most(CANDIDATES_SHOWN)]:
         told = [f"{pod.key} (priority {pod.priority})" for pod in pods]
         lines.extend(wrapped(f"{names[row]}: {', '.join(told)}", indent=2, hanging=2, width=style.width))
@@ -235,13 +237,14 @@ def smallest_changes(explanation: Explanation, style: Style) -> list[str]:
     changes = explanation.changes
     if not changes:
         return ["No single small change that would make it fit was found"]
-    lines = ["What would make it fit, each tried out, the most acceptable first"]
+    lines = [style.heading("What would make it fit, each tried out, the most acceptable first")]
     for number, change in enumerate(changes[: style.most(CHANGES_SHOWN)], 1):
         together = "together: " if change.kind is ChangeKind.COMBINED else ""
         where = "" if change.kind is ChangeKind.ADD_NODE or _names(change.description, change.node) else change.node
         told = f"{number}. {together}{change.description}" + (f" (then it fits on {where})" if where else "")
         cost = f"; {change.cost}" if change.cost else ""
-        lines.extend(wrapped(told + cost, indent=2, hanging=3, width=style.width))
+        first, *more = wrapped(told + cost, indent=2, hanging=3, width=style.width)
+        lines.extend([first.replace(f"{number}.", style.painted(Tone.STRONG, f"{number}."), 1), *more])
     n_more = len(changes) - len(changes[: style.most(CHANGES_SHOWN)])
     return [*lines, f"  and {counted(n_more, 'more change')} (-o wide)"] if n_more else lines
 
@@ -270,9 +273,9 @@ def render(explanation: Explanation, style: Style | None = None) -> str:
 def _render(explanation: Explanation, chosen: Style) -> str:
     preamble = [explanation.preamble] if explanation.preamble else []
     if explanation.refusal:
-        return "\n".join([*preamble, explanation.refusal])
+        return "\n".join([*preamble, chosen.painted(Tone.BAD, explanation.refusal)])
     sections = [
-        [*preamble, explanation.headline],
+        [*preamble, _first_line(explanation, chosen)],
         fitting_nodes(explanation, chosen),
         rejected_nodes(explanation, chosen),
         smallest_changes(explanation, chosen),
@@ -280,6 +283,13 @@ def _render(explanation: Explanation, chosen: Style) -> str:
         [*evictions(explanation, chosen), *_event(explanation)],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def _first_line(explanation: Explanation, style: Style) -> str:
+    cause = explanation.cause
+    if cause.kind in (CauseKind.FITS, CauseKind.BOUND):
+        return style.first_line(explanation.headline, Tone.GOOD, names=cause.nodes)
+    return style.first_line(explanation.headline, Tone.BAD, cause.sentence, cause.nodes)
 
 
 def _event(explanation: Explanation) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from kubesched.explanation.layout import Style, counted, listed, readable, table, wrapped
+from kubesched.explanation.layout import Style, Tone, counted, listed, readable, table, wrapped
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS
 from kubesched.k8s.workloads.pod_states import POD_PENDING
@@ -81,7 +81,7 @@ def workload_section(report: SimulationReport, style: Style) -> list[str]:
     return _cut("Workloads", lines, len(rows), style)
 
 
-def pod_section(report: SimulationReport) -> list[str]:
+def pod_section(report: SimulationReport, style: Style) -> list[str]:
     rows = [
         [
             f"{row['namespace']}/{row['name']}",
@@ -96,7 +96,7 @@ def pod_section(report: SimulationReport) -> list[str]:
         for row in report.pods.to_rows()
     ]
     header = ["POD", "WORKLOAD", "STATE", "NODE", "CREATED", "SCHEDULED", "ENDED", "ATTEMPTS"]
-    return ["Pods", *table(header, rows, indent=2, n_left=4)] if rows else []
+    return [style.heading("Pods"), *table(header, rows, indent=2, n_left=4)] if rows else []
 
 
 def pending_section(report: SimulationReport, style: Style) -> list[str]:
@@ -112,7 +112,7 @@ def pending_section(report: SimulationReport, style: Style) -> list[str]:
         (message, by_message.get(message, []), not_created.get(message, [])) for message in by_message | not_created
     ]
     waiting.sort(key=lambda entry: (-len(entry[1]) - sum(n for _, n in entry[2]), entry[1]))
-    lines = ["Pending"] if waiting else []
+    lines = [style.heading("Pending")] if waiting else []
     for message, pods, more_of in waiting:
         n_more = sum(n for _, n in more_of)
         names = listed(pods, style.most(3), n_more)
@@ -146,7 +146,7 @@ def warning_section(report: SimulationReport, style: Style) -> list[str]:
     rows = [row for row in report.events.to_rows() if row["reason"] in shown]
     lines = [f"{_span(row['at_s'])} {row['object']}: {row['note']}" for row in rows]
     return [
-        *(["Warnings"] if lines else []),
+        *([style.heading("Warnings")] if lines else []),
         *(part for line in lines for part in wrapped(line, indent=2, hanging=2, width=style.width)),
     ]
 
@@ -188,8 +188,8 @@ def _cut(title: str, lines: list[str], n_rows: int, style: Style) -> list[str]:
     if not n_rows:
         return []
     if most is None or n_rows <= most:
-        return [title, *lines]
-    return [title, *lines[: most + 1], f"  and {n_rows - most} more (-o wide shows all)"]
+        return [style.heading(title), *lines]
+    return [style.heading(title), *lines[: most + 1], f"  and {n_rows - most} more (-o wide shows all)"]
 
 
 def _states(pods: list[dict[str, Any]], n_not_created: int) -> str:
@@ -229,9 +229,10 @@ def _span(seconds: Any) -> str:
 def render_report(report: SimulationReport, style: Style | None = None) -> str:
     """Without a newline at its end."""
     chosen = style or Style()
+    first, *rest = headline(report)
     sections = [
-        headline(report),
-        pod_section(report) if chosen.wide else workload_section(report, chosen),
+        [chosen.painted(_tone(report), first), *rest],
+        pod_section(report, chosen) if chosen.wide else workload_section(report, chosen),
         pending_section(report, chosen),
         preemption_section(report, chosen),
         blocked_drains(report),
@@ -253,6 +254,10 @@ def headline(report: SimulationReport) -> list[str]:
         f"{counted(summary['pods'], 'pod')} on {counted(summary['nodes'], 'node')}: {states}.",
         f"The run was {end}. Seed {summary['seed']}, ties by {_tie(summary['tie_break'])}.",
     ]
+
+
+def _tone(report: SimulationReport) -> Tone:
+    return Tone.BAD if POD_PENDING in report.summary["states"] else Tone.GOOD
 
 
 def _tie(tie_break: str) -> str:

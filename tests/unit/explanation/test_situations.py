@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import re
+from dataclasses import replace
 
 import pytest
 from situations.situation import SITUATIONS, Situation
 
 from kubesched.explanation.answer import Explanation
 from kubesched.explanation.explain import explain
+from kubesched.explanation.layout import Style
 from kubesched.explanation.text import render
 
 for module in ("amounts", "places", "volumes", "before"):
@@ -34,6 +37,14 @@ def test_the_first_line_names_the_cause(told: tuple[Situation, Explanation]) -> 
     assert explanation.cause.kind.value == situation.cause, first
     assert [part for part in situation.says if part not in first] == [], first
     assert [part for part in situation.silent_about if part in first] == [], first
+
+
+def test_colours_change_nothing_but_the_colour(told: tuple[Situation, Explanation]) -> None:
+    _, explanation = told
+    for plain in (Style(), Style(width=60), Style(wide=True)):
+        coloured = render(explanation, replace(plain, paint=lambda tone, text: f"\x1b<{tone.value}>{text}\x1b<>"))
+        assert coloured.startswith(("\x1b<bad>", "\x1b<good>"))
+        assert re.sub(r"\x1b<\w*>", "", coloured) == render(explanation, plain)
 
 
 def test_the_nearest_nodes_come_first(told: tuple[Situation, Explanation]) -> None:
