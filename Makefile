@@ -135,7 +135,7 @@ bench: setup
 	$(BIN)/pytest -n0 benchmarks
 	$(BIN)/python benchmarks/decide.py
 
-# Rewrites the generated pages of the reference, and the picture of the house.
+# Rewrites the generated pages of the reference, the picture of the house, and that of an answer.
 docs: setup
 	$(BIN)/python -m kubesched.scheduler.config.reference_page > docs/reference/configuration.md
 	$(BIN)/python -m kubesched.scheduler.plugins.reference_page > docs/reference/plugins.md
@@ -146,6 +146,7 @@ docs: setup
 	$(BIN)/python -m kubesched.live.logs.reference_page > docs/reference/logs.md
 	$(BIN)/python tools/library_page.py
 	$(BIN)/python tools/architecture_picture.py
+	$(BIN)/python tools/explain_picture.py
 
 # Writes what the tutorial's commands print today into its lessons, and takes its pictures: `make tutorial LESSONS="04 05"`.
 LESSONS ?=

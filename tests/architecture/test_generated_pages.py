@@ -1,8 +1,10 @@
-"""Pages that are generated say what the code says now."""
+"""Pages and pictures that are generated say what the code says now."""
 
 from __future__ import annotations
 
+import re
 import sys
+from html import unescape
 from pathlib import Path
 
 from kubesched.live.logs import reference_page as logs_page
@@ -11,6 +13,7 @@ from kubesched.scheduler.plugins import reference_page
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 
+import explain_picture
 import library_page
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -30,3 +33,14 @@ def test_the_page_of_the_logs_is_up_to_date() -> None:
 
 def test_the_page_of_the_library_is_up_to_date() -> None:
     assert (REFERENCE / "library.md").read_text() == library_page.page(), "run `make docs`"
+
+
+def test_the_picture_of_an_answer_is_up_to_date() -> None:
+    """Compared by its words and colours: where a version of rich places them is its own affair."""
+    assert _drawn(explain_picture.PICTURE.read_text()) == _drawn(explain_picture.draw()), "run `make docs`"
+
+
+def _drawn(picture: str) -> list[tuple[str, str]]:
+    fills = dict(re.findall(r"\.explain-(r\d+) \{ fill: (#\w+)", picture))
+    texts = re.findall(r'<text class="explain-(r\d+)"[^>]*>([^<]+)</text>', picture)
+    return [(fills[look], unescape(text)) for look, text in texts if text.strip()]
