@@ -26,7 +26,7 @@ WITHIN_S = 120
 
 NOT_RUN: tuple[tuple[str, str], ...] = (
     (r"^make ", "runs the tests, builds an image, or starts what other tests start"),
-    (r"^git clone ", "needs the network"),
+    (r"^git clone |^pip install ", "needs the network"),
     (r"^(sudo|docker|helm) ", "needs root, a registry or a cluster with pods that run"),
     (r"^(POD|LEADER|TOKEN)=|^curl |port-forward|create --raw", "needs kubesched as pods of a real cluster, or its key"),
     (r"^kubectl (-n kube-system|.* -k deploy/)", "needs kubesched as pods of a real cluster"),
