@@ -161,7 +161,8 @@ def run_post_filter(profile: Profile, cycle: CycleState, pod: PodInfo, diagnosis
             result = plugin.post_filter(cycle, pod, diagnosis)
         except Exception as raised:  # noqa: BLE001  whatever a plugin raises is its error
             bug = blamed(raised, plugin.name, 'running PostFilter plugin "{}"')
-            bug.__cause__ = raised  # whose stack is told
+            if bug is not raised:
+                bug.__cause__ = raised  # whose stack is told
             tell = profile.observers.trouble
             if tell is not None:
                 tell(PluginBroke(bug, pod))
