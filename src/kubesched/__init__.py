@@ -6,6 +6,7 @@
     print(kubesched.explain(cluster, "shop/web-1"))          # why a pod goes where it goes, or nowhere
     print(kubesched.simulate(cluster, until="1h30m"))        # what becomes of workloads, in virtual time
     kubesched.simulate(cluster, sequence=["shop/web-1"])     # pods one after another
+    print(kubesched.outage(cluster, every="zone"))           # whether it survives the loss of any zone
 
 Whatever cannot be read or done is a `KubeschedError`. Plugin authors import `kubesched.framework`.
 """
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kubesched.k8s.loaded_cluster import LoadedCluster, NoSuchObjectError
     from kubesched.k8s.manifest_files import InputError
     from kubesched.k8s.model.manifests import ManifestError
+    from kubesched.planning.outage import OutageReport, outage
     from kubesched.scheduler.config import ConfigError
     from kubesched.simulator.column_table import ColumnTable
     from kubesched.simulator.library import load, simulate
@@ -40,11 +42,13 @@ __all__ = [
     "NoSuchObjectError",
     "NotExplainableError",
     "OptionError",
+    "OutageReport",
     "PlacedSequence",
     "SimulationReport",
     "__version__",
     "explain",
     "load",
+    "outage",
     "simulate",
 ]
 
@@ -59,10 +63,12 @@ _HOMES = {
     "NoSuchObjectError": "kubesched.k8s.loaded_cluster",
     "NotExplainableError": "kubesched.explanation.explain",
     "OptionError": "kubesched.simulator.options",
+    "OutageReport": "kubesched.planning.outage",
     "PlacedSequence": "kubesched.simulator.sequence",
     "SimulationReport": "kubesched.simulator.report",
     "explain": "kubesched.explanation.explain",
     "load": "kubesched.simulator.library",
+    "outage": "kubesched.planning.outage",
     "simulate": "kubesched.simulator.library",
 }
 

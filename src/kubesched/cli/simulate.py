@@ -193,7 +193,7 @@ def _simulate(
         say_warning(note)
     if chosen.config.extenders:
         say_warning("extenders are not called in a simulation")
-    given = load(_given(filenames, server))
+    given = load(given_cluster(filenames, server))
     with shown_progress() as progress:
         cluster = run_simulation(
             given,
@@ -207,7 +207,8 @@ def _simulate(
     return SimulationReport.of(cluster, options)
 
 
-def _given(filenames: tuple[str, ...], server: ServerChoice) -> Manifests:
+def given_cluster(filenames: tuple[str, ...], server: ServerChoice) -> Manifests:
+    """The cluster of the files, or of the server with the files' workloads on top; warnings are printed."""
     from kubesched.simulator.loading import SIMULATED_KINDS
     from kubesched.simulator.virtual.controllers import MAKES_PODS
 

@@ -1,0 +1,6 @@
+"""Planning: questions about a cluster that is not there yet, answered by the scheduler itself.
+
+Every answer is played: whatever is said to fit was placed by the scheduler with the given configuration.
+
+Next: a module for each question; `node_groups` for how nodes are grouped.
+"""
