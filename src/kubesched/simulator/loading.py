@@ -27,10 +27,11 @@ from kubesched.k8s.model.core import (
     ReplicationController,
 )
 from kubesched.k8s.model.cron_schedule import CronError, CronSchedule
-from kubesched.k8s.model.manifests import KINDS_WITH_WORKLOADS, Kinds, ManifestError, Manifests
+from kubesched.k8s.model.limits import LimitRange, ResourceQuota
+from kubesched.k8s.model.manifests import Kinds, ManifestError, Manifests
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.quantity import QuantityError
-from kubesched.k8s.model.requests import AmountError, node_units, pod_resources
+from kubesched.k8s.model.requests import AmountError, node_units, pod_resources, to_nanos
 from kubesched.k8s.model.selectors import SelectorError, from_label_selector
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.k8s.model.volume_claims import Offer, requested_storage
@@ -38,7 +39,7 @@ from kubesched.k8s.workloads.admission import AdmissionError, admit_pod
 from kubesched.k8s.workloads.deployments import rolling_limits
 from kubesched.k8s.workloads.pod_states import AnnotationError, duration_s, fails
 from kubesched.k8s.workloads.replicas import ShareError, share_of
-from kubesched.simulator.scenario import SCENARIO_GROUP, Scenario, ScenarioStep, read_scenarios
+from kubesched.simulator.scenario import SCENARIO_GROUP, SIMULATED_OBJECTS, Scenario, ScenarioStep, read_scenarios
 from kubesched.simulator.virtual.admission import MOST_PODS
 
 
@@ -59,7 +60,7 @@ def _with_uid(item: KubeObject, known: dict[tuple[str, str, str], str]) -> KubeO
     return replace(item, metadata=replace(item.metadata, uid=uid))
 
 
-SIMULATED_KINDS: Kinds = {**KINDS_WITH_WORKLOADS, (SCENARIO_GROUP, "Scenario"): Scenario}
+SIMULATED_KINDS: Kinds = {**SIMULATED_OBJECTS, (SCENARIO_GROUP, "Scenario"): Scenario}
 
 _FIRST: tuple[type[KubeObject], ...] = (Namespace, PriorityClass, StorageClass, Node, PersistentVolume)
 _ERRORS = (QuantityError, SelectorError, CronError, ShareError, AnnotationError, AdmissionError)
@@ -171,6 +172,18 @@ def _check_kind(item: KubeObject) -> None:
         case PersistentVolume():
             with _in_field("spec.capacity.storage"):
                 Offer.of(item)
+        case ResourceQuota():
+            with _in_field(""):
+                to_nanos(item.spec.hard, "spec.hard")
+        case LimitRange():
+            for position, bounds in enumerate(item.spec.limits or ()):
+                at = f"spec.limits[{position}]"
+                with _in_field(""):
+                    to_nanos(bounds.min, f"{at}.min")
+                    to_nanos(bounds.max, f"{at}.max")
+                    to_nanos(bounds.default, f"{at}.default")
+                    to_nanos(bounds.default_request, f"{at}.defaultRequest")
+                    to_nanos(bounds.max_limit_request_ratio, f"{at}.maxLimitRequestRatio")
 
 
 def _check_pod(metadata: ObjectMeta, spec: PodSpec, path: str) -> None:

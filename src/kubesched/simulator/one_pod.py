@@ -18,7 +18,7 @@ from kubesched.explanation.layout import all_of
 from kubesched.explanation.overview import pods_of
 from kubesched.k8s.model.apps import CronJob, Deployment, Job, ReplicaSet, StatefulSet, StatefulSetOrdinals
 from kubesched.k8s.model.core import Pod, PriorityClass, ReplicationController
-from kubesched.k8s.model.limits import ResourceQuota
+from kubesched.k8s.model.limits import LimitRange, ResourceQuota
 from kubesched.k8s.model.manifests import KINDS, ManifestError, Manifests
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.quantity import parse
@@ -26,7 +26,7 @@ from kubesched.k8s.model.quota_usage import PODS, is_in_scope, missing_amounts, 
 from kubesched.k8s.model.resource import ResourceClaimTemplate
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
 from kubesched.k8s.workloads.actions import Bursts, CreateObject
-from kubesched.k8s.workloads.admission import AdmissionError
+from kubesched.k8s.workloads.admission import AdmissionError, with_object_defaults
 from kubesched.k8s.workloads.names import SeededNames
 from kubesched.simulator.loading import check
 from kubesched.simulator.options import SimulationOptions
@@ -41,7 +41,7 @@ WORKLOADS: dict[str, type[Workload]] = {
     kind.__name__: kind for kind in (Deployment, ReplicaSet, ReplicationController, StatefulSet, Job, CronJob)
 }
 
-_NEEDED = (PriorityClass, StorageClass, PersistentVolumeClaim, ResourceClaimTemplate)
+_NEEDED = (LimitRange, PriorityClass, StorageClass, PersistentVolumeClaim, ResourceClaimTemplate)
 """What a pod's way in looks at."""
 
 
@@ -208,7 +208,7 @@ def _made(found: Manifests, workload: KubeObject) -> list[KubeObject]:
     rules = ControllerRules(clock, store, names, Bursts(most=1))
     for item in found.objects:
         if isinstance(item, _NEEDED):
-            store.create(item)
+            store.create(with_object_defaults(item))
     made: list[KubeObject] = []
     unseen = [admission.create(workload)]
     while unseen:

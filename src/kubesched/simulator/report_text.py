@@ -144,10 +144,13 @@ def warning_section(report: SimulationReport, style: Style) -> list[str]:
     """What could not be done: objects that were refused, steps of the scenario that failed."""
     shown = ("FailedCreate", "ScenarioFailed")
     rows = [row for row in report.events.to_rows() if row["reason"] in shown]
-    lines = [f"{_span(row['at_s'])} {row['object']}: {row['note']}" for row in rows]
+    most = style.most(_ROWS_SHOWN)
+    n_more = 0 if most is None else max(0, len(rows) - most)
+    lines = [f"{_span(row['at_s'])} {row['object']}: {row['note']}" for row in rows[: len(rows) - n_more]]
     return [
         *([style.heading("Warnings")] if lines else []),
         *(part for line in lines for part in wrapped(line, indent=2, hanging=2, width=style.width)),
+        *([f"  and {n_more} more (-o wide shows all)"] if n_more else []),
     ]
 
 

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Node, NodeSpec, NodeStatus
-from kubesched.k8s.model.manifests import KINDS_WITH_WORKLOADS, ManifestError
+from kubesched.k8s.model.limits import LimitRange, ResourceQuota
+from kubesched.k8s.model.manifests import KINDS_WITH_WORKLOADS, Kinds, ManifestError
 from kubesched.k8s.model.meta import KubeObject, KubeStruct, ObjectMeta
 from kubesched.k8s.model.times import Duration, DurationError
 from kubesched.k8s.workloads.admission import AdmissionError
@@ -23,6 +24,13 @@ from kubesched.simulator.virtual.cluster import VirtualCluster
 
 SCENARIO_GROUP = "kubesched.dev"
 SCENARIO_VERSION = f"{SCENARIO_GROUP}/v1alpha1"
+
+SIMULATED_OBJECTS: Kinds = {
+    **KINDS_WITH_WORKLOADS,
+    ("", "ResourceQuota"): ResourceQuota,
+    ("", "LimitRange"): LimitRange,
+}
+"""What a simulated cluster holds."""
 
 OneOrMore = str | tuple[str, ...]
 
@@ -73,7 +81,7 @@ HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 NODE_VERBS = ("drain", "cordon", "uncordon", "fail", "recover")
 _VERBS = ("add_nodes", *NODE_VERBS, "apply", "delete")
-_STRUCTS = {kind: struct for (_, kind), struct in KINDS_WITH_WORKLOADS.items()}
+_STRUCTS = {kind: struct for (_, kind), struct in SIMULATED_OBJECTS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +184,7 @@ def _nodes(batch: NodeBatch, place: _Place, known: set[str]) -> Iterator[Node]:
 
 def _applied(documents: Iterable[object], place: _Place) -> tuple[KubeObject, ...]:
     try:
-        found = manifests.from_dicts(documents, place.source, kinds=KINDS_WITH_WORKLOADS)
+        found = manifests.from_dicts(documents, place.source, kinds=SIMULATED_OBJECTS)
     except ManifestError as error:
         raise place.at_field("apply").error(f"{error.where}: {error.problem}") from None
     if found.ignored:

@@ -1,7 +1,7 @@
 """What an object takes of a ResourceQuota: which of the quota's names it counts under, how much, and in which scopes.
 
-Objects are plain JSON; a resource is written "pods" or "deployments.apps". The API server asks before it admits an
-object, a controller when it counts anew.
+Objects are plain JSON; a resource is written "pods" or "deployments.apps". An API server asks before it admits an
+object, a controller when it counts anew, a simulation when it does both.
 """
 
 from __future__ import annotations
@@ -74,6 +74,25 @@ def missing_amounts(resource: str, names: Iterable[str], obj: Object) -> str:
             silent.setdefault(name, set()).add(container.get("name", ""))
     listed = "; ".join(f"{name} for: {','.join(sorted(silent[name]))}" for name in sorted(silent))
     return f"must specify {listed}" if listed else ""
+
+
+def uncountable(resource: str, quota: str, names: Iterable[str], obj: Object) -> str:
+    """Why a quota with these names admits no object like this, which leaves out what it measures; "" if it can."""
+    missing = missing_amounts(resource, names, obj)
+    return f"failed quota: {quota}: {missing}" if missing else ""
+
+
+def exceeded(quota: str, more: Amounts, used: Amounts, hard: Amounts) -> str:
+    """Why a quota admits nothing that takes this much more; "" if it does."""
+    beyond = sorted(name for name, amount in more.items() if used.get(name, _NONE) + amount > hard[name])
+    if not beyond:
+        return ""
+    parts = (("requested", more), ("used", used), ("limited", hard))
+    told = (
+        f"{word}: {','.join(f'{name}={amounts[name]}' for name in beyond if name in amounts)}"
+        for word, amounts in parts
+    )
+    return f"exceeded quota: {quota}, {', '.join(told)}"
 
 
 def scope_selectors(quota_spec: Object) -> list[Object]:

@@ -1,19 +1,23 @@
 """What an API server fills in when an object is created, as far as scheduling sees it.
 
 Priority and preemption policy from the priority class, requests from limits, tolerations for nodes that are not ready,
-host ports of pods on the host's network, label keys merged into selectors; a claim's default storage class. A selector
-that already has its label keys, because the pod comes from an API server, stays as it is. A pod that an API server
-would refuse is an `AdmissionError`.
+host ports of pods on the host's network, label keys merged into selectors; a claim's default storage class; defaults of
+the namespace's limit ranges. A selector that already has its label keys, because the pod comes from an API server,
+stays as it is. What an API server would refuse, for its class, a limit range or a quota, is an `AdmissionError`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from kubesched.k8s.errors import KubeschedError
+from kubesched.k8s.model import limit_ranges, quantity, quota_usage
 from kubesched.k8s.model.core import (
     Affinity,
     Container,
@@ -28,9 +32,10 @@ from kubesched.k8s.model.core import (
     Toleration,
     TopologySpreadConstraint,
 )
+from kubesched.k8s.model.limits import LimitRange, ResourceQuota
 from kubesched.k8s.model.meta import KubeObject, LabelSelector, LabelSelectorRequirement, ResourceList
 from kubesched.k8s.model.quantity import Quantity
-from kubesched.k8s.model.requests import CPU, HUGE_PAGES_PREFIX, MEMORY, effective_requests
+from kubesched.k8s.model.requests import CPU, HUGE_PAGES_PREFIX, MEMORY, Amounts, Object, effective_requests
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
 from kubesched.k8s.model.taints import NO_EXECUTE
 from kubesched.k8s.model.volume_claims import STORAGE_CLASS_ANNOTATION
@@ -49,6 +54,10 @@ def with_object_defaults(item: KubeObject) -> KubeObject:
         return replace(item, metadata=replace(item.metadata, labels=labels))
     elif isinstance(item, StorageClass) and item.volume_binding_mode is None:
         return replace(item, volume_binding_mode=IMMEDIATE)
+    elif isinstance(item, LimitRange):
+        written = msgspec.to_builtins(item)
+        limit_ranges.complete(written)
+        return msgspec.convert(written, LimitRange)
     return item
 
 
@@ -282,3 +291,82 @@ def _is_default(storage_class: StorageClass) -> bool:
 
 def _newest_first(storage_class: StorageClass) -> tuple[int, ...]:
     return tuple(-ord(letter) for letter in storage_class.metadata.creation_timestamp or "")
+
+
+# -- what a namespace allows -------------------------------------------------------------------------------------------
+
+
+def within_limit_ranges(pod: Pod, ranges: Sequence[LimitRange]) -> Pod:
+    """The pod with the defaults of its namespace's limit ranges. Raises AdmissionError where it is out of range."""
+    if not ranges:
+        return pod
+    rules = [msgspec.to_builtins(one) for one in sorted(ranges, key=lambda one: one.name)]
+    written = msgspec.to_builtins(pod)
+    limit_ranges.apply_defaults(written, rules)
+    if violation := limit_ranges.first_violation(written, rules):
+        raise AdmissionError(violation)
+    return msgspec.convert(written, Pod)
+
+
+def refuse_claim_out_of_range(claim: PersistentVolumeClaim, ranges: Iterable[LimitRange]) -> None:
+    """Raises AdmissionError."""
+    rules = (msgspec.to_builtins(one) for one in sorted(ranges, key=lambda one: one.name))
+    if violation := limit_ranges.first_claim_violation(msgspec.to_builtins(claim), rules):
+        raise AdmissionError(violation)
+
+
+_COUNTED: dict[type[KubeObject], str] = {Pod: quota_usage.PODS, PersistentVolumeClaim: quota_usage.CLAIMS}
+
+
+@dataclass(slots=True)
+class QuotaAccount:
+    """A quota, and what the pods and volume claims of its namespace take of it."""
+
+    quota: ResourceQuota
+    used: Amounts = field(default_factory=dict)
+    _hard: Amounts = field(init=False)
+    _selectors: list[Object] = field(init=False)
+    _charged: dict[str, Amounts] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        hard = self.quota.spec.hard or self.quota.status.hard or {}
+        self._hard = {name: quantity.parse(amount) for name, amount in hard.items()}
+        self._selectors = quota_usage.scope_selectors(msgspec.to_builtins(self.quota.spec))
+
+    def refuse(self, item: KubeObject) -> None:
+        """Raises AdmissionError if the quota has no room for one more object like this, or cannot tell."""
+        resource, written = _COUNTED[type(item)], msgspec.to_builtins(item)
+        names = quota_usage.counted_names(resource, self._hard)
+        if not names or not quota_usage.is_in_scope(resource, self._selectors, written):
+            return
+        refusal = quota_usage.uncountable(resource, self.quota.name, names, written)
+        refusal = refusal or quota_usage.exceeded(
+            self.quota.name, self._taken(resource, written), dict.fromkeys(names, _NOTHING) | self.used, self._hard
+        )
+        if refusal:
+            raise AdmissionError(refusal)
+
+    def charge(self, item: KubeObject) -> None:
+        """The object is there; what it takes is counted once."""
+        resource, uid = _COUNTED[type(item)], item.metadata.uid
+        if uid in self._charged:
+            return
+        written = msgspec.to_builtins(item)
+        if quota_usage.is_in_scope(resource, self._selectors, written):
+            taken = self._charged[uid] = self._taken(resource, written)
+            self.used |= {name: self.used.get(name, _NOTHING) + amount for name, amount in taken.items()}
+
+    def give_back(self, item: KubeObject) -> bool:
+        """The object is gone or has ended; False if it took nothing."""
+        taken = self._charged.pop(item.metadata.uid, {})
+        self.used |= {name: self.used[name] - amount for name, amount in taken.items()}
+        return bool(taken)
+
+    def _taken(self, resource: str, written: Object) -> Amounts:
+        taken = quota_usage.usage(resource, written, _LONG_AGO)
+        return {name: amount for name, amount in taken.items() if name in self._hard and amount.nanos > 0}
+
+
+_NOTHING = quantity.from_int(0)
+_LONG_AGO = datetime.fromtimestamp(0, UTC)
+"""What is being deleted counts until it is gone."""

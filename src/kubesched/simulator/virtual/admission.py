@@ -9,9 +9,18 @@ from msgspec.structs import replace
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.apps import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Namespace, Pod, PriorityClass, ReplicationController
+from kubesched.k8s.model.limits import LimitRange, ResourceQuota
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
-from kubesched.k8s.workloads.admission import AdmissionError, admit_claim, admit_pod, with_object_defaults
+from kubesched.k8s.workloads.admission import (
+    AdmissionError,
+    QuotaAccount,
+    admit_claim,
+    admit_pod,
+    refuse_claim_out_of_range,
+    with_object_defaults,
+    within_limit_ranges,
+)
 from kubesched.k8s.workloads.pod_states import POD_PENDING
 from kubesched.k8s.workloads.templates import same_template
 from kubesched.simulator.virtual.store import ClusterStore
@@ -35,6 +44,7 @@ class ObjectAdmission:
     def __init__(self, store: ClusterStore) -> None:
         self._store = store
         self._n_pods = 0
+        self._quotas = NamespaceQuotas(store)
 
     def create(self, item: KubeObject) -> KubeObject:
         """Raises AdmissionError, AlreadyExistsError, TooManyPodsError."""
@@ -66,22 +76,71 @@ class ObjectAdmission:
         if isinstance(item, Pod):
             return self._admitted_pod(item)
         if isinstance(item, PersistentVolumeClaim):
-            return admit_claim(item, self._store.of(StorageClass).values())
+            item = admit_claim(item, self._store.of(StorageClass).values())
+            if not item.metadata.uid and self._store.find(PersistentVolumeClaim, item.key) is None:
+                refuse_claim_out_of_range(item, self._limit_ranges(item.namespace))
+                self._quotas.refuse(item)
+            return item
         return with_object_defaults(item)
 
     def _admitted_pod(self, pod: Pod) -> Pod:
+        is_bound = bool(pod.spec.node_name) or pod.is_terminal
         try:
             pod = admit_pod(pod, self._store.of(PriorityClass))
         except AdmissionError:
-            if not pod.spec.node_name and not pod.is_terminal:
+            if not is_bound:
                 raise
             return pod  # it was admitted long ago, by somebody who knew its class
+        if not is_bound and not pod.metadata.uid:
+            pod = within_limit_ranges(pod, self._limit_ranges(pod.namespace))
+            self._quotas.refuse(pod)
         return replace(pod, status=replace(pod.status, phase=pod.status.phase or POD_PENDING))
+
+    def _limit_ranges(self, namespace: str) -> list[LimitRange]:
+        return [one for one in self._store.of(LimitRange).values() if one.namespace == namespace]
 
     def _make_namespace(self, name: str) -> None:
         """Files seldom have the namespaces they use."""
         if name and self._store.find(Namespace, name) is None:
             self._store.create(with_object_defaults(Namespace(metadata=ObjectMeta(name=name))))
+
+
+class NamespaceQuotas:
+    """What the pods and claims that are there take of the quotas, counted anew when a quota changes."""
+
+    def __init__(self, store: ClusterStore) -> None:
+        self._store = store
+        self._accounts: dict[str, dict[str, QuotaAccount]] = {}
+        store.listen(self._on_change)
+
+    def refuse(self, item: KubeObject) -> None:
+        """Raises AdmissionError."""
+        for account in self._accounts.get(item.namespace, {}).values():
+            account.refuse(item)
+
+    def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        item = before if after is None else after
+        if isinstance(item, ResourceQuota):
+            self._count_anew(item, is_gone=after is None)
+        elif isinstance(item, Pod | PersistentVolumeClaim):
+            is_over = after is None or (isinstance(item, Pod) and item.is_terminal)
+            for account in self._accounts.get(item.namespace, {}).values():
+                if is_over:
+                    account.give_back(item)
+                else:
+                    account.charge(item)
+
+    def _count_anew(self, quota: ResourceQuota, *, is_gone: bool) -> None:
+        accounts = self._accounts.setdefault(quota.namespace, {})
+        accounts.pop(quota.name, None)
+        if is_gone:
+            return
+        account = QuotaAccount(quota)
+        claims = self._store.of(PersistentVolumeClaim).values()
+        for item in (*self._store.pods_in(quota.namespace), *claims):
+            if item.namespace == quota.namespace:
+                account.charge(item)
+        self._accounts[quota.namespace] = dict(sorted({**accounts, quota.name: account}.items()))
 
 
 _Replicated = Deployment | ReplicaSet | ReplicationController | StatefulSet

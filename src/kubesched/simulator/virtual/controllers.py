@@ -8,6 +8,7 @@ ended.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget, PriorityClass, ReplicationController
+from kubesched.k8s.model.limits import LimitRange, ResourceQuota
 from kubesched.k8s.model.meta import KubeObject, OwnerReference
 from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus, ResourceClaimTemplate
 from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -100,6 +102,13 @@ def _looks_different(before: KubeObject | None, after: KubeObject | None) -> boo
     if not isinstance(before, Node) or not isinstance(after, Node):
         return True
     return before.metadata.labels != after.metadata.labels or before.spec != after.spec
+
+
+def _gives_room(item: KubeObject, *, is_gone: bool) -> bool:
+    """Whether what was refused may be admitted now."""
+    if isinstance(item, Pod):
+        return is_gone or item.is_terminal
+    return isinstance(item, ResourceQuota | LimitRange) or (is_gone and isinstance(item, PersistentVolumeClaim))
 
 
 def _all_of(store: ClusterStore, kinds: Iterable[type[KubeObject]]) -> Iterator[KubeObject]:
@@ -221,6 +230,8 @@ class ControllerSet:
         self._marked: dict[Mark, None] = {}
         self._looks_at_s: dict[Mark, float] = {}
         self._n_held_back: dict[Mark, int] = {}
+        self._refused_in: defaultdict[str, dict[Mark, None]] = defaultdict(dict)
+        """By namespace: what was refused something when its controller last looked."""
         store.listen(self._on_change)
 
     def not_created(self) -> list[tuple[KubeObject, int]]:
@@ -244,12 +255,19 @@ class ControllerSet:
             self._rules.had(before)
         for item in concerned(self._store, before, after):
             self._marked[type(item), item.key] = None
+        item_of = before if after is None else after
+        if item_of is not None and _gives_room(item_of, is_gone=after is None):
+            self._marked |= self._refused_in[item_of.namespace]
 
     def _look_at(self, item: KubeObject) -> None:
         plan = self._rules.plan(item)
-        for action in plan.actions:
-            self._carry_out(item, action)
         mark = (type(item), item.key)
+        self._refused_in[item.namespace].pop(mark, None)
+        for action in plan.actions:
+            is_pod = isinstance(action, CreateObject) and isinstance(action.item, Pod)
+            if is_pod and mark in self._refused_in[item.namespace]:
+                continue  # its pods are alike, and a controller begins with one
+            self._carry_out(item, action)
         if plan.n_held_back:
             self._n_held_back[mark] = plan.n_held_back
         else:
@@ -264,6 +282,7 @@ class ControllerSet:
             except AlreadyExistsError as refusal:
                 self._refused(owner, str(refusal))
             except AdmissionError as refusal:
+                self._refused_in[owner.namespace][type(owner), owner.key] = None
                 self._refused(owner, f"{plural(action.item)} is forbidden: {refusal}")
         elif isinstance(action, UpdateObject):
             self._store.update(action.item)

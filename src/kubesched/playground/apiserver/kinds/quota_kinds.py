@@ -1,13 +1,13 @@
 """Limit ranges and resource quotas themselves: their defaults, what is wrong with them, their tables.
 
-What they do to others is in ``pods/admission.py`` and in ``verbs/quotas.py``.
+What they do to others is in ``kubesched.k8s.model.limit_ranges`` and in ``verbs/quotas.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubesched.k8s.model import quantity
+from kubesched.k8s.model import limit_ranges, quantity
 from kubesched.k8s.model.label_syntax import label_key_errors
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds.amounts import (
@@ -44,18 +44,6 @@ _ONLY_EXISTS_TEXT = (
 
 
 # -- limit ranges ------------------------------------------------------------------------------------------------------
-
-
-def _set_limit_defaults(obj: Object) -> None:
-    for item in obj["spec"].get("limits") or []:
-        if item.get("type") != "Container":
-            continue
-        default = {**item.get("max", {}), **item.get("default", {})}
-        request = {**item.get("min", {}), **default, **item.get("defaultRequest", {})}
-        if default:
-            item["default"] = default
-        if request:
-            item["defaultRequest"] = request
 
 
 def _limit_range_errors(obj: Object, _: Object | None) -> list[InvalidField]:
@@ -242,7 +230,7 @@ def _quota(obj: Object, of_limits: bool) -> str:
 
 LIMIT_RANGE = KindRules(
     metadata_again="all",
-    set_defaults=_set_limit_defaults,
+    set_defaults=limit_ranges.complete,
     validate=_limit_range_errors,
     columns=DEFAULT_COLUMNS,
 )

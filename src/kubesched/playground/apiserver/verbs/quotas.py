@@ -55,8 +55,8 @@ def charges_of(api: Api, target: Target, new: Object, old: Object | None) -> lis
         more = {name: amount for name, amount in more.items() if name in hard and amount.nanos > 0}
         if more:
             raised = used | {name: used.get(name, _NOTHING) + amount for name, amount in more.items()}
-            if target.subresource != "status":
-                _refuse_exceeding(target, new, stored.key.name, more, used, hard)
+            if target.subresource != "status" and (why := rules.exceeded(stored.key.name, more, used, hard)):
+                raise _refused(target, new, why)
             found.append(Charge(stored, raised))
     return found
 
@@ -96,24 +96,11 @@ def _allocated(claim: Object) -> object:
 
 def _refuse_uncountable(target: Target, obj: Object, quota: str, names: list[str], used: Amounts) -> None:
     """Nothing is admitted under a quota that does not know what is used, or whose measure the object leaves out."""
-    missing = rules.missing_amounts(target.resource.group_resource, names, obj)
-    if missing:
-        raise _refused(target, obj, f"failed quota: {quota}: {missing}")
+    if why := rules.uncountable(target.resource.group_resource, quota, names, obj):
+        raise _refused(target, obj, why)
     if any(name not in used for name in names):
         listed = ",".join(sorted(names))
         raise _refused(target, obj, f"status unknown for quota: {quota}, resources: {listed}")
-
-
-def _refuse_exceeding(target: Target, obj: Object, quota: str, more: Amounts, used: Amounts, hard: Amounts) -> None:
-    beyond = [name for name, amount in more.items() if used.get(name, _NOTHING) + amount > hard[name]]
-    if beyond:
-        parts = (("requested", more), ("used", used), ("limited", hard))
-        told = ", ".join(f"{word}: {_listed(amounts, beyond)}" for word, amounts in parts)
-        raise _refused(target, obj, f"exceeded quota: {quota}, {told}")
-
-
-def _listed(amounts: Amounts, names: list[str]) -> str:
-    return ",".join(f"{name}={amounts[name]}" for name in sorted(names) if name in amounts)
 
 
 def _refused(target: Target, obj: Object, why: str) -> StatusError:
