@@ -21,6 +21,7 @@ BROKEN_PIPE_EXIT = 141
 COMMANDS: dict[str, tuple[str, str]] = {
     "apiserver": ("kubesched.cli.apiserver:apiserver", "Run the embedded Kubernetes API server."),
     "bench": ("kubesched.cli.bench:bench", "Measure scheduling throughput."),
+    "catalogue": ("kubesched.cli.catalogue:catalogue", "Show, check and convert lists of machines and their prices."),
     "config": ("kubesched.cli.config:config", "Show, validate and convert KubeSchedulerConfiguration files."),
     "explain": ("kubesched.cli.explain:explain", "Explain where a pending pod would go, or why it fits nowhere."),
     "extender": ("kubesched.cli.extender:extender", "Serve Python plugins to a stock kube-scheduler."),

@@ -1,0 +1,121 @@
+"""`kubesched catalogue`: show, check and convert lists of machines and prices, or derive one from a cluster's nodes.
+
+Next: `kubesched.planning.catalogue_files`, which reads.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from kubesched.cli.output import ERROR_EXIT, print_record, say_error, say_warning
+
+if TYPE_CHECKING:
+    from kubesched.planning.catalogue import Catalogue
+
+_files = click.argument("files", nargs=-1, required=True, metavar="FILE...")
+_prices = click.option("--prices", metavar="FILE", help="Prices: CSV instanceType,zone,capacityType,hourly.")
+_record = click.option(
+    "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Output format."
+)
+
+
+@contextmanager
+def told_in_a_line() -> Iterator[None]:
+    """What is wrong with the input is told, with exit code 2."""
+    from kubesched.k8s.errors import KubeschedError
+
+    try:
+        yield
+    except KubeschedError as error:
+        say_error(str(error))
+        sys.exit(ERROR_EXIT)
+
+
+def read_catalogues(files: tuple[str, ...], prices: str | None) -> Catalogue:
+    from kubesched.planning.catalogue_files import read_catalogue, together, with_prices
+
+    found = together([read_catalogue(filename) for filename in files])
+    return found if prices is None else with_prices(found, prices)
+
+
+@click.group("catalogue")
+def catalogue() -> None:
+    """Show, validate, convert and derive catalogues: machines, where they can be had, and what they cost."""
+
+
+@catalogue.command("show")
+@_files
+@_prices
+@click.option(
+    "-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True, help="Format."
+)
+def show(files: tuple[str, ...], prices: str | None, output: str) -> None:
+    """Print every shape with what is allocatable on it and what it costs."""
+    with told_in_a_line():
+        found = read_catalogues(files, prices)
+        if output != "text":
+            print_record(found.to_dict(), output)
+            return
+        from kubesched.planning.catalogue_text import render_catalogue
+
+        click.echo(render_catalogue(found))
+
+
+@catalogue.command("validate")
+@_files
+@_prices
+def validate(files: tuple[str, ...], prices: str | None) -> None:
+    """Check catalogues; offers without a price are named as warnings."""
+    with told_in_a_line():
+        found = read_catalogues(files, prices)
+        for option in found.options():
+            if option.offer.price is None:
+                say_warning(f"{found.source}: {option.name} has no price")
+        click.echo(f"{found.source}: valid: {_size(found)}")
+
+
+def _size(found: Catalogue) -> str:
+    from kubesched.explanation.layout import counted
+
+    return f"{counted(len(found.shapes), 'shape')}, {counted(sum(1 for _ in found.options()), 'offer')}"
+
+
+@catalogue.command("convert")
+@_files
+@_prices
+@_record
+def convert(files: tuple[str, ...], prices: str | None, output: str) -> None:
+    """Print as kind Catalogue what was read in any of the known forms."""
+    with told_in_a_line():
+        print_record(read_catalogues(files, prices).to_dict(), output)
+
+
+@catalogue.command("derive")
+@click.option(
+    "-f", "--filename", "filenames", required=True, multiple=True, metavar="FILE", help="Manifests with nodes; a dump."
+)
+@_prices
+@_record
+def derive(filenames: tuple[str, ...], prices: str | None, output: str) -> None:
+    """Print a catalogue of the nodes that a cluster has: nodes that are alike become one shape."""
+    from kubesched.cli.files import read_manifests
+    from kubesched.k8s.model.core import Node
+
+    with told_in_a_line():
+        from kubesched.planning.catalogue import CatalogueError
+        from kubesched.planning.catalogue_files import from_nodes, with_prices
+
+        found, _ = read_manifests(filenames)
+        nodes = [item for item in found.objects if isinstance(item, Node)]
+        if not nodes:
+            raise CatalogueError(", ".join(filenames), "", "no nodes in it")
+        derived = from_nodes(nodes, ", ".join(filenames))
+        derived = derived if prices is None else with_prices(derived, prices)
+        if any(option.offer.price is None for option in derived.options()):
+            say_warning("prices are not known; give them with --prices")
+        print_record(derived.to_dict(), output)

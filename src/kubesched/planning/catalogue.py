@@ -1,0 +1,213 @@
+"""A catalogue: the machines that can be had, where, and what an hour of each costs.
+
+A shape is a kind of machine, an offer a zone and a capacity type in which it is sold, a pool what the nodes made of it
+have in common. Prices are whole numbers of 10⁻⁹ of the currency, so that sums are exact.
+
+Next: `catalogue_files` reads catalogues, `new_nodes` makes nodes of offers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from dataclasses import replace as changed
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from kubesched.k8s.errors import KubeschedError
+from kubesched.k8s.model.core import Taint
+from kubesched.k8s.model.selectors import Requirement
+from kubesched.k8s.model.spelling import did_you_mean
+
+CATALOGUE_VERSION = "kubesched.dev/v1alpha1"
+NANOS = 10**9
+HOURS_A_MONTH = 730
+ZONE = "topology.kubernetes.io/zone"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
+POOL = "karpenter.sh/nodepool"
+_MOST_PRICE = 10**6
+
+
+class CatalogueError(KubeschedError, ValueError):
+    """A catalogue cannot be read or used: names the source, the shape and the field."""
+
+    def __init__(self, source: str, where: str, problem: str) -> None:
+        super().__init__(": ".join(part for part in (source, where, problem) if part))
+
+
+class PriceError(KubeschedError, ValueError):
+    """A price is not an amount of money that somebody could ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineOffer:
+    zone: str = ""
+    capacity_type: str = ""
+    price: int | None = None
+    """An hour, in 10⁻⁹ of the currency; None if nobody said."""
+    available: int | None = None
+    """How many can be had; None: as many as one likes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    name: str
+    allocatable: Mapping[str, str]
+    capacity: Mapping[str, str]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    volume_limits: Mapping[str, int] = field(default_factory=dict)
+    """By CSI driver, how many volumes can be attached."""
+    offers: tuple[MachineOffer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    name: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
+    most_nodes: int | None = None
+
+    def takes(self, labels: Mapping[str, str]) -> bool:
+        """Whether a node with these labels may be in the pool."""
+        return all(one.matches(labels.get(one.key)) for one in self.requirements)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What can be bought: a shape in a zone and capacity type, in a pool."""
+
+    shape: Shape
+    offer: MachineOffer
+    pool: Pool
+
+    @property
+    def name(self) -> str:
+        return "/".join(p for p in (self.pool.name, self.shape.name, self.offer.zone, self.offer.capacity_type) if p)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        found = {INSTANCE_TYPE: self.shape.name, **self.shape.labels, **self.pool.labels}
+        if self.pool.name:
+            found[POOL] = self.pool.name
+        if self.offer.zone:
+            found[ZONE] = self.offer.zone
+        if self.offer.capacity_type:
+            found[CAPACITY_TYPE] = self.offer.capacity_type
+        return found
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        return (*self.shape.taints, *self.pool.taints)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Catalogue:
+    shapes: tuple[Shape, ...]
+    pools: tuple[Pool, ...] = ()
+    currency: str = "USD"
+    source: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Catalogue: {len(self.shapes)} shapes, {sum(len(one.offers) for one in self.shapes)} offers>"
+
+    def __getitem__(self, name: str) -> Shape:
+        for shape in self.shapes:
+            if shape.name == name:
+                return shape
+        hint = did_you_mean(name, (shape.name for shape in self.shapes))
+        raise CatalogueError(self.source, "", f'no shape is called "{name}"{hint}')
+
+    def only(self, names: Iterable[str]) -> Catalogue:
+        """With these shapes alone; one that is not there is a `CatalogueError`."""
+        return changed(self, shapes=tuple(self[name] for name in dict.fromkeys(names)))
+
+    def options(self) -> Iterator[Option]:
+        """Everything that can be bought, in the order of the catalogue."""
+        for pool in self.pools or (Pool(),):
+            for shape in self.shapes:
+                for offer in shape.offers or (MachineOffer(),):
+                    option = Option(shape, offer, pool)
+                    if offer.available != 0 and pool.takes(option.labels):
+                        yield option
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a manifest of kind Catalogue; reading it gives this catalogue again."""
+        record: dict[str, Any] = {"apiVersion": CATALOGUE_VERSION, "kind": "Catalogue", "currency": self.currency}
+        record["shapes"] = [_shape_record(shape) for shape in self.shapes]
+        if self.pools:
+            record["pools"] = [_pool_record(pool) for pool in self.pools]
+        return record
+
+
+def read_price(given: object) -> int:
+    """A price as somebody wrote it, in 10⁻⁹ of the currency. Raises `PriceError`."""
+    if isinstance(given, bool) or not isinstance(given, int | float | str):
+        raise PriceError(f"a price is expected, not {given!r}")
+    try:
+        amount = Decimal(repr(given) if isinstance(given, float) else str(given).strip())
+    except InvalidOperation:
+        raise PriceError(f"{given!r} is not a number") from None
+    if not amount.is_finite():
+        raise PriceError(f"{given!r} is not a number")
+    if amount < 0:
+        raise PriceError(f"{given} is negative")
+    if amount > _MOST_PRICE:
+        raise PriceError(f"{given} is more than {_MOST_PRICE:,} an hour")
+    return int((amount * NANOS).to_integral_value())
+
+
+def price_text(nanos: int) -> str:
+    """`0.2016`: as short as it can be written exactly."""
+    text = f"{nanos // NANOS}.{nanos % NANOS:09d}".rstrip("0")
+    return f"{text}0" if text.endswith(".") else text
+
+
+def _shape_record(shape: Shape) -> dict[str, Any]:
+    record: dict[str, Any] = {"name": shape.name, "allocatable": dict(shape.allocatable)}
+    if dict(shape.capacity) != dict(shape.allocatable):
+        record["capacity"] = dict(shape.capacity)
+    if shape.labels:
+        record["labels"] = dict(shape.labels)
+    if shape.taints:
+        record["taints"] = [_taint_record(taint) for taint in shape.taints]
+    if shape.volume_limits:
+        record["volumeLimits"] = dict(shape.volume_limits)
+    if shape.offers:
+        record["offers"] = [_offer_record(offer) for offer in shape.offers]
+    return record
+
+
+def _offer_record(offer: MachineOffer) -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    if offer.zone:
+        record["zone"] = offer.zone
+    if offer.capacity_type:
+        record["capacityType"] = offer.capacity_type
+    if offer.price is not None:
+        record["price"] = price_text(offer.price)
+    if offer.available is not None:
+        record["available"] = offer.available
+    return record
+
+
+def _pool_record(pool: Pool) -> dict[str, Any]:
+    record: dict[str, Any] = {"name": pool.name}
+    if pool.labels:
+        record["labels"] = dict(pool.labels)
+    if pool.taints:
+        record["taints"] = [_taint_record(taint) for taint in pool.taints]
+    if pool.requirements:
+        record["requirements"] = [
+            {"key": one.key, "operator": one.operator, **({"values": list(one.values)} if one.values else {})}
+            for one in pool.requirements
+        ]
+    if pool.most_nodes is not None:
+        record["limits"] = {"nodes": pool.most_nodes}
+    return record
+
+
+def _taint_record(taint: Taint) -> dict[str, str]:
+    return {"key": taint.key, **({"value": taint.value} if taint.value else {}), "effect": taint.effect}

@@ -1,0 +1,41 @@
+"""The node that a bought machine becomes: the one place where an offer turns into objects."""
+
+from __future__ import annotations
+
+import re
+
+from kubesched.k8s.model.core import Node, NodeCondition, NodeSpec, NodeStatus
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.model.storage import CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources
+from kubesched.planning.catalogue import Option
+
+HOSTNAME = "kubernetes.io/hostname"
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9.-]+")
+_LONGEST_STEM = 200
+
+
+def node_name(option: Option, number: int) -> str:
+    stem = "-".join(part for part in ("new", *option.name.lower().split("/")) if part)
+    return f"{_NOT_IN_NAMES.sub('-', stem)[:_LONGEST_STEM].strip('-.')}-{number}"
+
+
+def node_from_offer(option: Option, number: int) -> list[KubeObject]:
+    """A ready node of this option, and the CSINode beside it if the shape limits volumes. Start-up taints are gone by
+    the time that pods are placed, so a new node has none."""
+    name = node_name(option, number)
+    node = Node(
+        metadata=ObjectMeta(name=name, labels={**option.labels, HOSTNAME: name}),
+        spec=NodeSpec(taints=option.taints or None),
+        status=NodeStatus(
+            allocatable=dict(option.shape.allocatable),
+            capacity=dict(option.shape.capacity),
+            conditions=(NodeCondition("Ready", "True"),),
+        ),
+    )
+    if not option.shape.volume_limits:
+        return [node]
+    drivers = tuple(
+        CSINodeDriver(name=driver, node_id=name, allocatable=VolumeNodeResources(count=most))
+        for driver, most in sorted(option.shape.volume_limits.items())
+    )
+    return [node, CSINode(metadata=ObjectMeta(name=name), spec=CSINodeSpec(drivers=drivers))]
