@@ -9,11 +9,9 @@ Next: `serving.debug_pages`, which serves them as `/debug/decisions`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from kubesched.framework.nodes import RowArray
-from kubesched.framework.results import Scores
 from kubesched.scheduler.engine.cycle import Decision
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.observations import Observation, PodDecided
@@ -25,8 +23,11 @@ BEST_KEPT = 5
 _MOST_MESSAGE = 1000
 
 Record = dict[str, Any]
-Score = tuple[str, int, dict[str, int] | None]
-"""A node, its total, and every plugin's part of it if that is known."""
+Parts = dict[str, int]
+"""Every plugin's part of a total."""
+Compared = tuple[list[int], list[str], list[int], list[Parts] | None]
+"""Some of the nodes that were compared, in no order: the place of each among all, its name, its total, and the parts of
+that if they are known."""
 
 
 class DecisionLog:
@@ -61,8 +62,8 @@ class DecisionLog:
         assert self._loop is not None
         self._n += 1
         decision, table = seen.decision, self._loop.cluster.table
-        scores = _best(decision, table.rows.get(decision.node_name)) if decision.node_name else ()
-        self._kept.append(_Kept(self._n, self._now_s(), decision, scores))
+        compared = _best(decision, table.rows.get(decision.node_name)) if decision.node_name else None
+        self._kept.append(_Kept(self._n, self._now_s(), decision, compared))
         if self._detailed_nodes:
             self._loop.observers.wants_scores = table.n <= self._detailed_nodes
 
@@ -70,15 +71,15 @@ class DecisionLog:
 class _Kept:
     """What is worth keeping of a decision; all that it was decided on goes with it."""
 
-    __slots__ = ("at_s", "decision", "is_error", "message", "number", "numbers", "pod", "preemption", "scores")
+    __slots__ = ("at_s", "compared", "decision", "is_error", "message", "number", "numbers", "pod", "preemption")
 
-    def __init__(self, number: int, at_s: float, decision: Decision, scores: Sequence[Score]) -> None:
+    def __init__(self, number: int, at_s: float, decision: Decision, compared: Compared | None) -> None:
         self.number = number
         self.at_s = at_s
         self.pod = decision.pod
         self.decision = (decision.node_name, decision.nominated)
         self.numbers = (decision.n_evaluated, decision.n_feasible)
-        self.scores = scores
+        self.compared = compared
         self.is_error = bool(decision.error)
         self.message = "" if decision.node_name else decision.message
         found = None if decision.node_name else decision.preemption
@@ -97,7 +98,7 @@ class _Kept:
         }
         node_name, was_nominated = self.decision
         if node_name:
-            row |= {"node": node_name, "scores": [_score_record(score) for score in self.scores]}
+            row |= {"node": node_name, "scores": _score_records(self.compared, node_name)}
             return row | ({"wasNominated": True} if was_nominated else {})
         row["message"] = for_event(self.message)[:_MOST_MESSAGE]
         if self.is_error:
@@ -107,35 +108,43 @@ class _Kept:
         return row
 
 
-def _score_record(score: Score) -> Record:
-    node_name, total, plugins = score
-    return {"node": node_name, "total": total} | ({} if plugins is None else {"plugins": plugins})
-
-
-def _best(decision: Decision, chosen_row: int | None) -> list[Score]:
-    """The best nodes with their scores, the chosen one first. Empty if there was nothing to compare."""
-    if decision.ranked is not None:
-        rows, total = decision.ranked
-        names = decision.node_names
-        return [(names[rows.item(at)], total.item(at), None) for at in _picked(rows, total, chosen_row)]
-    if decision.scored is None:
+def _score_records(compared: Compared | None, chosen: str) -> list[Record]:
+    """The chosen node first, then the best of the others."""
+    if compared is None:
         return []
-    nodes, total, by_plugin = decision.scored.nodes, decision.scored.total, decision.scored.by_plugin
-    names = decision.node_names
+    places, names, totals, parts = compared
+    order = sorted(range(len(names)), key=lambda one: (names[one] != chosen, -totals[one], places[one]))
     return [
-        (
-            names[nodes.rows.item(at)],
-            total.item(at),
-            {scores.plugin: scores.weighted.item(at) for scores in by_plugin},
-        )
-        for at in _picked(nodes.rows, total, chosen_row)
+        {"node": names[one], "total": totals[one]} | ({} if parts is None else {"plugins": parts[one]})
+        for one in order[:BEST_KEPT]
     ]
 
 
-def _picked(rows: RowArray, total: Scores, chosen_row: int | None) -> list[int]:
-    """Positions: the chosen one, then the best of the others."""
+def _best(decision: Decision, chosen_row: int | None) -> Compared | None:
+    """The best nodes and the chosen one, which may be one of many that are as good. None if nothing was compared.
+
+    This is paid for every pod: they are put in order when somebody asks. Their names cannot wait for that, since a row
+    may be another node's by then."""
+    if decision.ranked is not None:
+        rows, total = decision.ranked
+    elif decision.scored is not None:
+        rows, total = decision.scored.nodes.rows, decision.scored.total
+    else:
+        return None
     n = len(total)
-    best = range(n) if n <= BEST_KEPT else total.argpartition(n - BEST_KEPT)[n - BEST_KEPT :].tolist()
-    chosen = int((rows == chosen_row).argmax())
-    others = sorted((-total.item(at), at) for at in best if at != chosen)
-    return [chosen, *(at for _, at in others[: BEST_KEPT - 1])]
+    if n > BEST_KEPT:
+        best = total.argpartition(n - BEST_KEPT)[n - BEST_KEPT :]
+        places, picked, totals = best.tolist(), rows.take(best).tolist(), total.take(best).tolist()
+    else:
+        places, picked, totals = list(range(n)), rows.tolist(), total.tolist()
+    if chosen_row is not None and chosen_row not in picked:
+        place = int((rows == chosen_row).argmax())
+        places.append(place)
+        picked.append(chosen_row)
+        totals.append(total.item(place))
+    names = decision.node_names
+    parts = None
+    if decision.ranked is None and decision.scored is not None:
+        by_plugin = decision.scored.by_plugin
+        parts = [{scores.plugin: scores.weighted.item(place) for scores in by_plugin} for place in places]
+    return places, [names[row] for row in picked], totals, parts

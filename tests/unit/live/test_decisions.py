@@ -8,7 +8,7 @@ from kubesched.live.decisions import BEST_KEPT, DecisionLog
 from kubesched.live.serving.debug_pages import decisions_text
 from kubesched.scheduler import config
 from kubesched.scheduler.build import build_loop
-from kubesched.scheduler.engine.score import ByName
+from kubesched.scheduler.engine.score import ByName, Seeded
 from kubesched.testing import make
 from kubesched.testing.world import World
 
@@ -113,3 +113,25 @@ def test_to_be_kept_changes_no_decision() -> None:
     assert watched.bound == unwatched.bound
     by_class = [world.loop.schedulers["default-scheduler"].n_decided_by_class for world in (watched, unwatched)]
     assert by_class[0] == by_class[1] > 0
+
+
+def test_the_chosen_node_comes_first_among_many_that_are_as_good() -> None:
+    world = World(build_loop(config.default(), Seeded(7)))
+    world.add(*_objects(*(make.node(f"node-{i:02}") for i in range(40))))
+    log = _recorded(world)
+    _schedule(world, *(f"web-{i}" for i in range(12)))
+    for kept in log.report()["decisions"]:
+        names = [node["node"] for node in kept["scores"]]
+        assert names[0] == kept["node"] == world.bound[PodKey(kept["pod"])]
+        assert len(set(names)) == len(names) == BEST_KEPT
+        assert kept["scores"][0]["total"] == max(node["total"] for node in kept["scores"])
+
+
+def test_names_are_those_of_then_when_a_row_became_another_nodes() -> None:
+    world = _world(3)
+    log = _recorded(world)
+    _schedule(world, "web")
+    before = log.report()["decisions"]
+    gone = next(node for node in world.loop.cluster.table.nodes if node.name == "node-0")
+    world.loop.remove(gone, 6.0)
+    assert log.report()["decisions"] == before
