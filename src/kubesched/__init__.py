@@ -7,6 +7,7 @@
     print(kubesched.simulate(cluster, until="1h30m"))        # what becomes of workloads, in virtual time
     kubesched.simulate(cluster, sequence=["shop/web-1"])     # pods one after another
     print(kubesched.outage(cluster, every="zone"))           # whether it survives the loss of any zone
+    kubesched.world(cluster).trial()                         # what if nodes or pods came or went
 
 Whatever cannot be read or done is a `KubeschedError`. Plugin authors import `kubesched.framework`.
 """
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
     from kubesched.planning.outage import OutageReport, outage
     from kubesched.scheduler.config import ConfigError
     from kubesched.simulator.column_table import ColumnTable
-    from kubesched.simulator.library import load, simulate
+    from kubesched.simulator.library import load, simulate, world
     from kubesched.simulator.options import OptionError
     from kubesched.simulator.report import SimulationReport
     from kubesched.simulator.sequence import PlacedSequence
+    from kubesched.simulator.trial import LoadedWorld, PendingPod, Settled, TrialError, WorldTrial
 
     __version__: str
 
@@ -38,18 +40,24 @@ __all__ = [
     "InputError",
     "KubeschedError",
     "LoadedCluster",
+    "LoadedWorld",
     "ManifestError",
     "NoSuchObjectError",
     "NotExplainableError",
     "OptionError",
     "OutageReport",
+    "PendingPod",
     "PlacedSequence",
+    "Settled",
     "SimulationReport",
+    "TrialError",
+    "WorldTrial",
     "__version__",
     "explain",
     "load",
     "outage",
     "simulate",
+    "world",
 ]
 
 _HOMES = {
@@ -64,12 +72,18 @@ _HOMES = {
     "NotExplainableError": "kubesched.explanation.explain",
     "OptionError": "kubesched.simulator.options",
     "OutageReport": "kubesched.planning.outage",
+    "PendingPod": "kubesched.simulator.trial",
     "PlacedSequence": "kubesched.simulator.sequence",
+    "Settled": "kubesched.simulator.trial",
     "SimulationReport": "kubesched.simulator.report",
+    "TrialError": "kubesched.simulator.trial",
+    "WorldTrial": "kubesched.simulator.trial",
+    "LoadedWorld": "kubesched.simulator.trial",
     "explain": "kubesched.explanation.explain",
     "load": "kubesched.simulator.library",
     "outage": "kubesched.planning.outage",
     "simulate": "kubesched.simulator.library",
+    "world": "kubesched.simulator.library",
 }
 
 

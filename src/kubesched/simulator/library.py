@@ -1,4 +1,4 @@
-"""`kubesched.load` and `kubesched.simulate`: a cluster from files, and what becomes of it.
+"""`kubesched.load`, `kubesched.simulate`, `kubesched.world`: a cluster from files, what becomes of it, what if.
 
 Next: `run` for a whole run, `sequence` for pods one after another.
 """
@@ -18,12 +18,14 @@ from kubesched.older.config.generations import generation_of
 from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
 from kubesched.simulator import loading
 from kubesched.simulator import sequence as one_by_one
+from kubesched.simulator.expansion import expand
 from kubesched.simulator.history import QueueSampler
 from kubesched.simulator.loading import SIMULATED_KINDS
 from kubesched.simulator.options import OptionError, SimulationOptions
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.run import run_simulation
 from kubesched.simulator.sequence import PlacedSequence
+from kubesched.simulator.trial import LoadedWorld
 
 
 def load(*sources: LoadedCluster | str | PathLike[str] | Mapping[str, Any] | Iterable[Any]) -> LoadedCluster:
@@ -37,6 +39,32 @@ def load(*sources: LoadedCluster | str | PathLike[str] | Mapping[str, Any] | Ite
     for source in sources:
         found = found.beside(read_objects(source, SIMULATED_KINDS))
     return found
+
+
+def world(
+    *sources: LoadedCluster | str | PathLike[str] | Mapping[str, Any] | Iterable[Any],
+    config: Document = None,
+    tie_break: str = "random",
+    seed: int = 0,
+    plugins: Iterable[type] = (),
+) -> LoadedWorld:
+    """A cluster loaded once, with its scheduler, to try things on: `world("dump.json").trial()`.
+
+    It takes what `load` takes. Workloads whose pods are not all there get them; whatever has no node yet waits for one.
+    `config`, `tie_break`, `seed` and `plugins` mean what they mean to `simulate`.
+    """
+    assembled = assemble(
+        GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
+    )
+    given = expand(loading.load(load(*sources).found), seed)
+    return LoadedWorld(
+        given.objects,
+        assembled.config,
+        registry=assembled.registry,
+        tie_break=tie_break,
+        seed=seed,
+        refused=given.refused,
+    )
 
 
 @overload

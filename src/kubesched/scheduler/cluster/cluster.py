@@ -151,7 +151,7 @@ class Cluster:
     def remove(self, item: KubeObject) -> None:
         """An object is gone."""
         if isinstance(item, Pod):
-            self._drop_pod(item.pod_key)
+            self.drop_pod(item.pod_key)
         elif isinstance(item, Node):
             self._remove_node(item.name)
         else:
@@ -194,7 +194,7 @@ class Cluster:
             if not pod.is_terminal:
                 info = self.signatures.info(pod, key)
                 info.signature.resources  # noqa: B018  as below
-                self._add_pod(info, pod.status.nominated_node_name)
+                self.add_pod(info, pod.status.nominated_node_name)
             return
         info = self.signatures.info_like(pod, known, key)
         info.signature.resources  # noqa: B018  a pod whose amounts cannot be read must fail before anything changes
@@ -206,9 +206,9 @@ class Cluster:
                 self._replace_in_place(known, info)
                 return
         nominated = self._nominated_node(info)
-        self._drop_pod(key)
+        self.drop_pod(key)
         if not pod.is_terminal:
-            self._add_pod(info, nominated)
+            self.add_pod(info, nominated)
 
     def _nominated_node(self, info: PodInfo) -> str:
         """The node that the pod, which is pending, is nominated to: what its status says; or, as long as that has never
@@ -219,7 +219,8 @@ class Cluster:
             return written
         return self.nominations.node_of(known)
 
-    def _add_pod(self, info: PodInfo, nominated: str = "") -> None:
+    def add_pod(self, info: PodInfo, nominated: str = "") -> None:
+        """A pod that is not known here: on its node, or pending and perhaps nominated to one."""
         pod = info.pod
         if not pod.spec.node_name:
             self.pending[info.key] = info
@@ -238,14 +239,15 @@ class Cluster:
         self._assumed.discard(info.key)
         self._forget_pending(info.key)
         if known.pod.is_terminating != info.pod.is_terminating:
-            self._drop_pod(info.key)
-            self._add_pod(info)
+            self.drop_pod(info.key)
+            self.add_pod(info)
             return
         self._pods[info.key] = info
         if not self.table.pods.replace(info):
             self._orphans[info.spec.node_name][info.key] = info
 
-    def _drop_pod(self, key: PodKey) -> None:
+    def drop_pod(self, key: PodKey) -> None:
+        """A pod is gone, wherever it was."""
         self._assumed.discard(key)
         self._forget_pending(key)
         known = self._pods.pop(key, None)
@@ -317,6 +319,28 @@ class Cluster:
         return len(self._pods)
 
     # -- what if -------------------------------------------------------------------------------------------------------
+
+    def node_order(self) -> NodeOrder:
+        """A copy of the order in which nodes are searched, for `restore_node_order`."""
+        return self._order.copy()
+
+    def restore_node_order(self, order: NodeOrder) -> None:
+        """The nodes are the same again as when this order was copied."""
+        self._order = order.copy()
+        self._rows_in_order = None
+
+    def restore_node(self, node: Node, row: int) -> None:
+        """Brings back a node that was removed, on the row that it had. The node there now was the last one."""
+        self._put_node(node)
+        last = self.table.n - 1
+        if row == last:
+            return
+        other = self.table.nodes[row]
+        _, pods = self.table.remove_node(other.name)
+        self.table.add_node(other)
+        for info in pods:
+            self.table.add_pod(info, last)
+        self._rows_in_order = None
 
     @contextmanager
     def with_pods(self, added: Iterable[PodInfo], row: int) -> Iterator[None]:

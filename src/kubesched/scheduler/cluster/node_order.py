@@ -19,6 +19,12 @@ class NodeOrder:
         self._zones: dict[Zone, dict[str, None]] = {}
         self._zone_of: dict[str, Zone] = {}
 
+    def copy(self) -> NodeOrder:
+        copied = NodeOrder()
+        copied._zones = {zone: dict(names) for zone, names in self._zones.items()}
+        copied._zone_of = dict(self._zone_of)
+        return copied
+
     def put(self, node: Node) -> bool:
         """A new node, or one that may have changed its zone. Whether that changed the order."""
         zone = zone_of(node)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -119,6 +119,13 @@ class Seeded:
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
+
+    def state(self) -> tuple[Any, ...]:
+        """What the next choices depend on, for `restore`."""
+        return self._random.getstate()
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        self._random.setstate(state)
 
     def choose(self, names: Sequence[str]) -> str:
         return names[self._random.randrange(len(names))]

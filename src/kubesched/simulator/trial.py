@@ -1,0 +1,517 @@
+"""A cluster that is loaded once, and trials on it: what would happen if nodes came or went, if pods came or left.
+
+A trial changes the cluster itself, remembers the inverse of each change, and is taken back when it ends unless it is
+committed. `settle` lets the scheduler place what waits, without any waiting: pods are tried in the queue's order, again
+and again, until nothing changes any more. What is preempted or evicted comes back as a pod that waits, if it has a
+controller that would make it anew.
+
+Next: `kubesched.scheduler.cluster.undo` for how a change is taken back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from types import TracebackType
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubesched.explanation.explain import Explanation, explain_pending, pod_key
+from kubesched.explanation.layout import counted
+from kubesched.framework.handle import Registry
+from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.errors import KubeschedError
+from kubesched.k8s.loaded_cluster import read_objects
+from kubesched.k8s.model.core import Node, Pod, PodStatus
+from kubesched.k8s.model.manifests import KINDS
+from kubesched.k8s.model.meta import KubeObject, PodKey, controller_of
+from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus
+from kubesched.k8s.model.spelling import did_you_mean
+from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT
+from kubesched.k8s.workloads.admission import admit_pod, with_object_defaults
+from kubesched.scheduler.build import build_schedulers, queue_profile
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.cluster.undo import UndoLog
+from kubesched.scheduler.config import KubeSchedulerConfiguration
+from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
+from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
+from kubesched.scheduler.engine.postfilter import for_event
+from kubesched.scheduler.engine.reserve import run_reserve, run_unreserve
+from kubesched.scheduler.engine.score import ByName, Seeded
+from kubesched.scheduler.queue import QueuedPodInfo
+from kubesched.simulator.loading import check
+from kubesched.simulator.run import without_extenders
+
+MOST_ROUNDS = 10
+"""How often `settle` goes through the pods that wait; after that, whoever still moves is left as it is."""
+
+Manifest = KubeObject | Mapping[str, Any] | str | PathLike[str]
+"""A manifest as a dictionary, as YAML text or as the path of a file."""
+
+
+class TrialError(KubeschedError, ValueError):
+    """What a trial was asked for cannot be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPod:
+    """A pod that found no node."""
+
+    pod: PodKey
+    message: str
+    """What kube-scheduler would say."""
+    plugins: tuple[str, ...] = ()
+    """Whose plugins rejected it."""
+    _trial: WorldTrial | None = field(default=None, repr=False, compare=False)
+
+    def explain(self) -> Explanation:
+        """Why, as `kubesched.explain` says it. To be asked as long as the trial stands as it was settled."""
+        assert self._trial is not None
+        return self._trial.explain(self.pod)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What came of a trial once the queue was at rest."""
+
+    placed: dict[PodKey, str]
+    """The pods that got a node, and which."""
+    pending: tuple[PendingPod, ...]
+    preempted: tuple[PodKey, ...]
+    """The pods that had to leave for others. Those with a controller waited again, and are above."""
+
+    def __str__(self) -> str:
+        parts = [f"{counted(len(self.placed), 'pod')} placed", f"{len(self.pending)} pending"]
+        if self.preempted:
+            parts.append(f"{len(self.preempted)} preempted")
+        lines = [f"{', '.join(parts)}.", *(f"  {one.pod}: {one.message}" for one in self.pending)]
+        return "\n".join(lines)
+
+
+class LoadedWorld:
+    """A cluster with a scheduler, loaded once, to try things on. `kubesched.world` makes one."""
+
+    def __init__(
+        self,
+        objects: Iterable[KubeObject],
+        config: KubeSchedulerConfiguration,
+        *,
+        registry: Registry | None = None,
+        tie_break: str = "random",
+        seed: int = 0,
+        refused: Sequence[str] = (),
+    ) -> None:
+        self.cluster = Cluster.from_objects(objects)
+        self.config = without_extenders(config)
+        self.refused = tuple(refused)
+        """Objects that an API server would not have let in, each with its answer."""
+        self._ties = ByName() if tie_break == "name" else Seeded(seed)
+        self._schedulers = build_schedulers(
+            self.cluster, self.config, self._ties, registry=registry, keeps_classes=True
+        )
+        self._profiles = {name: queue_profile(s.profile, has_extenders=False) for name, s in self._schedulers.items()}
+        self._trials: list[WorldTrial] = []
+
+    def trial(self) -> WorldTrial:
+        """A trial on the cluster, or on the trial that is under way: `with world.trial() as trial: …`."""
+        return WorldTrial(self)
+
+    @property
+    def nodes(self) -> list[str]:
+        """The names of the nodes, in the order in which the scheduler goes through them."""
+        names = self.cluster.table.names
+        return [names[row] for row in self.cluster.rows_in_order.tolist()]
+
+    @property
+    def placed(self) -> dict[str, str]:
+        """The pods that have a node, and which."""
+        return {key: info.spec.node_name for key, info in self.cluster.placed.items()}
+
+    @property
+    def pending(self) -> list[PodKey]:
+        """The pods that have no node, in the order in which they came."""
+        return list(self.cluster.pending)
+
+    def node(self, name: str) -> Node:
+        """The node of this name. Raises TrialError."""
+        row = self.cluster.table.rows.get(name)
+        if row is None:
+            raise TrialError(f"there is no node {name}{did_you_mean(name, self.cluster.table.rows)}")
+        return self.cluster.table.nodes[row]
+
+    def pod(self, name: str) -> PodInfo:
+        """The pod `namespace/name`. Raises TrialError."""
+        info = self.cluster.find_pod(pod_key(name))
+        if info is None:
+            known = (*self.cluster.placed, *self.cluster.pending)
+            raise TrialError(f"there is no pod {pod_key(name)}{did_you_mean(pod_key(name), known)}")
+        return info
+
+    def pods_on(self, node_name: str) -> list[PodInfo]:
+        """The pods that the node holds. Raises TrialError."""
+        self.node(node_name)
+        return list(self.cluster.table.pods.on(self.cluster.table.rows[node_name]))
+
+    def scheduler_of(self, info: PodInfo) -> ProfileScheduler | None:
+        """Who decides for the pod; None if that is another scheduler's business."""
+        return self._schedulers.get(info.spec.scheduler_name)
+
+    def _state(self) -> tuple[Any, ...]:
+        """What decisions depend on beside the cluster."""
+        ties = self._ties.state() if isinstance(self._ties, Seeded) else ()
+        return ties, [scheduler.next_start for scheduler in self._schedulers.values()]
+
+    def _restore(self, state: tuple[Any, ...]) -> None:
+        ties, starts = state
+        if isinstance(self._ties, Seeded):
+            self._ties.restore(ties)
+        for scheduler, start in zip(self._schedulers.values(), starts, strict=True):
+            scheduler.next_start = start
+
+    def _in_order(self, waiting: Sequence[PodInfo]) -> list[PodInfo]:
+        """As the queue would give them, if all came in this order."""
+        queued = [
+            QueuedPodInfo(info, self._profiles[info.spec.scheduler_name], float(place))
+            for place, info in enumerate(waiting)
+            if info.spec.scheduler_name in self._profiles
+        ]
+        return [one.info for one in sorted(queued, key=lambda one: one.profile.sort_key(one))]
+
+
+class WorldTrial:
+    """Changes to a world, taken back on leaving the `with` block unless `commit` was called. Trials may be nested."""
+
+    def __init__(self, world: LoadedWorld) -> None:
+        self._world = world
+        self._cluster = world.cluster
+        self._before = world._state()
+        self._undo = UndoLog(world.cluster)
+        self._version = 0
+        """Grows with each change."""
+        world._trials.append(self)
+
+    def __enter__(self) -> WorldTrial:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self in self._world._trials:
+            for inner in reversed(self._world._trials[self._world._trials.index(self) :]):
+                inner.revert()
+
+    @property
+    def world(self) -> LoadedWorld:
+        """The world as it is with the trial's changes."""
+        return self._world
+
+    def trial(self) -> WorldTrial:
+        """A trial within this one."""
+        self._check_open()
+        return self._world.trial()
+
+    def commit(self) -> None:
+        """The changes stay: in the world, or in the trial around this one."""
+        self._check_open()
+        trials = self._world._trials
+        trials.pop()
+        if trials:
+            self._undo.keep_in(trials[-1]._undo)
+            trials[-1]._version += 1
+
+    def revert(self) -> None:
+        """Everything is as it was when the trial began."""
+        self._check_open()
+        self._undo.revert()
+        self._world._restore(self._before)
+        self._world._trials.pop()
+
+    # -- changes -------------------------------------------------------------------------------------------------------
+
+    def add_node(self, node: Manifest) -> str:
+        """A node comes. Gives its name."""
+        found: Node = self._read(node, Node)
+        if found.name in self._cluster.table.rows:
+            raise TrialError(f"there is a node {found.name} already")
+        self._undo.put_node(found)
+        self._version += 1
+        return found.name
+
+    def delete_node(self, name: str) -> None:
+        """A node goes, and the pods on it with it; those with a controller wait again, but for daemons' pods."""
+        self._check_open()
+        for info in self._world.pods_on(name):
+            self._leave(info, for_good=_stays_with_its_node(info.pod))
+        self._undo.remove_node(name)
+        self._version += 1
+
+    def cordon(self, name: str) -> None:
+        """No pod may come to the node any more."""
+        self._close(name, closed=True)
+
+    def uncordon(self, name: str) -> None:
+        self._close(name, closed=False)
+
+    def drain(self, name: str) -> None:
+        """Cordons the node and evicts its pods, but for those of daemons and of the node itself."""
+        self.cordon(name)
+        for info in self._world.pods_on(name):
+            if not _stays_with_its_node(info.pod):
+                self._leave(info)
+
+    def evict(self, *pods: str) -> None:
+        """Pods `namespace/name` leave their nodes. One with a controller waits again, under its name; others are
+        gone. Disruption budgets are not asked."""
+        self._check_open()
+        for name in pods:
+            self._leave(self._world.pod(name))
+
+    def delete_pod(self, name: str) -> None:
+        """A pod goes for good."""
+        self._check_open()
+        self._leave(self._world.pod(name), for_good=True)
+
+    def add_pod(self, pod: Manifest) -> PodKey:
+        """A pod comes, and waits for a node. Gives its key."""
+        return self.add_admitted(self._admitted(self._read(pod, Pod)))
+
+    def add_pods(self, pods: Iterable[Manifest]) -> list[PodKey]:
+        return [self.add_pod(pod) for pod in pods]
+
+    def add_admitted(self, pod: Pod) -> PodKey:
+        """The same for a pod that an API server has completed."""
+        self._check_open()
+        if self._cluster.find_pod(pod.pod_key) is not None:
+            raise TrialError(f"there is a pod {pod.pod_key} already")
+        self._undo.put_pod(self._cluster.signatures.info(pod, pod.pod_key), pod.status.nominated_node_name)
+        self._version += 1
+        return pod.pod_key
+
+    def put_object(self, item: KubeObject) -> None:
+        """Any object that is neither a node nor a pod is added, or changed into this."""
+        self._check_open()
+        self._undo.put_object(with_object_defaults(item))
+        self._version += 1
+
+    def _admitted(self, pod: Pod) -> Pod:
+        return admit_pod(pod, self._cluster.objects.priority_classes)
+
+    def _close(self, name: str, *, closed: bool) -> None:
+        self._check_open()
+        node = self._world.node(name)
+        others = tuple(taint for taint in node.spec.taints or () if taint != UNSCHEDULABLE_TAINT)
+        taints = (*others, UNSCHEDULABLE_TAINT) if closed else others
+        self._undo.put_node(replace(node, spec=replace(node.spec, unschedulable=closed, taints=taints or None)))
+        self._version += 1
+
+    def _leave(self, info: PodInfo, *, for_good: bool = False) -> None:
+        pod = info.pod
+        self._give_back_devices(pod)
+        if for_good or controller_of(pod.metadata) is None:
+            self._undo.remove_pod(info.key)
+        else:
+            metadata = replace(pod.metadata, deletion_timestamp=None)
+            status = PodStatus(phase="Pending", resource_claim_statuses=pod.status.resource_claim_statuses)
+            waiting = replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=status)
+            self._undo.put_pod(PodInfo(waiting, info.signature, info.key, info.pin))
+        self._version += 1
+
+    def _give_back_devices(self, pod: Pod) -> None:
+        """A claim that nobody uses any more is not allocated any more; the pod's next one is made of the same
+        template."""
+        named = {claim.resource_claim_name for claim in pod.spec.resource_claims or ()}
+        made = {status.resource_claim_name for status in pod.status.resource_claim_statuses or ()}
+        for name in sorted(filter(None, named | made)):
+            claim = self._cluster.objects.resource_claims.get(f"{pod.namespace}/{name}")
+            if claim is None or claim.status.allocation is None:
+                continue
+            users = tuple(user for user in claim.status.reserved_for or () if user.name != pod.metadata.name)
+            status = replace(claim.status, reserved_for=users) if users else ResourceClaimStatus()
+            changed: ResourceClaim = replace(claim, status=status)
+            self._undo.put_object(changed)
+
+    # -- what comes of them --------------------------------------------------------------------------------------------
+
+    def settle(self) -> Settled:
+        """The scheduler places what waits, until nothing changes any more."""
+        self._check_open()
+        run = _Settling(self)
+        return run.to_rest()
+
+    def fill(self, pod: Manifest, most: int) -> tuple[list[str], PendingPod | None]:
+        """Copies of a pod come one after another until one finds no node, or `most` have one; none of them preempts.
+        Gives the node of each, and the copy that found none (which is not there any more)."""
+        self._check_open()
+        template = self._admitted(self._read(pod, Pod)) if not isinstance(pod, Pod) else pod
+        like = self._cluster.signatures.info(template, template.pod_key)
+        run = _Settling(self)
+        nodes: list[str] = []
+        for number in range(1, most + 1):
+            name = f"{template.name}-{number}"
+            metadata = replace(template.metadata, name=name, uid="")
+            copy = replace(template, metadata=metadata)
+            info = PodInfo(copy, like.signature, copy.pod_key, like.pin)
+            if self._cluster.find_pod(info.key) is not None:
+                raise TrialError(f"there is a pod {info.key} already")
+            node_name, failed = run.place_or_say_why(info)
+            if failed is not None:
+                return nodes, failed
+            nodes.append(node_name)
+        return nodes, None
+
+    def explain(self, pod: str) -> Explanation:
+        """Why a pod that waits goes where it would go now, or nowhere."""
+        self._check_open()
+        info = self._world.pod(pod)
+        scheduler = self._world.scheduler_of(info)
+        if scheduler is None:
+            raise TrialError(f"pod {info.key} is the business of scheduler {info.spec.scheduler_name}")
+        if info.spec.node_name:
+            raise TrialError(f"pod {info.key} has a node: {info.spec.node_name}")
+        before = self._world._state()
+        explanation = explain_pending(self._cluster, scheduler, info, self._world.config)
+        self._world._restore(before)
+        return explanation
+
+    # -- helpers -------------------------------------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        trials = self._world._trials
+        if self not in trials:
+            raise TrialError("the trial has ended")
+        if trials[-1] is not self:
+            raise TrialError("a trial within this one has not ended")
+
+    def _read(self, given: Manifest, kind: type[Any]) -> Any:
+        self._check_open()
+        if isinstance(given, KubeObject):
+            items, source = [given], ""
+        else:
+            found = read_objects(given, KINDS)
+            items = list(found.objects)
+            source = found.source_of(items[0]) if items else ""
+        if len(items) != 1 or not isinstance(items[0], kind):
+            raise TrialError(f"one manifest of kind {kind.__name__} is expected")
+        check(items[0], None, source)
+        return with_object_defaults(items[0])
+
+
+class _Settling:
+    """The queue, without waiting."""
+
+    def __init__(self, trial: WorldTrial) -> None:
+        self._trial = trial
+        self._world = trial._world
+        self._cluster = trial._cluster
+        self._undo = trial._undo
+        self._placed: dict[PodKey, str] = {}
+        self._preempted: dict[PodKey, None] = {}
+        self._failed: dict[PodKey, tuple[int, PendingPod]] = {}
+        """Who found no node, and at which version of the trial."""
+        self._by_class: dict[tuple[int, str], tuple[int, PendingPod]] = {}
+        """The same for all pods that ask for the same."""
+
+    def to_rest(self) -> Settled:
+        for _ in range(MOST_ROUNDS):
+            version = self._trial._version
+            for info in self._world._in_order(list(self._cluster.pending.values())):
+                if self._cluster.pending.get(info.key) is info:
+                    self._try(info)
+            if self._trial._version == version:
+                break
+        waiting = [self._failed[key][1] for key in self._cluster.pending if key in self._failed]
+        placed = {key: node for key, node in self._placed.items() if key not in self._cluster.pending}
+        return Settled(placed, tuple(waiting), tuple(self._preempted))
+
+    def place_or_say_why(self, info: PodInfo) -> tuple[str, PendingPod | None]:
+        """The node of a pod that is not there yet, where it is now; or why it has none."""
+        scheduler = self._world.scheduler_of(info)
+        if scheduler is None:
+            raise TrialError(f"pod {info.key} is the business of scheduler {info.spec.scheduler_name}")
+        gate = checked_pre_enqueue(scheduler.profile, info)
+        if not gate.is_success:
+            return "", self._pending(info, gate.message)
+        decision = scheduler.decide(info)
+        if decision.node_name and self._place(scheduler, decision):
+            return decision.node_name, None
+        return "", self._why(info, decision)
+
+    def _try(self, info: PodInfo) -> None:
+        scheduler = self._world.scheduler_of(info)
+        assert scheduler is not None
+        if self._is_known_to_fail(info):
+            return
+        gate = checked_pre_enqueue(scheduler.profile, info)
+        if not gate.is_success:
+            self._failed[info.key] = self._trial._version, self._pending(info, gate.message)
+            return
+        decision = scheduler.decide(info)
+        if decision.node_name:
+            if self._place(scheduler, decision):
+                return
+        elif decision.preemption is not None:
+            decision = self._preempt(scheduler, info, decision)
+            if decision.node_name and self._place(scheduler, decision):
+                return
+        self._note_failure(info, decision)
+
+    def _preempt(self, scheduler: ProfileScheduler, info: PodInfo, decision: Decision) -> Decision:
+        """The victims leave at once, and the pod is tried again."""
+        assert decision.preemption is not None
+        for victim in decision.preemption.victims:
+            self._preempted[victim.key] = None
+            self._placed.pop(victim.key, None)
+            self._trial._leave(self._world.pod(victim.key))
+        self._undo.put_pod(info, decision.preemption.node_name)
+        return scheduler.decide(info)
+
+    def _place(self, scheduler: ProfileScheduler, decision: Decision) -> bool:
+        info, node_name, cycle = decision.pod, decision.node_name, decision.cycle
+        profile = scheduler.profile
+        if decision.needs_reserve and profile.reserve:
+            status = run_reserve(profile, cycle, info, node_name)
+            if not status.is_success:
+                run_unreserve(profile, cycle, info, node_name)
+                decision.error = status.message
+                return False
+            self._undo.also(lambda: run_unreserve(profile, cycle, info, node_name))
+        self._undo.place(info, node_name)
+        self._placed[info.key] = node_name
+        self._failed.pop(info.key, None)
+        self._trial._version += 1
+        return True
+
+    def _is_known_to_fail(self, info: PodInfo) -> bool:
+        """Whether it, or a pod that asks for the same, failed and nothing has changed since."""
+        version = self._trial._version
+        known = self._failed.get(info.key)
+        if known is not None and known[0] == version:
+            return True
+        same = self._by_class.get((id(info.signature), info.pin))
+        if same is None or same[0] != version or self._cluster.nominations.has(info):
+            return False
+        self._failed[info.key] = version, dataclasses.replace(same[1], pod=info.key)
+        return True
+
+    def _note_failure(self, info: PodInfo, decision: Decision) -> None:
+        failed = self._trial._version, self._why(info, decision)
+        self._failed[info.key] = failed
+        spec = info.spec
+        if not spec.volumes and not spec.resource_claims and not self._cluster.nominations.has(info):
+            self._by_class[id(info.signature), info.pin] = failed
+
+    def _why(self, info: PodInfo, decision: Decision) -> PendingPod:
+        plugins = () if decision.diagnosis is None else tuple(sorted(decision.diagnosis.unschedulable_plugins()))
+        return self._pending(info, for_event(decision.message), plugins)
+
+    def _pending(self, info: PodInfo, message: str, plugins: tuple[str, ...] = ()) -> PendingPod:
+        return PendingPod(info.key, message, plugins, self._trial)
+
+
+def _stays_with_its_node(pod: Pod) -> bool:
+    """Whether nobody makes it anew elsewhere when its node goes: a daemon's pod, or one of the node itself."""
+    owner = controller_of(pod.metadata)
+    return owner is not None and owner.kind in ("DaemonSet", "Node")
