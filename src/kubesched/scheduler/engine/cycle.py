@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 NO_NODES = "no nodes available to schedule pods"
 
+_NOT_BEGUN = CycleState()
+"""Until a class gives its own, or plugins are asked: most decisions come from a class."""
+
 _MISSES_TO_TELL = 1000
 _STORM = 0.9
 """The share of decisions that no class could make from which on it is told."""
@@ -148,7 +151,7 @@ class ProfileScheduler:
     def decide(self, pod: PodInfo, *, complete: bool = False) -> Decision:
         """Where the pod goes, or why nowhere. `complete` looks at every node and scores even a single one, so that
         the answer can be explained; what is chosen is the same."""
-        decision = Decision(pod, CycleState(), self.cluster.table.names)
+        decision = Decision(pod, _NOT_BEGUN, self.cluster.table.names)
         start = self.next_start
         observers = self.profile.observers
         classes = None if complete or observers.wants_scores else self._classes
@@ -157,6 +160,7 @@ class ProfileScheduler:
                 return decision
         except (PluginError, PluginFault):
             decision = self._without_class(pod, start)
+        decision.cycle = CycleState()
         try:
             self._decide(decision, complete)
         except PluginError as bug:
@@ -183,7 +187,7 @@ class ProfileScheduler:
         assert self._classes is not None
         self._classes.forget(pod)
         self.next_start = start
-        return Decision(pod, CycleState(), self.cluster.table.names)
+        return Decision(pod, _NOT_BEGUN, self.cluster.table.names)
 
     def filter_nodes(self, cycle: CycleState, pod: PodInfo, nodes: TableView) -> FilterOutcome:
         """Which of these nodes let the pod in, after PreFilter. Errors are raised."""
@@ -271,7 +275,7 @@ class ProfileScheduler:
 
     def choose_among(self, decision: Decision, top: RowArray) -> None:
         names = self.cluster.table.names
-        row = int(top[0]) if len(top) == 1 else self.tie_break.choose_row(top, names)
+        row = top.item(0) if len(top) == 1 else self.tie_break.choose_row(top, names)
         decision.node_name = names[row]
         decision.best_rows = top
 
@@ -319,12 +323,11 @@ class ProfileScheduler:
         failed = None if row is None else classes.find_failed_signature(decision.pod)
         if row is None or failed is None:
             return False
-        prepared, decision.cycle = decision.cycle, failed.cycle.fork()
+        decision.cycle = failed.cycle.fork()
         if self._takes(decision, row):
             self.n_decided_by_class += 1
             decision.prefilter = failed.prefilter
             return True
-        decision.cycle = prepared
         return False
 
     def _take_pinned(self, decision: Decision, known: PodClass) -> bool:

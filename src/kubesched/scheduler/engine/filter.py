@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -176,6 +177,7 @@ NEAR = 2
 """Among so many times the rows that would be enough a search mostly finds them: there it looks first."""
 
 
+@lru_cache(maxsize=64)  # asked for every pod, and the number of nodes changes seldom
 def feasible_nodes_to_find(percentage: int, n_nodes: int) -> int:
     """0 percent stands for a share that shrinks as the cluster grows."""
     if n_nodes < _ENOUGH_NODES:

@@ -131,7 +131,7 @@ class Seeded:
         return names[self._random.randrange(len(names))]
 
     def choose_row(self, rows: RowArray, names: Sequence[str]) -> int:
-        return int(rows[self._random.randrange(len(rows))])
+        return rows.item(self._random.randrange(len(rows)))
 
     def offset(self, n: int) -> int:
         return self._random.randrange(n) if n else 0

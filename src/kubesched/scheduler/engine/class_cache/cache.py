@@ -26,26 +26,34 @@ class RecentlyUsed(Generic[Kept]):
         self.most = most
         self._kept: OrderedDict[PodSignature, Kept] = OrderedDict()
         """In the order of their last use."""
+        self._last: tuple[PodSignature, Kept] | None = None
+        """The one used last: pods of a workload often come one after another."""
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def use(self, signature: PodSignature) -> Kept | None:
         """What is kept for this signature, which counts as used now."""
+        last = self._last
+        if last is not None and last[0] is signature:
+            return last[1]
         found = self._kept.get(signature)
         if found is not None:
             self._kept.move_to_end(signature)
+            self._last = signature, found
         return found
 
     def keep(self, signature: PodSignature, value: Kept) -> None:
         """Counts as used now."""
         self._kept[signature] = value
         self._kept.move_to_end(signature)
+        self._last = signature, value
         while len(self._kept) > self.most:
             self._kept.popitem(last=False)
 
     def drop(self, signature: PodSignature) -> None:
         self._kept.pop(signature, None)
+        self._last = None
 
 
 _MOST_CLASSES = 512
