@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
+import os
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -166,7 +167,10 @@ def main() -> int:
         sys.stderr.write(f"{NOTICE}\n")
         return 2
     found = asyncio.run(measure(given.nodes, given.pods, given.per_second, given.seconds))
-    sys.stdout.write(f"{given.nodes} nodes, {given.pods} pods, {given.per_second:g} pods bound a second\n")
+    sys.stdout.write(
+        f"{given.nodes} nodes, {given.pods} pods, {given.per_second:g} pods bound a second; "
+        f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n"
+    )
     for part, times in found.items():
         half, most = percentile(times, 0.5), percentile(times, 0.95)
         sys.stdout.write(

@@ -99,6 +99,7 @@ class LiveScheduler:
         """`pace` is how it waits before it asks the API server again; for tests. `more_pages` are served on the secure
         port, too."""
         self._more_pages = more_pages
+        self.target = target
         pace = pace or Pace()
         self._options = options
         self._client = RestClient(target, qps=options.qps, burst=options.burst, sleep=pace.sleep)

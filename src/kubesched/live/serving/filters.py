@@ -153,7 +153,8 @@ async def forbid_caching(request: web.Request, handler: Handler) -> web.StreamRe
 @web.middleware
 async def only_read(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Behind access control: who may not ask at all does not learn this either."""
-    if request.method not in ("GET", "HEAD"):
+    is_question = request.match_info.route.method == request.method  # all else is routed whatever the method
+    if request.method not in ("GET", "HEAD") and not is_question:
         refused = answers.text_error("Method Not Allowed", 405)
         refused.headers["Allow"] = "GET, HEAD"
         return refused

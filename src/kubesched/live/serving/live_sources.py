@@ -146,11 +146,13 @@ class LiveExplainer:
         return answer
 
     async def what_if(self, pod: Pod) -> dict[str, Any]:
-        """The report on a pod that is not there: as if it had just been created, and waited."""
+        """The report on a pod that is not there: as if it had just been created, and waited, in place of any pod of
+        its name."""
         async with self._turn:
             known = capture(self._cluster)
             others = tuple(other for other in known.pending if other.key != pod.key)
-            asked = dataclasses.replace(known, pending=(*others, pod))
+            placed = tuple(other for other in known.placed if other.key != pod.key)
+            asked = dataclasses.replace(known, placed=placed, pending=(*others, pod))
             answer = await asyncio.to_thread(self._explained, asked, PodKey(pod.key), self._assembled(), False)
         assert isinstance(answer, dict)
         return answer

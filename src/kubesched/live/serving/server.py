@@ -47,6 +47,10 @@ class MorePages(Protocol):
 
     def routes(self) -> Sequence[tuple[str, Handler]]: ...
 
+    def questions(self) -> Sequence[tuple[str, Handler]]:
+        """Those that are asked by a POST, as the question is long. They change nothing either."""
+        ...
+
     async def stop(self) -> None:
         """Ends answers that go on and on."""
         ...
@@ -60,6 +64,8 @@ def application(sources: Sources, access: Middleware, more: MorePages | None = N
     app.on_response_prepare.append(filters.hide_server_name)
     for path, page in (*routes(sources), *(() if more is None else more.routes())):
         app.router.add_route("*", path, page)
+    for path, page in () if more is None else more.questions():
+        app.router.add_post(path, page)
     return app
 
 

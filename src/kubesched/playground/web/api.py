@@ -7,7 +7,7 @@
     timeline/NAMESPACE/POD          what has happened to it, every attempt with its scores
     decisions?after=N               the last decisions
     whatif                          POST YAML: where a pod would go, without creating it
-    object, objects, delete, scenarios/NAME     only where the page may change things
+    object, objects, delete, cordon, scenarios/NAME     only where the page may change things
 
 Next: `page` for the playground's own server, `stream` for how changes travel.
 """
@@ -41,6 +41,11 @@ Page = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class _Manifest(msgspec.Struct, rename="camel"):
     yaml: str
     dry_run: bool = False
+
+
+class _Cordon(msgspec.Struct):
+    node: str
+    cordoned: bool
 
 
 class _Ref(msgspec.Struct, rename="camel"):
@@ -132,7 +137,7 @@ class PageApi:
         except (ApiError, Unreachable, AnswerLost) as problem:
             return refused(502, f"the API server did not tell: {problem}")
         decisions = self._sources.decisions("/".join(found), 0)["decisions"]
-        return json_answer({"timeline": timeline(recorded, decisions)})
+        return json_answer({"timeline": timeline(recorded, decisions), "note": recorded.note})
 
     async def _decisions(self, request: web.Request) -> web.Response:
         after = request.query.get("after", "0")
@@ -148,6 +153,7 @@ class _Changes:
             ("GET", "object", self._read),
             ("POST", "objects", self._write),
             ("POST", "delete", self._delete),
+            ("POST", "cordon", self._cordon),
             ("POST", "scenarios/{name}", self._load),
         ]
 
@@ -179,6 +185,16 @@ class _Changes:
 
     async def _deleted(self, ref: ObjectRef) -> dict[str, object]:
         await self._workbench.delete(ref)
+        return {}
+
+    async def _cordon(self, request: web.Request) -> web.Response:
+        given = await _body(request, _Cordon)
+        if given is None or not _NAME.fullmatch(given.node):
+            return refused(400, "no node has such a name")
+        return await self._answer(self._cordoned(given))
+
+    async def _cordoned(self, given: _Cordon) -> dict[str, object]:
+        await self._workbench.cordon(given.node, is_cordoned=given.cordoned)
         return {}
 
     async def _load(self, request: web.Request) -> web.Response:

@@ -3,8 +3,9 @@
     /web/                the page, and what it is made of: open to all, as it holds nothing of the cluster
     /web/api/...         see `api`; behind the port's authentication and authorization, as every other page
 
-A browser sends the token that was typed into the page, or a client certificate. What a pod went through is told by its
-own fields and by the scheduler's decisions: a scheduler may write events, but not read them.
+A browser sends the token that was typed into the page, or a client certificate. Events and PriorityClasses are read as
+the scheduler, if it may: what a scheduler needs does not include them. Without events, a pod's own fields and the
+scheduler's decisions tell what it went through.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
+from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.resource import ResourceClaim, ResourceSlice
 from kubesched.live.live_scheduler import LiveScheduler
@@ -25,9 +28,13 @@ from kubesched.live.serving.live_sources import LiveExplainer
 from kubesched.playground.web.access import HEADERS
 from kubesched.playground.web.api import PageApi
 from kubesched.playground.web.page import STATIC
-from kubesched.playground.web.sources import RecordedPod, WebSources
+from kubesched.playground.web.pod_history import PodHistory
+from kubesched.playground.web.sources import JsonObject, RecordedPod, WebSources
+from kubesched.playground.web.tried_pods import TriedPods
 
 PAUSE_S = 0.5
+_QPS, _BURST = 5, 10
+"""Who looks must not take the API server's time from the scheduler."""
 _FILE = re.compile(r"[a-z_]+\.(js|css|svg)")
 
 
@@ -35,7 +42,8 @@ class LivePage:
     """Implements `MorePages`."""
 
     def __init__(self, scheduler: LiveScheduler) -> None:
-        self._api = PageApi(_sources(scheduler), PAUSE_S, time.time)
+        self._client = RestClient(scheduler.target, qps=_QPS, burst=_BURST)
+        self._api = PageApi(_sources(scheduler, self._client), PAUSE_S, time.time)
 
     def routes(self) -> Sequence[tuple[str, Handler]]:
         return [
@@ -45,18 +53,31 @@ class LivePage:
             *((f"/web/api/{path}", page) for path, page in self._api.readable()),
         ]
 
+    def questions(self) -> Sequence[tuple[str, Handler]]:
+        return [(f"/web/api/{path}", page) for method, path, page in self._api.writable() if method == "POST"]
+
     async def stop(self) -> None:
         await self._api.stop()
+        await self._client.close()
 
 
-def _sources(scheduler: LiveScheduler) -> WebSources:
+def _sources(scheduler: LiveScheduler, client: RestClient) -> WebSources:
     informers, loop = scheduler.informers, scheduler.loop
+    history = PodHistory(client)
+    tried = TriedPods(client)
     explainer = LiveExplainer(loop.cluster, lambda: scheduler.assembled, decisions=scheduler.decisions.report)
 
     async def recorded(namespace: str, name: str) -> RecordedPod:
         key = f"{namespace}/{name}"
         found = next((pod for pod in informers.of(Pod).lister if pod.key == key), None)
-        return RecordedPod(None if found is None else msgspec.to_builtins(found))
+        pod = None if found is None else msgspec.to_builtins(found)
+        try:
+            return RecordedPod(pod, await history.events(namespace, name))
+        except (ApiError, Unreachable, AnswerLost) as problem:
+            return RecordedPod(pod, note=f"Without events: {problem}")
+
+    async def what_if(text: str) -> JsonObject:
+        return await explainer.what_if(await tried.read(text))
 
     return WebSources(
         nodes=lambda: informers.of(Node).lister,
@@ -65,6 +86,7 @@ def _sources(scheduler: LiveScheduler) -> WebSources:
         slices=lambda: informers.of(ResourceSlice).lister,
         queue=lambda: queue_report(loop.queue, scheduler.shell.now_s()),
         explain=explainer.report,
+        what_if=what_if,
         decisions=scheduler.decisions.report,
         recorded=recorded,
     )

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from kubesched.k8s.client.errors import ApiError
-from kubesched.k8s.client.requester import Requester
+from kubesched.k8s.client.requester import MERGE_PATCH, Requester
 from kubesched.k8s.model.kubernetes_yaml import load_documents, plain_yaml
 from kubesched.playground.controllers.kinds import DiscoveredKind, DiscoveredKinds
 from kubesched.playground.manifests import Body, InvalidManifestError, in_order, read_documents
@@ -58,6 +58,10 @@ class ClusterObjects:
     async def delete(self, ref: ObjectRef) -> None:
         _, path = await self._where(ref)
         await self._ask("DELETE", path, str(ref))
+
+    async def patch(self, ref: ObjectRef, change: JsonObject) -> None:
+        _, path = await self._where(ref)
+        await self._ask("PATCH", path, str(ref), body=msgspec.json.encode(change), content_type=MERGE_PATCH)
 
     async def as_created(self, text: str) -> JsonObject:
         """The pod that the text describes, or the first one of its workload, as the server would create it: defaults

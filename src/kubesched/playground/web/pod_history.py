@@ -24,10 +24,14 @@ class PodHistory:
 
     async def __call__(self, namespace: str, name: str) -> RecordedPod:
         """Raises `ApiError`, `Unreachable` and `AnswerLost`."""
-        where = f"/api/v1/namespaces/{namespace}"
+        events = await self.events(namespace, name)
+        return RecordedPod(await self._pod(f"/api/v1/namespaces/{namespace}/pods/{name}"), events)
+
+    async def events(self, namespace: str, name: str) -> list[JsonObject]:
         selector = f"involvedObject.kind=Pod,involvedObject.name={name}"
-        answer = await self._get(f"{where}/events", {"fieldSelector": selector, "limit": _MOST_EVENTS})
-        return RecordedPod(await self._pod(f"{where}/pods/{name}"), answer.get("items") or [])
+        where = f"/api/v1/namespaces/{namespace}/events"
+        answer = await self._get(where, {"fieldSelector": selector, "limit": _MOST_EVENTS})
+        return answer.get("items") or []
 
     async def _pod(self, path: str) -> JsonObject | None:
         try:

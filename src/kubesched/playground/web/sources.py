@@ -51,6 +51,10 @@ class Workbench(Protocol):
 
     async def delete(self, ref: ObjectRef) -> None: ...
 
+    async def cordon(self, node: str, *, is_cordoned: bool) -> None:
+        """Whether the node is to be closed to new pods, or open again."""
+        ...
+
     async def load(self, scenario: str) -> None: ...
 
     def scenarios(self) -> list[ShownScenario]: ...
@@ -62,6 +66,8 @@ class RecordedPod:
 
     pod: JsonObject | None = None
     events: list[JsonObject] = field(default_factory=list)
+    note: str = ""
+    """Why something is missing, if it is."""
 
 
 async def nothing_recorded(_namespace: str, _name: str) -> RecordedPod:

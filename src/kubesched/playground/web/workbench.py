@@ -46,6 +46,9 @@ class PlaygroundBench:
     async def delete(self, ref: ObjectRef) -> None:
         await _told(self._objects.delete(ref))
 
+    async def cordon(self, node: str, *, is_cordoned: bool) -> None:
+        await _told(self._objects.patch(ObjectRef("v1", "Node", "", node), {"spec": {"unschedulable": is_cordoned}}))
+
     async def what_if(self, text: str) -> JsonObject:
         """Where the pod of this YAML would go; it is not created."""
         body = await _told(self._objects.as_created(text))

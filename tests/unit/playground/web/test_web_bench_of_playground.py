@@ -90,6 +90,21 @@ def test_an_object_is_created_changed_and_deleted(tmp_path: Path) -> None:
     in_playground(tmp_path, 2, story)
 
 
+def test_a_node_is_cordoned_and_opened_again(tmp_path: Path) -> None:
+    async def story(_playground: Playground, page: OpenPage) -> None:
+        name = await page.wait_for("document.querySelector('[data-node]')?.dataset.node")
+        await page.evaluate(f"location.hash = 'node={name}'")
+        cordon = "document.querySelector('#detail .buttons .plain')"
+        for before, after in (("Cordon", "Uncordon"), ("Uncordon", "Cordon")):
+            await page.wait_for(f"{cordon}?.textContent === '{before}'")
+            await page.evaluate(f"{cordon}.click()")
+            await page.wait_for(f"{cordon}.textContent === '{after}'")
+            marked = "document.querySelector('.tile[data-mark=cordoned]')"
+            await page.wait_for(marked if after == "Uncordon" else f"!{marked}")
+
+    in_playground(tmp_path, 2, story)
+
+
 @pytest.mark.parametrize(
     ("scenario", "seen"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -24,6 +25,18 @@ from kubesched.testing import make
 
 ALICE = {"Authorization": "Bearer alice"}
 BOB = {"Authorization": "Bearer bob"}
+
+
+_EVENT = {
+    "apiVersion": "v1",
+    "kind": "Event",
+    "metadata": {"name": "web.1", "namespace": "default"},
+    "involvedObject": {"kind": "Pod", "name": "web", "namespace": "default"},
+    "reason": "BackOff",
+    "message": "restarting",
+    "type": "Warning",
+    "lastTimestamp": "2026-01-01T00:00:05Z",
+}
 
 
 def _free_port() -> int:
@@ -49,6 +62,7 @@ async def _served(folder: Path) -> AsyncIterator[str]:
         server.access.grants = _may_see
         for manifest in (make.node("real-node", cpu="4"), make.pod("web", cpu="1"), make.pod("big", cpu="9")):
             server.put(manifest)
+        server.put(_EVENT)
         target = ServerTarget(url=server.url)
         options = read_options(parse_flags([*flags, "--web"]))
         scheduler = LiveScheduler(options, target, review_target=target, more_pages=LivePage)
@@ -82,7 +96,10 @@ def test_the_page_is_open_and_the_cluster_is_for_those_who_may_see_it(tmp_path: 
         ("GET", "/web/api/timeline/default/web", ALICE, 200),
         ("GET", "/web/api/decisions", ALICE, 200),
         ("GET", "/web/api/object", ALICE, 404),
+        ("GET", "/web/api/whatif", ALICE, 405),
         ("POST", "/web/api/objects", ALICE, 403),
+        ("POST", "/web/api/whatif", {}, 403),
+        ("POST", "/web/api/whatif", BOB, 403),
         ("POST", "/web/api/state", ALICE, 403),
     ]
 
@@ -118,15 +135,48 @@ def test_a_token_opens_the_page_to_look(tmp_path: Path) -> None:
             )
             await page.wait_for("document.querySelector('#link').textContent === 'live, read only'")
             await page.wait_for("document.querySelector('[data-node=\"real-node\"]')")
-            assert await page.evaluate("document.querySelector('#actions').hidden"), "nothing to change"
+            offered = "[...document.querySelectorAll('#actions a')].filter((a) => !a.hidden).map((a) => a.textContent)"
+            assert await page.evaluate(offered) == ["What if"], "nothing to change"
             await page.click("#queued [data-pod='default/big']")
             await page.wait_for("document.querySelector('.tile[data-verdict=reason-0]')")
             await page.evaluate("location.hash = 'pod=default/web'")
             await page.wait_for("document.querySelector('.timeline').textContent.includes('Node chosen')")
+            await page.wait_for("document.querySelector('.timeline').textContent.includes('BackOff')")
+            await page.evaluate("location.hash = 'whatif='")
+            await page.wait_for("document.querySelector('#manifest')")
+            await page.click("#detail .main")
+            await page.wait_for("document.querySelector('.tile[data-verdict=best]')")
             assert page.problems == []
 
     (tmp_path / "certificates").mkdir()
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "words"),
+    [
+        ({}, 200, "best"),
+        ({"priorityClassName": "system-node-critical"}, 200, "best"),
+        ({"priorityClassName": "urgent"}, 422, "urgent"),
+        ({"priorityClassName": "../nodes"}, 422, "spec.priorityClassName"),
+        ({"containers": "none"}, 422, "spec.containers"),
+    ],
+)
+def test_a_pod_is_tried_without_creating_it(tmp_path: Path, spec: dict[str, Any], status: int, words: str) -> None:
+    """As is one whose name a pod on a node has: it is tried in that one's place."""
+    pod = make.pod("web", cpu="1")
+    pod["spec"] |= spec
+
+    async def run() -> tuple[int, str]:
+        async with _served(tmp_path) as address, aiohttp.ClientSession() as client:
+            asked = {"yaml": json.dumps(pod)}
+            url = f"{address}/web/api/whatif"
+            async with client.post(url, json=asked, headers=ALICE, ssl=_trusting_all()) as answer:
+                return answer.status, await answer.text()
+
+    found, text = asyncio.run(run())
+    assert found == status, text
+    assert words in text
 
 
 def test_the_page_needs_the_port() -> None:

@@ -11,7 +11,8 @@ export class NodePanel {
   constructor(panel, name, { store, about }) {
     Object.assign(this, { panel, name, store });
     const edit = { kind: "edit", name: `v1|Node||${name}` };
-    const buttons = about.canWrite ? [button("Edit", () => panel.choose(edit)), carefulButton("Delete", () => this.remove())] : [];
+    this.cordoning = button("Cordon", () => this.cordon());
+    const buttons = about.canWrite ? [this.cordoning, button("Edit", () => panel.choose(edit)), carefulButton("Delete", () => this.remove())] : [];
     panel.build("node", name, ...buttons);
     this.pods = make("ul", { class: "list" });
     this.empty = make("p", { class: "note" }, "No pod is on this node.");
@@ -22,6 +23,7 @@ export class NodePanel {
   draw() {
     const node = this.store.nodes.get(this.name);
     if (!node) return this.panel.setFacts([["State", "no longer there"]]);
+    this.cordoning.textContent = node.unschedulable ? "Uncordon" : "Cordon";
     const used = this.store.usage(this.name);
     const amounts = Object.keys({ ...node.amounts, ...used }).filter((one) => one !== "pods" && (node.amounts[one] || used[one]));
     const devices = Object.entries(this.store.devices.get(this.name) ?? {});
@@ -39,9 +41,19 @@ export class NodePanel {
     refill(this.pods, pods.map(([key, pod]) => podRow(key, { state: pod.shown, aside: asksFor(pod, this.store) })));
   }
 
-  async remove() {
+  remove() {
+    return this.change("delete", { apiVersion: "v1", kind: "Node", name: this.name });
+  }
+
+  // Closes the node to new pods, or opens it again.
+  cordon() {
+    return this.change("cordon", { node: this.name, cordoned: !this.store.nodes.get(this.name)?.unschedulable });
+  }
+
+  async change(path, body) {
+    this.problem.textContent = "";
     try {
-      await ask("delete", { apiVersion: "v1", kind: "Node", name: this.name });
+      await ask(path, body);
     } catch (problem) {
       this.problem.textContent = problem.message;
     }

@@ -52,8 +52,9 @@ export class PodPanel {
     let shown;
     let chosen;
     try {
-      const { timeline } = await ask(`timeline/${this.key}`);
+      const { timeline, note } = await ask(`timeline/${this.key}`);
       shown = timeline.map(entryOf);
+      if (note) shown.push(make("li", { class: "note" }, note));
       chosen = timeline.findLast((entry) => entry.scores?.length);
     } catch (problem) {
       shown = [make("li", { class: "warning" }, problem.message)];
