@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kubesched.k8s.loaded_cluster import LoadedCluster, NoSuchObjectError
     from kubesched.k8s.manifest_files import InputError
     from kubesched.k8s.model.manifests import ManifestError
+    from kubesched.planning.capacity import CapacityReport, capacity
     from kubesched.planning.outage import OutageReport, outage
     from kubesched.scheduler.config import ConfigError
     from kubesched.simulator.column_table import ColumnTable
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "CapacityReport",
     "ColumnTable",
     "ConfigError",
     "Explanation",
@@ -53,6 +55,7 @@ __all__ = [
     "TrialError",
     "WorldTrial",
     "__version__",
+    "capacity",
     "explain",
     "load",
     "outage",
@@ -61,6 +64,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CapacityReport": "kubesched.planning.capacity",
+    "capacity": "kubesched.planning.capacity",
     "LoadedCluster": "kubesched.k8s.loaded_cluster",
     "ColumnTable": "kubesched.simulator.column_table",
     "ConfigError": "kubesched.scheduler.config",

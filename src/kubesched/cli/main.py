@@ -26,6 +26,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("kubesched.cli.explain:explain", "Explain where a pending pod would go, or why it fits nowhere."),
     "extender": ("kubesched.cli.extender:extender", "Serve Python plugins to a stock kube-scheduler."),
     "nodes": ("kubesched.cli.nodes:nodes", "Run hollow nodes in a cluster."),
+    "capacity": (
+        "kubesched.cli.capacity:capacity",
+        "Count how many more copies of a pod fit, and what stops the next.",
+    ),
     "outage": ("kubesched.cli.outage:outage", "Find out whether a cluster survives losing a zone, pool or node."),
     "plugin": ("kubesched.cli.plugin:plugin", "Create and check a plugin of your own."),
     "run": ("kubesched.cli.run:run", "Schedule a live cluster, instead of kube-scheduler or beside it."),

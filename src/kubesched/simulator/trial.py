@@ -278,6 +278,10 @@ class WorldTrial:
         """A pod comes, and waits for a node. Gives its key."""
         return self.add_admitted(self._admitted(self._read(pod, Pod)))
 
+    def read_pod(self, pod: Manifest) -> Pod:
+        """A pod as an API server would complete it, without adding it."""
+        return self._admitted(self._read(pod, Pod))
+
     def add_pods(self, pods: Iterable[Manifest]) -> list[PodKey]:
         return [self.add_pod(pod) for pod in pods]
 
@@ -286,6 +290,7 @@ class WorldTrial:
         self._check_open()
         if self._cluster.find_pod(pod.pod_key) is not None:
             raise TrialError(f"there is a pod {pod.pod_key} already")
+        pod = replace(pod, metadata=replace(pod.metadata, uid=""))  # it is a new one, whatever it was copied from
         self._undo.put_pod(self._cluster.signatures.info(pod, pod.pod_key), pod.status.nominated_node_name)
         self._version += 1
         return pod.pod_key
