@@ -137,9 +137,11 @@ class PodColumns:
         self._slots[uid] = slot
         self._row.cells[slot] = row
         self._label_class.cells[slot] = signature.label_class
-        self._terminating.cells[slot] = info.pod.is_terminating
-        if info.priority < self.lowest_priority:
-            self.lowest_priority = info.priority
+        pod = info.pod
+        self._terminating.cells[slot] = pod.metadata.deletion_timestamp is not None
+        priority = pod.spec.priority or 0
+        if priority < self.lowest_priority:
+            self.lowest_priority = priority
         if signature.affinity_class >= 0:
             self._group_of(signature).add(uid, row)
 
@@ -167,7 +169,9 @@ class PodColumns:
         if slot is None:
             return False
         self._by_slot[slot] = info
-        self.lowest_priority = min(self.lowest_priority, info.priority)
+        priority = info.pod.spec.priority or 0
+        if priority < self.lowest_priority:
+            self.lowest_priority = priority
         self._by_row[self._row.cells[slot]][self._place_on_row[info.uid]] = info
         return True
 

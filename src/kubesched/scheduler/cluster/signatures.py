@@ -126,9 +126,9 @@ def _has_same_signature(old: Pod, new: Pod) -> bool:
     """Whether everything that `_signature_key` looks at, and the node, is the same."""
     old_status, new_status = old.status, new.status
     return (
-        old.metadata.labels == new.metadata.labels
+        (old.metadata.labels is new.metadata.labels or old.metadata.labels == new.metadata.labels)
         and old.metadata.owner_references == new.metadata.owner_references
-        and old.spec == new.spec
+        and (old.spec is new.spec or old.spec == new.spec)
         and old_status.container_statuses == new_status.container_statuses
         and old_status.init_container_statuses == new_status.init_container_statuses
         and old_status.resources == new_status.resources

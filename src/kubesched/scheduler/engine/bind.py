@@ -67,6 +67,8 @@ def steps_to_bind(
 ) -> BindingSteps:
     """All steps from permit to bound. Most pods have nobody to wait for: theirs begin with the last one."""
     if not preparing and waiting is None:
+        if not extenders:
+            return timed_steps(profile, "Bind", _bind(profile, cycle, pod, node_name))
         return _bind_pod(profile, cycle, pod, node_name, extenders)
     return _prepare_and_bind(profile, cycle, pod, node_name, waiting, preparing, extenders)
 

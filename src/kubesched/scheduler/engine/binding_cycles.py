@@ -73,7 +73,8 @@ class BindingCycles:
         self._extenders = extenders
         self._metrics = metrics
         self._observers = observers
-        self._waits = Waits()
+        self.waits = Waits()
+        """Cycles that wait for somebody else's part."""
 
     def begin(
         self, queued: QueuedPodInfo, scheduler: ProfileScheduler, decision: Decision, started_s: float, now_s: float
@@ -121,7 +122,7 @@ class BindingCycles:
                     self._check_permit(binding, now_s)
                     return
                 elif isinstance(action, WaitUntil):
-                    answer = self._waits.add(binding.assumed.uid, binding.assumed.name, action, now_s)
+                    answer = self.waits.add(binding.assumed.uid, binding.assumed.name, action, now_s)
                     if answer is None:
                         return
                     binding.is_withheld = False
@@ -146,8 +147,9 @@ class BindingCycles:
         """Step 7."""
         assumed = binding.assumed
         self._bindings.pop(assumed.uid, None)
-        self._waits.forget(assumed.uid)
-        if not status.is_success:
+        if self.waits.by_uid:
+            self.waits.forget(assumed.uid)
+        if status is not OK and not status.is_success:
             self._undo(binding, status, now_s)
             return
         node_name, scheduler_name = binding.decision.node_name, assumed.spec.scheduler_name
@@ -182,7 +184,7 @@ class BindingCycles:
         """Gives back what the attempt took, however far it came, and puts the pod back into the queue."""
         status = Status.error(f"{type(bug).__name__}: {bug}")
         if (binding := self._bindings.pop(queued.uid, None)) is not None:
-            self._waits.forget(queued.uid)
+            self.waits.forget(queued.uid)
             self._undo(binding, status, now_s)
         else:
             self._failures.attempt_broke(queued, status, now_s)
@@ -191,7 +193,7 @@ class BindingCycles:
 
     def tick(self, now_s: float) -> None:
         """Time has passed."""
-        self._go_on(self._waits.due(now_s), now_s)
+        self._go_on(self.waits.due(now_s), now_s)
 
     def check_permits(self, now_s: float) -> None:
         """Pods may have been allowed or rejected, or have waited for long enough."""
@@ -199,17 +201,16 @@ class BindingCycles:
             self._check_permit(binding, now_s)
 
     def next_deadline_s(self) -> float | None:
-        deadlines = self._waits.next_deadline_s(), next_deadline_s(self._bindings.waiting_pods())
+        deadlines = self.waits.next_deadline_s(), next_deadline_s(self._bindings.waiting_pods())
         return min((at_s for at_s in deadlines if at_s is not None), default=None)
 
     def object_changed(self, item: KubeObject, now_s: float) -> None:
         """The object was added, changed or deleted: whoever watches its kind looks again."""
-        if self._waits.by_uid:
-            self._go_on(self._waits.watching(item, now_s), now_s)
+        self._go_on(self.waits.watching(item, now_s), now_s)
 
     def pod_deleted(self, uid: str, now_s: float) -> None:
-        if self._waits.by_uid:
-            self._go_on(self._waits.pod_deleted(uid), now_s)
+        if self.waits.by_uid:
+            self._go_on(self.waits.pod_deleted(uid), now_s)
 
     def _go_on(self, ended: Iterable[WaitEnded], now_s: float) -> None:
         for uid, answer in ended:
@@ -251,7 +252,7 @@ class BindingCycles:
         return [
             binding
             for uid, binding in self._bindings.items()
-            if binding.effect not in self._outbox and binding.waiting is None and uid not in self._waits
+            if binding.effect not in self._outbox and binding.waiting is None and uid not in self.waits
         ]
 
     def find_out(self, binding: PodBinding) -> None:

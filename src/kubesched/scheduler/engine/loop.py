@@ -119,14 +119,16 @@ class Scheduler:
             started_s = self.metrics.clock()
             self._event_handlers.put(item, now_s)
             self.metrics.event_handled(self._event_handlers.handled, started_s)
-        self._binding_cycles.object_changed(item, now_s)
+        if self._binding_cycles.waits.by_uid:
+            self._binding_cycles.object_changed(item, now_s)
 
     def remove(self, item: KubeObject, now_s: float) -> None:
         """An informer saw the object deleted."""
         started_s = self.metrics.now_s()
         self._event_handlers.remove(item, now_s)
         self.metrics.event_handled(self._event_handlers.handled, started_s)
-        self._binding_cycles.object_changed(item, now_s)
+        if self._binding_cycles.waits.by_uid:
+            self._binding_cycles.object_changed(item, now_s)
 
     def answer(self, effect_id: int, answer: object, now_s: float) -> None:
         self.outbox.answer(effect_id, answer, now_s)
@@ -174,7 +176,8 @@ class Scheduler:
         scheduler = self.schedulers[info.spec.scheduler_name]
         plain = scheduler.profile
         try:
-            scheduler.profile = self.metrics.sampled(plain) or plain
+            if self.metrics.watch is not None:
+                scheduler.profile = self.metrics.sampled(plain) or plain
             self._attempt(queued, scheduler, now_s)
         except Exception as bug:
             self._binding_cycles.attempt_broke(queued, bug, now_s)
@@ -185,7 +188,7 @@ class Scheduler:
 
     def _attempt(self, queued: QueuedPodInfo, scheduler: ProfileScheduler, now_s: float) -> None:
         """Step 2."""
-        started_s = self.metrics.cycle_started()
+        started_s = 0.0 if self.metrics.watch is None else self.metrics.cycle_started()
         if self.paused is not None and self.paused.takes(queued, scheduler, started_s):
             self._take_decisions(self.paused, now_s)
         else:

@@ -15,6 +15,7 @@ from kubesched.simulator.api_model.store import TypedStore, bound_other_uid, con
 
 _DONE = Done()
 _SCHEDULED = PodCondition("PodScheduled", "True")
+_ONLY_SCHEDULED = (_SCHEDULED,)
 _NO_ANSWER = "no answer in the time that it may take"
 
 DeletePod = Callable[[Pod, EvictPod], None]
@@ -42,8 +43,8 @@ class PodEffects:
             return not_found("pods", action.pod.rpartition("/")[2])
         if pod.metadata.uid != action.uid:
             return bound_other_uid(action.pod, action.uid, pod.metadata.uid)
-        spec, status, problem = pod.spec, pod.status, ""
-        if pod.metadata.deletion_timestamp is not None:
+        metadata, spec, status, problem = pod.metadata, pod.spec, pod.status, ""
+        if metadata.deletion_timestamp is not None:
             problem = f"pod {pod.name} is being deleted, cannot be assigned to a host"
         elif spec.node_name:
             problem = f'pod {pod.name} is already assigned to node "{spec.node_name}"'
@@ -51,10 +52,11 @@ class PodEffects:
             problem = f"pod {pod.name} has non-empty .spec.schedulingGates"
         if problem:
             return conflict("pods/binding", pod.name, problem)
-        conditions = merge_condition(status.conditions, _SCHEDULED)
+        known = status.conditions
+        conditions = merge_condition(known, _SCHEDULED) if known else _ONLY_SCHEDULED
         bound = replace(
             pod,
-            metadata=replace(pod.metadata, resource_version=self._store.next_version()),
+            metadata=replace(metadata, resource_version=self._store.next_version()),
             spec=replace(spec, node_name=action.node_name),
             status=replace(status, conditions=conditions, nominated_node_name=""),
         )
