@@ -16,7 +16,7 @@ from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
 from kubesched.k8s.errors import KubeschedError
-from kubesched.k8s.model import apps, core, resource, storage
+from kubesched.k8s.model import apps, core, resource, scheduling, storage
 
 
 class Objects(Protocol):
@@ -34,6 +34,8 @@ class Objects(Protocol):
     def stateful_sets(self) -> Mapping[str, apps.StatefulSet]: ...
     @property
     def pod_disruption_budgets(self) -> Mapping[str, core.PodDisruptionBudget]: ...
+    @property
+    def pod_groups(self) -> Mapping[str, scheduling.PodGroup]: ...
     @property
     def persistent_volumes(self) -> Mapping[str, storage.PersistentVolume]: ...
     @property

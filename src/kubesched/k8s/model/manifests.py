@@ -20,7 +20,7 @@ import msgspec
 import yaml
 
 from kubesched.k8s.errors import KubeschedError
-from kubesched.k8s.model import apps, core, limits, resource, storage
+from kubesched.k8s.model import apps, core, limits, resource, scheduling, storage
 from kubesched.k8s.model.apps import WORKLOAD_KINDS
 from kubesched.k8s.model.kubernetes_yaml import load_documents
 from kubesched.k8s.model.meta import KubeObject
@@ -52,6 +52,8 @@ KINDS: Kinds = {
     ("apps", "StatefulSet"): apps.StatefulSet,
     ("policy", "PodDisruptionBudget"): core.PodDisruptionBudget,
     ("scheduling.k8s.io", "PriorityClass"): core.PriorityClass,
+    ("scheduling.k8s.io", "PodGroup"): scheduling.PodGroup,
+    ("scheduling.k8s.io", "Workload"): scheduling.Workload,
     ("storage.k8s.io", "StorageClass"): storage.StorageClass,
     ("storage.k8s.io", "CSINode"): storage.CSINode,
     ("storage.k8s.io", "CSIDriver"): storage.CSIDriver,
@@ -87,6 +89,8 @@ _NAMESPACED: frozenset[type[KubeObject]] = frozenset(
         core.PodDisruptionBudget,
         resource.ResourceClaim,
         resource.ResourceClaimTemplate,
+        scheduling.PodGroup,
+        scheduling.Workload,
         limits.ResourceQuota,
         limits.LimitRange,
         limits.HorizontalPodAutoscaler,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
-from kubesched.k8s.model import apps, core, resource, storage
+from kubesched.k8s.model import apps, core, resource, scheduling, storage
 from kubesched.k8s.model.meta import KubeObject
 
 
@@ -20,6 +20,8 @@ class ObjectStore:
         self.stateful_sets: dict[str, apps.StatefulSet] = {}
         self.pod_disruption_budgets: dict[str, core.PodDisruptionBudget] = {}
         self.priority_classes: dict[str, core.PriorityClass] = {}
+        self.pod_groups: dict[str, scheduling.PodGroup] = {}
+        self.workloads: dict[str, scheduling.Workload] = {}
         self.persistent_volumes: dict[str, storage.PersistentVolume] = {}
         self.persistent_volume_claims: dict[str, storage.PersistentVolumeClaim] = {}
         self.storage_classes: dict[str, storage.StorageClass] = {}
@@ -39,6 +41,8 @@ class ObjectStore:
             apps.StatefulSet: self.stateful_sets,
             core.PodDisruptionBudget: self.pod_disruption_budgets,
             core.PriorityClass: self.priority_classes,
+            scheduling.PodGroup: self.pod_groups,
+            scheduling.Workload: self.workloads,
             storage.PersistentVolume: self.persistent_volumes,
             storage.PersistentVolumeClaim: self.persistent_volume_claims,
             storage.StorageClass: self.storage_classes,

@@ -23,6 +23,7 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.quantity import Quantity
 from kubesched.k8s.model.requests import effective_requests, is_resize_infeasible, to_nanos
 from kubesched.k8s.model.resource import DeviceClass, ResourceClaim, ResourceSlice
+from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.k8s.model.storage import (
     CSIDriver,
     CSINode,
@@ -46,6 +47,7 @@ _OTHER_RESOURCES: Mapping[type[object], EventResource] = {
     ResourceClaim: EventResource.RESOURCE_CLAIM,
     ResourceSlice: EventResource.RESOURCE_SLICE,
     DeviceClass: EventResource.DEVICE_CLASS,
+    PodGroup: EventResource.POD_GROUP,
 }
 
 
