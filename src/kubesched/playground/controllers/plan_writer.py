@@ -18,11 +18,12 @@ import msgspec
 from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.requester import MERGE_PATCH, Requester
 from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.merge_patch import merge_patch
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.workloads.actions import Action, CreateObject, DeleteObject, Plan, UpdateObject
 from kubesched.playground.controllers.cluster_view import ClusterView
 from kubesched.playground.controllers.kinds import home_of, kind_name
-from kubesched.playground.controllers.whole_objects import TYPED, Body, merge_patch, other_body, plain
+from kubesched.playground.controllers.whole_objects import TYPED, Body, other_body, plain
 
 AT_ONCE = 24
 """How many objects of one plan are created or deleted side by side."""

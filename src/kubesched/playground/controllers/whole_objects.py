@@ -11,7 +11,6 @@ taken instead, and changed where the rules changed theirs. Pure functions, dicti
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -214,20 +213,6 @@ def metadata_body(metadata: ObjectMeta) -> Body:
     for reference in body.get("ownerReferences") or ():
         reference["blockOwnerDeletion"] = True
     return body
-
-
-def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> Body:
-    """The JSON merge patch from one to the other; empty if they are alike."""
-    patch: Body = {}
-    for key in before.keys() | after.keys():
-        old, new = before.get(key), after.get(key)
-        if old == new:
-            continue
-        if isinstance(old, dict) and isinstance(new, dict):
-            patch[key] = merge_patch(old, new)
-        else:
-            patch[key] = new
-    return patch
 
 
 def _volumes(whole: list[Body], base: list[Body], wanted: list[Body]) -> list[Body]:

@@ -23,6 +23,7 @@ from kubesched.k8s.client.requester import STRATEGIC_PATCH
 from kubesched.k8s.model import selectors
 from kubesched.k8s.model.apps import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod, ReplicationController
+from kubesched.k8s.model.merge_patch import merge_patch
 from kubesched.k8s.model.meta import KubeObject, controller_of
 from kubesched.k8s.model.selectors import Selector
 from kubesched.k8s.workloads.actions import Plan, UpdateObject
@@ -31,7 +32,7 @@ from kubesched.k8s.workloads.templates import owner_reference
 from kubesched.playground.controllers.controller import ControllerContext
 from kubesched.playground.controllers.plan_notes import PodNotes
 from kubesched.playground.controllers.status import condition, find_condition, with_condition_set
-from kubesched.playground.controllers.whole_objects import Body, merge_patch, plain
+from kubesched.playground.controllers.whole_objects import Body, plain
 
 K = TypeVar("K", bound=KubeObject)
 

@@ -12,6 +12,7 @@ import msgspec
 
 from kubesched.framework.effects import Failed, PatchObject, WriteObject, Written
 from kubesched.k8s.model.manifests import KINDS_WITH_WORKLOADS, ManifestError, from_dicts, is_namespaced
+from kubesched.k8s.model.merge_patch import merged
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.simulator.api_model.store import TypedStore, conflict, not_found
 
@@ -60,21 +61,8 @@ class ObjectEffects:
             return _conflict(header, name)
         is_status = action.subresource == "status"
         part = {field: value for field, value in action.patch.items() if (field == "status") == is_status}
-        changed = _read({**_merged(msgspec.to_builtins(known), part), **header})
+        changed = _read({**merged(msgspec.to_builtins(known), part), **header})
         return changed if isinstance(changed, Failed) else _written(self._store.update(changed))
-
-
-def _merged(whole: Any, patch: Any) -> Any:
-    """A JSON merge patch, as RFC 7386 has it."""
-    if not isinstance(patch, Mapping):
-        return patch
-    merged = dict(whole) if isinstance(whole, Mapping) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = _merged(merged.get(name), value)
-    return merged
 
 
 def _read(manifest: Mapping[str, Any]) -> KubeObject | Failed:

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from written_objects import NOW, FakeLookup, create
 
+from kubesched.k8s.model.merge_patch import merged
 from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
 from kubesched.playground.apiserver.openapi.schemas import ValueType, type_of_kind
-from kubesched.playground.apiserver.patching import json_patch, strategic
+from kubesched.playground.apiserver.patching import strategic
 from kubesched.playground.apiserver.patching.apply import apply, record
 from kubesched.playground.apiserver.served_resource import DecodeError, Object, ServedResource, WriteContext
 
@@ -101,7 +102,7 @@ def test_any_object_is_taken_or_refused(resource: ServedResource, seed: int) -> 
     for changed in (
         lambda: other,
         lambda: strategic.apply(obj, other, resource),
-        lambda: json_patch.apply_merge_patch(obj, other),
+        lambda: merged(obj, other),
         lambda: apply(obj, other, resource, "m2", True, NOW),
     ):
         try:

@@ -1,4 +1,4 @@
-"""Merge patch (all cases of RFC 7396, appendix A) and strategic merge patch."""
+"""Strategic merge patches."""
 
 from __future__ import annotations
 
@@ -6,51 +6,11 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from written_objects import PODS, resource_of
 
 from kubesched.playground.apiserver.errors import StatusError
-from kubesched.playground.apiserver.patching import json_patch, strategic
+from kubesched.playground.apiserver.patching import strategic
 from kubesched.playground.apiserver.served_resource import Object
-
-_CASES = [
-    ({"a": "b"}, {"a": "c"}, {"a": "c"}),
-    ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
-    ({"a": "b"}, {"a": None}, {}),
-    ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
-    ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
-    ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
-    ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
-    ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
-    (["a", "b"], ["c", "d"], ["c", "d"]),
-    ({"a": "b"}, ["c"], ["c"]),
-    ({"a": "foo"}, None, None),
-    ({"a": "foo"}, "bar", "bar"),
-    ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
-    ([1, 2], {"a": "b", "c": None}, {"a": "b"}),
-    ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
-]
-
-
-@pytest.mark.parametrize(("document", "patch", "expected"), _CASES)
-def test_the_cases_of_the_standard(document: Any, patch: Any, expected: Any) -> None:
-    assert json_patch.apply_merge_patch(document, patch) == expected
-
-
-_JSON = st.recursive(
-    st.none() | st.integers() | st.text("ab", max_size=2),
-    lambda inner: (
-        st.lists(inner, max_size=2) | st.dictionaries(st.text("abc", min_size=1, max_size=1), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-
-
-@given(_JSON, _JSON)
-def test_a_merge_patch_twice_is_a_merge_patch_once(document: Any, patch: Any) -> None:
-    once = json_patch.apply_merge_patch(document, patch)
-    assert json_patch.apply_merge_patch(once, patch) == once
 
 
 def _pod(*containers: Object, **spec: Any) -> Object:

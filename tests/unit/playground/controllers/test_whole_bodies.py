@@ -21,7 +21,6 @@ from kubesched.playground.controllers.whole_objects import (
     FINGERPRINT_NOTE,
     claim_body,
     driver_name,
-    merge_patch,
     metadata_body,
     pod_body,
     replica_set_body,
@@ -94,20 +93,6 @@ def test_a_claim_of_a_stateful_set_has_the_whole_spec_of_its_template() -> None:
 
 def test_the_fingerprint_of_a_template_is_never_written() -> None:
     assert "annotations" not in metadata_body(ObjectMeta(name="p", annotations={FINGERPRINT_NOTE: "x"}))
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "patch"),
-    [
-        pytest.param({"a": 1}, {"a": 1}, {}, id="nothing changed"),
-        pytest.param({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}}, {"a": {"c": 3}}, id="a field inside"),
-        pytest.param({"a": 1, "b": 2}, {"b": 2}, {"a": None}, id="a field that goes"),
-        pytest.param({"a": [1]}, {"a": [1, 2]}, {"a": [1, 2]}, id="a list, as a whole"),
-        pytest.param({}, {"a": None}, {}, id="a field that is to be absent, and is"),
-    ],
-)
-def test_a_merge_patch_has_what_changed(before: dict[str, Any], after: dict[str, Any], patch: dict[str, Any]) -> None:
-    assert merge_patch(before, after) == patch
 
 
 @pytest.mark.parametrize(

@@ -82,19 +82,6 @@ def plain_copy(value: T) -> T:
     return value
 
 
-def apply_merge_patch(document: Any, patch: Any) -> Any:
-    """A new document; neither argument is changed."""
-    if not isinstance(patch, dict):
-        return patch
-    merged: dict[str, Any] = dict(document) if isinstance(document, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = apply_merge_patch(merged.get(name), value)
-    return merged
-
-
 _MOST_OPERATIONS = 10_000
 _MOST_COPIED_BYTES = 3 * 1024 * 1024
 _MOST_DIGITS = 9

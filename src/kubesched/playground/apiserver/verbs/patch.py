@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from kubesched.k8s.model.merge_patch import merged
 from kubesched.playground.apiserver.body_text import YamlTextError, load_yaml
 from kubesched.playground.apiserver.errors import StatusError, bad_request, conflict, not_found, unclassified
 from kubesched.playground.apiserver.go_text import json_kind, printed
@@ -84,7 +85,7 @@ def patched(old: Object, media_type: str, content: Any, resource: ServedResource
         if not isinstance(content, dict):
             into = "Go value of type map[string]interface {}"
             raise bad_request(f"error decoding patch: json: cannot unmarshal {json_kind(content)} into {into}")
-        new = json_patch.apply_merge_patch(old, content)
+        new = merged(old, content)
     else:
         if not isinstance(content, dict | None):
             raise bad_request(
