@@ -61,7 +61,8 @@ up: setup
 
 # The families whose speed we promise; `make bench FAMILIES="basic gated"` runs others.
 FAMILIES ?= basic node-affinity topology-spreading anti-affinity preferred-affinity preferred-anti-affinity \
-	affinity preemption-async unschedulable mixed-churn overload overload-priorities daemonset
+	affinity preemption-async unschedulable mixed-churn overload overload-priorities daemonset \
+	csi-volumes csi-volumes-late dra dra-shared dra-cel
 
 # The whole loop under faults: `make chaos SEEDS=10000`. A seed that fails prints the shortest trace that still does.
 SEEDS ?= 200

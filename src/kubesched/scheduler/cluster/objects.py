@@ -1,12 +1,38 @@
-"""Every object that is neither a node nor a pod, by key. Implements `framework.Objects`."""
+"""Every object that is neither a node nor a pod, by key. Implements `framework.Objects`.
+
+Kinds of which there may be as many as pods are in maps that tell which keys changed, so that whoever keeps an index
+over them pays for what changed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
-from typing import Any
+from typing import Any, TypeVar
 
 from kubesched.k8s.model import apps, core, resource, scheduling, storage
 from kubesched.k8s.model.meta import KubeObject
+from kubesched.scheduler.cluster.journal import ChangeLog
+
+Known = TypeVar("Known", bound=KubeObject)
+
+
+class ObjectMap(dict[str, Known]):
+    """Objects by key; written through item assignment and `pop` alone, which are logged."""
+
+    __slots__ = ("changed",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changed: ChangeLog[str] = ChangeLog()
+        """The keys of objects that came, changed or left."""
+
+    def __setitem__(self, key: str, item: Known) -> None:
+        super().__setitem__(key, item)
+        self.changed.append(key)
+
+    def pop(self, key: str, *default: Any) -> Any:
+        self.changed.append(key)
+        return super().pop(key, *default)
 
 
 class ObjectStore:
@@ -22,16 +48,16 @@ class ObjectStore:
         self.priority_classes: dict[str, core.PriorityClass] = {}
         self.pod_groups: dict[str, scheduling.PodGroup] = {}
         self.workloads: dict[str, scheduling.Workload] = {}
-        self.persistent_volumes: dict[str, storage.PersistentVolume] = {}
-        self.persistent_volume_claims: dict[str, storage.PersistentVolumeClaim] = {}
-        self.storage_classes: dict[str, storage.StorageClass] = {}
-        self.csi_nodes: dict[str, storage.CSINode] = {}
+        self.persistent_volumes: ObjectMap[storage.PersistentVolume] = ObjectMap()
+        self.persistent_volume_claims: ObjectMap[storage.PersistentVolumeClaim] = ObjectMap()
+        self.storage_classes: ObjectMap[storage.StorageClass] = ObjectMap()
+        self.csi_nodes: ObjectMap[storage.CSINode] = ObjectMap()
         self.csi_drivers: dict[str, storage.CSIDriver] = {}
-        self.csi_storage_capacities: dict[str, storage.CSIStorageCapacity] = {}
-        self.volume_attachments: dict[str, storage.VolumeAttachment] = {}
-        self.resource_claims: dict[str, resource.ResourceClaim] = {}
+        self.csi_storage_capacities: ObjectMap[storage.CSIStorageCapacity] = ObjectMap()
+        self.volume_attachments: ObjectMap[storage.VolumeAttachment] = ObjectMap()
+        self.resource_claims: ObjectMap[resource.ResourceClaim] = ObjectMap()
         self.resource_claim_templates: dict[str, resource.ResourceClaimTemplate] = {}
-        self.resource_slices: dict[str, resource.ResourceSlice] = {}
+        self.resource_slices: ObjectMap[resource.ResourceSlice] = ObjectMap()
         self.device_classes: dict[str, resource.DeviceClass] = {}
         self._by_kind: dict[type[KubeObject], MutableMapping[str, Any]] = {
             core.Namespace: self.namespaces,
