@@ -204,7 +204,7 @@ def _simulate(
             emulation=chosen.emulation,
             registry=chosen.registry,
         )
-    return SimulationReport.of(cluster, options)
+    return SimulationReport(cluster, options)
 
 
 def given_cluster(filenames: tuple[str, ...], server: ServerChoice) -> Manifests:

@@ -57,6 +57,10 @@ class ColumnTable:
         """Rows, whose cells have names, too: `row.node`."""
         return iter(self._rows)
 
+    def named(self) -> Sequence[Any]:
+        """The same, where the names are known: `row.node` for each row of `named()`."""
+        return self._rows
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ColumnTable) and self.kinds == other.kinds and self._rows == other._rows
 

@@ -38,7 +38,7 @@ class QueueSampler:
         self._least_gap_s = 0.0
 
     def __call__(self, cluster: VirtualCluster) -> None:
-        at_s = round(cluster.clock.elapsed_s, _DIGITS)
+        at_s = cluster.clock.elapsed_s
         active, backoff, unschedulable = cluster.loop.queue.contents.lengths()
         if self.samples and at_s - self.samples[-1][0] <= self._least_gap_s:
             before_s, most, _, _ = self.samples[-1]

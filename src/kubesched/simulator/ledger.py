@@ -8,163 +8,16 @@ Next: `report`, which makes tables of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kubesched.framework.effects import RecordEvent
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey, controller_of
-from kubesched.k8s.model.requests import PODS, node_units, pod_resources
+from kubesched.k8s.model.requests import PODS, node_units
 from kubesched.k8s.workloads.pod_states import POD_RUNNING
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.store import ClusterStore
-
-_TO_THE_MICROSECOND = 6
-
-
-@dataclass(slots=True)
-class PodRecord:
-    """One pod's life. What has not happened is None, or empty."""
-
-    key: PodKey
-    uid: str
-    workload: str
-    """`Deployment web` and the like; empty for a pod of nobody."""
-    priority: int
-    requests: dict[str, int]
-    created_s: float
-    was_there: bool = False
-    """It had its node before the run began."""
-    node: str = ""
-    scheduled_s: float | None = None
-    started_s: float | None = None
-    ended_s: float | None = None
-    phase: str = ""
-    n_attempts: int = 0
-    message: str = ""
-    """What the scheduler last said about why it cannot be placed."""
-    cause: str = ""
-    """Why it had to go, if it had to."""
-    is_gone: bool = False
-
-
-@dataclass(slots=True)
-class EventRecord:
-    """An event, and how often it was recorded."""
-
-    at_s: float
-    last_s: float
-    type: str
-    reason: str
-    about: str
-    note: str
-    count: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class PreemptionRecord:
-    at_s: float
-    preemptor: str
-    victim: str
-    node: str
-
-
-@dataclass(slots=True)
-class PodLedger:
-    clock: VirtualClock
-    store: ClusterStore
-    pods: dict[str, PodRecord] = field(default_factory=dict)
-    """By uid, in the order they came."""
-    events: list[EventRecord] = field(default_factory=list)
-    preemptions: list[PreemptionRecord] = field(default_factory=list)
-    _series: dict[tuple[str, str, str], EventRecord] = field(default_factory=dict)
-    _tried: dict[str, int] = field(default_factory=dict)
-    """By the pod's uid: how many changes there had been when it was last tried in vain."""
-
-    def __post_init__(self) -> None:
-        self.store.listen(self._on_change)
-
-    @property
-    def now_s(self) -> float:
-        return round(self.clock.elapsed_s, _TO_THE_MICROSECOND)
-
-    def event(self, kind: str, reason: str, about: str, note: str) -> None:
-        known = self._series.get((about, reason, note))
-        if known is not None:
-            known.count += 1
-            known.last_s = self.now_s
-            return
-        record = EventRecord(self.now_s, self.now_s, kind, reason, about, note)
-        self._series[about, reason, note] = record
-        self.events.append(record)
-
-    def scheduler_event(self, action: RecordEvent) -> None:
-        record = self.pods.get(action.uid)
-        if record is not None and action.reason == "FailedScheduling":
-            record.n_attempts += 1
-            record.message = action.note
-            self._tried[record.uid] = self.store.n_changes
-        elif record is not None and action.reason == "Scheduled":
-            record.n_attempts += 1
-        elif record is not None and action.reason == "Preempted":
-            self.preemptions.append(PreemptionRecord(self.now_s, action.related or "", record.key, record.node))
-        self.event(action.type, action.reason, f"Pod {action.pod}", action.note)
-
-    def is_tried(self, uid: str) -> bool:
-        """Whether the pod was tried in vain since the last change."""
-        return self._tried.get(uid) == self.store.n_changes
-
-    def refused(self, owner: KubeObject, message: str) -> None:
-        """A controller could not create what it wanted."""
-        self.event("Warning", "FailedCreate", f"{type(owner).__name__} {owner.key}", f"Error creating: {message}")
-
-    def asked_to_go(self, pod: Pod, cause: str) -> None:
-        record = self.pods.get(pod.metadata.uid)
-        if record is not None and not pod.is_terminal:
-            record.cause = cause
-
-    def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
-        if isinstance(after, Pod):
-            record = self.pods.get(after.metadata.uid)
-            if record is None:
-                record = self.pods[after.metadata.uid] = self._new_record(after)
-            self._note(record, after)
-        elif isinstance(before, Pod) and after is None:
-            record = self.pods[before.metadata.uid]
-            record.is_gone = True
-            if record.ended_s is None:
-                record.ended_s = self.now_s
-
-    def _new_record(self, pod: Pod) -> PodRecord:
-        return PodRecord(
-            key=pod.pod_key,
-            uid=pod.metadata.uid,
-            workload=self.workload_of(pod),
-            priority=pod.priority,
-            requests=pod_resources(pod).requests,
-            created_s=self.now_s,
-            was_there=bool(pod.spec.node_name),
-        )
-
-    def _note(self, record: PodRecord, pod: Pod) -> None:
-        record.phase = pod.status.phase
-        if pod.spec.node_name and not record.node:
-            record.node = pod.spec.node_name
-            record.message = ""
-            if not record.was_there:
-                record.scheduled_s = self.now_s
-        if pod.status.phase == POD_RUNNING and record.started_s is None and not record.was_there:
-            record.started_s = self.now_s
-        if pod.is_terminal and record.ended_s is None:
-            record.ended_s = self.now_s
-
-    def workload_of(self, item: KubeObject) -> str:
-        """The kind and name of the topmost owner, as far as owners are known; empty for a pod of nobody."""
-        last = (self.store.owners_of(item) or [item])[-1]
-        top = controller_of(last.metadata)
-        if top is not None:
-            return f"{top.kind} {top.name}"
-        return "" if isinstance(last, Pod) else f"{type(last).__name__} {last.name}"
-
 
 Amounts = dict[str, int]
 
@@ -195,58 +48,53 @@ class NodeUsage:
             self.allocatable_area[name] = self.allocatable_area.get(name, 0.0) + amount * for_s
 
     def change(self, amounts: Amounts, sign: int) -> None:
+        """A pod that requests so much comes (1), or goes (-1)."""
+        requested, peak = self.requested, self.peak
         for name, amount in amounts.items():
-            self.requested[name] = total = self.requested.get(name, 0) + sign * amount
-            self.peak[name] = max(self.peak.get(name, 0), total)
+            requested[name] = total = requested.get(name, 0) + sign * amount
+            if total >= peak.get(name, 0):
+                peak[name] = total
+        requested[PODS] = total = requested.get(PODS, 0) + sign
+        if total >= peak.get(PODS, 0):
+            peak[PODS] = total
 
 
 class UtilisationMeter:
     """Keeps the account of every node that ever was."""
 
-    def __init__(self, clock: VirtualClock, store: ClusterStore) -> None:
+    def __init__(self, clock: VirtualClock, store: ClusterStore, pods: Mapping[str, PodRecord]) -> None:
+        """`pods` are the records of all pods by uid."""
         self._clock = clock
+        self._store = store
+        self._pods = pods
         self.nodes: list[NodeUsage] = []
         self._present: dict[str, NodeUsage] = {}
-        self._counted: dict[str, tuple[str, Amounts]] = {}
-        """By the pod's uid: the node it counts on, and what it counts for."""
         self._waiting: dict[str, dict[str, Amounts]] = {}
         """Pods on nodes that are not there, by node and uid."""
-        store.listen(self._on_change)
+        store.listen(self._on_change, Node)
 
     def close(self, at_s: float) -> None:
         """The run is over."""
         for usage in self._present.values():
             usage.advance(at_s)
 
+    def pod_changed(self, record: PodRecord, sign: int) -> None:
+        """The pod counts on its node from here on (1), or does not any more (-1)."""
+        record.counts = sign > 0
+        usage = self._present.get(record.node)
+        if usage is not None:
+            usage.advance(self._clock.now_s)
+            usage.change(record.requests, sign)
+        elif sign > 0:
+            self._waiting.setdefault(record.node, {})[record.uid] = record.requests
+        else:
+            self._waiting.get(record.node, {}).pop(record.uid, None)
+
     def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
-        item = before if after is None else after
-        if isinstance(item, Pod):
-            self._pod_changed(item, is_gone=after is None)
-        elif isinstance(after, Node):
+        if isinstance(after, Node):
             self._node_changed(after)
         elif isinstance(before, Node):
             self._node_left(before.name)
-
-    def _pod_changed(self, pod: Pod, *, is_gone: bool) -> None:
-        uid = pod.metadata.uid
-        counts = bool(pod.spec.node_name) and not pod.is_terminal and not is_gone
-        if counts and uid not in self._counted:
-            amounts = {**pod_resources(pod).requests, PODS: 1}
-            self._counted[uid] = (pod.spec.node_name, amounts)
-            self._change(pod.spec.node_name, uid, amounts, 1)
-        elif not counts and uid in self._counted:
-            node_name, amounts = self._counted.pop(uid)
-            self._change(node_name, uid, amounts, -1)
-
-    def _change(self, node_name: str, uid: str, amounts: Amounts, sign: int) -> None:
-        usage = self._present.get(node_name)
-        if usage is not None:
-            usage.advance(self._clock.now_s)
-            usage.change(amounts, sign)
-        elif sign > 0:
-            self._waiting.setdefault(node_name, {})[uid] = amounts
-        else:
-            self._waiting.get(node_name, {}).pop(uid, None)
 
     def _node_changed(self, node: Node) -> None:
         now_s = self._clock.now_s
@@ -266,5 +114,162 @@ class UtilisationMeter:
         usage = self._present.pop(node_name)
         usage.advance(self._clock.now_s)
         usage.left_s = self._clock.now_s
-        left = {uid: amounts for uid, (name, amounts) in self._counted.items() if name == node_name}
-        self._waiting[node_name] = left
+        on_node = (self._pods[pod.metadata.uid] for pod in self._store.pods_on(node_name))
+        self._waiting[node_name] = {record.uid: record.requests for record in on_node if record.counts}
+
+
+@dataclass(slots=True)
+class PodRecord:
+    """One pod's life. What has not happened is None, or empty."""
+
+    key: PodKey
+    uid: str
+    workload: str
+    """`Deployment web` and the like; empty for a pod of nobody."""
+    priority: int
+    requests: dict[str, int]
+    created_s: float
+    was_there: bool = False
+    """It had its node before the run began."""
+    node: str = ""
+    scheduled_s: float | None = None
+    started_s: float | None = None
+    ended_s: float | None = None
+    phase: str = ""
+    n_attempts: int = 0
+    message: str = ""
+    """What the scheduler last said about why it cannot be placed."""
+    cause: str = ""
+    """Why it had to go, if it had to."""
+    is_gone: bool = False
+    counts: bool = False
+    """It has its node, and has not ended."""
+
+
+@dataclass(slots=True)
+class EventRecord:
+    """An event, and how often it was recorded."""
+
+    at_s: float
+    last_s: float
+    type: str
+    reason: str
+    about: str
+    note: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionRecord:
+    at_s: float
+    preemptor: str
+    victim: str
+    node: str
+
+
+class PodLedger:
+    def __init__(self, clock: VirtualClock, store: ClusterStore, requests_of: Callable[[Pod], Amounts]) -> None:
+        self.clock = clock
+        self.store = store
+        self._requests_of = requests_of
+        self.pods: dict[str, PodRecord] = {}
+        """By uid, in the order they came."""
+        self.meter = UtilisationMeter(clock, store, self.pods)
+        self.events: list[EventRecord] = []
+        self.preemptions: list[PreemptionRecord] = []
+        self._series: dict[tuple[str, str, str], EventRecord] = {}
+        self._tried: dict[str, int] = {}
+        """By the pod's uid: how many changes there had been when it was last tried in vain."""
+        store.listen(self._on_change, Pod)
+
+    def event(self, kind: str, reason: str, about: str, note: str) -> None:
+        known = self._series.get((about, reason, note))
+        if known is not None:
+            known.count += 1
+            known.last_s = self.clock.elapsed_s
+            return
+        now_s = self.clock.elapsed_s
+        record = EventRecord(now_s, now_s, kind, reason, about, note)
+        self._series[about, reason, note] = record
+        self.events.append(record)
+
+    def scheduler_event(self, action: RecordEvent) -> None:
+        record = self.pods.get(action.uid)
+        if record is not None and action.reason == "FailedScheduling":
+            record.n_attempts += 1
+            record.message = action.note
+            self._tried[record.uid] = self.store.n_changes
+        elif record is not None and action.reason == "Scheduled":
+            record.n_attempts += 1
+        elif record is not None and action.reason == "Preempted":
+            at_s, preemptor = self.clock.elapsed_s, action.related or ""
+            self.preemptions.append(PreemptionRecord(at_s, preemptor, record.key, record.node))
+        self.event(action.type, action.reason, f"Pod {action.pod}", action.note)
+
+    def is_tried(self, uid: str) -> bool:
+        """Whether the pod was tried in vain since the last change."""
+        return self._tried.get(uid) == self.store.n_changes
+
+    def refused(self, owner: KubeObject, message: str) -> None:
+        """A controller could not create what it wanted."""
+        self.event("Warning", "FailedCreate", f"{type(owner).__name__} {owner.key}", f"Error creating: {message}")
+
+    def asked_to_go(self, pod: Pod, cause: str) -> None:
+        record = self.pods.get(pod.metadata.uid)
+        if record is not None and not pod.is_terminal:
+            record.cause = cause
+
+    def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        if isinstance(after, Pod):
+            uid = after.metadata.uid
+            record = self.pods.get(uid)
+            if record is None:
+                record = self.pods[uid] = self._new_record(after)
+            self._note(record, after)
+        elif before is not None:
+            record = self.pods[before.metadata.uid]
+            record.is_gone = True
+            self._ended(record)
+
+    def _new_record(self, pod: Pod) -> PodRecord:
+        return PodRecord(
+            key=pod.pod_key,
+            uid=pod.metadata.uid,
+            workload=self.workload_of(pod),
+            priority=pod.priority,
+            requests=self._requests_of(pod),
+            created_s=self.clock.elapsed_s,
+            was_there=bool(pod.spec.node_name),
+        )
+
+    def _note(self, record: PodRecord, pod: Pod) -> None:
+        record.phase = phase = pod.status.phase
+        node_name = pod.spec.node_name
+        if node_name and not record.node:
+            record.node = node_name
+            record.message = ""
+            if not record.was_there:
+                record.scheduled_s = self.clock.elapsed_s
+            if not pod.is_terminal:
+                self.meter.pod_changed(record, 1)
+        if phase == POD_RUNNING:
+            if record.started_s is None and not record.was_there:
+                record.started_s = self.clock.elapsed_s
+        elif record.ended_s is None and pod.is_terminal:
+            self._ended(record)
+
+    def _ended(self, record: PodRecord) -> None:
+        if record.ended_s is None:
+            record.ended_s = self.clock.elapsed_s
+        if record.counts:
+            self.meter.pod_changed(record, -1)
+
+    def workload_of(self, item: KubeObject) -> str:
+        """The kind and name of the topmost owner, as far as owners are known; empty for a pod of nobody."""
+        if not item.metadata.owner_references and isinstance(item, Pod):
+            return ""
+        last = (self.store.owners_of(item) or [item])[-1]
+        top = controller_of(last.metadata)
+        if top is not None:
+            return f"{top.kind} {top.name}"
+        return "" if isinstance(last, Pod) else f"{type(last).__name__} {last.name}"

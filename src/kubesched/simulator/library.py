@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from typing import Any, overload
+from weakref import WeakKeyDictionary
 
 from kubesched.framework.handle import Registry
 from kubesched.k8s.loaded_cluster import Document, LoadedCluster, Objects, read_objects
@@ -20,7 +21,7 @@ from kubesched.simulator import loading
 from kubesched.simulator import sequence as one_by_one
 from kubesched.simulator.expansion import expand
 from kubesched.simulator.history import QueueSampler
-from kubesched.simulator.loading import SIMULATED_KINDS
+from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput
 from kubesched.simulator.options import OptionError, SimulationOptions
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.run import run_simulation
@@ -163,7 +164,7 @@ def simulate(
         loaded, registry = emulation.config, None
     if sequence is not None:
         return one_by_one.simulate(objects, sequence, loaded, tie_break, seed, emulation, registry)
-    given = loading.load(read_objects(objects, SIMULATED_KINDS))
+    given = _checked(objects)
     options = SimulationOptions(
         seed=seed,
         tie_break=tie_break,
@@ -175,7 +176,20 @@ def simulate(
     )
     sampler = QueueSampler() if queue_lengths else None
     cluster = run_simulation(given, loaded, options, progress=sampler, emulation=emulation, registry=registry)
-    return SimulationReport.of(cluster, options, sampler)
+    return SimulationReport(cluster, options, sampler)
+
+
+_CHECKED: WeakKeyDictionary[LoadedCluster, SimulationInput] = WeakKeyDictionary()
+"""Clusters that were loaded once, to be asked about often, are checked once."""
+
+
+def _checked(objects: Objects) -> SimulationInput:
+    if not isinstance(objects, LoadedCluster):
+        return loading.load(read_objects(objects, SIMULATED_KINDS))
+    known = _CHECKED.get(objects)
+    if known is None:
+        known = _CHECKED[objects] = loading.load(read_objects(objects, SIMULATED_KINDS))
+    return known
 
 
 def _span(name: str, given: Span | None) -> float | None:

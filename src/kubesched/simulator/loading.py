@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, DeploymentStrategy, Job, ReplicaSet, StatefulSet
@@ -66,6 +67,9 @@ _FIRST: tuple[type[KubeObject], ...] = (Namespace, PriorityClass, StorageClass, 
 _ERRORS = (QuantityError, SelectorError, CronError, ShareError, AnnotationError, AdmissionError)
 
 
+_encode = msgspec.json.Encoder().encode
+
+
 @dataclass(frozen=True, slots=True)
 class SimulationInput:
     objects: tuple[KubeObject, ...]
@@ -84,15 +88,41 @@ def load(found: Manifests) -> SimulationInput:
     objects = [item for item in found.objects if not isinstance(item, Scenario)]
     scenarios = [(item, found.source_of(item)) for item in found.objects if isinstance(item, Scenario)]
     classes = {item.name: item for item in objects if isinstance(item, PriorityClass)}
+    first: dict[bytes, KubeObject] = {}
     for item in objects:
-        check(item, classes, found.source_of(item))
+        shape = _shape(item)
+        if shape is None or shape not in first:
+            check(item, classes, found.source_of(item))
+        if shape is not None:
+            first.setdefault(shape, item)
     _check_number_of_pods(objects, found)
     _check_uids(objects, found)
     steps = read_scenarios(scenarios, (item.name for item in objects if isinstance(item, Node)))
     for step in steps:
         for item in step.objects:
             check(item, None, step.source)
-    return SimulationInput(tuple(sorted(with_uids_of_references(objects), key=_place_in_order)), tuple(steps))
+    shared = [_sharing_spec(item, first) for item in with_uids_of_references(objects)]
+    return SimulationInput(tuple(sorted(shared, key=_place_in_order)), tuple(steps))
+
+
+def _shape(item: KubeObject) -> bytes | None:
+    """What `check` looks at in a pod or a node: those that are alike in it need one look. None for other kinds."""
+    if isinstance(item, Pod):
+        spec = item.spec
+        is_placed = bool(spec.node_name) or item.is_terminal
+        return _encode((is_placed, item.metadata.annotations, replace(spec, node_name="") if spec.node_name else spec))
+    if isinstance(item, Node):
+        return _encode((item.status.allocatable, item.status.capacity))
+    return None
+
+
+def _sharing_spec(item: KubeObject, first: dict[bytes, KubeObject]) -> KubeObject:
+    """Pods that ask for the same have one spec, as those have that a controller makes of a template: it is completed
+    once, and kept once."""
+    if not isinstance(item, Pod) or item.spec.node_name:
+        return item
+    like = first.get(_shape(item) or b"")
+    return item if not isinstance(like, Pod) or like.spec is item.spec else replace(item, spec=like.spec)
 
 
 def _check_number_of_pods(objects: Sequence[KubeObject], found: Manifests) -> None:

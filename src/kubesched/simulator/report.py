@@ -6,7 +6,6 @@ Next: `report_tables`, which gathers it; `report_text`, which prints it.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,71 +16,83 @@ from kubesched.simulator.history import NO_QUEUE_SAMPLES, QueueSampler, RunHisto
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.plots import ReportPlots
 from kubesched.simulator.report_tables import (
+    GONE,
     event_table,
+    node_state,
     node_table,
     not_created_table,
     pod_table,
     preemption_table,
+    state_of,
     utilisation_table,
 )
 from kubesched.simulator.report_text import pending_messages
 from kubesched.simulator.virtual.cluster import VirtualCluster
 
 
-@dataclass(repr=False)
 class SimulationReport:
     """What became of a run. `pods`, `nodes`, `utilisation`, `events`, `preemptions` and, over time, `usage`, `timeline`
-    and `queue` are tables that dataframe libraries read; `plot` draws; `str()` is the report as text."""
+    and `queue` are tables that dataframe libraries read; `plot` draws; `str()` is the report as text. A table is made
+    when it is first asked for."""
 
-    options: SimulationOptions
-    ended_s: float
-    """When the last thing happened, in seconds since the start."""
-    is_cut_short: bool
-    """There was more to come, but the time was over, or there were too many pods."""
-    is_full: bool
-    """There were too many pods."""
-    pods: ColumnTable
-    nodes: ColumnTable
-    utilisation: ColumnTable
-    events: ColumnTable
-    preemptions: ColumnTable
-    not_created: ColumnTable
-    """Pods of very large workloads that wait like the others of theirs, and were never made: how many of which."""
-    blocked_drains: dict[str, list[str]]
-    """Nodes that could not be drained, and the pods that disruption budgets keep there."""
-    history: RunHistory = field(compare=False)
-    """The records of the run."""
-    queue: ColumnTable
-    """Lengths of the scheduling queues over time, if the run was told to note them (`queue_lengths=True`)."""
+    def __init__(self, cluster: VirtualCluster, options: SimulationOptions, queues: QueueSampler | None = None) -> None:
+        """Of a cluster whose run is over."""
+        self._cluster = cluster
+        self.options = options
+        self.ended_s = round(cluster.ended_at_s - cluster.clock.start_s, 6)
+        """When the last thing happened, in seconds since the start."""
+        self.is_cut_short = cluster.is_cut_short
+        """There was more to come, but the time was over, or there were too many pods."""
+        self.is_full = cluster.is_full
+        """There were too many pods."""
+        self.queue = NO_QUEUE_SAMPLES if queues is None else queues.table()
+        """Lengths of the scheduling queues over time, if the run was told to note them (`queue_lengths=True`)."""
 
-    @classmethod
-    def of(
-        cls, cluster: VirtualCluster, options: SimulationOptions, queues: QueueSampler | None = None
-    ) -> SimulationReport:
-        blocked = cluster.drains.blocked()
-        messages = pending_messages(cluster)
-        ended_s = round(cluster.ended_at_s - cluster.clock.start_s, 6)
-        records, nodes = tuple(cluster.ledger.pods.values()), tuple(cluster.meter.nodes)
-        return cls(
-            options=options,
-            ended_s=ended_s,
-            is_cut_short=cluster.is_cut_short,
-            is_full=cluster.is_full,
-            pods=pod_table(cluster, messages),
-            nodes=node_table(cluster),
-            utilisation=utilisation_table(cluster),
-            events=event_table(cluster),
-            preemptions=preemption_table(cluster),
-            not_created=not_created_table(cluster, messages),
-            blocked_drains={node: [pod.pod_key for pod in pods] for node, pods in blocked.items()},
-            history=RunHistory(records, nodes, cluster.clock.start_s, ended_s),
-            queue=NO_QUEUE_SAMPLES if queues is None else queues.table(),
-        )
+    @cached_property
+    def pods(self) -> ColumnTable:
+        return pod_table(self._cluster, self._messages)
+
+    @cached_property
+    def nodes(self) -> ColumnTable:
+        return node_table(self._cluster)
+
+    @cached_property
+    def utilisation(self) -> ColumnTable:
+        return utilisation_table(self._cluster)
+
+    @cached_property
+    def events(self) -> ColumnTable:
+        return event_table(self._cluster)
+
+    @cached_property
+    def preemptions(self) -> ColumnTable:
+        return preemption_table(self._cluster)
+
+    @cached_property
+    def not_created(self) -> ColumnTable:
+        """Pods of very large workloads that wait like the others of theirs, and were never made: how many of which."""
+        return not_created_table(self._cluster, self._messages)
+
+    @cached_property
+    def blocked_drains(self) -> dict[str, list[str]]:
+        """Nodes that could not be drained, and the pods that disruption budgets keep there."""
+        return {node: [pod.pod_key for pod in pods] for node, pods in self._cluster.drains.blocked().items()}
+
+    @cached_property
+    def history(self) -> RunHistory:
+        """The records of the run."""
+        records, nodes = tuple(self._cluster.ledger.pods.values()), tuple(self._cluster.meter.nodes)
+        return RunHistory(records, nodes, self._cluster.clock.start_s, self.ended_s)
+
+    @cached_property
+    def _messages(self) -> dict[str, str]:
+        return pending_messages(self._cluster)
 
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The run in numbers. Pods that were not created count as pending."""
-        states = Counter(str(state) for state in self.pods["state"])
+        records = self._cluster.ledger.pods.values()
+        states = Counter(state_of(self._cluster, record) for record in records)
         n_not_created = sum(int(n or 0) for n in self.not_created["pods"])
         if n_not_created:
             states[POD_PENDING] += n_not_created
@@ -91,18 +102,19 @@ class SimulationReport:
             "start": print_instant(self.options.start_s),
             "ended_s": self.ended_s,
             "cut_short": self.is_cut_short,
-            "nodes": sum(1 for state in self.nodes["state"] if state != "Gone"),
-            "pods": len(self.pods) + n_not_created,
+            "nodes": sum(1 for usage in self._cluster.meter.nodes if node_state(self._cluster, usage) != GONE),
+            "pods": len(records) + n_not_created,
             "not_created": n_not_created,
             "states": dict(sorted(states.items())),
-            "preemptions": len(self.preemptions),
+            "preemptions": len(self._cluster.ledger.preemptions),
         }
 
     @property
     def pending(self) -> list[dict[str, Any]]:
         """Pods that wait for a node, with the reason; without those that were not created."""
         wanted = ("namespace", "name", "workload", "message", "attempts", "created_s")
-        return [{key: row[key] for key in wanted} for row in self.pods.to_rows() if row["message"] is not None]
+        rows: list[Any] = [row for row in self.pods.named() if row.message is not None]
+        return [{key: getattr(row, key) for key in wanted} for row in rows]
 
     @cached_property
     def usage(self) -> ColumnTable:
@@ -132,6 +144,13 @@ class SimulationReport:
             "blocked_drains": self.blocked_drains,
             "events": self.events.to_rows(),
         }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SimulationReport):
+            return NotImplemented
+        return (self.options, self.queue, self.to_dict()) == (other.options, other.queue, other.to_dict())
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __str__(self) -> str:
         from kubesched.simulator.report_text import render_report

@@ -117,7 +117,7 @@ def node_table(cluster: VirtualCluster) -> ColumnTable:
 def _node_row(cluster: VirtualCluster, usage: NodeUsage) -> tuple[Cell, ...]:
     return (
         usage.name,
-        _node_state(cluster, usage),
+        node_state(cluster, usage),
         _since_start(cluster, usage.joined_s),
         None if usage.left_s is None else _since_start(cluster, usage.left_s),
         usage.requested.get(PODS, 0),
@@ -128,7 +128,7 @@ def _node_row(cluster: VirtualCluster, usage: NodeUsage) -> tuple[Cell, ...]:
     )
 
 
-def _node_state(cluster: VirtualCluster, usage: NodeUsage) -> str:
+def node_state(cluster: VirtualCluster, usage: NodeUsage) -> str:
     node = cluster.store.find(Node, usage.name)
     if usage.left_s is not None or node is None:
         return GONE

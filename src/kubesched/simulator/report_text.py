@@ -66,13 +66,13 @@ _ENDED = ("Succeeded", "Failed", "Gone")
 
 def workload_section(report: SimulationReport, style: Style) -> list[str]:
     """What became of the pods of each workload, and on which nodes they are."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in report.pods.to_rows():
-        owner = row["workload"] or f"Pod {row['name']}"
-        groups.setdefault((str(row["namespace"]), str(owner)), []).append(row)
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for row in report.pods.named():
+        owner = row.workload or f"Pod {row.name}"
+        groups.setdefault((str(row.namespace), str(owner)), []).append(row)
     not_created: Counter[tuple[str, str]] = Counter()
-    for row in report.not_created.to_rows():
-        not_created[str(row["namespace"]), str(row["workload"])] += int(row["pods"] or 0)
+    for row in report.not_created.named():
+        not_created[str(row.namespace), str(row.workload)] += int(row.pods or 0)
     rows = [
         [*key, _states(pods, not_created[key]), _places(pods)]
         for key, pods in sorted((key, groups.get(key, [])) for key in {**groups, **not_created})
@@ -84,16 +84,16 @@ def workload_section(report: SimulationReport, style: Style) -> list[str]:
 def pod_section(report: SimulationReport, style: Style) -> list[str]:
     rows = [
         [
-            f"{row['namespace']}/{row['name']}",
-            str(row["workload"] or "-"),
-            str(row["state"]),
-            str(row["node"] or "-"),
-            _span(row["created_s"]),
-            _span(row["scheduled_s"]),
-            _span(row["ended_s"]),
-            str(row["attempts"]),
+            f"{row.namespace}/{row.name}",
+            str(row.workload or "-"),
+            str(row.state),
+            str(row.node or "-"),
+            _span(row.created_s),
+            _span(row.scheduled_s),
+            _span(row.ended_s),
+            str(row.attempts),
         ]
-        for row in report.pods.to_rows()
+        for row in report.pods.named()
     ]
     header = ["POD", "WORKLOAD", "STATE", "NODE", "CREATED", "SCHEDULED", "ENDED", "ATTEMPTS"]
     return [style.heading("Pods"), *table(header, rows, indent=2, n_left=4)] if rows else []
@@ -105,9 +105,9 @@ def pending_section(report: SimulationReport, style: Style) -> list[str]:
     for row in report.pending:
         by_message.setdefault(row["message"], []).append(f"{row['namespace']}/{row['name']}")
     not_created: dict[str, list[tuple[str, int]]] = {}
-    for more in report.not_created.to_rows():
-        name = f"{more['workload']} in {more['namespace']}"
-        not_created.setdefault(str(more["message"] or NOT_TRIED), []).append((name, int(more["pods"] or 0)))
+    for more in report.not_created.named():
+        name = f"{more.workload} in {more.namespace}"
+        not_created.setdefault(str(more.message or NOT_TRIED), []).append((name, int(more.pods or 0)))
     waiting = [
         (message, by_message.get(message, []), not_created.get(message, [])) for message in by_message | not_created
     ]
@@ -125,10 +125,7 @@ def pending_section(report: SimulationReport, style: Style) -> list[str]:
 
 
 def preemption_section(report: SimulationReport, style: Style) -> list[str]:
-    rows = [
-        [_span(row["at_s"]), str(row["preemptor"]), str(row["victim"]), str(row["node"])]
-        for row in report.preemptions.to_rows()
-    ]
+    rows = [[_span(row.at_s), str(row.preemptor), str(row.victim), str(row.node)] for row in report.preemptions.named()]
     lines = table(["AT", "PREEMPTOR", "VICTIM", "NODE"], rows, indent=2, n_left=4)
     return _cut("Preemptions", lines, len(rows), style)
 
@@ -143,10 +140,10 @@ def blocked_drains(report: SimulationReport) -> list[str]:
 def warning_section(report: SimulationReport, style: Style) -> list[str]:
     """What could not be done: objects that were refused, steps of the scenario that failed."""
     shown = ("FailedCreate", "ScenarioFailed")
-    rows = [row for row in report.events.to_rows() if row["reason"] in shown]
+    rows = [row for row in report.events.named() if row.reason in shown]
     most = style.most(_ROWS_SHOWN)
     n_more = 0 if most is None else max(0, len(rows) - most)
-    lines = [f"{_span(row['at_s'])} {row['object']}: {row['note']}" for row in rows[: len(rows) - n_more]]
+    lines = [f"{_span(row.at_s)} {row.object}: {row.note}" for row in rows[: len(rows) - n_more]]
     return [
         *([style.heading("Warnings")] if lines else []),
         *(part for line in lines for part in wrapped(line, indent=2, hanging=2, width=style.width)),
@@ -156,12 +153,12 @@ def warning_section(report: SimulationReport, style: Style) -> list[str]:
 
 def node_section(report: SimulationReport, style: Style) -> list[str]:
     """Requests at the end as a share of what the node has, and the mean over its time."""
-    shares = {(row["node"], row["resource"]): row for row in report.utilisation.to_rows()}
+    shares = {(row.node, row.resource): row for row in report.utilisation.named()}
     others = sorted({str(name) for name in report.utilisation["resource"]} - {CPU, MEMORY, PODS})
     resources = [CPU, MEMORY, PODS, *(name for name in others if _is_asked_for(report, name))]
     rows = [
-        [str(row["name"]), str(row["state"]), *(_usage(shares.get((row["name"], name)), name) for name in resources)]
-        for row in report.nodes.to_rows()
+        [str(row.name), str(row.state), *(_usage(shares.get((row.name, name)), name) for name in resources)]
+        for row in report.nodes.named()
     ]
     header = ["NODE", "STATE", *(name.upper() for name in resources)]
     lines = table(header, rows, indent=2, n_left=len(header))
@@ -170,13 +167,13 @@ def node_section(report: SimulationReport, style: Style) -> list[str]:
 
 def total_section(report: SimulationReport) -> list[str]:
     """The nodes that are there at the end, taken together."""
-    gone = {row["name"] for row in report.nodes.to_rows() if row["state"] == "Gone"}
+    gone = {row.name for row in report.nodes.named() if row.state == "Gone"}
     allocatable: Counter[str] = Counter()
     requested: Counter[str] = Counter()
-    for row in report.utilisation.to_rows():
-        if row["node"] not in gone:
-            allocatable[str(row["resource"])] += int(row["allocatable"] or 0)
-            requested[str(row["resource"])] += int(row["requested"] or 0)
+    for row in report.utilisation.named():
+        if row.node not in gone:
+            allocatable[str(row.resource)] += int(row.allocatable or 0)
+            requested[str(row.resource)] += int(row.requested or 0)
     parts = [
         f"{name} {_percent(requested[name] / whole)} ({readable(name, requested[name])} of {readable(name, whole)})"
         for name, whole in allocatable.items()
@@ -195,30 +192,30 @@ def _cut(title: str, lines: list[str], n_rows: int, style: Style) -> list[str]:
     return [style.heading(title), *lines[: most + 1], f"  and {n_rows - most} more (-o wide shows all)"]
 
 
-def _states(pods: list[dict[str, Any]], n_not_created: int) -> str:
-    counts = Counter(str(pod["state"]) for pod in pods)
+def _states(pods: list[Any], n_not_created: int) -> str:
+    counts = Counter(str(pod.state) for pod in pods)
     counts[POD_PENDING] += n_not_created
     return ", ".join(f"{n} {state}" for state, n in sorted(counts.items()) if n)
 
 
-def _places(pods: list[dict[str, Any]]) -> str:
-    counts = Counter(str(pod["node"]) for pod in pods if pod["node"] and pod["state"] not in _ENDED)
+def _places(pods: list[Any]) -> str:
+    counts = Counter(str(pod.node) for pod in pods if pod.node and pod.state not in _ENDED)
     names = [name if n == 1 else f"{name} x{n}" for name, n in sorted(counts.items())]
     return listed(names, _NODES_LISTED) or "-"
 
 
 def _is_asked_for(report: SimulationReport, resource: str) -> bool:
-    return any(row["resource"] == resource and row["peak"] for row in report.utilisation.to_rows())
+    return any(row.resource == resource and row.peak for row in report.utilisation.named())
 
 
-def _usage(row: dict[str, Any] | None, resource: str) -> str:
+def _usage(row: Any, resource: str) -> str:
     if row is None:
         return "-"
-    if not row["allocatable"]:
-        return f"{readable(resource, row['requested'])} of 0"
-    amounts = f"{readable(resource, row['requested'])}/{readable(resource, row['allocatable'])}"
-    mean = "" if row["mean_share"] is None else f" ({_percent(row['mean_share'])})"
-    return f"{amounts} {_percent(row['share'])}{mean}"
+    if not row.allocatable:
+        return f"{readable(resource, row.requested)} of 0"
+    amounts = f"{readable(resource, row.requested)}/{readable(resource, row.allocatable)}"
+    mean = "" if row.mean_share is None else f" ({_percent(row.mean_share)})"
+    return f"{amounts} {_percent(row.share)}{mean}"
 
 
 def _percent(value: float) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from kubesched.framework.handle import Registry
 from kubesched.k8s.model.apps import CronJob, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Node, ReplicationController
-from kubesched.k8s.model.manifests import collector_paused
+from kubesched.k8s.model.manifests import collector_eased, collector_paused
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import PODS, node_units
 from kubesched.k8s.workloads.actions import MOST_WAITING, Bursts
@@ -99,7 +99,8 @@ def run_simulation(
     with collector_paused():
         for item in given.objects:
             _apply(cluster, item)
-    cluster.run(progress)
+    with collector_eased():
+        cluster.run(progress)
     return cluster
 
 

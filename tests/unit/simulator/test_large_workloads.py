@@ -172,7 +172,7 @@ def _n_places(items: Sequence[Manifest]) -> int:
 def _decisions(items: Sequence[Manifest], bursts: Bursts) -> tuple[Counter[Any], Counter[Any], int]:
     """Which pods went where and when, by workload; how many wait or wait to be made; how many wait to be made."""
     cluster = run(*items, until_s=3600.0, bursts=bursts)
-    report = SimulationReport.of(cluster, SimulationOptions())
+    report = SimulationReport(cluster, SimulationOptions())
     rows = report.pods.to_rows()
     placed = Counter(
         tuple(row[key] for key in ("workload", "node", "scheduled_s", "ended_s", "state"))

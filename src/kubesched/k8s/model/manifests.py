@@ -38,6 +38,21 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
+_EASED = (50_000, 20, 1_000)
+
+
+@contextmanager
+def collector_eased() -> Iterator[None]:
+    """For work that makes very many objects which stay, and hardly any cycles: the collector looks at new objects as
+    ever, if less often, and not again and again at all that there are."""
+    usual = gc.get_threshold()
+    gc.set_threshold(*_EASED)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+
+
 Kinds = Mapping[tuple[str, str], type[KubeObject]]
 
 KINDS: Kinds = {

@@ -6,7 +6,6 @@ workload more or less leaves all other names as they are.
 
 from __future__ import annotations
 
-from collections import Counter
 from hashlib import blake2b
 from typing import Protocol
 
@@ -32,7 +31,7 @@ class SeededNames:
 
     def __init__(self, seed: int) -> None:
         self._seed = str(seed).encode()
-        self._n_drawn: Counter[str] = Counter()
+        self._n_drawn: dict[str, int] = {}
         self._given: set[str] = set()
 
     def name(self, prefix: str) -> str:
@@ -48,9 +47,8 @@ class SeededNames:
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
     def _draw(self, what: str) -> int:
-        self._n_drawn[what] += 1
-        text = b"\0".join((self._seed, what.encode(), str(self._n_drawn[what]).encode()))
-        return int.from_bytes(blake2b(text, digest_size=16).digest())
+        self._n_drawn[what] = n_drawn = self._n_drawn.get(what, 0) + 1
+        return int.from_bytes(blake2b(b"%b\0%b\0%d" % (self._seed, what.encode(), n_drawn), digest_size=16).digest())
 
 
 def safe_hash(data: bytes) -> str:

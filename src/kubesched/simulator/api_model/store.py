@@ -1,7 +1,7 @@
 """Typed objects by kind and key, with versions, and who is notified of changes.
 
-Listeners hear of every change, in the order in which they were added, as (before, after). Below the store, how
-kube-apiserver refuses a write to it, as the answer to an effect.
+Listeners hear of every change to the kinds that they care about, in the order in which they were added, as (before,
+after). Below the store, how kube-apiserver refuses a write to it, as the answer to an effect.
 """
 
 from __future__ import annotations
@@ -31,10 +31,18 @@ class TypedStore:
         self.next_version = next_version or self._next_number
         self._new_uid = new_uid or (lambda item: f"{item.name}-{self._next_number()}")
         self._objects: defaultdict[type[KubeObject], dict[str, Any]] = defaultdict(dict)
-        self._listeners: list[Listener] = []
+        self._listeners: list[tuple[Listener, tuple[type[KubeObject], ...]]] = []
+        self._told: dict[type[KubeObject], tuple[Listener, ...]] = {}
+        """Who cares about a kind, for the kinds that have been written."""
 
-    def listen(self, listener: Listener) -> None:
-        self._listeners.append(listener)
+    def listen(self, listener: Listener, *kinds: type[KubeObject]) -> None:
+        """From here on, changes to objects of these kinds are told; without kinds, those of all."""
+        self._listeners.append((listener, kinds or (KubeObject,)))
+        self._told.clear()
+
+    def _listeners_of(self, kind: type[KubeObject]) -> tuple[Listener, ...]:
+        self._told[kind] = found = tuple(told for told, kinds in self._listeners if issubclass(kind, kinds))
+        return found
 
     # -- to read -------------------------------------------------------------------------------------------------------
 
@@ -68,18 +76,20 @@ class TypedStore:
 
     def keep(self, item: Item, key: str = "") -> Item:
         """As `write`, for an object that brings its version; and its key, where the caller knows it."""
-        objects, key = self._objects[type(item)], key or item.key
+        kind = type(item)
+        objects, key = self._objects[kind], key or item.key
         known = objects.get(key)
         objects[key] = item
-        for listener in self._listeners:
+        for listener in self._told.get(kind) or self._listeners_of(kind):
             listener(known, item)
         return item
 
     def remove(self, item: KubeObject) -> None:
         """The object is gone, at once."""
-        known = self._objects[type(item)].pop(item.key, None)
+        kind = type(item)
+        known = self._objects[kind].pop(item.key, None)
         if known is not None:
-            for listener in self._listeners:
+            for listener in self._told.get(kind) or self._listeners_of(kind):
                 listener(known, None)
 
     def versioned(self, item: Item) -> Item:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.apps import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
-from kubesched.k8s.model.core import Namespace, Pod, PriorityClass, ReplicationController
+from kubesched.k8s.model.core import Namespace, Pod, PodSpec, PriorityClass, ReplicationController
 from kubesched.k8s.model.limits import LimitRange, ResourceQuota
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
@@ -32,6 +32,9 @@ MOST_PODS = 1_000_000
 """How many pods a run keeps in memory, those that have ended or gone among them."""
 
 
+_MOST_COMPLETED = 10_000
+
+
 class AlreadyExistsError(KubeschedError, ValueError):
     """There is an object of this name."""
 
@@ -45,10 +48,13 @@ class ObjectAdmission:
         self._store = store
         self._n_pods = 0
         self._quotas = NamespaceQuotas(store)
+        self._completed: dict[int, tuple[PodSpec, PodSpec]] = {}
+        """By the identity of a spec, which is kept with it: the spec as it is stored. Pods of a template share one."""
+        store.listen(lambda before, after: self._completed.clear(), PriorityClass)
 
     def create(self, item: KubeObject) -> KubeObject:
         """Raises AdmissionError, AlreadyExistsError, TooManyPodsError."""
-        if self._store.find(type(item), item.key) is not None:
+        if item.key in self._store.of(type(item)):
             raise AlreadyExistsError(f'{plural(item)} "{item.name}" already exists')
         if isinstance(item, Pod):
             if self._n_pods >= MOST_PODS:
@@ -86,17 +92,34 @@ class ObjectAdmission:
     def _admitted_pod(self, pod: Pod) -> Pod:
         is_bound = bool(pod.spec.node_name) or pod.is_terminal
         try:
-            pod = admit_pod(pod, self._store.of(PriorityClass))
+            pod = self._complete(pod)
         except AdmissionError:
             if not is_bound:
                 raise
             return pod  # it was admitted long ago, by somebody who knew its class
         if not is_bound and not pod.metadata.uid:
-            pod = within_limit_ranges(pod, self._limit_ranges(pod.namespace))
+            ranges = self._limit_ranges(pod.namespace)
+            if ranges:
+                pod = within_limit_ranges(pod, ranges)
             self._quotas.refuse(pod)
-        return replace(pod, status=replace(pod.status, phase=pod.status.phase or POD_PENDING))
+        return pod if pod.status.phase else replace(pod, status=replace(pod.status, phase=POD_PENDING))
+
+    def _complete(self, pod: Pod) -> Pod:
+        """Raises AdmissionError."""
+        spec = pod.spec
+        known = self._completed.get(id(spec))
+        if known is not None:
+            return replace(pod, spec=known[1])
+        admitted = admit_pod(pod, self._store.of(PriorityClass))
+        if spec.affinity is None and spec.topology_spread_constraints is None:  # these take over labels of the pod
+            if len(self._completed) >= _MOST_COMPLETED:
+                self._completed.clear()
+            self._completed[id(spec)] = (spec, admitted.spec)
+        return admitted
 
     def _limit_ranges(self, namespace: str) -> list[LimitRange]:
+        if not self._store.of(LimitRange):
+            return []
         return [one for one in self._store.of(LimitRange).values() if one.namespace == namespace]
 
     def _make_namespace(self, name: str) -> None:
@@ -111,24 +134,29 @@ class NamespaceQuotas:
     def __init__(self, store: ClusterStore) -> None:
         self._store = store
         self._accounts: dict[str, dict[str, QuotaAccount]] = {}
-        store.listen(self._on_change)
+        store.listen(self._on_quota, ResourceQuota)
 
     def refuse(self, item: KubeObject) -> None:
         """Raises AdmissionError."""
         for account in self._accounts.get(item.namespace, {}).values():
             account.refuse(item)
 
-    def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
+    def _on_quota(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        if not self._accounts:  # most clusters have no quota, and their pods cost nothing here
+            self._store.listen(self._on_charged, Pod, PersistentVolumeClaim)
         item = before if after is None else after
-        if isinstance(item, ResourceQuota):
-            self._count_anew(item, is_gone=after is None)
-        elif isinstance(item, Pod | PersistentVolumeClaim):
-            is_over = after is None or (isinstance(item, Pod) and item.is_terminal)
-            for account in self._accounts.get(item.namespace, {}).values():
-                if is_over:
-                    account.give_back(item)
-                else:
-                    account.charge(item)
+        assert isinstance(item, ResourceQuota)
+        self._count_anew(item, is_gone=after is None)
+
+    def _on_charged(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        item = before if after is None else after
+        assert item is not None
+        is_over = after is None or (isinstance(item, Pod) and item.is_terminal)
+        for account in self._accounts.get(item.namespace, {}).values():
+            if is_over:
+                account.give_back(item)
+            else:
+                account.charge(item)
 
     def _count_anew(self, quota: ResourceQuota, *, is_gone: bool) -> None:
         accounts = self._accounts.setdefault(quota.namespace, {})

@@ -5,7 +5,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
+from kubesched.k8s.model.times import print_instant
+
 Happening = Callable[[], None]
+
+_TO_THE_MICROSECOND = 6
 
 
 class VirtualClock:
@@ -14,6 +18,9 @@ class VirtualClock:
     def __init__(self, start_s: float) -> None:
         self.start_s = start_s
         self.now_s = start_s
+        self.elapsed_s = 0.0
+        """Since the start, to the microsecond."""
+        self._text = ""
         self._heap: list[tuple[float, int, Happening]] = []
         self._n_planned = 0
 
@@ -22,8 +29,11 @@ class VirtualClock:
         return len(self._heap)
 
     @property
-    def elapsed_s(self) -> float:
-        return self.now_s - self.start_s
+    def now(self) -> str:
+        """The time as an API server writes it."""
+        if not self._text:
+            self._text = print_instant(self.now_s)
+        return self._text
 
     def at(self, at_s: float, happening: Happening) -> None:
         """What was due in the past happens now."""
@@ -37,7 +47,10 @@ class VirtualClock:
         return self._heap[0][0] if self._heap else None
 
     def go_to(self, at_s: float) -> None:
-        self.now_s = max(self.now_s, at_s)
+        if at_s > self.now_s:
+            self.now_s = at_s
+            self.elapsed_s = round(at_s - self.start_s, _TO_THE_MICROSECOND)
+            self._text = ""
 
     def run_due(self) -> bool:
         """Lets everything happen that is due by now, and was so when this began; False if there was nothing."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget, PriorityClass, ReplicationController
 from kubesched.k8s.model.limits import LimitRange, ResourceQuota
-from kubesched.k8s.model.meta import KubeObject, OwnerReference
+from kubesched.k8s.model.meta import KubeObject, OwnerReference, controller_of
 from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus, ResourceClaimTemplate
 from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.k8s.model.times import parse_instant
@@ -52,11 +52,9 @@ MAKES_PODS: tuple[type[KubeObject], ...] = (
 
 
 def concerned(store: ClusterStore, before: KubeObject | None, after: KubeObject | None) -> Iterator[KubeObject]:
-    """The objects to look at again. Some may be gone by now."""
+    """The objects to look at again when another than a pod has changed. Some may be gone by now."""
     item = before if after is None else after
-    if isinstance(item, Pod):
-        yield from _of_pod(store, item, is_gone=after is None)
-    elif isinstance(item, Node):
+    if isinstance(item, Node):
         if _looks_different(before, after):
             yield from store.of(DaemonSet).values()
     elif isinstance(item, PersistentVolume | PersistentVolumeClaim | StorageClass):
@@ -69,14 +67,6 @@ def concerned(store: ClusterStore, before: KubeObject | None, after: KubeObject 
         if after is not None:
             yield after
         yield from store.owners_of(item)
-
-
-def _of_pod(store: ClusterStore, pod: Pod, *, is_gone: bool) -> Iterator[KubeObject]:
-    yield from store.owners_of(pod)  # a deployment cares about the pods of its replica sets
-    if not is_gone and not pod.spec.node_name and needs_claims(pod):
-        yield pod
-    budgets = store.of(PodDisruptionBudget).values()
-    yield from (budget for budget in budgets if budget.namespace == pod.namespace)
 
 
 def _of_storage(store: ClusterStore, item: KubeObject, *, is_gone: bool) -> Iterator[KubeObject]:
@@ -106,8 +96,6 @@ def _looks_different(before: KubeObject | None, after: KubeObject | None) -> boo
 
 def _gives_room(item: KubeObject, *, is_gone: bool) -> bool:
     """Whether what was refused may be admitted now."""
-    if isinstance(item, Pod):
-        return is_gone or item.is_terminal
     return isinstance(item, ResourceQuota | LimitRange) or (is_gone and isinstance(item, PersistentVolumeClaim))
 
 
@@ -232,6 +220,8 @@ class ControllerSet:
         self._n_held_back: dict[Mark, int] = {}
         self._refused_in: defaultdict[str, dict[Mark, None]] = defaultdict(dict)
         """By namespace: what was refused something when its controller last looked."""
+        self._owner_marks: dict[str, tuple[Mark, ...]] = {}
+        """By the uid of a pod's controller: this, its own controller, and so on. As long as none of them changes."""
         store.listen(self._on_change)
 
     def not_created(self) -> list[tuple[KubeObject, int]]:
@@ -251,13 +241,42 @@ class ControllerSet:
         return True
 
     def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        item = before if after is None else after
+        assert item is not None
+        if isinstance(item, Pod):
+            self._on_pod(item, is_gone=after is None)
+            return
+        self._owner_marks.clear()
         if before is not None and after is not None:
             self._rules.had(before)
-        for item in concerned(self._store, before, after):
-            self._marked[type(item), item.key] = None
-        item_of = before if after is None else after
-        if item_of is not None and _gives_room(item_of, is_gone=after is None):
-            self._marked |= self._refused_in[item_of.namespace]
+        for known in concerned(self._store, before, after):
+            self._marked[type(known), known.key] = None
+        if _gives_room(item, is_gone=after is None):
+            self._marked |= self._refused_in[item.namespace]
+
+    def _on_pod(self, pod: Pod, *, is_gone: bool) -> None:
+        metadata = pod.metadata
+        for mark in self._marks_of_owners(pod) if metadata.owner_references else ():
+            self._marked[mark] = None
+        if not is_gone and not pod.spec.node_name and needs_claims(pod):
+            self._marked[Pod, pod.key] = None
+        for budget in self._store.of(PodDisruptionBudget).values():
+            if budget.metadata.namespace == metadata.namespace:
+                self._marked[PodDisruptionBudget, budget.key] = None
+        if (is_gone or pod.is_terminal) and metadata.namespace in self._refused_in:
+            self._marked |= self._refused_in[metadata.namespace]
+
+    def _marks_of_owners(self, pod: Pod) -> tuple[Mark, ...]:
+        """A deployment cares about the pods of its replica sets."""
+        owner = controller_of(pod.metadata)
+        known = None if owner is None else self._owner_marks.get(owner.uid)
+        if known is not None:
+            return known
+        owners = self._store.owners_of(pod)
+        found = tuple((type(item), item.key) for item in owners)
+        if owner is not None and owners and not any(isinstance(item, Pod) for item in owners):
+            self._owner_marks[owner.uid] = found
+        return found
 
     def _look_at(self, item: KubeObject) -> None:
         plan = self._rules.plan(item)
@@ -306,9 +325,15 @@ class DeviceClaims:
     def __init__(self, clock: VirtualClock, store: ClusterStore) -> None:
         self._clock = clock
         self._store = store
-        store.listen(self._on_change)
+        self._has_claims = False
+        store.listen(self._on_claim, ResourceClaim)
 
-    def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
+    def _on_claim(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        if not self._has_claims:  # until there is one, pods cost nothing here
+            self._has_claims = True
+            self._store.listen(self._on_pod, Pod)
+
+    def _on_pod(self, before: KubeObject | None, after: KubeObject | None) -> None:
         if not isinstance(before, Pod) or not _uses_devices(before):
             return
         has_ended = after is None or (isinstance(after, Pod) and after.is_terminal and not before.is_terminal)

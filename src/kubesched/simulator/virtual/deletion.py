@@ -40,7 +40,7 @@ class Deletions:
         self._clock = clock
         self._store = store
         self._note = note
-        store.listen(self._on_change)
+        store.listen(self._on_change, Pod)
 
     def delete(self, item: KubeObject, cause: Cause = DELETED) -> None:
         known = self._store.find(type(item), item.key)
@@ -92,7 +92,9 @@ class Deletions:
 
     def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
         """A pod that was only kept to be counted goes when that is done."""
-        if not isinstance(after, Pod) or not after.is_terminating or not after.is_terminal:
+        if after is None or after.metadata.deletion_timestamp is None:
+            return
+        if not isinstance(after, Pod) or not after.is_terminal:
             return
         if not self._is_awaited(after):
             pod = after
@@ -126,7 +128,7 @@ class Drains:
         self._deletions = deletions
         self._under_way: dict[str, None] = {}
         self._is_planned = False
-        store.listen(self._on_change)
+        store.listen(self._on_change, PodDisruptionBudget)
 
     def start(self, node_name: str) -> None:
         self.cordon(node_name)
@@ -149,8 +151,7 @@ class Drains:
         return {name: pods for name, pods in found.items() if pods}
 
     def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
-        is_budget = isinstance(before, PodDisruptionBudget) or isinstance(after, PodDisruptionBudget)
-        if is_budget and self._under_way and not self._is_planned:
+        if self._under_way and not self._is_planned:
             self._is_planned = True
             self._clock.after(0.0, self._go_on)
 
@@ -199,17 +200,18 @@ class TaintEvictions:
         self._deletions = deletions
         self._deadlines_s: dict[str, float] = {}
         """By the pod's uid. A deadline that was replaced or taken back is not here any more."""
-        store.listen(self._on_change)
+        store.listen(self._on_change, Node, Pod)
 
     def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        if isinstance(before, Pod) and after is not None and before.spec.node_name:
+            return
         if isinstance(after, Node):
             old = before if isinstance(before, Node) else None
             if driving_taints(after) != (() if old is None else driving_taints(old)):
                 for pod in self._store.pods_on(after.name):
                     self._consider(pod, after)
         elif isinstance(after, Pod) and after.spec.node_name and not after.is_terminal:
-            was_there = isinstance(before, Pod) and bool(before.spec.node_name)
-            node = None if was_there else self._store.find(Node, after.spec.node_name)
+            node = self._store.find(Node, after.spec.node_name)
             if node is not None and driving_taints(node):
                 self._consider(after, node)
         elif isinstance(before, Pod) and after is None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from kubesched.framework.effects import BindPod, EvictPod, PatchPodStatus, RecordEvent
 from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.times import print_instant
 from kubesched.k8s.workloads.names import NameSource
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.simulator.api_model.interpreter import EffectInterpreter
@@ -33,7 +32,7 @@ class EffectHandler:
         self._bind_latency_s = bind_latency_s
         self._interpreter = EffectInterpreter(
             store,
-            now=lambda: print_instant(clock.now_s),
+            now=lambda: clock.now,
             new_name=names.name,
             delete=self._delete,
             also={RecordEvent: ledger.scheduler_event},
@@ -43,12 +42,15 @@ class EffectHandler:
         """Carries out all effects that are there; False if there were none."""
         effects = loop.take_effects()
         for effect in effects:
-            if isinstance(effect.action, BindPod) and self._bind_latency_s:
-                self._bind_later(loop, effect.id, effect.action)
-                continue
-            answer = self._carry_out(effect.action)
-            if answer is not None:
-                loop.answer(effect.id, answer, self._clock.now_s)
+            action = effect.action
+            if type(action) is PatchPodStatus:
+                self._patch_status(action)
+            elif self._bind_latency_s and isinstance(action, BindPod):
+                self._bind_later(loop, effect.id, action)
+            else:
+                answer = self._interpreter.carry_out(action)
+                if answer is not None:
+                    loop.answer(effect.id, answer, self._clock.now_s)
         return bool(effects)
 
     def _bind_later(self, loop: Scheduler, effect_id: int, action: BindPod) -> None:
@@ -57,14 +59,11 @@ class EffectHandler:
 
         self._clock.after(self._bind_latency_s, bind)
 
-    def _carry_out(self, action: object) -> object:
-        if not isinstance(action, PatchPodStatus):
-            return self._interpreter.carry_out(action)
+    def _patch_status(self, action: PatchPodStatus) -> None:
         n_changes, nominated = self._store.n_changes, self._nominated_node(action)
         self._interpreter.carry_out(action)
         if nominated == self._nominated_node(action):
             self._store.n_changes = n_changes  # what a pod says of its own failure lets no other one in
-        return None
 
     def _nominated_node(self, action: PatchPodStatus) -> str:
         pod = self._store.find(Pod, action.pod)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kubesched.k8s.model.core import Node, NodeCondition, Pod, PodCondition, Taint
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.taints import NO_EXECUTE, NO_SCHEDULE
-from kubesched.k8s.model.times import InstantError, parse_instant, print_instant
+from kubesched.k8s.model.times import InstantError, parse_instant
 from kubesched.k8s.workloads.admission import UNREACHABLE_TAINT
 from kubesched.k8s.workloads.pod_states import (
     POD_FAILED,
@@ -26,11 +26,14 @@ from kubesched.k8s.workloads.pod_states import (
     READY,
     duration_s,
     fails,
+    merge_condition,
     with_condition,
 )
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.deletion import Deletions, ends_at_s
 from kubesched.simulator.virtual.store import ClusterStore
+
+_READY = PodCondition(READY, "True")
 
 
 class Kubelets:
@@ -40,7 +43,7 @@ class Kubelets:
         self._deletions = deletions
         self._start_latency_s = start_latency_s
         self.failed_nodes: set[str] = set()
-        store.listen(self._on_change)
+        store.listen(self._on_change, Pod)
 
     def recover(self, node_name: str) -> None:
         """The node's kubelet is back, and takes up what it missed."""
@@ -51,15 +54,15 @@ class Kubelets:
     # -- what happens to pods ------------------------------------------------------------------------------------------
 
     def _on_change(self, before: KubeObject | None, after: KubeObject | None) -> None:
-        if not isinstance(after, Pod) or not after.spec.node_name or after.is_terminal:
+        if not isinstance(after, Pod) or not after.spec.node_name:
             return
-        old = before if isinstance(before, Pod) else None
-        is_new = old is None or not old.spec.node_name
-        if after.is_terminating:
-            if is_new or (old is not None and not old.is_terminating):
+        is_new = not isinstance(before, Pod) or not before.spec.node_name
+        is_marked = after.metadata.deletion_timestamp is not None
+        if (is_new or is_marked) and not after.is_terminal:
+            if not is_marked:
+                self._take_up(after)
+            elif is_new or (before is not None and before.metadata.deletion_timestamp is None):
                 self._later(ends_at_s(after), after, self._terminate)
-        elif is_new:
-            self._take_up(after)
 
     def _take_up(self, pod: Pod) -> None:
         if pod.is_terminating:
@@ -85,8 +88,9 @@ class Kubelets:
     def _start(self, pod: Pod) -> None:
         if pod.is_terminating or pod.status.phase == POD_RUNNING:
             return
-        status = replace(pod.status, phase=POD_RUNNING, start_time=print_instant(self._clock.now_s))
-        self._store.update(with_condition(replace(pod, status=status), PodCondition(READY, "True")))
+        conditions = merge_condition(pod.status.conditions, _READY)
+        status = replace(pod.status, phase=POD_RUNNING, start_time=self._clock.now, conditions=conditions)
+        self._store.write(pod, status=status)
         self._plan_end(pod, self._clock.now_s)
 
     def _plan_end(self, pod: Pod, started_s: float) -> None:
@@ -128,7 +132,7 @@ class NodeFaults:
         self._store = store
         self._kubelets = kubelets
         self._deletions = deletions
-        store.listen(self._on_change)
+        store.listen(self._on_change, Node)
 
     def fail(self, node_name: str) -> None:
         self._kubelets.failed_nodes.add(node_name)

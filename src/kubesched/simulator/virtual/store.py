@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from kubesched.k8s.model.apps import Job
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, OwnerReference, controller_of
-from kubesched.k8s.model.times import print_instant
 from kubesched.k8s.workloads.names import NameSource
 from kubesched.simulator.api_model.store import TypedStore
 from kubesched.simulator.virtual.clock import VirtualClock
@@ -69,14 +68,15 @@ class ClusterStore(TypedStore):
 
     def create(self, item: Item) -> Item:
         """A new object, of a name that is free."""
-        metadata = item.metadata
+        metadata, key = item.metadata, item.key
         stamped = replace(
             metadata,
-            uid=metadata.uid or self._names.uid(f"{type(item).__name__} {item.key}"),
-            creation_timestamp=metadata.creation_timestamp or print_instant(self._clock.now_s),
+            uid=metadata.uid or self._names.uid(f"{type(item).__name__} {key}"),
+            creation_timestamp=metadata.creation_timestamp or self._clock.now,
             generation=metadata.generation or 1,
+            resource_version=self.next_version(),
         )
-        return self.write(item, metadata=stamped)
+        return self.keep(replace(item, metadata=stamped), key)
 
     def update(self, item: Item) -> Item:
         """The object as it is to be from now on; its identity stays."""
@@ -95,7 +95,8 @@ class ClusterStore(TypedStore):
         return self.write(item)
 
     def keep(self, item: Item, key: str = "") -> Item:
-        known = self._objects[type(item)].get(item.key)
+        key = key or item.key
+        known = self._objects[type(item)].get(key)
         if known is not None:
             self._forget(known)
         self._remember(item)
@@ -112,25 +113,30 @@ class ClusterStore(TypedStore):
     # -- indexes -------------------------------------------------------------------------------------------------------
 
     def _remember(self, item: KubeObject) -> None:
-        uid = item.metadata.uid
+        metadata = item.metadata
+        uid = metadata.uid
         self._by_uid[uid] = item
-        owner = controller_of(item.metadata)
+        owner = controller_of(metadata) if metadata.owner_references else None
         if owner is not None and not _is_counted(item, owner):
             self._owned[owner.uid][uid] = item
         if isinstance(item, Pod) and not item.is_terminal:
-            self._pods_in[item.namespace][uid] = item
-            if item.spec.node_name:
-                self._pods_on[item.spec.node_name][uid] = item
+            self._pods_in[metadata.namespace][uid] = item
+            node_name = item.spec.node_name
+            if node_name:
+                self._pods_on[node_name][uid] = item
 
     def _forget(self, item: KubeObject) -> None:
-        uid = item.metadata.uid
+        metadata = item.metadata
+        uid = metadata.uid
         self._by_uid.pop(uid, None)
-        owner = controller_of(item.metadata)
+        owner = controller_of(metadata) if metadata.owner_references else None
         if owner is not None:
             self._owned[owner.uid].pop(uid, None)
         if isinstance(item, Pod):
-            self._pods_in[item.namespace].pop(uid, None)
-            self._pods_on[item.spec.node_name].pop(uid, None)
+            self._pods_in[metadata.namespace].pop(uid, None)
+            node_name = item.spec.node_name
+            if node_name:
+                self._pods_on[node_name].pop(uid, None)
 
 
 def _is_counted(item: KubeObject, owner: OwnerReference) -> bool:
