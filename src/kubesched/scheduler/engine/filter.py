@@ -101,9 +101,8 @@ class FilterOutcome:
         return owned
 
     def rejecting_plugins(self) -> list[str]:
-        found = {said.plugin for said in self.by_plugin if said.owned.any()}
-        found.update(status.plugin for status in self.overrides.values())
-        return sorted(found)
+        """Also where it takes the pods nominated to a node to reject it, only the plugin whose reason that is."""
+        return sorted(plugin for plugin, count in self.plugin_counts().items() if count)
 
 
 @timed_extension_point("Filter")

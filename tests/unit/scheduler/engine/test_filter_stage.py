@@ -136,3 +136,12 @@ def test_a_pod_is_no_rival_of_itself() -> None:
     pod = next(iter(cluster.pending.values()))
     outcome = run_filters_with_nominated(cluster, _profile(OnePodPerNode()), CycleState(), pod, cluster.nodes)
     assert outcome.fits.all()
+
+
+def test_where_nominated_pods_are_in_the_way_nobody_else_counts_as_rejecting() -> None:
+    nominated_pod = make.pod("nominated pod", status={"nominatedNodeName": "b"})
+    cluster, pod = _cluster(nominated_pod)
+    profile = _profile(OnePodPerNode(), RejectNamed(("b",)))
+    outcome = run_filters_with_nominated(cluster, profile, CycleState(), pod, cluster.nodes)
+    assert outcome.status(1).plugin == "OnePodPerNode"
+    assert outcome.rejecting_plugins() == ["OnePodPerNode"]
