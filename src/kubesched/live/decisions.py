@@ -1,7 +1,10 @@
 """The last decisions, kept for whoever asks afterwards: which nodes were compared, with which scores, or why none fits.
 
-Bounded: the oldest go first. Of the nodes that were compared, the best few are kept. Decisions that a class made have
+Bounded: the oldest go first. Of the nodes that were compared, the best few are told. Decisions that a class made have
 totals alone; on clusters of up to `detailed_nodes` nodes no class decides, so that every plugin's score is known.
+
+Most decisions are never asked about. What a class compared is therefore kept as it is, rows and totals; the best are
+picked and named when somebody asks, or when nodes have come, changed or gone: a row may be another node's by then.
 
 Next: `serving.debug_pages`, which serves them as `/debug/decisions`.
 """
@@ -9,37 +12,41 @@ Next: `serving.debug_pages`, which serves them as `/debug/decisions`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from kubesched.framework.nodes import RowArray
+from kubesched.framework.results import Scores
+from kubesched.k8s.model.meta import PodKey
 from kubesched.scheduler.engine.cycle import Decision
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.observations import Observation, PodDecided
 from kubesched.scheduler.engine.postfilter import for_event
+from kubesched.scheduler.engine.score import PluginScores
 
 MOST_KEPT = 1000
 BEST_KEPT = 5
 """Nodes of each decision, the chosen one among them."""
+MOST_UNPICKED = 1000
+"""Where more nodes than that were compared, the best are picked at once, so that all that is kept stays small."""
 _MOST_MESSAGE = 1000
 
 Record = dict[str, Any]
-Parts = dict[str, int]
-"""Every plugin's part of a total."""
-Compared = tuple[list[int], list[str], list[int], list[Parts] | None]
-"""Some of the nodes that were compared, in no order: the place of each among all, its name, its total, and the parts of
-that if they are known."""
 
 
 class DecisionLog:
-    """Listens to a loop. `now_s` is the time of day. Keeps as little work as it can on the way: a decision becomes a
-    record when somebody asks."""
+    """Listens to a loop. `now_s` is the time of day."""
 
     def __init__(self, now_s: Callable[[], float], most_kept: int = MOST_KEPT) -> None:
         self._now_s = now_s
-        self._kept: deque[_Kept] = deque(maxlen=most_kept)
+        self.kept: deque[KeptDecision] = deque(maxlen=most_kept)
         self._n = 0
         self._detailed_nodes = 0
         self._loop: Scheduler | None = None
+        self._names: list[str] = []
+        """Of the nodes, by row, when the last decision was made; so it was for all that are not picked from yet."""
+        self._n_changes = -1
+        """How many changes of nodes there had been then."""
 
     def listen_to(self, loop: Scheduler) -> None:
         self._loop = loop
@@ -53,40 +60,65 @@ class DecisionLog:
 
     def report(self, pod: str = "", after: int = 0) -> Record:
         """The newest first: of one pod (`namespace/name`), or all that were made after a number."""
-        found = [one.record() for one in reversed(self._kept) if one.number > after and pod in ("", one.pod.key)]
-        return {"decisions": found, "made": self._n, "kept": len(self._kept)}
+        asked = (one for one in reversed(self.kept) if one.number > after and pod in ("", one.pod.key))
+        return {"decisions": [one.record(self._names) for one in asked], "made": self._n, "kept": len(self.kept)}
 
     def _observe(self, seen: Observation) -> None:
         if type(seen) is not PodDecided:
             return
         assert self._loop is not None
+        table = self._loop.cluster.table
+        if self._n_changes != table.journal.nodes.end:
+            self._follow_nodes()
         self._n += 1
-        decision, table = seen.decision, self._loop.cluster.table
-        compared = _best(decision, table.rows.get(decision.node_name)) if decision.node_name else None
-        self._kept.append(_Kept(self._n, self._now_s(), decision, compared))
+        decision = seen.decision
+        self.kept.append(KeptDecision(self._n, self._now_s(), decision, table.rows.get(decision.node_name)))
         if self._detailed_nodes:
             self._loop.observers.wants_scores = table.n <= self._detailed_nodes
 
+    def _follow_nodes(self) -> None:
+        assert self._loop is not None
+        for one in self.kept:
+            one.pick(self._names)
+        table = self._loop.cluster.table
+        self._names, self._n_changes = table.names.copy(), table.journal.nodes.end
 
-class _Kept:
-    """What is worth keeping of a decision; all that it was decided on goes with it."""
 
-    __slots__ = ("at_s", "compared", "decision", "is_error", "message", "number", "numbers", "pod", "preemption")
+class KeptDecision:
+    """What is worth keeping of a decision; all else that it was decided on goes with it."""
 
-    def __init__(self, number: int, at_s: float, decision: Decision, compared: Compared | None) -> None:
+    __slots__ = ("_chosen", "_numbers", "_refusal", "_scores", "_unpicked", "at_s", "number", "pod")
+
+    def __init__(self, number: int, at_s: float, decision: Decision, chosen_row: int | None) -> None:
         self.number = number
         self.at_s = at_s
         self.pod = decision.pod
-        self.decision = (decision.node_name, decision.nominated)
-        self.numbers = (decision.n_evaluated, decision.n_feasible)
-        self.compared = compared
-        self.is_error = bool(decision.error)
-        self.message = "" if decision.node_name else decision.message
-        found = None if decision.node_name else decision.preemption
-        self.preemption = None if found is None else (found.node_name, [victim.key for victim in found.victims])
+        self._numbers = (decision.n_evaluated, decision.n_feasible)
+        self._chosen = (chosen_row, decision.node_name, decision.nominated)
+        self._refusal = None if decision.node_name else _refusal(decision)
+        self._scores: list[Record] = []
+        self._unpicked = decision.ranked
+        """Rows and totals of all nodes that were compared; None once the scores of the best are known."""
+        scored = decision.scored
+        if decision.ranked is not None:
+            if decision.n_feasible > MOST_UNPICKED:
+                self.pick(decision.node_names)
+        elif scored is not None and decision.node_name:
+            self._scores = _best(scored.nodes.rows, scored.total, chosen_row, decision.node_names, scored.by_plugin)
 
-    def record(self) -> Record:
-        evaluated, feasible = self.numbers
+    def pick(self, names: Sequence[str]) -> None:
+        """Keeps the best nodes alone, under the names that rows had at the time of the decision."""
+        if self._unpicked is not None:
+            (rows, total), self._unpicked = self._unpicked, None
+            self._scores = _best(rows, total, self._chosen[0], names)
+
+    @property
+    def is_unpicked(self) -> bool:
+        return self._unpicked is not None
+
+    def record(self, names: Sequence[str]) -> Record:
+        self.pick(names)
+        evaluated, feasible = self._numbers
         row: Record = {
             "number": self.number,
             "at": round(self.at_s, 3),
@@ -96,55 +128,41 @@ class _Kept:
             "evaluated": evaluated,
             "feasible": feasible,
         }
-        node_name, was_nominated = self.decision
-        if node_name:
-            row |= {"node": node_name, "scores": _score_records(self.compared, node_name)}
-            return row | ({"wasNominated": True} if was_nominated else {})
-        row["message"] = for_event(self.message)[:_MOST_MESSAGE]
-        if self.is_error:
-            row["isError"] = True
-        if self.preemption is not None:
-            row["preemption"] = {"node": self.preemption[0], "victims": self.preemption[1]}
-        return row
+        if self._refusal is not None:
+            message, is_error, preemption = self._refusal
+            row["message"] = for_event(message)[:_MOST_MESSAGE]
+            if is_error:
+                row["isError"] = True
+            if preemption is not None:
+                row["preemption"] = {"node": preemption[0], "victims": preemption[1]}
+            return row
+        _, node_name, was_nominated = self._chosen
+        row |= {"node": node_name, "scores": self._scores}
+        return row | ({"wasNominated": True} if was_nominated else {})
 
 
-def _score_records(compared: Compared | None, chosen: str) -> list[Record]:
-    """The chosen node first, then the best of the others."""
-    if compared is None:
-        return []
-    places, names, totals, parts = compared
-    order = sorted(range(len(names)), key=lambda one: (names[one] != chosen, -totals[one], places[one]))
-    return [
-        {"node": names[one], "total": totals[one]} | ({} if parts is None else {"plugins": parts[one]})
-        for one in order[:BEST_KEPT]
-    ]
+def _refusal(decision: Decision) -> tuple[str, bool, tuple[str, list[PodKey]] | None]:
+    """Why no node fits, whether a plugin broke, and whom preemption evicts where."""
+    found = decision.preemption
+    preemption = None if found is None else (found.node_name, [victim.key for victim in found.victims])
+    return decision.message, bool(decision.error), preemption
 
 
-def _best(decision: Decision, chosen_row: int | None) -> Compared | None:
-    """The best nodes and the chosen one, which may be one of many that are as good. None if nothing was compared.
-
-    This is paid for every pod: they are put in order when somebody asks. Their names cannot wait for that, since a row
-    may be another node's by then."""
-    if decision.ranked is not None:
-        rows, total = decision.ranked
-    elif decision.scored is not None:
-        rows, total = decision.scored.nodes.rows, decision.scored.total
-    else:
-        return None
+def _best(
+    rows: RowArray,
+    total: Scores,
+    chosen_row: int | None,
+    names: Sequence[str],
+    by_plugin: Sequence[PluginScores] | None = None,
+) -> list[Record]:
+    """The chosen node, which may be one of many that are as good, then the best of the others."""
     n = len(total)
-    if n > BEST_KEPT:
-        best = total.argpartition(n - BEST_KEPT)[n - BEST_KEPT :]
-        places, picked, totals = best.tolist(), rows.take(best).tolist(), total.take(best).tolist()
-    else:
-        places, picked, totals = list(range(n)), rows.tolist(), total.tolist()
-    if chosen_row is not None and chosen_row not in picked:
-        place = int((rows == chosen_row).argmax())
-        places.append(place)
-        picked.append(chosen_row)
-        totals.append(total.item(place))
-    names = decision.node_names
-    parts = None
-    if decision.ranked is None and decision.scored is not None:
-        by_plugin = decision.scored.by_plugin
-        parts = [{scores.plugin: scores.weighted.item(place) for scores in by_plugin} for place in places]
-    return places, [names[row] for row in picked], totals, parts
+    places = list(range(n)) if n <= BEST_KEPT else total.argpartition(n - BEST_KEPT)[n - BEST_KEPT :].tolist()
+    if chosen_row is not None and all(rows.item(place) != chosen_row for place in places):
+        places.append(int((rows == chosen_row).argmax()))
+    places.sort(key=lambda place: (rows.item(place) != chosen_row, -total.item(place), place))
+    return [
+        {"node": names[rows.item(place)], "total": total.item(place)}
+        | ({} if by_plugin is None else {"plugins": {one.plugin: one.weighted.item(place) for one in by_plugin}})
+        for place in places[:BEST_KEPT]
+    ]

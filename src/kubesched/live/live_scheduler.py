@@ -74,6 +74,9 @@ _log = logging.getLogger("kubesched.run")
 NAME = "kube-scheduler"
 
 _DRAIN_S = 2.0
+_COLLECTIONS = (10_000, 10, 100)
+"""When Python looks for garbage. Next to nothing here has cycles, and a look at everything holds up every binding, with
+Python's own numbers for a sixth of a second, again and again, while 15,000 pods wait."""
 _LONGEST_ANSWER_S = 120.0
 """Longer than all that is done for one effect takes, once it had its turn."""
 _REVIEW_QPS, _REVIEW_BURST = 200, 400
@@ -224,10 +227,10 @@ class LiveScheduler:
 
     async def _sync(self) -> None:
         self.informers.add_handler(TaintedSlices(self.shell) if self._reads_taint_rules else self.shell)
+        gc.set_threshold(*_COLLECTIONS)
         self.informers.start()
         await self.informers.wait_for_sync(NAME)
         lines.HANDLERS_SYNCED.write()
-        gc.collect()
         gc.freeze()  # what was listed stays: the collector need not look at it again and again
 
     async def _lead_until_stopped(self) -> None:

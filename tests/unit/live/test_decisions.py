@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.meta import KubeObject, PodKey
-from kubesched.live.decisions import BEST_KEPT, DecisionLog
+from kubesched.live import decisions
+from kubesched.live.decisions import BEST_KEPT, DecisionLog, Record
 from kubesched.live.serving.debug_pages import decisions_text
 from kubesched.scheduler import config
 from kubesched.scheduler.build import build_loop
@@ -127,11 +130,39 @@ def test_the_chosen_node_comes_first_among_many_that_are_as_good() -> None:
         assert kept["scores"][0]["total"] == max(node["total"] for node in kept["scores"])
 
 
-def test_names_are_those_of_then_when_a_row_became_another_nodes() -> None:
-    world = _world(3)
-    log = _recorded(world)
-    _schedule(world, "web")
-    before = log.report()["decisions"]
-    gone = next(node for node in world.loop.cluster.table.nodes if node.name == "node-0")
-    world.loop.remove(gone, 6.0)
-    assert log.report()["decisions"] == before
+def _remove_node(world: World, name: str) -> None:
+    world.loop.remove(next(node for node in world.loop.cluster.table.nodes if node.name == name), 6.0)
+
+
+def _names_change(world: World, turn: int) -> None:
+    """Rows become other nodes': the first one's goes to the last, and a new one takes the last row."""
+    _remove_node(world, world.loop.cluster.table.names[0])
+    world.add(*_objects(make.node(f"late-{turn}", cpu="20")))
+
+
+def test_names_are_those_of_then_when_rows_became_other_nodes() -> None:
+    """Whether somebody asks before that, after that, or after more decisions."""
+    asked, unasked = _world(), _world()
+    early, late = _recorded(asked), _recorded(unasked)
+    told: list[Record] = []
+    for turn in range(4):
+        for world in (asked, unasked):
+            _schedule(world, *(f"web-{turn}-{i}" for i in range(3)))
+        told = early.report(after=3 * turn)["decisions"] + told
+        for world in (asked, unasked):
+            _names_change(world, turn)
+        assert early.report()["decisions"] == told
+    assert unasked.loop.schedulers["default-scheduler"].n_decided_by_class > 0
+    assert late.report()["decisions"] == told
+
+
+def test_large_comparisons_are_not_kept_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    small, whole = _world(), _world()
+    logs = []
+    for world, most in ((small, 7), (whole, 8)):
+        monkeypatch.setattr(decisions, "MOST_UNPICKED", most)
+        logs.append(_recorded(world))
+        _schedule(world, *(f"web-{i}" for i in range(6)))
+    assert [sum(kept.is_unpicked for kept in log.kept) for log in logs] == [0, 5]
+    assert logs[0].report() == logs[1].report()
+    assert not any(kept.is_unpicked for kept in logs[1].kept)
