@@ -68,14 +68,23 @@ class PodSignature:
     and labels have one label class, pods with the same terms one affinity class (-1: no pod affinity at all).
     """
 
-    def __init__(self, pod: Pod, label_class: int, affinity_class: int) -> None:
+    def __init__(
+        self, pod: Pod, label_class: int, affinity_class: int, without_claims: PodSignature | None = None
+    ) -> None:
         self.pod = pod
         self.label_class = label_class
         self.affinity_class = affinity_class
+        self._without_claims = without_claims
+
+    @property
+    def without_claims(self) -> PodSignature:
+        """The signature of all pods that differ from these in the names of their claims alone; this one for pods that
+        name none."""
+        return self if self._without_claims is None else self._without_claims
 
     @cached_property
     def resources(self) -> PodResources:
-        return pod_resources(self.pod)
+        return pod_resources(self.pod) if self._without_claims is None else self._without_claims.resources
 
     @cached_property
     def host_ports(self) -> tuple[ContainerPort, ...]:

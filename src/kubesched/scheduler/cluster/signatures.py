@@ -3,7 +3,7 @@
 Two pods have one signature if they agree in namespace, labels, controller, spec (but for the node that they are on or
 pinned to, and volumes that no plugin reads) and in those parts of their status that change what they request. The key
 of a signature is the encoding of just these, so a field that is added to the model tells signatures apart without being
-listed here.
+listed here. Signatures that differ in the names of claims alone have one in common, without these.
 
 A label class is a (namespace, labels) that occurs among pods. A selector is evaluated once per class, not once per pod;
 and an index by label value keeps even that small when every pod has labels of its own (StatefulSets, Jobs).
@@ -103,16 +103,25 @@ class PodSignatures:
 
     def info(self, pod: Pod, key: PodKey | None = None) -> PodInfo:
         spec, pin = _without_pin(pod.spec)
-        encoded = _signature_key(pod, spec)
+        unnamed, claims = _without_claim_names(spec)
+        encoded = _signature_key(pod, unnamed)
         signature = self._signatures.get(encoded)
         if signature is None:
-            signature = PodSignature(
+            signature = self._signatures[encoded] = PodSignature(
                 replace(pod, spec=spec) if pin else pod,
                 self._label_classes.intern(pod.metadata.namespace, pod.metadata.labels),
                 self._affinity_class(pod),
             )
-            self._signatures[encoded] = signature
+        if claims:
+            signature = self._with_claims(signature, encoded + _encode(claims), replace(pod, spec=spec) if pin else pod)
         return PodInfo(pod, signature, key, pin)
+
+    def _with_claims(self, unnamed: PodSignature, encoded: bytes, pod: Pod) -> PodSignature:
+        signature = self._signatures.get(encoded)
+        if signature is None:
+            signature = PodSignature(pod, unnamed.label_class, unnamed.affinity_class, unnamed)
+            self._signatures[encoded] = signature
+        return signature
 
     def _affinity_class(self, pod: Pod) -> int:
         affinity = pod.spec.affinity
@@ -166,6 +175,29 @@ def _without_pin(spec: PodSpec) -> tuple[PodSpec, str]:
     rest = NodeSelector((replace(term, match_fields=None),)) if term.match_expressions else None
     node_affinity = replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=rest)
     return replace(spec, affinity=replace(affinity, node_affinity=node_affinity)), names[0]
+
+
+def _without_claim_names(spec: PodSpec) -> tuple[PodSpec, list[str]]:
+    """The spec without the names of the claims (for volumes and devices) that it names, and these in their order."""
+    volumes, resource_claims = spec.volumes or (), spec.resource_claims or ()
+    claims = [v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim is not None]
+    if claims:
+        volumes = tuple(map(_without_claim_name, volumes))
+    named = [entry.resource_claim_name for entry in resource_claims if entry.resource_claim_name is not None]
+    if named:
+        resource_claims = tuple(
+            entry if entry.resource_claim_name is None else replace(entry, resource_claim_name="")
+            for entry in resource_claims
+        )
+        claims += named
+    if not claims:
+        return spec, claims
+    return replace(spec, volumes=volumes or None, resource_claims=resource_claims or None), claims
+
+
+def _without_claim_name(volume: Volume) -> Volume:
+    claim = volume.persistent_volume_claim
+    return volume if claim is None else replace(volume, persistent_volume_claim=replace(claim, claim_name=""))
 
 
 def _signature_key(pod: Pod, spec: PodSpec) -> bytes:

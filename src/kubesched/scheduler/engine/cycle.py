@@ -297,9 +297,13 @@ class ProfileScheduler:
         n = len(known.order)
         enough = feasible_nodes_to_find(self._percentage, n) if self.compares_nodes else 1
         start = self.next_start % n if enough < n else 0
-        asked = AskingSearch(known, pod) if known.has_fresh else known
+        asked: PodClass | AskingSearch = known
+        if known.has_fresh:
+            asked = AskingSearch(known, pod)
+            if not asked.prepare():
+                return False
         rows, n_looked_at = asked.search(
-            start, enough, self._places_of_nominated_pods(known, pod) if nominations else ()
+            start, enough, self._places_of_nominated_pods(known, asked.cycle, pod) if nominations else ()
         )
         n_found = len(rows)
         if n_found == 0:
@@ -356,7 +360,7 @@ class ProfileScheduler:
         diagnosis = Diagnosis(self.cluster.nodes, failed.prefilter, rejections, messages=rejections.messages)
         self._run_post_filter(decision, diagnosis)
 
-    def _places_of_nominated_pods(self, known: PodClass, pod: PodInfo) -> Sequence[int]:
+    def _places_of_nominated_pods(self, known: PodClass, cycle: CycleState, pod: PodInfo) -> Sequence[int]:
         """The rows that are nominated to others beside whom the pod would not fit."""
         closed = []
         for node_name in self.cluster.nominations.node_names():
@@ -365,7 +369,7 @@ class ProfileScheduler:
                 continue
             nominated_pods = nominated_pods_on(self.cluster, pod, node_name)
             if nominated_pods:
-                status = check_row_beside(self.cluster, self.profile, known.cycle, pod, row, nominated_pods)
+                status = check_row_beside(self.cluster, self.profile, cycle, pod, row, nominated_pods)
                 if not status.is_success:
                     closed.append(row)
         return closed

@@ -21,6 +21,7 @@ from kubesched.framework.caching import (
     score_scope_for,
     states_scope,
 )
+from kubesched.framework.claim_questions import LooksAtClaims
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.extension_points import (
     Bind,
@@ -132,6 +133,8 @@ class Profile:
     object_followers: list[FollowsObjects] | None = None
     """The plugins that look at objects other than nodes and pods when a node is sought; None if not all of them tell
     which."""
+    claim_plugins: Mapping[str, LooksAtClaims] = field(default_factory=dict)
+    """By name, the plugins that look at claims of pods."""
     watch: ExtensionPointWatch | None = None
     """Measures how long extension points take."""
     unmeasured: Profile | None = None
@@ -181,6 +184,7 @@ def build_profile(
             for plugin in resolved.points[point]
             if not _is_asked_every_time(plugins[plugin.name])
         ),
+        claim_plugins={name: plugin for name, plugin in plugins.items() if isinstance(plugin, LooksAtClaims)},
         watch=watch,
         observers=Observers() if observers is None else observers,
     )

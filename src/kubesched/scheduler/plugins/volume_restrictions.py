@@ -15,7 +15,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from kubesched.framework.caching import Scope
+from kubesched.framework.caching import PodChange, Scope
+from kubesched.framework.claim_questions import ClaimQuestion
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.handle import Handle
@@ -34,6 +35,8 @@ DISK_CONFLICT = "node(s) had no available disk"
 READ_WRITE_ONCE_POD_CONFLICT = (
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 )
+
+_NOTHING_ASKED = ClaimQuestion(())
 
 
 @dataclass(slots=True)
@@ -62,6 +65,28 @@ class VolumeRestrictions:
     def objects_changed(self, _cycle: CycleState, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
         """Objects matter to pods with volumes of that kind alone."""
         return self.filter_scope_for(pod) is Scope.NODE
+
+    def question_of(self, pod: PodInfo) -> ClaimQuestion | None:
+        """Claims that no other pod keeps from being used ask for nothing; inline disks are compared pod by pod."""
+        if _restricted_volumes(pod.pod):
+            return None
+        for claim_name in _named_claims(pod.pod):
+            key = f"{pod.namespace}/{claim_name}"
+            claim = self.handle.objects.persistent_volume_claims.get(key)
+            if claim is None:
+                return None
+            if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()) and self.handle.nodes.claim_users(key).any():
+                return None
+        return _NOTHING_ASKED
+
+    def generalize(self, cycle: CycleState, pod: PodInfo) -> None:
+        pass
+
+    def take_over(self, cycle: CycleState, pod: PodInfo) -> None:
+        pass
+
+    def nodes_to_ask_again(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> Sequence[str]:
+        return ()
 
     def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         claims = self.handle.objects.persistent_volume_claims

@@ -14,7 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from kubesched.framework.caching import Scope
+from kubesched.framework.caching import PodChange, Scope
+from kubesched.framework.claim_questions import ClaimQuestion
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.handle import Handle
@@ -63,6 +64,20 @@ class VolumeZone:
     def objects_changed(self, _cycle: CycleState, pod: PodInfo, _changed: Sequence[KubeObject]) -> bool:
         """Objects matter to pods with volumes of that kind alone."""
         return self.filter_scope_for(pod) is Scope.NODE
+
+    def question_of(self, pod: PodInfo) -> ClaimQuestion | None:
+        """The zones and regions of its volumes; none of it is the claims' own."""
+        found = self._topologies_of(pod)
+        return None if isinstance(found, Status) else ClaimQuestion(tuple(found))
+
+    def generalize(self, cycle: CycleState, pod: PodInfo) -> None:
+        pass
+
+    def take_over(self, cycle: CycleState, pod: PodInfo) -> None:
+        pass
+
+    def nodes_to_ask_again(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> Sequence[str]:
+        return ()
 
     def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         found = self._topologies_of(pod)

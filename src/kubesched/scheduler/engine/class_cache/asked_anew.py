@@ -1,7 +1,9 @@
-"""A search for one pod in which plugins take part that do not say what their answers depend on.
+"""A search for one pod in which plugins take part that are asked about the pod itself: they do not say what their
+answers depend on, or look at its claims.
 
-What is kept for pods with the same signature narrows the nodes down; these plugins are then asked about the pod
-itself, in the order of the search, and about no more nodes than are needed to find enough.
+What is kept for pods with the same signature narrows the nodes down. Plugins that do not say what they look at are then
+asked in the order of the search, and about no more nodes than are needed to find enough; those that look at claims
+about all nodes at once, since an error about any node ends the search.
 
 Next: `pod_class`, which keeps the rest.
 """
@@ -12,13 +14,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kubesched.framework.extension_points import PreScore
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import Scores
 from kubesched.framework.verdicts import ACCEPT_ALL
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
 from kubesched.scheduler.engine.filter import ask, going_round
-from kubesched.scheduler.engine.plugin_call import PluginError
+from kubesched.scheduler.engine.plugin_call import PluginError, guarded
+from kubesched.scheduler.engine.profile import ScoreStep
 from kubesched.scheduler.engine.score import score_nodes
 
 _AT_LEAST = 32
@@ -32,11 +36,33 @@ class AskingSearch:
         self._known = known
         self._pod = pod
         self.cycle = known.cycle.fork()
+        for plugin in known.claims.answering:
+            plugin.take_over(self.cycle, pod)
+
+    def prepare(self) -> bool:
+        """False if the pod's own claims leave open only what a search without the class can tell."""
+        own = self._known.claims.own
+        if not own:
+            return True
+        names = {plugin.name for plugin in own}
+        skipped = set(self.cycle.skip_filter - names)
+        for plugin in own:
+            with guarded(plugin.name, 'running PreFilter plugin "{}"'):
+                result = plugin.pre_filter(self.cycle, self._pod, self._known.nodes)
+            if result.status.is_skip:
+                skipped.add(plugin.name)
+            elif not result.status.is_success or result.node_names is not None:
+                return False
+        self.cycle.skip_filter = frozenset(skipped)
+        return True
 
     def search(self, start: int, enough: int, closed: Sequence[int] = ()) -> tuple[RowArray, int]:
         """See `PodClass.search`."""
         known, n = self._known, len(self._known.order)
+        if not known.layers.own.filters and not known.layers.fresh.filters:
+            return known.search(start, enough, closed)
         candidates, _ = known.search(start, n, closed)
+        candidates = self._passing_with_claims(candidates)
         if not known.layers.fresh.filters:
             found = candidates[: enough + 1]
         else:
@@ -48,12 +74,39 @@ class AskingSearch:
 
     def totals(self, rows: RowArray) -> Scores:
         """See `PodClass.totals`."""
-        total, steps = self._known.totals(rows), self._known.layers.fresh.scores
+        layers = self._known.layers
+        total, steps = self._known.totals(rows), layers.fresh.scores
+        if layers.own.scores:
+            steps = [*self._own_scores(rows), *steps]
         if steps:
             nodes = self._known.nodes.gathered(rows)
             for step in steps:
                 total = total + score_nodes(step, self.cycle, self._pod, nodes).weighted
         return total
+
+    def _own_scores(self, rows: RowArray) -> list[ScoreStep]:
+        """Of the plugins that look at the pod's claims, those that have a score for it."""
+        nodes, skipped = self._known.nodes.take(rows), set()
+        for plugin in self._known.claims.own:
+            if isinstance(plugin, PreScore):
+                with guarded(plugin.name, 'running PreScore plugin "{}"'):
+                    status = plugin.pre_score(self.cycle, self._pod, nodes)
+                if status.is_skip:
+                    skipped.add(plugin.name)
+                elif not status.is_success:
+                    raise PluginError(plugin.name, status.message)
+        return [step for step in self._known.layers.own.scores if step.name not in skipped]
+
+    def _passing_with_claims(self, candidates: RowArray) -> RowArray:
+        for step in self._known.layers.own.filters:
+            if step.name in self.cycle.skip_filter:
+                continue
+            verdicts = ask(step, self.cycle, self._pod, self._known.nodes)
+            if verdicts.errors:
+                raise PluginError(step.name, "a node cannot be judged")
+            if verdicts is not ACCEPT_ALL:
+                candidates = candidates[~verdicts.rejected[candidates]]
+        return candidates
 
     def _first_passing(self, candidates: RowArray, wanted: int) -> RowArray:
         """As many are asked about as should do, going by the share of those that passed so far, until enough have."""

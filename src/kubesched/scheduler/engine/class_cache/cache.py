@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable, Mapping
 from typing import Generic, TypeVar
 from weakref import WeakSet
 
+from kubesched.framework.claim_questions import ClaimQuestion
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.class_cache.claims import QuestionBook, has_claims
 from kubesched.scheduler.engine.class_cache.failed_class import FailedClass, failed_class
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
 from kubesched.scheduler.engine.class_cache.prepare import prepare_class
@@ -24,35 +27,35 @@ class RecentlyUsed(Generic[Kept]):
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._kept: OrderedDict[PodSignature, Kept] = OrderedDict()
+        self._kept: OrderedDict[Hashable, Kept] = OrderedDict()
         """In the order of their last use."""
-        self._last: tuple[PodSignature, Kept] | None = None
+        self._last: tuple[Hashable, Kept] | None = None
         """The one used last: pods of a workload often come one after another."""
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def use(self, signature: PodSignature) -> Kept | None:
-        """What is kept for this signature, which counts as used now."""
+    def use(self, key: Hashable) -> Kept | None:
+        """What is kept for this signature (or with what claims ask), which counts as used now."""
         last = self._last
-        if last is not None and last[0] is signature:
+        if last is not None and last[0] is key:
             return last[1]
-        found = self._kept.get(signature)
+        found = self._kept.get(key)
         if found is not None:
-            self._kept.move_to_end(signature)
-            self._last = signature, found
+            self._kept.move_to_end(key)
+            self._last = key, found
         return found
 
-    def keep(self, signature: PodSignature, value: Kept) -> None:
+    def keep(self, key: Hashable, value: Kept) -> None:
         """Counts as used now."""
-        self._kept[signature] = value
-        self._kept.move_to_end(signature)
-        self._last = signature, value
+        self._kept[key] = value
+        self._kept.move_to_end(key)
+        self._last = key, value
         while len(self._kept) > self.most:
             self._kept.popitem(last=False)
 
-    def drop(self, signature: PodSignature) -> None:
-        self._kept.pop(signature, None)
+    def drop(self, key: Hashable) -> None:
+        self._kept.pop(key, None)
         self._last = None
 
 
@@ -73,6 +76,7 @@ class ClassCache:
         self._classes: RecentlyUsed[PodClass] = RecentlyUsed(_MOST_CLASSES)
         self._failed: RecentlyUsed[FailedClass] = RecentlyUsed(_MOST_FAILED)
         self._seen: WeakSet[PodSignature] = WeakSet()
+        self._questions = QuestionBook(profile)
 
     def find_failed(self, pod: PodInfo) -> FailedClass | None:
         """The pod's class as one that fits nowhere, up to date; None if it may fit, or that is not known."""
@@ -92,7 +96,7 @@ class ClassCache:
 
     def keep_failed(self, pod: PodInfo, cycle: CycleState, prefilter: PreFilterOutcome, outcome: FilterOutcome) -> None:
         """A search found no node: what it found may serve the next pod of the class."""
-        if pod.pin or _has_storage_or_devices(pod) or pod.signature not in self._seen:
+        if pod.pin or has_claims(pod) or pod.signature not in self._seen:
             return
         if self._cluster.nominations.has(pod):
             return
@@ -104,8 +108,11 @@ class ClassCache:
 
     def forget(self, pod: PodInfo) -> None:
         """What is kept of the pod's class cannot be relied on."""
-        self._classes.drop(pod.signature)
         self._failed.drop(pod.signature)
+        if has_claims(pod):
+            self._classes.drop(_key(pod, self._questions.questions_of(pod)))
+        else:
+            self._classes.drop(pod.signature)
 
     def find(self, pod: PodInfo) -> PodClass | None:
         """The pod's class, up to date; None if its answers cannot be kept. What it says does not take into account that
@@ -116,8 +123,8 @@ class ClassCache:
             if found.catch_up():
                 return found
             self._classes.drop(signature)
-        elif _has_storage_or_devices(pod):
-            return None
+        elif has_claims(pod):
+            return self._find_with_claims(pod)
         elif signature not in self._seen:
             self._seen.add(signature)  # the first of its kind, and perhaps the only one: not worth preparing for
             return None
@@ -126,10 +133,26 @@ class ClassCache:
             self._classes.keep(signature, made)
         return made
 
+    def _find_with_claims(self, pod: PodInfo) -> PodClass | None:
+        """The class of pods that are like this one and whose claims ask the same."""
+        if pod.pin:
+            return None
+        signature = pod.signature.without_claims
+        questions = self._questions.questions_of(pod)
+        key = _key(pod, questions)
+        found = self._classes.use(key)
+        if found is not None:
+            if found.catch_up():
+                return found
+            self._classes.drop(key)
+        elif signature not in self._seen:
+            self._seen.add(signature)
+            return None
+        made = prepare_class(self._cluster, self._profile, pod, self._questions.plugins_for(questions))
+        if made is not None:
+            self._classes.keep(key, made)
+        return made
 
-def _has_storage_or_devices(pod: PodInfo) -> bool:
-    """Claims are the pod's own: what was found out for one pod says nothing about the next."""
-    spec = pod.spec
-    if spec.resource_claims:
-        return True
-    return any(volume.persistent_volume_claim or volume.ephemeral for volume in spec.volumes or ())
+
+def _key(pod: PodInfo, questions: Mapping[str, ClaimQuestion]) -> Hashable:
+    return pod.signature.without_claims, tuple(questions.items())

@@ -4,14 +4,14 @@
 - `NodeLayer`: on the node alone. Asked again for nodes that changed.
 - `AmountsLayer`: on the node's amounts. Asked once for all nodes on which they are the same.
 - `RowLayer`: on the node's row. Asked again for rows whose pods came or went.
-- `Layer`: on the cluster, or nobody knows on what. Nothing is kept, and they are asked about the nodes found.
+- `Layer`: on the cluster, on a pod's own claims, or nobody knows on what. Nothing is kept.
 
 Columns are by row, with room for rows to come. Next: `pod_class`, which adds them up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -193,6 +193,8 @@ class Layers:
     cluster: Layer = field(default_factory=Layer)
     fresh: Layer = field(default_factory=Layer)
     """Of plugins that do not say what they look at."""
+    own: Layer = field(default_factory=Layer)
+    """Of plugins that are asked about each pod's own claims."""
 
     def columns(self) -> Iterator[BoolArray | IntArray]:
         for layer in (self.nodes, self.node, self.row):
@@ -200,13 +202,18 @@ class Layers:
 
 
 def objects_do_not_matter(
-    profile: Profile, cycle: CycleState, pod: PodInfo, changed: Sequence[KubeObject] | None
+    profile: Profile,
+    cycle: CycleState,
+    pod: PodInfo,
+    changed: Sequence[KubeObject] | None,
+    not_asked: Collection[str] = (),
 ) -> bool:
-    """Whether what was prepared is as it was before these objects changed; not known without them."""
+    """Whether what was prepared is as it was before these objects changed; not known without them. Plugins that are
+    not asked see to it themselves."""
     followers = profile.object_followers
     if changed is None or followers is None:
         return False
-    return all(follower.objects_changed(cycle, pod, changed) for follower in followers)
+    return all(follower.name in not_asked or follower.objects_changed(cycle, pod, changed) for follower in followers)
 
 
 def passing(

@@ -23,6 +23,7 @@ from kubesched.framework.verdicts import BoolArray
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.journal import Journal, NodeChange, NodeChangeKind, Places
 from kubesched.scheduler.cluster.view import TableView
+from kubesched.scheduler.engine.class_cache.claims import ClaimPlugins
 from kubesched.scheduler.engine.class_cache.layers import Layers, objects_do_not_matter, passing, weighted_sum
 from kubesched.scheduler.engine.filter import NEAR, cut_search, going_round
 from kubesched.scheduler.engine.profile import FilterStep, Profile, ScoreStep
@@ -76,6 +77,7 @@ class PodClass:
     """The pod it was prepared for; all pods of the class are like it."""
     cycle: CycleState
     layers: Layers
+    claims: ClaimPlugins
     needs_reserve: bool
     """Whether plugins have something to reserve, or to do before the pod is bound."""
     followers: Sequence[FollowsPods]
@@ -86,7 +88,7 @@ class PodClass:
     score: IntArray
     """By row: the weighted scores that do not depend on which nodes are feasible."""
     has_fresh: bool = field(init=False)
-    """Whether plugins take part that do not say what they look at: `asked_anew` searches then."""
+    """Whether plugins take part that are asked about each pod by itself: `asked_anew` searches then."""
     nodes: TableView = field(init=False)
     order: RowArray = field(init=False)
     """(n,) the rows in the order in which a search goes through them."""
@@ -97,7 +99,7 @@ class PodClass:
     """Whether the plugins that look at the whole cluster let in the nodes that the last search came to first."""
 
     def __post_init__(self) -> None:
-        self.has_fresh = bool(self.layers.fresh.filters or self.layers.fresh.scores)
+        self.has_fresh = bool(self.layers.fresh.filters or self.layers.fresh.scores or self.claims.names)
         self.nodes = self.cluster.nodes
         self.order = self.cluster.rows_in_order
         self._stale = np.zeros_like(self.fits)
@@ -106,6 +108,32 @@ class PodClass:
 
     def catch_up(self) -> bool:
         """Takes in what changed; False if the class has to be prepared anew."""
+        if not self.claims.answering:
+            return self._follow_journal()
+        names = self._nodes_to_ask_again()
+        if names is None or not self._follow_journal():
+            return False
+        if names:
+            by_name = self.cluster.table.rows
+            rows = np.array([by_name[name] for name in names if name in by_name], dtype=np.intp)
+            self._mark(rows)
+            self._freshen(rows)
+        return True
+
+    def _nodes_to_ask_again(self) -> set[str] | None:
+        """The nodes about which plugins that look at claims would say something else; None if all may be."""
+        changes = self.cluster.table.journal.pods.since(self.places.pods)
+        if changes is None:
+            return None
+        found: set[str] = set()
+        for plugin in self.claims.answering:
+            names = plugin.nodes_to_ask_again(self.cycle, self.pod, changes)
+            if names is None:
+                return None
+            found.update(names)
+        return found
+
+    def _follow_journal(self) -> bool:
         journal = self.cluster.table.journal
         places = self.places
         if places.objects != journal.objects.end and not self._objects_do_not_matter(journal):
@@ -124,7 +152,8 @@ class PodClass:
         return True
 
     def _objects_do_not_matter(self, journal: Journal) -> bool:
-        return objects_do_not_matter(self.profile, self.cycle, self.pod, journal.objects.since(self.places.objects))
+        changed = journal.objects.since(self.places.objects)
+        return objects_do_not_matter(self.profile, self.cycle, self.pod, changed, self.claims.names)
 
     def _follow(self, changes: Sequence[PodChange]) -> bool:
         """The last things to be told: False if somebody cannot follow, else all that happened is taken in."""
@@ -220,7 +249,8 @@ class PodClass:
     @property
     def looks_at_cluster(self) -> bool:
         """Whether it takes more than a node's row to tell if the pod fits there."""
-        return bool(self.layers.cluster.filters or self.layers.fresh.filters)
+        layers = self.layers
+        return bool(layers.cluster.filters or layers.fresh.filters or layers.own.filters)
 
     def lets_in(self, row: int) -> bool:
         """Whether node and row let the pod in."""

@@ -13,6 +13,7 @@ from kubesched.framework.nodes import IntArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import TableView
+from kubesched.scheduler.engine.class_cache.claims import NO_CLAIMS, ClaimPlugins
 from kubesched.scheduler.engine.class_cache.layers import KeptScores, Layers, LevelScore, passing, weighted_sum
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
 from kubesched.scheduler.engine.prefilter import run_pre_filter
@@ -25,7 +26,9 @@ _BY_ROW = (Scope.AMOUNTS, Scope.ROW)
 """What is asked again for single rows, and so must be answered for a single node."""
 
 
-def prepare_class(cluster: Cluster, profile: Profile, pod: PodInfo) -> PodClass | None:
+def prepare_class(
+    cluster: Cluster, profile: Profile, pod: PodInfo, claims: ClaimPlugins = NO_CLAIMS
+) -> PodClass | None:
     """None if the pod is one whose answers cannot be kept, or fits nowhere now."""
     if not _can_be_asked_alone(profile, pod):
         return None
@@ -34,15 +37,17 @@ def prepare_class(cluster: Cluster, profile: Profile, pod: PodInfo) -> PodClass 
     prefilter = run_pre_filter(profile, cycle, pod, nodes)
     if not prefilter.status.is_success or prefilter.node_names is not None:
         return None
+    for plugin in claims.answering:
+        plugin.generalize(cycle, pod)
     layers = Layers()
-    if not _sort_filters(profile, cycle, pod, layers):
+    if not _sort_filters(profile, cycle, pod, layers, claims):
         return None
     fits_by_node = passing(layers.node.filters, cycle, pod, nodes, np.ones(len(nodes), dtype=np.bool_))
     fits = passing((*layers.amounts.filters, *layers.row.filters), cycle, pod, nodes, fits_by_node)
     if not fits.any():
         return None
     run_pre_score(profile, cycle, pod, nodes.take(fits))
-    if not _sort_scores(profile, cycle, pod, layers):
+    if not _sort_scores(profile, cycle, pod, layers, claims):
         return None
     capacity = cluster.table.capacity
     layers.node.fits = _column(fits_by_node, capacity)
@@ -52,6 +57,7 @@ def prepare_class(cluster: Cluster, profile: Profile, pod: PodInfo) -> PodClass 
         pod=pod,
         cycle=cycle,
         layers=layers,
+        claims=claims,
         needs_reserve=_needs_reserve(profile, pod),
         followers=[plugin for plugin in profile.followers.values() if _minds_pods(plugin, cycle, pod)],
         places=cluster.table.journal.places,
@@ -99,7 +105,7 @@ def _minds_pods(plugin: FollowsPods, cycle: CycleState, pod: PodInfo) -> bool:
     return not isinstance(plugin, MindsSomePods) or plugin.minds_pods(cycle, pod)
 
 
-def _sort_filters(profile: Profile, cycle: CycleState, pod: PodInfo, layers: Layers) -> bool:
+def _sort_filters(profile: Profile, cycle: CycleState, pod: PodInfo, layers: Layers, claims: ClaimPlugins) -> bool:
     """False if it is not known when the answer of one of the plugins goes stale: also of one that has nothing to say
     about this pod, because of the pods there are now perhaps."""
     kinds = {
@@ -109,7 +115,11 @@ def _sort_filters(profile: Profile, cycle: CycleState, pod: PodInfo, layers: Lay
         Scope.CLUSTER: layers.cluster.filters,
     }
     for step in profile.filter:
-        scope = step.scope_for(pod)
+        question = claims.questions.get(step.name)
+        if question is None and step.name in claims.names:
+            layers.own.filters.append(step)
+            continue
+        scope = step.scope_for(pod) if question is None else question.filter_scope
         if scope is None:
             layers.fresh.filters.append(step)
             continue
@@ -123,7 +133,7 @@ def _sort_filters(profile: Profile, cycle: CycleState, pod: PodInfo, layers: Lay
     return True
 
 
-def _sort_scores(profile: Profile, cycle: CycleState, pod: PodInfo, layers: Layers) -> bool:
+def _sort_scores(profile: Profile, cycle: CycleState, pod: PodInfo, layers: Layers, claims: ClaimPlugins) -> bool:
     kinds = {
         Scope.NODE: layers.node.scores,
         Scope.NODES: layers.nodes.scores,
@@ -132,7 +142,11 @@ def _sort_scores(profile: Profile, cycle: CycleState, pod: PodInfo, layers: Laye
         Scope.CLUSTER: layers.cluster.scores,
     }
     for step in profile.score:
-        scope = step.scope_for(pod)
+        question = claims.questions.get(step.name)
+        if question is None and step.name in claims.names:
+            layers.own.scores.append(step)
+            continue
+        scope = step.scope_for(pod) if question is None else question.score_scope
         if scope is None:
             layers.fresh.scores.append(step)
             continue

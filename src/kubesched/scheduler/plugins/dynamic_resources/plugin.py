@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from kubesched.framework.caching import Scope
+from kubesched.framework.caching import PodChange, Scope
+from kubesched.framework.claim_questions import ClaimQuestion
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.extension_points import Steps
@@ -84,6 +85,18 @@ class DynamicResources:
         except ClaimNotReadyError as problem:
             return Status.unresolvable(str(problem))
         return OK
+
+    def question_of(self, pod: PodInfo) -> ClaimQuestion | None:
+        return None
+
+    def generalize(self, cycle: CycleState, pod: PodInfo) -> None:
+        pass
+
+    def take_over(self, cycle: CycleState, pod: PodInfo) -> None:
+        pass
+
+    def nodes_to_ask_again(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> Sequence[str]:
+        return ()
 
     def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         cycle.put(NO_CLAIMS)

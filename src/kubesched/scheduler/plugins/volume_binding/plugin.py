@@ -13,7 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from kubesched.framework.caching import Scope
+from kubesched.framework.caching import PodChange, Scope
+from kubesched.framework.claim_questions import ClaimQuestion
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.extension_points import Steps
@@ -68,6 +69,18 @@ class VolumeBinding:
         return self.filter_scope_for(pod) is Scope.NODE
 
     score_scope_for = filter_scope_for
+
+    def question_of(self, pod: PodInfo) -> ClaimQuestion | None:
+        return None
+
+    def generalize(self, cycle: CycleState, pod: PodInfo) -> None:
+        pass
+
+    def take_over(self, cycle: CycleState, pod: PodInfo) -> None:
+        pass
+
+    def nodes_to_ask_again(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> Sequence[str]:
+        return ()
 
     def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         obstacle = find_obstacle(self._handle.objects, pod.pod)
