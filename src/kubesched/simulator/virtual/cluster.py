@@ -103,8 +103,9 @@ class VirtualCluster:
 
     def _settle(self, progress: Progress | None) -> None:
         """Everything that happens at this instant."""
+        settle, loop, schedule_one, now_s = self._effects.settle, self.loop, self.loop.schedule_one, self.clock.now_s
         while True:
-            if self._effects.settle(self.loop) or self.loop.schedule_one(self.clock.now_s):
+            if settle(loop) or schedule_one(now_s):
                 if progress is not None:
                     progress(self)
             elif self.clock.run_due() or self._controllers.sync():

@@ -263,8 +263,9 @@ class ControllerSet:
         for budget in self._store.of(PodDisruptionBudget).values():
             if budget.metadata.namespace == metadata.namespace:
                 self._marked[PodDisruptionBudget, budget.key] = None
-        if (is_gone or pod.is_terminal) and metadata.namespace in self._refused_in:
-            self._marked |= self._refused_in[metadata.namespace]
+        refused = self._refused_in.get(metadata.namespace)
+        if refused and (is_gone or pod.is_terminal):
+            self._marked |= refused
 
     def _marks_of_owners(self, pod: Pod) -> tuple[Mark, ...]:
         """A deployment cares about the pods of its replica sets."""

@@ -98,7 +98,7 @@ class ClusterStore(TypedStore):
         key = key or item.key
         known = self._objects[type(item)].get(key)
         if known is not None:
-            self._forget(known)
+            self._forget(known, item)
         self._remember(item)
         self.n_changes += 1
         return super().keep(item, key)
@@ -125,15 +125,18 @@ class ClusterStore(TypedStore):
             if node_name:
                 self._pods_on[node_name][uid] = item
 
-    def _forget(self, item: KubeObject) -> None:
+    def _forget(self, item: KubeObject, newer: KubeObject | None = None) -> None:
+        """What was remembered of an object that is gone, or that is to be remembered as the newer one."""
         metadata = item.metadata
         uid = metadata.uid
-        self._by_uid.pop(uid, None)
+        if newer is None or newer.metadata.uid != uid:
+            self._by_uid.pop(uid, None)
         owner = controller_of(metadata) if metadata.owner_references else None
         if owner is not None:
             self._owned[owner.uid].pop(uid, None)
         if isinstance(item, Pod):
-            self._pods_in[metadata.namespace].pop(uid, None)
+            if not isinstance(newer, Pod) or newer.metadata.uid != uid or newer.is_terminal:
+                self._pods_in[metadata.namespace].pop(uid, None)
             node_name = item.spec.node_name
             if node_name:
                 self._pods_on[node_name].pop(uid, None)
