@@ -70,6 +70,12 @@ SEEDS ?= 200
 chaos: setup
 	PYTHONPATH=tests $(BIN)/python -m harness.chaos --seeds $(SEEDS)
 
+# Random trials on one world, after each of which its state must have the hash it had: `make trials TRIALS=10000`.
+TRIALS ?= 10000
+.PHONY: trials
+trials: setup
+	PYTHONPATH=tests $(BIN)/python -m harness.trials --trials $(TRIALS)
+
 # kill -9 of the embedded API server while it is written to: `make durability ROUNDS=1000`.
 ROUNDS ?= 200
 .PHONY: durability load

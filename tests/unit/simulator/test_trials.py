@@ -10,47 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kubesched
+from harness.trials import act_at_random, hold, miscounted, owned, random_cluster, state, state_hash
 from kubesched import LoadedWorld, TrialError
-from kubesched.framework.pod_info import PodInfo
-from kubesched.scheduler.cluster.self_check import recount_rows
 from kubesched.testing import make, strategies
 from kubesched.testing.make import Manifest
-
-OWNER = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs", "controller": True}]
-
-
-def owned(manifest: Manifest) -> Manifest:
-    return {**manifest, "metadata": {**manifest["metadata"], "ownerReferences": OWNER}}
 
 
 def small_world(*more: Manifest, **options: Any) -> LoadedWorld:
     nodes = [make.node(name, allocatable={"cpu": "2", "memory": "4Gi", "pods": "10"}) for name in ("a", "b", "c")]
     pods = [owned(make.pod(f"web-{n}", requests={"cpu": "1"}, on="ab"[n % 2])) for n in range(4)]
     return kubesched.world([*nodes, *pods, *more], **options)
-
-
-def told(info: PodInfo) -> tuple[Any, ...]:
-    return info.key, info.uid, info.pod
-
-
-def state(world: LoadedWorld) -> Any:
-    """All that decisions depend on."""
-    cluster, table = world.cluster, world.cluster.table
-    assert list(recount_rows(cluster)) == []
-    return (
-        table.names[:],
-        table.nodes[:],
-        world.nodes,
-        [[told(info) for info in table.pods.on(row)] for row in range(table.n)],
-        [told(info) for info in cluster.pending.values()],
-        dict(cluster.nominations.node_by_uid),
-        {name: list(cluster.nominations.on(name)) for name in cluster.nominations.node_names()},
-        {key: told(info) for key, info in cluster.placed.items()},
-        {name: sorted(pods) for name, pods in cluster.orphans.items()},
-        list(cluster.objects),
-        table.pods.lowest_priority,
-        world._state(),
-    )
 
 
 def test_evicted_pods_find_other_nodes_and_are_back_afterwards() -> None:
@@ -172,31 +141,6 @@ def test_workloads_get_the_pods_that_are_missing() -> None:
         assert len(trial.settle().placed) == 2
 
 
-def act_at_random(trial: kubesched.WorldTrial, random: Random, number: int) -> None:
-    world = trial.world
-    nodes, placed = world.nodes, sorted(world.placed)
-    match random.randrange(7):
-        case 0:
-            labels = {"zone": random.choice("xy")}
-            trial.add_node(make.node(f"new-{number}", allocatable={"cpu": "4", "pods": "5"}, labels=labels))
-        case 1 if nodes:
-            trial.delete_node(random.choice(nodes))
-        case 2 if nodes:
-            trial.cordon(random.choice(nodes))
-        case 3 if placed:
-            trial.evict(*random.sample(placed, min(2, len(placed))))
-        case 4:
-            trial.add_pod(make.pod(f"new-{number}", requests={"cpu": "1"}, priority=random.choice([0, 5])))
-        case 5:
-            with trial.trial() as inner:
-                act_at_random(inner, random, 100 * number + 1)
-                inner.settle()
-                if random.random() < 0.5:
-                    inner.commit()
-        case _:
-            trial.settle()
-
-
 @given(strategies.clusters(max_nodes=6, max_pods=10), st.integers(0, 2**16))
 def test_nothing_is_left_of_a_trial_that_is_taken_back(objects: list[Manifest], seed: int) -> None:
     world = kubesched.world([owned(item) if item["kind"] == "Pod" else item for item in objects], seed=seed)
@@ -207,6 +151,7 @@ def test_nothing_is_left_of_a_trial_that_is_taken_back(objects: list[Manifest], 
             for step in range(random.randrange(1, 6)):
                 act_at_random(trial, random, 10 * number + step)
         assert state(world) == before
+        assert miscounted(world) == []
 
 
 @given(strategies.clusters(max_nodes=6, max_pods=10), st.integers(0, 2**16))
@@ -229,3 +174,23 @@ def test_a_trial_after_others_decides_as_on_a_fresh_cluster(objects: list[Manife
             trial.commit()
     assert results[0] == results[1]
     assert state(used) == state(fresh)
+
+
+def test_many_random_trials_on_one_world_leave_its_hash_as_it_was() -> None:
+    """`make trials` holds 10,000 of them."""
+    objects = random_cluster(12, Random(3))
+    world, fresh = (kubesched.world(objects, seed=3) for _ in range(2))
+    before = state_hash(world)
+    for number in range(40):
+        hold(world, str(number))
+        assert state_hash(world) == before
+    assert hold(world, "last") == hold(fresh, "last")
+
+
+def test_the_hash_tells_states_apart() -> None:
+    world = kubesched.world(random_cluster(12, Random(3)), seed=3)
+    before = state_hash(world)
+    with world.trial() as trial:
+        trial.settle()
+        trial.commit()
+    assert state_hash(world) != before
