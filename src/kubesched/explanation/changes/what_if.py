@@ -1,4 +1,4 @@
-"""Tries changes out: the engine on the changed pod and the changed cluster, which afterwards is as it was.
+"""Tries changes out: the engine on the changed pod and the changed cluster, which is taken back as trials are.
 
 A trial asks only whether and where the pod fits: its scheduler has the same plugins up to Filter, and none after it.
 What a search knows beforehand (the pod, the cluster, everything that speaks against each node) is a Situation.
@@ -7,7 +7,7 @@ What a search knows beforehand (the pod, the cluster, everything that speaks aga
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -32,6 +32,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.requests import node_units
 from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.cluster.undo import UndoLog
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
@@ -71,14 +72,17 @@ class WhatIf:
     @contextmanager
     def _after(self, actions: Iterable[Action]) -> Iterator[PodInfo]:
         """The changed pod, and for as long, the changed cluster."""
-        with ExitStack() as undo:
-            operations: list[PatchOperation] = []
+        changes = UndoLog(self.cluster)
+        operations: list[PatchOperation] = []
+        try:
             for action in actions:
                 if isinstance(action, PatchPod):
                     operations.extend(action.operations)
                 else:
-                    undo.enter_context(_done(self.cluster, action))
+                    _carry_out(action, self.cluster, changes)
             yield self._changed_pod(operations)
+        finally:
+            changes.revert()
 
     def _changed_pod(self, operations: Sequence[PatchOperation]) -> PodInfo:
         if not operations:
@@ -86,37 +90,17 @@ class WhatIf:
         return self.cluster.signatures.info(patched(self.pod.pod, operations))
 
 
-@contextmanager
-def _done(cluster: Cluster, action: PatchNode | FreeOnNode | DeletePods | CreateNode) -> Iterator[None]:
-    """The cluster with an action carried out."""
+def _carry_out(action: PatchNode | FreeOnNode | DeletePods | CreateNode, cluster: Cluster, changes: UndoLog) -> None:
     match action:
         case PatchNode(name, operations):
-            node = cluster.table.nodes[cluster.table.rows[name]]
-            with _node_as(cluster, patched(node, operations)):
-                yield
+            changes.put_node(patched(cluster.table.nodes[cluster.table.rows[name]], operations))
         case FreeOnNode(name, amounts):
-            node = cluster.table.nodes[cluster.table.rows[name]]
-            with _node_as(cluster, _with_more(node, dict(amounts))):
-                yield
-        case DeletePods(name, keys):
-            with _without_pods(cluster, cluster.table.rows[name], set(keys)):
-                yield
+            changes.put_node(_with_more(cluster.table.nodes[cluster.table.rows[name]], dict(amounts)))
+        case DeletePods(_, keys):
+            for key in keys:
+                changes.remove_pod(key)
         case CreateNode(manifest):
-            cluster.put(manifest)
-            try:
-                yield
-            finally:
-                cluster.remove(manifest)
-
-
-@contextmanager
-def _node_as(cluster: Cluster, changed: Node) -> Iterator[None]:
-    before = cluster.table.nodes[cluster.table.rows[changed.name]]
-    cluster.put(changed)
-    try:
-        yield
-    finally:
-        cluster.put(before)
+            changes.put_node(manifest)
 
 
 def _with_more(node: Node, amounts: dict[str, int]) -> Node:
@@ -127,21 +111,6 @@ def _with_more(node: Node, amounts: dict[str, int]) -> Node:
         for resource, more in amounts.items()
     ]
     return patched(node, operations)
-
-
-@contextmanager
-def _without_pods(cluster: Cluster, row: int, keys: set[str]) -> Iterator[None]:
-    pods = cluster.table.pods
-    order = list(pods.on(row))
-    gone = [info for info in order if info.key in keys]
-    for info in gone:
-        cluster.table.remove_pod(info)
-    try:
-        yield
-    finally:
-        for info in gone:
-            cluster.table.add_pod(info, row)
-        pods.restore_order(row, order)
 
 
 @dataclass(frozen=True, slots=True)

@@ -324,10 +324,21 @@ class Cluster:
         """A copy of the order in which nodes are searched, for `restore_node_order`."""
         return self._order.copy()
 
+    def has_other_order_with(self, node: Node) -> bool:
+        """Whether nodes would be searched in another order if the node came, or became like this."""
+        return self._order.changes_with(node)
+
     def restore_node_order(self, order: NodeOrder) -> None:
         """The nodes are the same again as when this order was copied."""
         self._order = order.copy()
         self._rows_in_order = None
+
+    def bring_back_pod(self, info: PodInfo, nominated: str, *, is_assumed: bool) -> None:
+        """A pod is where it was before something was tried out."""
+        self.drop_pod(info.key)
+        self.add_pod(info, nominated)
+        if is_assumed:
+            self._assumed.add(info.key)
 
     def restore_node(self, node: Node, row: int) -> None:
         """Brings back a node that was removed, on the row that it had. The node there now was the last one."""

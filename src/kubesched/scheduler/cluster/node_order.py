@@ -25,11 +25,15 @@ class NodeOrder:
         copied._zone_of = dict(self._zone_of)
         return copied
 
+    def changes_with(self, node: Node) -> bool:
+        """Whether the node is new, or in another zone than it was."""
+        return self._zone_of.get(node.name) != zone_of(node)
+
     def put(self, node: Node) -> bool:
         """A new node, or one that may have changed its zone. Whether that changed the order."""
-        zone = zone_of(node)
-        if self._zone_of.get(node.name) == zone:
+        if not self.changes_with(node):
             return False
+        zone = zone_of(node)
         self.remove(node.name)
         self._zones.setdefault(zone, {})[node.name] = None
         self._zone_of[node.name] = zone

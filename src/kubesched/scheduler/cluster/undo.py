@@ -44,17 +44,18 @@ class UndoLog:
 
     def put_pod(self, info: PodInfo, nominated: str = "") -> None:
         """A pod is new, or now like this: on its node, or pending and perhaps nominated to one."""
-        self._note_pod(info.key, info.spec.node_name)
+        self._note_pod(info.key, info)
         self._cluster.drop_pod(info.key)
         self._cluster.add_pod(info, nominated)
 
     def remove_pod(self, key: PodKey) -> None:
-        self._note_pod(key, "")
+        self._note_pod(key, None)
         self._cluster.drop_pod(key)
 
     def put_node(self, node: Node) -> None:
         """A node is new, or now like this."""
-        self._note_order()
+        if self._cluster.has_other_order_with(node):
+            self._note_order()
         row = self._cluster.table.rows.get(node.name)
         if row is None:
             self._inverses.append(lambda: self._cluster.remove(node))
@@ -114,23 +115,21 @@ class UndoLog:
 
     # -- what is noted before a change ---------------------------------------------------------------------------------
 
-    def _note_pod(self, key: PodKey, goes_to: str) -> None:
+    def _note_pod(self, key: PodKey, becomes: PodInfo | None) -> None:
         """What the pod is now, and the order of the pods wherever it comes from or goes to."""
         cluster = self._cluster
-        if self._pending is None:
+        goes_to = "" if becomes is None else becomes.spec.node_name
+        if self._pending is None and (key in cluster.pending or (becomes is not None and not goes_to)):
             self._pending = dict(cluster.pending)
         known = cluster.find_pod(key)
         if known is None:
             self._inverses.append(lambda: cluster.drop_pod(key))
         else:
-            nominated = cluster.nominations.node_of(known)
-            self._inverses.append(lambda: self._bring_back(known, nominated))
+            nominated, is_assumed = cluster.nominations.node_of(known), cluster.is_assumed(key)
+            self._inverses.append(lambda: cluster.bring_back_pod(known, nominated, is_assumed=is_assumed))
             self._note_pods_on(known.spec.node_name)
-        self._note_pods_on(goes_to)
-
-    def _bring_back(self, info: PodInfo, nominated: str) -> None:
-        self._cluster.drop_pod(info.key)
-        self._cluster.add_pod(info, nominated)
+        if goes_to:
+            self._note_pods_on(goes_to)
 
     def _note_pods_on(self, node_name: str) -> None:
         row = self._cluster.table.rows.get(node_name)
