@@ -13,6 +13,7 @@ from typing import Any
 from kubesched.explanation.cause import Cause
 from kubesched.explanation.changes import Change, smallest_change_on, smallest_changes
 from kubesched.explanation.evidence import Evidence, Failures, find_failures, hard_constraints
+from kubesched.explanation.findings.finding import CauseKind
 from kubesched.explanation.groups import RejectedNodes, group_nodes
 from kubesched.explanation.headline import cause_and_groups, headline_of
 from kubesched.explanation.html import explanation_html
@@ -46,6 +47,8 @@ class Explanation:
     """The node that the pod is on. It is then explained as if it were to be scheduled again now."""
     recorded: Mapping[str, Any] | None = None
     """What its scheduler kept of the decision that brought it there: `at`, and `scores` by node."""
+    without_gates: Explanation | None = None
+    """For a pod that its scheduling gates hold back: what would become of it if they were removed now."""
     refusal: str = ""
     """Why the scheduler would not even have started, where an older one refused its configuration."""
 
@@ -68,6 +71,11 @@ class Explanation:
     def is_stand_in(self) -> bool:
         """Whether the pod asks for a scheduler that is not configured, and another one answers for it."""
         return self.pod.spec.scheduler_name != self.scheduler.profile.scheduler_name
+
+    @property
+    def judged(self) -> Explanation:
+        """The explanation that has looked at nodes: this one, or that of the pod without its gates."""
+        return self.without_gates or self
 
     @property
     def fits(self) -> bool:
@@ -128,6 +136,8 @@ class Explanation:
             return cause_and_groups(self, self._groups())
 
     def _groups(self) -> list[RejectedNodes]:
+        if self.without_gates is not None:
+            return list(self.without_gates.groups)
         decision = self.decision
         if decision is None or decision.filtered is None or self.failures is None or self.numbers is None:
             return []
@@ -139,6 +149,10 @@ class Explanation:
     @cached_property
     def changes(self) -> tuple[Change, ...]:
         """The smallest changes that would make the pod fit, if it does not; each was tried out."""
+        if self.without_gates is not None:
+            return self.without_gates.changes
+        if self.cause.kind is CauseKind.TERMINATING:
+            return ()
         decision = self.decision
         if decision is None or self.fits or decision.error or decision.prefilter is None:
             return ()

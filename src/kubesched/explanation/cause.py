@@ -11,13 +11,14 @@ Next: `cause_of_nodes`, `cause_of_places` and `headline`, which find the words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubesched.explanation.findings.finding import HOSTNAME_LABEL, CauseKind, Fact, Finding, Nearness, Shortage
 from kubesched.explanation.groups import RejectedNodes
 from kubesched.explanation.layout import all_of, any_of
 from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.model.selectors import NODE_NAME_FIELD
 from kubesched.scheduler.cluster import Cluster
 
 NODES_IN_CAUSE = 20
@@ -28,6 +29,7 @@ STEPS: tuple[CauseKind, ...] = (
     CauseKind.VOLUME_PLACE,
     CauseKind.DEVICE_PLACE,
     CauseKind.NO_SUCH_DEVICE,
+    CauseKind.DEVICE_TAINT,
     CauseKind.VOLUME_PROVISIONING,
     CauseKind.STORAGE_CAPACITY,
     CauseKind.NODE_AFFINITY,
@@ -115,6 +117,8 @@ def rules_out(group: RejectedNodes, step: CauseKind) -> bool:
     )
 
 
+NAME_LABELS = (HOSTNAME_LABEL, NODE_NAME_FIELD)
+"""What nodes are asked for by, one by one."""
 NAMES_SHOWN = 3
 VALUES_SHOWN = 4
 ON_NODE = "on node "
@@ -129,6 +133,8 @@ class Scene:
     verdict: NearestNodes
     nominated: dict[str, list[str]]
     """Pods that nodes are kept for, by node."""
+    others: tuple[RejectedNodes, ...] = ()
+    """Nodes that are left, too, but that something else stands against."""
 
     @property
     def left(self) -> tuple[RejectedNodes, ...]:
@@ -139,8 +145,17 @@ class Scene:
         return sum(len(group.nodes) for group in self.left)
 
     @property
+    def n_others(self) -> int:
+        return sum(len(group.nodes) for group in self.others)
+
+    @property
     def n_nodes(self) -> int:
         return len(self.cluster.table.names)
+
+    def about(self, groups: Sequence[RejectedNodes]) -> Scene:
+        """The same, seen from some of the nodes that are left."""
+        others = tuple(group for group in self.left if group not in groups)
+        return replace(self, verdict=replace(self.verdict, left=tuple(groups)), others=others)
 
     @property
     def lead(self) -> RejectedNodes:
@@ -156,6 +171,8 @@ class Scene:
     def subject(self, *, every: bool = False) -> str:
         """The nodes that are left, and by what they are: `the 4 nodes that have nvidia.com/gpu`."""
         which = " and ".join(filter(None, map(_left_by, self.verdict.rulings)))
+        if self.others:
+            return f"{self.n_left} of the {self.n_left + self.n_others} nodes {which}".rstrip()
         if self.n_left == 1:
             return f"the only node {which}".rstrip()
         return f"{'each of ' if every else ''}the {self.n_left} nodes {which}".rstrip()
@@ -189,8 +206,12 @@ def _left_by(ruling: RulingOut) -> str:
             return f"that claim {name_of(fields['claim'])} has devices for"
         case CauseKind.NO_SUCH_DEVICE:
             return f"with such devices of class {fields['deviceClass']}"
+        case CauseKind.DEVICE_TAINT:
+            return f"with devices of class {fields['deviceClass']} that have no taint"
         case CauseKind.NODE_AFFINITY:
             facts = [f for g in ruling.ruled_out for f in g.of_kind(CauseKind.NODE_AFFINITY) if isinstance(f, Fact)]
+            if facts and all(fact.fields.get("label") in NAME_LABELS for fact in facts):
+                return "that it asks for by name"
             asked = dict.fromkeys(asked_text(fact) for fact in facts if "label" in fact.fields)
             return f"matching {all_of(list(asked)[:2])}" if asked else "matching its node affinity"
         case CauseKind.TAINT:

@@ -7,19 +7,36 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 
 from kubesched.explanation import cause_of_places
 from kubesched.explanation.cause import NAMES_SHOWN, VALUES_SHOWN, Cause, NearestNodes, Scene, find_nearest, names_text
-from kubesched.explanation.findings.finding import HOSTNAME_LABEL, CauseKind, Fact, Finding, Nearness, Shortage
+from kubesched.explanation.findings.finding import (
+    HOSTNAME_LABEL,
+    CauseKind,
+    Fact,
+    Finding,
+    Nearness,
+    Shortage,
+    amount_of,
+    comes_with_node,
+    meant_resource,
+    offered_resources,
+)
 from kubesched.explanation.findings.pod_affinity import UnmetPodAffinity
+from kubesched.explanation.findings.taints import LEAVING_TAINTS
 from kubesched.explanation.groups import RejectedNodes
 from kubesched.explanation.layout import all_of, any_of, counted, listed, readable
+from kubesched.explanation.request_parts import made_of
 from kubesched.framework.pod_info import PodInfo
-from kubesched.k8s.model.requests import PODS
+from kubesched.k8s.model.requests import CPU, PODS
 from kubesched.scheduler.cluster import Cluster
 
+OTHERS_SHOWN = 2
+NEAREST_ASKED = 20
 _CLOSED = (CauseKind.CORDONED, CauseKind.NOT_READY)
+_PRESSURE = "-pressure"
 
 
 def cause_of_nodes(
@@ -44,13 +61,51 @@ def _what_is_lacking(scene: Scene) -> Cause:
     kinds = list(dict.fromkeys(finding.kind for finding in lead.findings))
     only = kinds[0] if len(kinds) == 1 else None
     words = _LACKING.get(only) if only is not None else None
-    if words is None:
-        return _several(scene)
-    cause = words(scene)
-    if not closed:
+    alike = scene.about([group for group in scene.left if _lacks_as(lead, group)])
+    cause = _several(scene) if words is None else words(alike)
+    if words is None or not alike.others:
         return cause
-    more = f"; {counted(n_closed, 'more node')} {'is' if n_closed == 1 else 'are'} {_state(closed)}"
-    return Cause(cause.kind, cause.text + more, cause.remedy, cause.nodes, cause.evidence, cause.fields)
+    return replace(cause, text=cause.text + _about_others(alike.others, closed))
+
+
+def _lacks_as(lead: RejectedNodes, group: RejectedNodes) -> bool:
+    """Whether a group lacks what the nearest one lacks, and nothing of another kind."""
+    return group.kinds == lead.kinds and _resources_of(group) >= _resources_of(lead)
+
+
+def _resources_of(group: RejectedNodes) -> frozenset[str]:
+    return frozenset(finding.resource for finding in group.findings if isinstance(finding, Shortage))
+
+
+def _about_others(others: Sequence[RejectedNodes], closed: Sequence[RejectedNodes]) -> str:
+    """What stands against the nodes that the cause does not speak of: those that lack something, and the closed."""
+    told: list[str] = []
+    n_untold = 0
+    lacking: dict[str, int] = {}
+    for group in others:
+        if group not in closed:
+            what = _in_short(group)
+            lacking[what] = lacking.get(what, 0) + len(group.nodes)
+    for what, n in lacking.items():
+        if len(told) < OTHERS_SHOWN:
+            told.append(f"{counted(n, 'more node')} {'has' if n == 1 else 'have'} {what}")
+        else:
+            n_untold += n
+    if n_untold:
+        told.append(f"{counted(n_untold, 'more node')} {'lacks' if n_untold == 1 else 'lack'} something else")
+    n_closed = sum(len(group.nodes) for group in closed)
+    if closed:
+        told.append(f"{counted(n_closed, 'more node')} {'is' if n_closed == 1 else 'are'} {_state(closed)}")
+    return "".join(f"; {text}" for text in told)
+
+
+def _in_short(group: RejectedNodes) -> str:
+    """What a group has, or has not, after `have`."""
+    short = [f for f in group.findings if isinstance(f, Shortage)]
+    if len(short) == len(group.findings):
+        return f"less than {_amounts((s.resource, s.requested) for s in short)} free"
+    told = all_of(list(dict.fromkeys(finding.shared for finding in group.findings)))
+    return f"another obstacle: {told}"
 
 
 # -- amounts -----------------------------------------------------------------------------------------------------------
@@ -66,25 +121,44 @@ def _resources(scene: Scene) -> Cause:
     if [shortage.resource for shortage in shortages] == [PODS]:
         return _full_of_pods(scene, shortages[0])
     need = f"needs {_amounts((s.resource, s.requested) for s in shortages)}"
+    need += made_of(scene.pod.pod, [s.resource for s in shortages])
     free = _bare_amounts((s.resource, s.free) for s in shortages)
     is_same = len(scene.left) == 1 and len({_free_amounts(node.findings) for node in lead.nodes}) == 1
-    if scene.n_left == 1:
+    if scene.n_left == 1 and not scene.others:
         has = f"{scene.subject()}, {nearest.name}, has {free} free"
     elif is_same:
-        has = f"{scene.subject()} have {free} free each: {names_text(lead.names)}"
+        have = f"has {free} free" if scene.n_left == 1 else f"have {free} free each"
+        has = f"{scene.subject()} {have}: {names_text(lead.names)}"
+    elif scene.others:
+        has = f"{scene.subject()} have less free: nearest is {nearest.name} with {free}"
     else:
         has = f"none of {scene.subject()} has that much free: nearest is {nearest.name} with {free} free"
     missing = _bare_amounts((s.resource, s.missing) for s in shortages)
-    remedy = f"Free {missing} there"
-    if all(shortage.free > 0 for shortage in shortages):
-        most = "" if is_same or scene.n_left == 1 else "at most "
-        remedy += f", or ask for {most}{free}"
+    has_some = all(shortage.free > 0 for shortage in shortages)
+    most = "" if is_same or scene.n_left == 1 else "at most "
+    if _is_left_to_daemons(scene, shortages):
+        has += "; what runs there comes with every node (DaemonSets)"
+        remedy = f"Ask for {most}{free}, or add a larger node" if has_some else "Add a larger node"
+    else:
+        remedy = f"Free {missing} there" + (f", or ask for {most}{free}" if has_some else "")
     return scene.cause(
         CauseKind.RESOURCES,
         f"{need}; {has}",
         f"{remedy}.",
         resources={s.resource: {"requested": s.requested, "free": s.free, "missing": s.missing} for s in shortages},
     )
+
+
+def _is_left_to_daemons(scene: Scene, shortages: Sequence[Shortage]) -> bool:
+    """Whether on none of the nearest nodes enough would become free even if all pods left that can leave."""
+    table = scene.cluster.table
+    for node in scene.lead.nodes[:NEAREST_ASKED]:
+        pods = table.pods.on(table.rows[node.name])
+        movable = [pod for pod in pods if not comes_with_node(pod)]
+        is_enough = all(sum(amount_of(pod, short.resource) for pod in movable) >= short.missing for short in shortages)
+        if is_enough or len(movable) == len(pods):
+            return False
+    return True
 
 
 def _kept(scene: Scene, node: str, shortages: Sequence[Shortage], held: Sequence[str]) -> Cause:
@@ -123,33 +197,43 @@ def _too_large(scene: Scene) -> Cause:
         for resource in resources
     }
     order = sorted(resources)
-    need = _amounts((resource, best[resource].requested) for resource in order)
+    need = _amounts((resource, best[resource].requested) for resource in order) + made_of(scene.pod.pod, order)
     largest = _amounts((resource, best[resource].allocatable) for resource in order)
     if scene.n_left == 1:
         has = f"{scene.subject()}, {lead.nodes[0].name}, has {largest} even when empty"
     else:
         has = f"the largest of {scene.subject()} has {largest} even when empty: {lead.nodes[0].name}"
+    meant = _meant_milli(best.get(CPU))
     return scene.cause(
         CauseKind.TOO_LARGE,
         f"needs {need}; {has}",
-        f"No eviction helps: ask for at most {largest}, or add a larger node.",
+        f"{meant}No eviction helps: ask for at most {largest}, or add a larger node.",
         resources={
             r: {"requested": best[r].requested, "free": best[r].free, "allocatable": best[r].allocatable} for r in order
         },
     )
 
 
+def _meant_milli(cpu: Shortage | None) -> str:
+    """Cpus by the hundred where nodes have a few are mostly millicores whose `m` is missing."""
+    if cpu is None or cpu.requested < 10 * cpu.allocatable or cpu.requested // 1000 > cpu.allocatable:
+        return ""
+    return f"Did you mean {cpu.requested // 1000}m cpu? "
+
+
 def _no_such_resource(scene: Scene) -> Cause:
     missing = [f for f in scene.findings(CauseKind.NO_SUCH_RESOURCE) if isinstance(f, Shortage)]
     shortage = missing[0]
-    offered = sorted(
-        name for name, column in scene.cluster.table.allocatable.items() if column.data[: scene.n_nodes].any()
-    )
+    offered = offered_resources(scene.cluster)
     similar = get_close_matches(shortage.resource, [name for name in offered if "/" in name or "-" in name], 2, 0.6)
-    hint = f"; there is {any_of(similar)}" if similar else ""
+    meant = meant_resource(shortage.resource, offered)
+    hint = f"; there is {meant or any_of(similar)}" if meant or similar else ""
     lacking = "no node has any" if scene.n_left == scene.n_nodes else f"{scene.subject()} have none"
-    remedy = "Add a node that has it"
-    remedy += f", or ask for {any_of(similar)}." if similar else ", or have its device plugin report it."
+    if meant:
+        remedy = f"Did you mean {meant}? Correct the name, or add a node that has it."
+    else:
+        remedy = "Add a node that has it"
+        remedy += f", or ask for {any_of(similar)}." if similar else ", or have its device plugin report it."
     return scene.cause(
         CauseKind.NO_SUCH_RESOURCE,
         f"needs {readable(shortage.resource, shortage.requested)} {shortage.resource}; {lacking}{hint}",
@@ -180,17 +264,23 @@ def _closed(scene: Scene, closed: Sequence[RejectedNodes]) -> Cause:
     names = [name for group in closed for name in group.names]
     kind = next(kind for group in closed for kind in (CauseKind.NOT_READY, CauseKind.CORDONED) if kind in group.kinds)
     if len(names) == scene.n_left:
-        who = f"{scene.subject()} {'is' if len(names) == 1 else 'are'} {_state(closed)}"
+        who, rest = f"{scene.subject()} {'is' if len(names) == 1 else 'are'} {_state(closed)}", ""
     else:
-        others = f"; the other {scene.n_left - len(names)} lack something"
+        lacking = scene.about(closed).others
+        short = _in_short(lacking[0])
+        is_one = len({_in_short(group) for group in lacking}) == 1
         who = f"{len(names)} of {scene.subject()} are {_state(closed)}"
-        who += others
+        rest = f"; the other {scene.n_left - len(names)} {f'have {short}' if is_one else 'lack something'}"
     if kind is CauseKind.CORDONED:
         which = "one of them" if len(names) > 1 else "it"
         remedy = f"Uncordon {which} when whoever cordoned it is done."
+    elif _state(closed).startswith("about to be removed"):
+        remedy = "Whoever removes nodes has to bring others: see the autoscaler, or add a node."
+    elif len(names) == 1:
+        remedy = "Find out what is wrong with it; the pod is scheduled when it is ready again."
     else:
         remedy = "Find out what is wrong with them; the pod is scheduled when one is ready again."
-    return scene.cause(kind, f"{who}: {names_text(names)}", remedy, names)
+    return scene.cause(kind, f"{who}: {names_text(names)}{rest}", remedy, names)
 
 
 def _state(closed: Sequence[RejectedNodes]) -> str:
@@ -202,8 +292,14 @@ def _state(closed: Sequence[RejectedNodes]) -> str:
                 taints[finding.fields["taint"]["key"]] += len(group.nodes)
             is_cordoned |= finding.kind is CauseKind.CORDONED
     told = ["cordoned"] if is_cordoned else []
-    if taints:
-        told.append(f"not ready ({', '.join(key for key, _ in taints.most_common(2))})")
+    of_state: dict[str, list[str]] = {}
+    for key in taints:
+        words = "under pressure" if key.endswith(_PRESSURE) else "not ready"
+        words = "about to be removed" if key in LEAVING_TAINTS else words
+        of_state.setdefault(words, []).append(key)
+    for words, keys in of_state.items():
+        if keys:
+            told.append(f"{words} ({', '.join(sorted(keys, key=lambda key: -taints[key])[:2])})")
     return " or ".join(told)
 
 
@@ -211,7 +307,8 @@ def _host_port(scene: Scene) -> Cause:
     fact = scene.facts(CauseKind.HOST_PORT)[0]
     port = f"{fact.fields['hostPort']}/{fact.fields['protocol']}"
     where = f"{scene.lead.nodes[0].name} by {fact.fields['pod']}"
-    taken = f"on {where}" if scene.n_left == 1 else f"on {scene.subject(every=True)}, for example on {where}"
+    is_all = scene.n_left > 1 or bool(scene.others)
+    taken = f"on {scene.subject(every=True)}, for example on {where}" if is_all else f"on {where}"
     remedy = "Drop the hostPort (a Service needs none), or run at most one such pod per node."
     return scene.cause(
         CauseKind.HOST_PORT, f"needs host port {port}, which is taken {taken}", remedy, hostPort=fact.fields["hostPort"]
@@ -230,8 +327,14 @@ def _pod_affinity(scene: Scene) -> Cause:
         text += f", and {scene.subject()} {'is' if scene.n_left == 1 else 'are'} not"
         remedy = "Free something where these pods run, or run one of them elsewhere, too."
     else:
-        text = f"must run near pods {term}; no such pod runs anywhere"
-        remedy = "Start such a pod first, or correct the selector or its namespace."
+        elsewhere = UnmetPodAffinity(scene.cluster, scene.pod, {}).in_another_namespace()
+        if elsewhere is not None:
+            text = f"must run near pods {term}; none runs in namespace {scene.pod.namespace}, but {elsewhere.key} does"
+            text += " in another"
+            remedy = "Name that namespace in the affinity term (namespaces or namespaceSelector), or start such a pod."
+        else:
+            text = f"must run near pods {term}; no such pod runs anywhere"
+            remedy = "Start such a pod first, or correct the selector or its namespace."
     return scene.cause(CauseKind.POD_AFFINITY, text, remedy, podAffinity=term, domains=somewhere)
 
 
@@ -257,7 +360,8 @@ def _spread(scene: Scene) -> Cause:
     fact = min(facts, key=lambda fact: fact.distance)
     key = fact.fields["topologyKey"]
     if fact.fields["domain"] is None:
-        text = f"its topology spread needs the label {key}, which {scene.subject()} {_have_not(scene)}"
+        none = f"{scene.subject()} has not" if scene.n_left == 1 else f"none of {scene.subject()} has"
+        text = f"its topology spread needs the label {key}, which {none}"
         return scene.cause(CauseKind.TOPOLOGY_SPREAD, text, f"Label the nodes with {key}.", topologyKey=key)
     domains: dict[str, int] = fact.fields["domains"]
     minimum, max_skew = fact.fields["minimum"], fact.fields["maxSkew"]
@@ -268,13 +372,16 @@ def _spread(scene: Scene) -> Cause:
     text = (
         f"its topology spread on {key} (maxSkew {max_skew}) allows no more where it could run: matching pods are {held}"
     )
+    if not fact.fields["isOwnKind"]:
+        text += " (it is not one of them itself)"
     if emptiest:
         why = _why_not_in(scene, key, emptiest)
         text += f"; {any_of(emptiest[:NAMES_SHOWN])} should come next{why}"
         remedy = f"Make {emptiest[0]} fit for it, or raise maxSkew to {fact.fields['skew']}."
     else:
-        text += "; fewer domains than minDomains, so one counts as empty"
-        remedy = f"Add a node in another {key}, or lower minDomains."
+        least = fact.fields["minDomains"]
+        text += f"; there are {len(domains)} domains, and minDomains is {least}, so that another one counts as empty"
+        remedy = f"Add a node in another {key}, or lower minDomains to {len(domains)}."
     return scene.cause(CauseKind.TOPOLOGY_SPREAD, text, remedy, topologyKey=key, domains=domains)
 
 
@@ -291,10 +398,6 @@ def _why_not_in(scene: Scene, key: str, domains: Sequence[str]) -> str:
         return ""
     shared, n = found.most_common(1)[0]
     return f", but {counted(n, 'node')} there: {shared}"
-
-
-def _have_not(scene: Scene) -> str:
-    return "has not" if scene.n_left == 1 else "have not"
 
 
 # -- the rest ----------------------------------------------------------------------------------------------------------
@@ -331,6 +434,7 @@ _WORDS: dict[CauseKind, Callable[[Scene], Cause]] = {
     CauseKind.VOLUME_PLACE: cause_of_places.volume_place,
     CauseKind.DEVICE_PLACE: cause_of_places.device_place,
     CauseKind.NO_SUCH_DEVICE: cause_of_places.no_such_device,
+    CauseKind.DEVICE_TAINT: cause_of_places.device_taint,
     CauseKind.VOLUME_PROVISIONING: cause_of_places.volume_provisioning,
     CauseKind.STORAGE_CAPACITY: cause_of_places.storage_capacity,
     CauseKind.NODE_AFFINITY: cause_of_places.node_affinity,

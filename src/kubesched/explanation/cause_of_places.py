@@ -5,16 +5,30 @@ One function for each kind of obstacle; `cause_of_nodes` chooses among them.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from kubesched.explanation.cause import ON_NODE, VALUES_SHOWN, Cause, Scene, asked_text, name_of, names_text, place_of
+from kubesched.explanation.cause import (
+    NAME_LABELS,
+    ON_NODE,
+    VALUES_SHOWN,
+    Cause,
+    Scene,
+    asked_text,
+    name_of,
+    names_text,
+    place_of,
+)
+from kubesched.explanation.cause_of_claims import unsuitable
 from kubesched.explanation.findings.finding import HOSTNAME_LABEL, CauseKind, Fact
 from kubesched.explanation.findings.node_affinity import BUILT_IN_LABELS, meant_value, requirements_of
 from kubesched.explanation.layout import all_of, any_of, counted
 from kubesched.scheduler.cluster import Cluster
+
+_DIGITS = re.compile(r"\d+")
 
 # -- volumes and devices ----------------------------------------------------------------------------------------
 
@@ -39,7 +53,9 @@ def volume_in_use(scene: Scene) -> Cause:
     remedy = (
         f"It is free again when {holder} is gone; a claim that several pods share needs ReadWriteOnce or ReadWriteMany."
     )
-    if "claim" not in fact.fields:
+    if fact.fields.get("terminating"):
+        remedy = f"It is free again when {holder} is gone; finalizers or a long grace period may hold it."
+    elif "claim" not in fact.fields:
         remedy = f"It is free again when {holder} is gone; other nodes can take the pod if they fit."
     return scene.cause(CauseKind.VOLUME_IN_USE, fact.text, remedy, pod=holder)
 
@@ -72,6 +88,9 @@ def volume_place(scene: Scene) -> Cause:
         text += ", which is not there" if scene.n_left == scene.n_nodes else f"; {scene.subject()} is another"
         remedy = "Bring that node back, or delete claim and volume and start anew: the data is on its disk."
         return scene.cause(CauseKind.VOLUME_PLACE, text, remedy, **fact.fields)
+    absent = _absent_label(scene, fact)
+    if absent:
+        return _unlabelled(scene, CauseKind.VOLUME_PLACE, text.rpartition(" is ")[0] + " is", fact, absent)
     text += _nobody_there(scene, fact)
     remedy = f"Add a node {place_of(fact)}, or restore the volume from a snapshot in another zone."
     return scene.cause(CauseKind.VOLUME_PLACE, text, remedy, **fact.fields)
@@ -81,19 +100,18 @@ def volume_provisioning(scene: Scene) -> Cause:
     fact = scene.facts(CauseKind.VOLUME_PROVISIONING)[0]
     claim, class_name = name_of(fact.fields["claim"]), fact.fields["storageClass"]
     if "allowedTopologies" in fact.fields:
-        text = f"claim {claim} needs a volume of class {class_name}, which is made only {place_of(fact)}"
+        text = f"claim {claim} needs a volume of class {class_name}, which is made only"
+        absent = _absent_label(scene, fact)
+        if absent:
+            return _unlabelled(scene, CauseKind.VOLUME_PROVISIONING, text, fact, absent)
+        text += f" {place_of(fact)}"
         text += _nobody_there(scene, fact)
         remedy = f"Add a node {place_of(fact)}, or use a class that allows the zones of the nodes."
     else:
-        n_free = sum(
-            1
-            for volume in scene.cluster.objects.persistent_volumes.values()
-            if volume.spec.storage_class_name == class_name and volume.spec.claim_ref is None
-        )
-        text = (
-            f"claim {claim} needs a volume of class {class_name} ({fact.fields['requested']}), which nobody makes; "
-            f"none of its {counted(n_free, 'free volume')} suits a node that fits"
-        )
+        objects = scene.cluster.objects
+        there = unsuitable(objects.persistent_volumes, objects.persistent_volume_claims[fact.fields["claim"]])
+        text = f"claim {claim} needs a volume of class {class_name} ({fact.fields['requested']}), which nobody makes; "
+        text += there
         remedy = f"Create a PersistentVolume of class {class_name} on such a node, or use a class with a provisioner."
     return scene.cause(CauseKind.VOLUME_PROVISIONING, text, remedy, **fact.fields)
 
@@ -145,6 +163,15 @@ def no_such_device(scene: Scene) -> Cause:
     return scene.cause(CauseKind.NO_SUCH_DEVICE, f"{need}; {has}", remedy, **fields)
 
 
+def device_taint(scene: Scene) -> Cause:
+    fields = scene.facts(CauseKind.DEVICE_TAINT)[0].fields
+    taints = all_of(list(fields["taints"])[:VALUES_SHOWN])
+    those = "those of the only node that has" if scene.n_left == 1 else f"those of the {scene.n_left} nodes that have"
+    text = f"{_device_need(fields)}; {those} such devices are tainted with {taints}, which it does not tolerate"
+    remedy = "See what is wrong with these devices, or add a toleration to the claim's request."
+    return scene.cause(CauseKind.DEVICE_TAINT, text, remedy, **fields)
+
+
 def device_place(scene: Scene) -> Cause:
     fact = scene.facts(CauseKind.DEVICE_PLACE)[0]
     text = f"claim {name_of(fact.fields['claim'])} has its devices already, for {fact.fields['required']} only"
@@ -157,6 +184,20 @@ def _device_need(fields: Any) -> str:
     devices = f"{counted(fields['requested'], 'device')} of class {fields['deviceClass']}"
     which = f" with {all_of(fields['selectors'])}" if fields["selectors"] else ""
     return f"claim {name_of(fields['claim'])} needs {devices}{which}"
+
+
+def _absent_label(scene: Scene, fact: Fact) -> str:
+    """A label that a place is told by, and that no node of the cluster has."""
+    nodes = scene.cluster.table.nodes
+    return next((key for key in fact.fields.get("labels", ()) if not any(key in node.labels for node in nodes)), "")
+
+
+def _unlabelled(scene: Scene, kind: CauseKind, text: str, fact: Fact, label: str) -> Cause:
+    """`text` ends where the place is told, which here is told in full: nobody would find it by its values."""
+    places = any_of(list(fact.fields.get("required") or fact.fields.get("allowedTopologies") or ()))
+    text = f"{text} where {places}; no node has a label {label}"
+    remedy = f"Label the nodes with {label}, or correct what names it."
+    return scene.cause(kind, text, remedy, **fact.fields)
 
 
 def _nobody_there(scene: Scene, fact: Fact) -> str:
@@ -197,6 +238,10 @@ def node_affinity(scene: Scene) -> Cause:
         text = f"no node meets {both} {asked}" if len(distinct) > 1 else f"no node meets {asked}"
         return scene.cause(CauseKind.NODE_AFFINITY, text, "Drop one of them, or label a node that should take it.")
     fact = _distinct(facts)[0]
+    if fact.fields["label"] in NAME_LABELS:
+        text = f"asks for {asked_text(fact)}; {scene.subject()} {'is another' if scene.n_left == 1 else 'are others'}"
+        remedy = "Ask for one of these, or for none by name."
+        return scene.cause(CauseKind.NODE_AFFINITY, text, remedy, label=fact.fields["label"])
     has = _values(scene, fact)
     text = f"asks for {asked_text(fact)}; {scene.subject()} {'has' if scene.n_left == 1 else 'have'} {has}"
     remedy = "Drop it if the pod may run there, or add such a node with it."
@@ -205,27 +250,36 @@ def node_affinity(scene: Scene) -> Cause:
 
 def _no_such_label(scene: Scene, fact: Fact) -> Cause:
     """No node at all meets it: perhaps a slip of the pen."""
-    label, asked = fact.fields["label"], asked_text(fact)
+    label = fact.fields["label"]
+    alternatives = [f for f in _distinct(scene.facts(CauseKind.NODE_AFFINITY)) if f.fields.get("label") == label]
+    asked = any_of([asked_text(f) for f in alternatives[:VALUES_SHOWN]]) if "term" in fact.fields else asked_text(fact)
     values = _label_values(scene.cluster, label)
     wanted = _wanted_value(fact)
-    if label == HOSTNAME_LABEL or label == "metadata.name":
-        near = get_close_matches(wanted, scene.cluster.table.names, 1, 0.8)
+    if label in NAME_LABELS:
+        near = [name for name in get_close_matches(wanted, scene.cluster.table.names, 1, 0.8) if _is_slip(wanted, name)]
         hint = f"; there is {near[0]}" if near else ""
         remedy = "Name a node that exists, or drop it."
+        if label != HOSTNAME_LABEL and not near:  # as the pods of DaemonSets do
+            remedy = "The node is gone: whoever made the pod for it should delete it."
         return scene.cause(
             CauseKind.NODE_AFFINITY, f"asks for {asked}; no node is called so{hint}", remedy, label=label
         )
-    if values and fact.fields.get("requirement", "").partition(" ")[2].startswith("notin"):
+    if values and _operator(scene, fact) in ("NotIn", "DoesNotExist"):
         meant = None
-        text = f"asks for {asked}; no node is anything else"
-        remedy = "Drop it, or add a node that is."
+        told = any_of([f"{value} ({n})" for value, n in values[:VALUES_SHOWN]])
+        text = f"asks for {asked}; every node has {label}={told}"
+        remedy = "Drop it, or add a node that has not."
+    elif values and _compared(scene, fact):
+        meant, best = None, _compared(scene, fact)
+        text = f"asks for {asked}; no node has that: {best}"
+        remedy = "Change the number, or add a node that has it."
     elif values:
         meant = meant_value(label, wanted, [value for value, _ in values])
         told = any_of([f"{value} ({n})" for value, n in values[:VALUES_SHOWN]])
         more = f" and {len(values) - VALUES_SHOWN} others" if len(values) > VALUES_SHOWN else ""
         text = f"asks for {asked}; no node has that: {scene.n_nodes} nodes have {label}={told}{more}"
         if sum(n for _, n in values) != scene.n_nodes:
-            text = f"asks for {asked}; no node has that value, there are {told}{more}"
+            text = f"asks for {asked}; no node has that value, others have {told}{more}"
         remedy = f"Did you mean {meant}? Correct it" if meant else "Ask for one of these"
         remedy += ", or add a node that has it."
     else:
@@ -235,6 +289,29 @@ def _no_such_label(scene: Scene, fact: Fact) -> Cause:
         remedy = f"Did you mean {meant}? Correct it" if meant else "Label the nodes that should take it"
         remedy += ", or drop it."
     return scene.cause(CauseKind.NODE_AFFINITY, text, remedy, label=label, wanted=wanted, meant=meant)
+
+
+def _compared(scene: Scene, fact: Fact) -> str:
+    """The value that comes nearest, for a requirement that compares numbers."""
+    requirement = requirements_of(scene.pod).get(fact.fields.get("requirement", ""))
+    if requirement is None or _operator(scene, fact) not in ("Gt", "Lt"):
+        return ""
+    values = _label_values(scene.cluster, requirement.key)
+    numbers = sorted((int(value), n) for value, n in values if value.lstrip("-").isdigit())
+    if not numbers:
+        return ""
+    value, n = numbers[-1] if requirement.operator == "Gt" else numbers[0]
+    return f"the {'highest' if requirement.operator == 'Gt' else 'lowest'} is {value}, on {counted(n, 'node')}"
+
+
+def _operator(scene: Scene, fact: Fact) -> str:
+    requirement = requirements_of(scene.pod).get(fact.fields.get("requirement", ""))
+    return "" if requirement is None else requirement.operator
+
+
+def _is_slip(wanted: str, name: str) -> bool:
+    """Names of machines are numbered: one that differs in a number alone is another machine."""
+    return _DIGITS.sub("", wanted) != _DIGITS.sub("", name)
 
 
 def _distinct(facts: Iterable[Fact]) -> list[Fact]:
@@ -273,6 +350,17 @@ def _values(scene: Scene, fact: Fact) -> str:
     return any_of(told)
 
 
+def _near_toleration(scene: Scene, told: str) -> str:
+    """A toleration of the same key that is for another value or effect."""
+    key = told.rpartition(":")[0].partition("=")[0]
+    for toleration in scene.pod.spec.tolerations or ():
+        if toleration.key == key:
+            value = "" if toleration.operator == "Exists" else f"={toleration.value}"
+            effect = f":{toleration.effect}" if toleration.effect else ""
+            return f" (its toleration is for {key}{value}{effect})"
+    return ""
+
+
 def taint(scene: Scene) -> Cause:
     counts: Counter[str] = Counter()
     for group in scene.left:
@@ -284,7 +372,8 @@ def taint(scene: Scene) -> Cause:
     have = "has" if n == 1 else "have"
     where = names_text(scene.verdict.nodes)
     if len(counts) == 1 or n_first == n:
-        text = f"{scene.subject()} {have} the taint {first}, which it does not tolerate: {where}"
+        near_miss = _near_toleration(scene, first)
+        text = f"{scene.subject()} {have} the taint {first}, which it does not tolerate{near_miss}: {where}"
     else:
         told = [f"{taint} on {count}" for taint, count in counts.most_common(VALUES_SHOWN)]
         text = f"{scene.subject()} {have} taints that it does not tolerate: {', '.join(told)}"

@@ -33,6 +33,7 @@ from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
 from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
+from kubesched.scheduler.plugins.scheduling_gates import SchedulingGates
 
 __all__ = [
     "COMPLETE_SEARCH",
@@ -147,6 +148,9 @@ def explain_pending(
     gate = checked_pre_enqueue(scheduler.profile, info)
     if not gate.is_success:
         explanation.gate = gate
+        if gate.plugin == SchedulingGates.name:
+            without = replace(info.pod, spec=replace(info.pod.spec, scheduling_gates=None))
+            explanation.without_gates = explain_pending(cluster, scheduler, cluster.signatures.info(without), config)
     else:
         explanation.decision = scheduler.decide(info, complete=True)
     return explanation

@@ -121,7 +121,7 @@ def group_nodes(
 def _shared_key(finding: Finding) -> tuple[object, ...]:
     """What the findings of a group have in common."""
     if isinstance(finding, Shortage):  # most nodes of most clusters: not worth a sentence for each
-        return finding.plugin, finding.resource, finding.nearness
+        return finding.plugin, finding.resource, finding.nearness, finding.instead
     return finding.plugin, finding.shared, finding.nearness
 
 

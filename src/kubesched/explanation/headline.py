@@ -7,12 +7,13 @@ Next: `cause_of_nodes`, for pods that every node was looked at for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from kubesched.explanation.cause import Cause
+from kubesched.explanation.cause_of_claims import claim_causes
 from kubesched.explanation.cause_of_nodes import cause_of_nodes
 from kubesched.explanation.evidence import nominated_pods_by_row
 from kubesched.explanation.findings.finding import CauseKind
@@ -20,16 +21,6 @@ from kubesched.explanation.groups import RejectedNodes
 from kubesched.explanation.layout import all_of, any_of, counted, listed
 from kubesched.explanation.placement import cause_of_place
 from kubesched.framework.status import Status
-from kubesched.k8s.model.storage import PersistentVolumeClaim
-from kubesched.k8s.model.volume_claims import (
-    NO_PROVISIONER,
-    ClaimUse,
-    claims_of,
-    class_of_claim,
-    is_fully_bound,
-    requested_storage,
-    waits_for_first_consumer,
-)
 from kubesched.scheduler.plugins.dynamic_resources import DynamicResources
 from kubesched.scheduler.plugins.node_affinity import NodeAffinity
 from kubesched.scheduler.plugins.node_volume_limits import NodeVolumeLimits
@@ -41,6 +32,7 @@ from kubesched.scheduler.plugins.volume_zone import VolumeZone
 if TYPE_CHECKING:
     from kubesched.explanation.answer import Explanation
     from kubesched.scheduler.engine.cycle import Decision
+    from kubesched.scheduler.engine.preemption.candidates import Preemption
 
 _NAMES_SHOWN = 4
 _SYSTEM_CLASSES = ("system-cluster-critical", "system-node-critical")
@@ -51,6 +43,9 @@ def cause_of_pod(explanation: Explanation) -> Cause | None:
     """What stands in the way before any node does; None if nothing does."""
     if explanation.refusal:
         return Cause(CauseKind.REFUSED_CONFIGURATION, explanation.refusal)
+    leaving = _terminating(explanation)
+    if leaving is not None:
+        return leaving
     if explanation.is_stand_in:
         return _foreign_scheduler(explanation)
     if explanation.gate is not None:
@@ -70,6 +65,30 @@ def cause_of_pod(explanation: Explanation) -> Cause | None:
     if not decision.prefilter.status.is_success:
         return _rejection(explanation, decision.prefilter.status)
     return None
+
+
+def _terminating(explanation: Explanation) -> Cause | None:
+    """A pod that is being deleted is not scheduled any more; in a namespace that is, none can be bound."""
+    pod = explanation.pod.pod
+    if explanation.placed_on:
+        return None
+    if pod.is_terminating:
+        holders = list(pod.metadata.finalizers or ())
+        text = "it is being deleted, and so is not scheduled any more"
+        remedy = "It goes within its grace period."
+        if holders:
+            text += f"; it still has the {'finalizer' if len(holders) == 1 else 'finalizers'} {all_of(holders)}"
+            remedy = "It goes when whoever set that has removed it."
+        return Cause(CauseKind.TERMINATING, text, remedy, fields={"finalizers": holders})
+    namespace = explanation.cluster.objects.namespaces.get(pod.namespace)
+    if namespace is None or namespace.metadata.deletion_timestamp is None:
+        return None
+    return Cause(
+        CauseKind.TERMINATING,
+        f"its namespace {pod.namespace} is being deleted, and an API server binds no pod in such a namespace",
+        "It is deleted with the namespace; create it in another one.",
+        fields={"namespace": pod.namespace},
+    )
 
 
 def _foreign_scheduler(explanation: Explanation) -> Cause:
@@ -95,9 +114,19 @@ def _gate(explanation: Explanation, gate: Status) -> Cause:
     return Cause(
         CauseKind.GATES,
         f"the scheduling {hold} it back before any node is looked at",
-        f"It is scheduled when whoever set {them} has removed {them} (spec.schedulingGates).",
+        f"It is scheduled when whoever set {them} has removed {them} (spec.schedulingGates); {_once_open(explanation)}",
+        () if explanation.without_gates is None else explanation.without_gates.cause.nodes,
         fields={"gates": gates},
     )
+
+
+def _once_open(explanation: Explanation) -> str:
+    """What would become of the pod without its gates."""
+    without = explanation.without_gates
+    assert without is not None
+    if without.fits:
+        return f"it then {without.cause.text}."
+    return f"it would not fit then either: {without.cause.sentence}"
 
 
 def _unready_devices(explanation: Explanation, reasons: str) -> Cause:
@@ -165,92 +194,6 @@ def _devices(explanation: Explanation, status: Status) -> Cause:
     return Cause(CauseKind.DEVICE_CLAIM, f"its devices cannot be allocated anywhere: {reason}", remedy)
 
 
-# -- claims ------------------------------------------------------------------------------------------------------------
-
-
-def claim_causes(explanation: Explanation) -> Iterator[Cause]:
-    """For each claim of the pod that cannot be used on any node, why."""
-    objects = explanation.cluster.objects
-    for use in claims_of(explanation.pod.pod):
-        claim = objects.persistent_volume_claims.get(use.key)
-        if claim is None:
-            yield _missing_claim(explanation, use)
-        elif claim.status.phase == "Lost":
-            yield _claim(
-                claim,
-                f"has lost its volume {claim.spec.volume_name}, which does not exist",
-                "Restore the volume, or delete the claim and let it be made anew (its data is gone).",
-            )
-        elif claim.metadata.deletion_timestamp is not None:
-            yield _claim(claim, "is being deleted", "Create it again when it is gone.")
-        elif is_fully_bound(claim):
-            if claim.spec.volume_name not in objects.persistent_volumes:
-                text = f"is bound to volume {claim.spec.volume_name}, which does not exist"
-                yield _claim(claim, text, "Restore the volume, or delete the claim.")
-        else:
-            cause = _unbound(explanation, claim)
-            if cause is not None:
-                yield cause
-
-
-def _missing_claim(explanation: Explanation, use: ClaimUse) -> Cause:
-    fields = {"claim": use.key}
-    if use.is_ephemeral:
-        text = f"claim {use.name} for its ephemeral volume does not exist yet"
-        return Cause(CauseKind.CLAIM, text, "kube-controller-manager creates it; see its events.", fields=fields)
-    claims = explanation.cluster.objects.persistent_volume_claims
-    others = [key.partition("/")[2] for key in claims if key.startswith(f"{use.namespace}/")]
-    near = get_close_matches(use.name, others, 1, 0.6)
-    hint = f"; there is {near[0]}" if near else ""
-    text = f"claim {use.name} does not exist in namespace {use.namespace}{hint}"
-    remedy = "Create it, or correct the name in the pod's volumes."
-    return Cause(CauseKind.CLAIM, text, remedy, fields=fields)
-
-
-def _unbound(explanation: Explanation, claim: PersistentVolumeClaim) -> Cause | None:
-    """Why a claim has no volume; None for one that gets it where the pod goes."""
-    objects = explanation.cluster.objects
-    class_name = class_of_claim(claim)
-    size = f"({requested_storage(claim)}, {', '.join(claim.spec.access_modes or ())})"
-    if claim.spec.volume_name:
-        volume = objects.persistent_volumes.get(claim.spec.volume_name)
-        state = "does not exist"
-        if volume is not None:
-            ref = volume.spec.claim_ref
-            owner = "" if ref is None else f"{ref.namespace}/{ref.name}"
-            is_taken = bool(owner) and owner != claim.key
-            state = f"belongs to claim {owner}" if is_taken else "is not bound to it yet"
-        text = f"names volume {claim.spec.volume_name}, which {state}"
-        return _claim(claim, text, "Correct spec.volumeName of the claim, or free the volume.")
-    if not class_name:
-        text = f"is not bound: it has no storage class, and no volume without one suits it {size}"
-        return _claim(claim, text, "Give it a storageClassName, or mark a class as the default and create it again.")
-    storage_class = objects.storage_classes.get(class_name)
-    if storage_class is None:
-        known = sorted(objects.storage_classes)
-        near = get_close_matches(class_name, known, 1, 0.5)
-        there = f"; there is {any_of(known[:_NAMES_SHOWN])}" if known else "; there is none"
-        text = f"is not bound: its storage class {class_name} does not exist{there}"
-        meant = f"Did you mean {near[0]}? " if near else ""
-        return _claim(claim, text, f"{meant}Create the class, or the claim anew with another.")
-    if waits_for_first_consumer(storage_class):
-        return None
-    if storage_class.provisioner in ("", NO_PROVISIONER):
-        n_free = sum(
-            volume.spec.storage_class_name == class_name and volume.spec.claim_ref is None
-            for volume in objects.persistent_volumes.values()
-        )
-        text = f"is not bound: class {class_name} has no provisioner, and none of its {counted(n_free, 'free volume')}"
-        return _claim(claim, f"{text} suits it {size}", f"Create a PersistentVolume of class {class_name}.")
-    text = f"is not bound: {storage_class.provisioner} has not made a volume of class {class_name} for it yet {size}"
-    return _claim(claim, text, "See the events of the claim and the log of the provisioner.")
-
-
-def _claim(claim: PersistentVolumeClaim, text: str, remedy: str) -> Cause:
-    fields = {"claim": claim.key, "storageClass": class_of_claim(claim), "volume": claim.spec.volume_name}
-    return Cause(CauseKind.CLAIM, f"claim {claim.name} {text}", remedy, fields=fields)
-
-
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -312,6 +255,14 @@ def _goal(decision: Decision) -> str:
     return f"one of {len(decision.best)} equally good ones: {listed(decision.best, TIES_SHOWN)}"
 
 
+def _budgets_broken(preemption: Preemption) -> str:
+    """Evictions by preemption go against disruption budgets where there is no other way."""
+    chosen = next((c for c in preemption.candidates if c.node_name == preemption.node_name), None)
+    if chosen is None or not chosen.n_budget_violations:
+        return ""
+    return f", against {'a disruption budget' if chosen.n_budget_violations == 1 else 'disruption budgets'}"
+
+
 def _with_preemption(explanation: Explanation, cause: Cause) -> Cause:
     """What preemption does about it, where it does something."""
     decision, pod = explanation.decision, explanation.pod
@@ -322,7 +273,10 @@ def _with_preemption(explanation: Explanation, cause: Cause) -> Cause:
     is_waiting = preemption is not None and all(victim.pod.is_terminating for victim in preemption.victims)
     if preemption is not None and preemption.node_name and not is_waiting:
         victims = [f"{victim.key} (priority {victim.priority})" for victim in preemption.victims]
-        remedy = f"Preemption evicts {listed(victims, VICTIMS_SHOWN)} from {preemption.node_name}, then it fits."
+        broken = _budgets_broken(preemption)
+        remedy = (
+            f"Preemption evicts {listed(victims, VICTIMS_SHOWN)} from {preemption.node_name}{broken}, then it fits."
+        )
         return replace(cause, remedy=remedy, fields={**cause.fields, "preemption": preemption.node_name})
     nominated = pod.pod.status.nominated_node_name
     row = explanation.cluster.table.rows.get(nominated)

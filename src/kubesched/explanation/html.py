@@ -67,7 +67,7 @@ def numbered(lines: Iterable[str]) -> str:
 def explanation_html(explanation: Explanation) -> str:
     return block(
         paragraph(explanation.headline, "head good" if explanation.fits else "head bad"),
-        *_fitting(explanation),
+        *_fitting(explanation.judged),
         *_rejected(explanation),
         *_changes(explanation),
     )

@@ -134,6 +134,12 @@ def _keys(pods: tuple[PodInfo, ...]) -> list[str]:
     return sorted(pod.key for pod in pods)
 
 
+def _once_open(explanation: Explanation) -> dict[str, Any]:
+    """What would become of a gated pod without its gates."""
+    without = explanation.without_gates
+    return {} if without is None else {"withoutGates": {"fits": without.fits, "cause": without.cause.to_dict()}}
+
+
 def full_report(explanation: Explanation) -> dict[str, Any]:
     failing: dict[str, Any] = {}
     numbers: dict[str, Any] = {}
@@ -149,6 +155,7 @@ def full_report(explanation: Explanation) -> dict[str, Any]:
         "node": explanation.placed_on or None,
         "headline": explanation.headline,
         "cause": explanation.cause.to_dict(),
+        **_once_open(explanation),
         "groups": [group.to_dict() for group in explanation.groups],
         "changes": [change.to_dict() for change in explanation.changes],
         "explanation": explanation.to_dict(),

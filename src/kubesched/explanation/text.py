@@ -276,13 +276,21 @@ def _render(explanation: Explanation, chosen: Style) -> str:
         return "\n".join([*preamble, chosen.painted(Tone.BAD, explanation.refusal)])
     sections = [
         [*preamble, _first_line(explanation, chosen)],
-        fitting_nodes(explanation, chosen),
-        rejected_nodes(explanation, chosen),
-        smallest_changes(explanation, chosen),
-        nominated_pods(explanation, chosen),
-        [*evictions(explanation, chosen), *_event(explanation)],
+        *_about_nodes(explanation.judged, chosen),
+        [*evictions(explanation.judged, chosen), *_event(explanation)],
     ]
+    if explanation.cause.kind is CauseKind.TERMINATING:
+        sections = sections[:1]
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def _about_nodes(explanation: Explanation, style: Style) -> list[list[str]]:
+    return [
+        fitting_nodes(explanation, style),
+        rejected_nodes(explanation, style),
+        smallest_changes(explanation, style),
+        nominated_pods(explanation, style),
+    ]
 
 
 def _first_line(explanation: Explanation, style: Style) -> str:

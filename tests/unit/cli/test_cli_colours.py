@@ -126,7 +126,7 @@ def test_the_first_line_says_in_red_that_a_pod_is_pending_and_shows_the_facts() 
     first, _, heading, *rest = run(*REPORT, "--color", "always").stdout.splitlines()
     assert first.startswith(f"{RED}{BOLD}Pod shop/report is pending: {END}{BOLD}needs 2 cpu; ")
     found = re.findall(rf"{re.escape(YELLOW + BOLD)}(.+?){re.escape(END)}", first)
-    assert found == ["general-2", "500m", "1500m", "500m"]
+    assert found == ["500m", "general-2", "1500m", "500m"]
     assert heading == f"{BOLD}Nodes that do not fit (5), the nearest first{END}"
     assert f"  {BOLD}1.{END} uncordon general-3; ask whoever cordoned it: it may be about to be drained" in rest
 

@@ -128,6 +128,7 @@ CASES = [
     pytest.param(
         [make.node("a"), make.pod("p", spec=_node_affinity([_is("disk", "ssd")]))],
         [
+            "label a with disk=ssd",
             "add a node like a, but with disk=ssd",
             "drop the required node affinity",
         ],
@@ -222,7 +223,7 @@ CASES = [
             "free 1 example.com/gpu on a, for example by moving default/x away",
             "add a node like a (1 cpu, 8Gi memory)",
             "raise the priority from 0 to 1, which evicts default/x from a",
-            "lower the example.com/gpu request from 1 to 0",
+            "do without example.com/gpu",
         ],
         id="a request that would be lowered to nothing is told last",
     ),

@@ -64,7 +64,8 @@ VERDICTS = [
         [make.node("a"), make.pod("p", spec={"schedulingGates": [{"name": "quota"}]})],
         [
             "Pod default/p is pending: the scheduling gate quota holds it back before any node is looked at. It is "
-            "scheduled when whoever set it has removed it (spec.schedulingGates).",
+            "scheduled when whoever set it has removed it (spec.schedulingGates); it then fits on 1 of 1 node and "
+            "would go to a.",
         ],
         id="gated",
     ),

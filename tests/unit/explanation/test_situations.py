@@ -14,7 +14,7 @@ from kubesched.explanation.explain import explain
 from kubesched.explanation.layout import Style
 from kubesched.explanation.text import render
 
-for module in ("amounts", "places", "volumes", "before"):
+for module in ("amounts", "places", "volumes", "before", "mixed_amounts", "mixed_places", "mixed_volumes"):
     importlib.import_module(f"situations.{module}")
 
 NEVER_FIRST = {"raise-priority"}
@@ -28,7 +28,7 @@ def told(request: pytest.FixtureRequest) -> tuple[Situation, Explanation]:
 
 
 def test_there_are_enough() -> None:
-    assert len(SITUATIONS) >= 60
+    assert len(SITUATIONS) >= 140
 
 
 def test_the_first_line_names_the_cause(told: tuple[Situation, Explanation]) -> None:
@@ -64,7 +64,7 @@ def test_what_is_proposed_first_is_acceptable(told: tuple[Situation, Explanation
     if kinds:
         assert kinds[0] not in NEVER_FIRST
         first = explanation.changes[0]
-        assert "kubernetes.io/arch" not in first.description or kinds[0] == "add-node"
+        assert "kubernetes.io/arch" not in first.description or kinds[0] in ("add-node", "correct")
         assert kinds[0] != "tolerate" or situation.first_change == ("tolerate",)
     assert all(change.cost for change in explanation.changes)
 

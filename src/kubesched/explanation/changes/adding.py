@@ -2,7 +2,8 @@
 
 A copy has the labels, taints and amounts of its model, a name and a hostname label of its own, and nothing that
 belongs to the model's life: it is not cordoned and has no taints that say a node is not well. Where no copy as it is
-would do, one is tried that has what is asked for: the label, the size, no taint.
+would do, one is tried that has what is asked for: the label, the size, no taint. What DaemonSets would run on a copy
+is not free there.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from msgspec.structs import replace
 
 from kubesched.explanation.changes.change import Change, ChangeKind, CreateNode, Proposal, Reluctance
 from kubesched.explanation.changes.what_if import Situation
-from kubesched.explanation.findings.finding import HOSTNAME_LABEL
+from kubesched.explanation.findings.finding import HOSTNAME_LABEL, amount_of, comes_with_node
 from kubesched.explanation.findings.node_affinity import BUILT_IN_LABELS
 from kubesched.explanation.findings.taints import is_passing, taint_text, untolerated
 from kubesched.explanation.findings.volumes import volume_terms
 from kubesched.explanation.layout import all_of, exact, readable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node, Taint
-from kubesched.k8s.model.requests import CPU, MEMORY, is_extended, node_units
+from kubesched.k8s.model.requests import CPU, MEMORY, PODS, is_extended, node_units
 from kubesched.k8s.model.selectors import Requirement, compile_node_term
 from kubesched.k8s.model.volume_claims import claims_of
 from kubesched.scheduler.plugins.node_affinity import NodeAffinity, node_selector_of
@@ -53,6 +54,13 @@ def _proposals(situation: Situation) -> Iterator[Proposal]:
         yield _proposal(situation, row, _empty_copy(model, name), [])
 
 
+def _taken_by_daemons(situation: Situation, row: int) -> dict[str, int]:
+    """What pods take that run on every such node. One that is not there yet on this node is not known."""
+    pods = [pod for pod in situation.cluster.table.pods.on(row) if comes_with_node(pod)]
+    resources = {PODS, *(resource for pod in pods for resource in pod.resources.requests)}
+    return {resource: sum(amount_of(pod, resource) for pod in pods) for resource in sorted(resources)} if pods else {}
+
+
 def _proposal(situation: Situation, row: int, copy: Node, amendments: list[str]) -> Proposal:
     model = situation.cluster.table.nodes[row]
     nodes = situation.cluster.nodes.at(row)
@@ -63,7 +71,7 @@ def _proposal(situation: Situation, row: int, copy: Node, amendments: list[str])
         kind=ChangeKind.ADD_NODE,
         description=told,
         node=copy.name,
-        actions=(CreateNode(copy, model.name),),
+        actions=(CreateNode(copy, model.name, _taken_by_daemons(situation, row)),),
         details={"like": model.name, "manifest": _manifest(copy)},
         reluctance=Reluctance.OTHERS,
         cost_to_others="somebody pays for one more node",
@@ -138,7 +146,9 @@ def _improved(situation: Situation, row: int, name: str, wanted_labels: dict[str
     labels = {key: value for key, value in wanted_labels.items() if copy.labels.get(key) != value}
     told.extend(f"with {key}={value}" for key, value in labels.items())
     units = node_units(copy.status.allocatable, "status.allocatable")
-    short = {r: wanted for r, wanted in situation.pod.resources.wanted.items() if units.get(r, 0) < wanted}
+    taken = _taken_by_daemons(situation, row)
+    needed = {r: wanted + taken.get(r, 0) for r, wanted in situation.pod.resources.wanted.items()}
+    short = {r: amount for r, amount in needed.items() if units.get(r, 0) < amount}
     told.extend(f"with at least {readable(resource, wanted)} {resource}" for resource, wanted in short.items())
     against = untolerated(copy.spec.taints or (), situation.pod.tolerations)
     told.extend(f"without the taint {taint_text(taint)}" for taint in against)
@@ -180,6 +190,8 @@ def _as_labels(requirements: tuple[Requirement, ...]) -> Iterator[tuple[str, str
             yield requirement.key, requirement.values[0]
         elif requirement.operator == "Exists":
             yield requirement.key, ""
+        elif requirement.operator in ("Gt", "Lt") and requirement.values[0].lstrip("-").isdigit():
+            yield requirement.key, str(int(requirement.values[0]) + (1 if requirement.operator == "Gt" else -1))
 
 
 # -- copies ------------------------------------------------------------------------------------------------------------

@@ -109,6 +109,7 @@ class ChangeKind(Enum):
     REQUESTS = "lower-requests"
     UNCORDON = "uncordon"
     FREE = "free"
+    LABEL_NODE = "label-node"
     ADD_NODE = "add-node"
     RELAX = "relax"
     COMBINED = "combined"
@@ -166,10 +167,12 @@ class DeletePods:
 
 @dataclass(frozen=True, slots=True)
 class CreateNode:
-    """A new node, an empty copy of another."""
+    """A new node, a copy of another, on which only those pods run that come with every such node."""
 
     manifest: Node
     like: str
+    taken: Mapping[str, int] = field(default_factory=dict)
+    """What these pods take. Milli-cpus, bytes, whole units; `pods` counts them."""
 
     def to_dict(self) -> dict[str, Any]:
         return {"action": "create", "kind": "Node", "name": self.manifest.name, "like": self.like}

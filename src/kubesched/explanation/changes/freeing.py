@@ -13,6 +13,7 @@ import numpy as np
 from kubesched.explanation.changes.change import Change, ChangeKind, DeletePods, FreeOnNode, Proposal, Reluctance
 from kubesched.explanation.changes.requests import Shortfalls, find_shortfalls
 from kubesched.explanation.changes.what_if import Situation
+from kubesched.explanation.findings.finding import amount_of, comes_with_node
 from kubesched.explanation.findings.pod_affinity import UnmetPodAffinity
 from kubesched.explanation.findings.taints import TakenPorts
 from kubesched.explanation.findings.volumes import VolumesInUse
@@ -24,9 +25,6 @@ from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.scheduler.plugins.node_ports import NodePorts
 from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubesched.scheduler.plugins.volume_restrictions import VolumeRestrictions
-
-_BOUND_TO_NODE = ("DaemonSet", "Node")
-"""Owners of pods that would come back to the node they left."""
 
 
 def free_resources(situation: Situation) -> list[Change]:
@@ -49,7 +47,11 @@ def _proposals(situation: Situation, shortfalls: Shortfalls) -> Iterator[Proposa
     cost = shortfalls.cost()
     positions = np.flatnonzero(large_enough)
     for position in positions[np.argsort(cost[positions], kind="stable")].tolist():
-        name = situation.name(int(shortfalls.rows[position]))
+        row = int(shortfalls.rows[position])
+        pods = situation.cluster.table.pods.on(row)
+        if pods and all(map(comes_with_node, pods)):
+            continue  # they would be back at once
+        name = situation.name(row)
         amounts = shortfalls.amounts(position)
         steps = [_amount_text(resource, units) for resource, units in amounts.items()]
         yield Proposal(
@@ -127,20 +129,15 @@ def is_weighty(pod: PodInfo, other: PodInfo) -> bool:
 
 
 def _is_movable(pod: PodInfo) -> bool:
-    owner = controller_of(pod.pod.metadata)
-    return not pod.pod.is_terminating and (owner is None or owner.kind not in _BOUND_TO_NODE)
+    return not pod.pod.is_terminating and not comes_with_node(pod)
 
 
 def _covers(pods: list[PodInfo], amounts: Mapping[str, int]) -> bool:
-    return all(sum(_has(pod, resource) for pod in pods) >= units for resource, units in amounts.items())
+    return all(sum(amount_of(pod, resource) for pod in pods) >= units for resource, units in amounts.items())
 
 
 def _share(pod: PodInfo, amounts: Mapping[str, int]) -> float:
-    return sum(_has(pod, resource) / units for resource, units in amounts.items())
-
-
-def _has(pod: PodInfo, resource: str) -> int:
-    return 1 if resource == PODS else pod.resources.requests.get(resource, 0)
+    return sum(amount_of(pod, resource) / units for resource, units in amounts.items())
 
 
 ROWS_CONSIDERED = 200
@@ -163,11 +160,12 @@ def _moves(situation: Situation, plugin: str, rows: Iterable[int]) -> Iterator[P
     source = _source(situation, plugin)
     told: set[tuple[PodKey, ...]] = set()
     for row in rows:
-        keys = dict.fromkeys(fact.fields["pod"] for fact in source.of(row) if "pod" in fact.fields)
+        facts = [fact for fact in source.of(row) if "pod" in fact.fields]
+        keys = dict.fromkeys(fact.fields["pod"] for fact in facts)
         pods = [pod for key in keys if (pod := situation.cluster.placed.get(key)) is not None]
         if pods and len(pods) == len(keys) <= MOST_PODS and tuple(keys) not in told:
             told.add(tuple(keys))
-            yield _move(situation, row, pods)
+            yield _move(situation, row, pods, is_claim=any("claim" in fact.fields for fact in facts))
 
 
 def _source(situation: Situation, plugin: str) -> TakenPorts | VolumesInUse | UnmetPodAffinity:
@@ -178,19 +176,27 @@ def _source(situation: Situation, plugin: str) -> TakenPorts | VolumesInUse | Un
     return UnmetPodAffinity(situation.cluster, situation.pod, situation.nominated_pods)
 
 
-def _move(situation: Situation, row: int, pods: Sequence[PodInfo]) -> Proposal:
+def _move(situation: Situation, row: int, pods: Sequence[PodInfo], *, is_claim: bool = False) -> Proposal:
     keys = [pod.key for pod in pods]
     by_node: dict[str, list[PodKey]] = {}
     for pod in pods:
         by_node.setdefault(pod.spec.node_name, []).append(pod.key)
     weighty = any(is_weighty(pod, situation.pod) for pod in pods)
+    where = all_of(sorted(by_node))
+    description = f"move {all_of(keys)} away from {where}"
+    cost = f"{'it has' if len(keys) == 1 else 'they have'} to run elsewhere"
+    if is_claim:  # which is in use wherever the other pod runs
+        description, cost = f"delete {all_of(keys)} on {where}", "it gives up the claim, and what it does with it"
+    if all(pod.pod.is_terminating for pod in pods):
+        description, cost = f"wait until {all_of(keys)} on {where} is gone", "it is being deleted anyway"
+        weighty = False
     return Proposal(
         kind=ChangeKind.FREE,
-        description=f"move {all_of(keys)} away from {all_of(sorted(by_node))}",
+        description=description,
         node=situation.name(row),
         actions=tuple(DeletePods(node, tuple(on_node)) for node, on_node in by_node.items()),
         details={"pods": keys},
         n_edits=len(keys),
         reluctance=Reluctance.HARM if weighty else Reluctance.OTHERS,
-        cost_to_others="it has to run elsewhere" if len(keys) == 1 else "they have to run elsewhere",
+        cost_to_others=cost,
     )

@@ -1,4 +1,4 @@
-"""Relax what: labels, requirements, terms, ports and skews that keep the pod off a node, corrected, raised or dropped.
+"""Relax what: labels, requirements, terms, ports and skews that keep the pod off a node, raised or dropped.
 
 Each `propose_…` gives the least that has to go for one node, as far as one plugin is concerned.
 """
@@ -6,7 +6,7 @@ Each `propose_…` gives the least that has to go for one node, as far as one pl
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kubesched.explanation.changes.change import (
     Change,
@@ -19,7 +19,7 @@ from kubesched.explanation.changes.change import (
     remove,
 )
 from kubesched.explanation.changes.what_if import Situation
-from kubesched.explanation.findings.node_affinity import BUILT_IN_LABELS, meant_value, unmet
+from kubesched.explanation.findings.node_affinity import BUILT_IN_LABELS, unmet
 from kubesched.explanation.findings.pod_affinity import UnmetPodAffinity, term_text
 from kubesched.explanation.findings.spread import DomainCounts
 from kubesched.explanation.findings.taints import is_same_port, port_text
@@ -95,6 +95,36 @@ def _edits(situation: Situation, row: int, counts: list[DomainCounts]) -> Iterat
             yield SpreadEdit(index, constraint.topology_key, constraint.max_skew, skew)
 
 
+def lower_min_domains(situation: Situation, counts: list[DomainCounts]) -> list[Change]:
+    """For constraints that want more domains than there are: as many as there are."""
+    own = situation.pod.spec.topology_spread_constraints or ()
+    hard = [index for index, constraint in enumerate(own) if constraint.when_unsatisfiable == DO_NOT_SCHEDULE]
+    lowered = [
+        (index, of_constraint.constraint.topology_key, of_constraint.constraint.min_domains, n_domains)
+        for index, of_constraint in zip(hard, counts, strict=False)
+        if 0 < (n_domains := len(of_constraint.by_domain)) < of_constraint.constraint.min_domains
+    ]
+    if not lowered:
+        return []
+    steps = [
+        f"minDomains of the topology spread constraint on {key} from {old} to {new}" for _, key, old, new in lowered
+    ]
+    proposal = Proposal(
+        kind=ChangeKind.RELAX,
+        description=f"lower {' and '.join(steps)}",
+        node=situation.name(0),
+        actions=(
+            PatchPod(situation.pod.key, tuple(put(*_PATH, i, "minDomains", value=new) for i, _, _, new in lowered)),
+        ),
+        details={"minDomains": [{"topologyKey": key, "from": old, "to": new} for _, key, old, new in lowered]},
+        n_edits=len(lowered),
+        reluctance=Reluctance.LITTLE,
+        cost_to_others="costs others nothing; the pods share fewer domains",
+    )
+    change = situation.what_if.first_that_helps([proposal])
+    return [] if change is None else [change]
+
+
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NODE_AFFINITY = ("spec", "affinity", "nodeAffinity", _REQUIRED)
 
@@ -138,49 +168,6 @@ def propose_node_affinity(situation: Situation, row: int) -> Proposal | None:
     ]
     drops.extend(_node_affinity_drops(situation, node))
     return relaxation(situation, row, drops)
-
-
-def correct_labels(situation: Situation) -> list[Change]:
-    """Labels of the node selector that no node has, and that look like a slip for one that some have."""
-    nodes = situation.cluster.table.nodes
-    operations, texts = [], []
-    for key, value in sorted((situation.pod.spec.node_selector or {}).items()):
-        if any(node.labels.get(key) == value for node in nodes):
-            continue
-        meant = meant_label(nodes, key, value)
-        if meant is None:
-            return []
-        if meant[0] != key:
-            operations.append(remove("spec", "nodeSelector", key))
-        operations.append(put("spec", "nodeSelector", meant[0], value=meant[1]))
-        texts.append(f"nodeSelector {key}={value} to {meant[0]}={meant[1]}")
-    if not operations:
-        return []
-    proposal = Proposal(
-        kind=ChangeKind.CORRECT,
-        description=f"correct {' and '.join(texts)}",
-        node=situation.name(0),
-        actions=(PatchPod(situation.pod.key, tuple(operations)),),
-        details={"correct": texts},
-        n_edits=len(texts),
-        reluctance=Reluctance.NONE,
-        cost_to_others="costs nobody anything, if that was meant",
-    )
-    change = situation.what_if.first_that_helps([proposal])
-    return [] if change is None else [replace(change, proposal=replace(proposal, node=change.node))]
-
-
-def meant_label(nodes: Sequence[Node], key: str, value: str) -> tuple[str, str] | None:
-    """The label that nodes have and that this one may be a slip for; None if there is none, or several are as near."""
-    values = {node.labels[key] for node in nodes if key in node.labels}
-    if values:
-        near = meant_value(key, value, values)
-        return None if near is None else (key, near)
-    keys = {label for node in nodes if value in node.labels.values() for label in node.labels}
-    meant = meant_value("", key, keys)
-    if meant is None or not any(node.labels.get(meant) == value for node in nodes):
-        return None
-    return meant, value
 
 
 def drop_node_affinity(situation: Situation, row: int) -> Proposal | None:

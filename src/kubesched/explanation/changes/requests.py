@@ -22,7 +22,15 @@ from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray
 from kubesched.k8s.model import quantity
 from kubesched.k8s.model.core import Container, Pod, ResourceRequirements
 from kubesched.k8s.model.quantity import Notation, Quantity
-from kubesched.k8s.model.requests import CPU, HUGE_PAGES_PREFIX, PODS, is_extended, is_restartable, to_nanos
+from kubesched.k8s.model.requests import (
+    CPU,
+    HUGE_PAGES_PREFIX,
+    PODS,
+    is_extended,
+    is_restartable,
+    is_scalar,
+    to_nanos,
+)
 from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 
 
@@ -263,16 +271,17 @@ def _lower(situation: Situation, row: int, targets: Mapping[str, int], cost: flo
         f"the {name} request from {exact_and_readable(name, before)} to {exact_and_readable(name, after)}"
         for name, (before, after) in amounts.items()
     ]
+    dropped = [name for name in amounts if amounts[name][1] == 0 and is_scalar(name)]
     return Proposal(
         kind=ChangeKind.REQUESTS,
-        description=f"lower {' and '.join(steps)}",
+        description=f"do without {dropped[0]}" if dropped and len(amounts) == 1 else f"lower {' and '.join(steps)}",
         node=situation.name(row),
         actions=(PatchPod(pod.key, tuple(operations)),),
         details={"requests": {n: {"from": exact(n, old), "to": exact(n, new)} for n, (old, new) in amounts.items()}},
         n_edits=len(targets),
         cost=cost,
         reluctance=_price(cut),
-        cost_to_others=f"costs others nothing; the pod gets {cut:.0%} less",
+        cost_to_others=f"costs others nothing; the pod gets {'none of it' if dropped else f'{cut:.0%} less'}",
         is_drastic=any(units == 0 for units in targets.values()),
     )
 

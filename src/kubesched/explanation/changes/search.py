@@ -14,6 +14,7 @@ import numpy as np
 
 from kubesched.explanation.changes.adding import add_node
 from kubesched.explanation.changes.change import Change, ChangeKind, Proposal, Reluctance
+from kubesched.explanation.changes.correcting import correct_slips, label_node
 from kubesched.explanation.changes.evictions import evict_pods, raise_priority
 from kubesched.explanation.changes.freeing import free_resources, move_pods_in_the_way, propose_freeing
 from kubesched.explanation.changes.opening import (
@@ -23,8 +24,8 @@ from kubesched.explanation.changes.opening import (
     uncordon_node,
 )
 from kubesched.explanation.changes.relaxing import (
-    correct_labels,
     drop_node_affinity,
+    lower_min_domains,
     propose_node_affinity,
     propose_pod_affinity,
     propose_ports,
@@ -195,10 +196,12 @@ def _against_rejection(situation: Situation) -> list[Change]:
 def _against_failures(situation: Situation) -> list[Change]:
     """Changes for a pod that every node was looked at for."""
     found = [
-        *correct_labels(situation),
+        *correct_slips(situation),
+        *label_node(situation),
         *uncordon_node(situation),
         *tolerate_taints(situation),
         *lower_requests(situation),
+        *lower_min_domains(situation, domain_counts(situation.cluster, situation.pod, situation.spread_constraints)),
         *_relaxations(situation),
     ]
     if all(change.proposal.is_drastic for change in found):

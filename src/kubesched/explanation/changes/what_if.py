@@ -99,8 +99,8 @@ def _carry_out(action: PatchNode | FreeOnNode | DeletePods | CreateNode, cluster
         case DeletePods(_, keys):
             for key in keys:
                 changes.remove_pod(key)
-        case CreateNode(manifest):
-            changes.put_node(manifest)
+        case CreateNode(manifest, taken=taken):
+            changes.put_node(_with_more(manifest, {resource: -units for resource, units in taken.items()}))
 
 
 def _with_more(node: Node, amounts: dict[str, int]) -> Node:

@@ -12,7 +12,7 @@ import numpy as np
 from kubesched.explanation.findings.finding import FAR, NEAR, CauseKind, Fact, Nearness
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model import selectors
-from kubesched.k8s.model.resource import DeviceAttribute, ResourceClaim
+from kubesched.k8s.model.resource import DeviceAttribute, DeviceTaint, ResourceClaim
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.plugins.dynamic_resources import DynamicResources
 from kubesched.scheduler.plugins.dynamic_resources.allocator import SharedDevices
@@ -36,6 +36,9 @@ class DeviceCount:
     of_class: int
     selected: int
     free: int
+    tainted: int
+    """Devices that the request selects, but does not tolerate the taints of."""
+    taints: tuple[str, ...]
     attributes: tuple[str, ...]
     """What the devices of the class are, in a few words each."""
 
@@ -107,14 +110,17 @@ def count_devices(claim_key: str, want: Want, offer: NodeOffer) -> DeviceCount:
         for index, device in enumerate(offer.devices)
         if offer.usable[index] and _selects(any_of_class, device, claim_key, budget)
     ]
-    selected = [
-        index
-        for index in of_class
-        if _selects(want, offer.devices[index], claim_key, budget) and not is_kept_away(offer.devices[index], want)
-    ]
+    wanted = [index for index in of_class if _selects(want, offer.devices[index], claim_key, budget)]
+    selected = [index for index in wanted if not is_kept_away(offer.devices[index], want)]
+    tainted = [offer.devices[index] for index in wanted if is_kept_away(offer.devices[index], want)]
     n_free = sum(not offer.is_dedicated[index] for index in selected)
     told = dict.fromkeys(_attributes_text(offer.devices[index]) for index in of_class)
-    return DeviceCount(len(of_class), len(selected), n_free, tuple(told))
+    taints = dict.fromkeys(_taint_text(taint) for device in tainted for taint in device.taints)
+    return DeviceCount(len(of_class), len(selected), n_free, len(tainted), tuple(taints), tuple(told))
+
+
+def _taint_text(taint: DeviceTaint) -> str:
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def _selects(want: Want, device: PublishedDevice, claim_key: str, budget: SearchBudget) -> bool:
@@ -144,6 +150,11 @@ def _fact(claim: WantedClaim, want: Want, count: DeviceCount) -> Fact | None:
     }
     if count.of_class == 0:
         return _device_fact(f"{asked}: no device of class {class_name}", fields, CauseKind.NO_SUCH_DEVICE, FAR + NEAR)
+    if count.selected == 0 and count.tainted:
+        fields |= {"tainted": count.tainted, "taints": list(count.taints)}
+        general = f"{asked}: its devices of class {class_name} have taints that the claim does not tolerate"
+        text = f"{general}: {', '.join(count.taints)}"
+        return _device_fact(text, fields, CauseKind.DEVICE_TAINT, NEAR, general)
     if count.selected == 0:
         general = f"{asked}: no device of class {class_name}{which}"
         text = f"{general}; there are {count.of_class}: {'; '.join(count.attributes)}"
@@ -153,6 +164,8 @@ def _fact(claim: WantedClaim, want: Want, count: DeviceCount) -> Fact | None:
     is_enough = count.selected >= n_wanted
     general = f"{asked}: needs {n_wanted} of class {class_name}{which}, not enough {'free' if is_enough else 'there'}"
     text = f"{asked}: needs {n_wanted} of class {class_name}{which}, free {count.free} of {count.selected}"
+    if count.tainted:
+        text += f", {count.tainted} more with taints ({', '.join(count.taints)})"
     distance = (n_wanted - count.free) / n_wanted
     nearness = Nearness.LACKS if is_enough else Nearness.TOO_SMALL
     return Fact(DynamicResources.name, text, fields, distance, "", CauseKind.DEVICES, nearness, general)

@@ -6,14 +6,17 @@ lacking, are found here. Next: the module of each other plugin.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kubesched.explanation.layout import exact, readable
 from kubesched.framework.pod_info import PodInfo
-from kubesched.k8s.model.requests import PODS
+from kubesched.k8s.model.meta import controller_of
+from kubesched.k8s.model.requests import PODS, is_extended
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubesched.scheduler.plugins.node_resources_fit.filtering import TOO_MANY_PODS
@@ -74,11 +77,13 @@ class CauseKind(Enum):
     DEVICES = "insufficient-devices"
     NO_SUCH_DEVICE = "no-such-device"
     DEVICE_PLACE = "device-place"
+    DEVICE_TAINT = "device-taint"
     NOMINATED = "nominated-pods"
     FEATURES = "node-features"
     PLUGIN = "plugin"
     # of the pod as a whole
     GATES = "scheduling-gates"
+    TERMINATING = "terminating"
     FOREIGN_SCHEDULER = "foreign-scheduler"
     MISSING_PRIORITY_CLASS = "missing-priority-class"
     CLAIM = "claim"
@@ -165,6 +170,8 @@ class Shortage:
     allocatable: int
     nominated: int = 0
     """Of `used`, what pods have that are nominated to the node but not there yet."""
+    instead: str = ""
+    """A resource that the node has, and that this one may be a slip for."""
 
     @property
     def free(self) -> int:
@@ -194,7 +201,7 @@ class Shortage:
     def distance(self) -> float:
         """What is missing, as a share of what is requested. A resource that the node does not have at all is far."""
         if self.allocatable <= 0:
-            return FAR
+            return FAR / 2 if self.instead else FAR
         return self.missing / max(self.requested, 1)
 
     @property
@@ -214,7 +221,7 @@ class Shortage:
             case Nearness.TOO_SMALL:
                 return f"{self.resource}: requested {requested}, too small even when empty"
             case _:
-                return f"has no {self.resource}"
+                return f"has no {self.resource}" + (f", but {self.instead}" if self.instead else "")
 
     def to_dict(self) -> dict[str, Any]:
         amounts = {
@@ -236,6 +243,9 @@ def place_text(topology_key: str, domain: str | None) -> str:
 
 
 INSUFFICIENT = "Insufficient "
+LIKENESS = 0.88
+"""From which share of equal letters on the names of two resources may be the same."""
+_NUMBERS = re.compile(r"\d+")
 
 
 class ResourceShortages:
@@ -244,11 +254,13 @@ class ResourceShortages:
     def __init__(
         self, cluster: Cluster, pod: PodInfo, failures: Failures, nominated_pods: Mapping[int, Sequence[PodInfo]]
     ) -> None:
+        self._cluster = cluster
         self._table = cluster.table
         self._nodes = cluster.nodes
         self._wanted = pod.resources.wanted
         self._failures = failures
         self._nominated_pods = nominated_pods
+        self._slips: dict[str, str] = {}
 
     def of(self, row: int) -> tuple[Shortage, ...]:
         for status in self._failures.statuses(row):
@@ -264,14 +276,52 @@ class ResourceShortages:
             return Shortage(NodeResourcesFit.name, PODS, 1, n_pods, allowed, len(nominated_pods))
         nominated = sum(nominated_pod.resources.requests.get(resource, 0) for nominated_pod in nominated_pods)
         node = self._nodes.at(row)
+        allocatable = node.allocatable(resource)
+        meant = "" if allocatable else self._meant(resource)
         return Shortage(
             NodeResourcesFit.name,
             resource,
             self._wanted.get(resource, 0),
             node.requested(resource) + nominated,
-            node.allocatable(resource),
+            allocatable,
             nominated,
+            meant if meant and node.allocatable(meant) else "",
         )
+
+    def _meant(self, resource: str) -> str:
+        """What a resource that no node has may be a slip for."""
+        if resource not in self._slips:
+            self._slips[resource] = meant_resource(resource, offered_resources(self._cluster))
+        return self._slips[resource]
+
+
+def offered_resources(cluster: Cluster) -> list[str]:
+    """What any node has some of."""
+    n_nodes = len(cluster.table.names)
+    return sorted(name for name, column in cluster.table.allocatable.items() if column.data[:n_nodes].any())
+
+
+def meant_resource(resource: str, offered: Sequence[str]) -> str:
+    """The extended resource that somebody who wrote this one may have meant; empty if no node lacks it by a slip.
+
+    Names that differ in a number only are different things: `nvidia.com/mig-2g.10gb` is not `nvidia.com/mig-3g.20gb`.
+    """
+    if resource in offered or not is_extended(resource):
+        return ""
+    near = [name for name in get_close_matches(resource, offered, 2, LIKENESS) if is_extended(name)]
+    same_numbers = [name for name in near if _NUMBERS.findall(name) == _NUMBERS.findall(resource)]
+    return same_numbers[0] if same_numbers else ""
+
+
+def amount_of(pod: PodInfo, resource: str) -> int:
+    """What a running pod takes of a resource; of `pods`, one place."""
+    return 1 if resource == PODS else pod.resources.requests.get(resource, 0)
+
+
+def comes_with_node(pod: PodInfo) -> bool:
+    """Whether the pod would come back to the node it left: a DaemonSet's, or a static one of the kubelet."""
+    owner = controller_of(pod.pod.metadata)
+    return owner is not None and owner.kind in ("DaemonSet", "Node")
 
 
 def lacking(reasons: Sequence[str]) -> list[str]:

@@ -29,6 +29,8 @@ BUILT_IN_LABELS = frozenset(
 BUILT_IN = 3 * NEAR
 LIKENESS = 0.75
 """From which share of equal letters on two words may be the same."""
+_ARCHITECTURES = {"aarch64": "arm64", "arm": "arm64", "x86_64": "amd64", "x86-64": "amd64", "x64": "amd64"}
+"""Names that others have for what Kubernetes, as Go does, calls otherwise."""
 _ALIKE_BY_NATURE = frozenset({"zone", "region", "hostname", "instance-type", "zone-id"})
 
 
@@ -116,6 +118,10 @@ def is_slip(label: str, wanted: str, found: str) -> bool:
 
 def meant_value(label: str, wanted: str, values: Iterable[str]) -> str | None:
     """The one value that may have been meant; None if there is none, or several are as near."""
+    values = list(values)
+    for known in (_ARCHITECTURES.get(wanted.lower()) if label in BUILT_IN_LABELS else None, wanted.lower()):
+        if known != wanted and known in values:
+            return known
     near = sorted(
         ((SequenceMatcher(None, wanted, value).ratio(), value) for value in values if is_slip(label, wanted, value)),
         reverse=True,

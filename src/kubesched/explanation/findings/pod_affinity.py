@@ -67,6 +67,13 @@ class UnmetPodAffinity:
                     found.add(nodes.names[row] if term.topology_key == HOSTNAME_LABEL else domain)
         return sorted(found)
 
+    def in_another_namespace(self) -> PodInfo | None:
+        """A pod with the labels that a term asks for, in a namespace that it does not speak of."""
+        selectors = [term.selector for term in self._toward]
+        return next(
+            (info for info in self._cluster.placed.values() if any(s.matches(info.labels) for s in selectors)), None
+        )
+
     def _lonely(self, row: int) -> Iterator[Fact]:
         for _, term in self.unmet_toward(row):
             key, domain = term.topology_key, self._domain(row, term.topology_key)

@@ -100,6 +100,8 @@ def _fact(counts: DomainCounts, domain: str | None) -> Fact | None:
         "skew": skew,
         "maxSkew": constraint.max_skew,
         "domains": counts.by_domain,
+        "minDomains": constraint.min_domains,
+        "isOwnKind": counts.is_own_kind,
     }
     return _spread_fact(text, fields, Nearness.LACKS, distance=skew - constraint.max_skew)
 

@@ -57,15 +57,17 @@ def _port_fact(port: ContainerPort, holder: PodInfo) -> Fact:
 
 
 _LIFECYCLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-_PASSING_KEYS = frozenset(
+LEAVING_TAINTS = frozenset(
     {
         "ToBeDeletedByClusterAutoscaler",
         "DeletionCandidateOfClusterAutoscaler",
         "karpenter.sh/disrupted",
         "karpenter.sh/disruption",
-        "karpenter.sh/unregistered",
+        "node.cloudprovider.kubernetes.io/shutdown",
     }
 )
+"""What autoscalers and cloud providers put on nodes that are about to go."""
+_PASSING_KEYS = LEAVING_TAINTS | {"karpenter.sh/unregistered"}
 _EMPTY_WORDS = frozenset({"", "true", "false", "yes", "no", "present", "enabled", "exists"})
 _PASSING_NAMES = frozenset({"agent-not-ready", "not-ready", "uninitialized", "unreachable", "startup-taint"})
 

@@ -88,6 +88,7 @@ class PlacedVolumes:
             "storageClass": volume.spec.storage_class_name,
             "zones": zone,
             "required": [term_text(term) for term in terms],
+            "labels": sorted({r.key for term in terms for r in term.labels}),
             "found": {key: node.labels.get(key) for key in sorted({r.key for term in terms for r in term.labels})},
         }
         general = f"claim {claim.name}: its volume {volume.name} is only in {place}"
@@ -114,6 +115,7 @@ class PlacedVolumes:
         allowed = allowed_places(storage_class)
         if allowed and not any(_meets(term, node) for term in allowed):
             fields["allowedTopologies"] = [_place_text(term) for term in allowed]
+            fields["labels"] = sorted({key for term in allowed for key, _ in term})
             fields["zones"] = [v for term in allowed for k, vs in term for v in vs if k.endswith(_ZONE_SUFFIX)]
             places = " or ".join(fields["allowedTopologies"])
             general = f"claim {claim.name}: class {class_name} makes volumes only in {places}"
@@ -228,7 +230,7 @@ def _meets(place: Place, node: Node) -> bool:
 
 
 def _place_text(place: Place) -> str:
-    return " and ".join(f"{key} {' or '.join(values)}" for key, values in place) or "no topology"
+    return " and ".join(f"{key}={' or '.join(values)}" for key, values in place) or "no topology"
 
 
 def _has_instead(terms: Sequence[NodeTerm], node: Node) -> str:
@@ -309,7 +311,13 @@ class VolumesInUse:
                 continue
             for holder in self._users(use.key):
                 text = f"claim {claim.name} (ReadWriteOncePod) is in use by {holder.key} on {holder.spec.node_name}"
-                fields = {"claim": claim.key, "pod": holder.key, "node": holder.spec.node_name}
+                text += ", which is terminating" if holder.pod.is_terminating else ""
+                fields = {
+                    "claim": claim.key,
+                    "pod": holder.key,
+                    "node": holder.spec.node_name,
+                    "terminating": holder.pod.is_terminating,
+                }
                 found.append(_use_fact(text, fields, READ_WRITE_ONCE_POD_CONFLICT))
                 break
         return tuple(found)
@@ -344,5 +352,5 @@ def _limit_fact(driver: str, n_new: int, n_held: int, limit: int) -> Fact:
     )
 
 
-def _use_fact(text: str, fields: dict[str, str], reason: str, general: str = "") -> Fact:
+def _use_fact(text: str, fields: dict[str, Any], reason: str, general: str = "") -> Fact:
     return Fact(VolumeRestrictions.name, text, fields, NEAR, reason, CauseKind.VOLUME_IN_USE, Nearness.LACKS, general)
