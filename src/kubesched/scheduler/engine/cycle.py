@@ -287,8 +287,13 @@ class ProfileScheduler:
             return self._take_nominated_by_class(decision, classes, nominated_node)
         failed = classes.find_failed(pod)
         if failed is not None:
-            self._fail_by_class(decision, failed)
-            return True
+            n_open = len(failed.open_rows)
+            if n_open == 0:
+                self._fail_by_class(decision, failed)
+                return True
+            if n_open == 1:
+                self._take_open_row(decision, failed)
+                return True
         known = classes.find(pod)
         if known is None:
             return False
@@ -359,6 +364,16 @@ class ProfileScheduler:
         rejections = failed.rejections
         diagnosis = Diagnosis(self.cluster.nodes, failed.prefilter, rejections, messages=rejections.messages)
         self._run_post_filter(decision, diagnosis)
+
+    def _take_open_row(self, decision: Decision, failed: FailedClass) -> None:
+        """Only one node has let pods of the class in since it fitted nowhere: there is nothing to compare."""
+        (row,) = failed.open_rows
+        self.n_decided_by_class += 1
+        decision.cycle = failed.cycle.fork()
+        decision.n_evaluated, decision.n_feasible = len(self.cluster.nodes), 1
+        decision.needs_reserve = failed.needs_reserve
+        decision.node_name = self.cluster.table.names[row]
+        decision.best_rows = np.array([row])
 
     def _places_of_nominated_pods(self, known: PodClass, cycle: CycleState, pod: PodInfo) -> Sequence[int]:
         """The rows that are nominated to others beside whom the pod would not fit."""

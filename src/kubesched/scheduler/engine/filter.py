@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.nodes import NodeTable, RowArray
+from kubesched.framework.nodes import IntArray, NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import OK, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
@@ -88,6 +88,22 @@ class FilterOutcome:
             counts[said.plugin] += int(np.count_nonzero(self._owned_by(said)))
         counts.update(status.plugin for status in self.overrides.values())
         return counts
+
+    def kinds(self) -> tuple[IntArray, list[Status]]:
+        """(n_nodes,) the number of each node's status, and the statuses by number: mostly, they are few."""
+        numbers = np.zeros(len(self.nodes), dtype=np.int64)
+        statuses: list[Status] = [OK]
+        for said in self.by_plugin:
+            places = np.flatnonzero(said.owned)
+            if len(places) == 0:
+                continue
+            kinds, examples = _alike(np.vstack((said.verdicts.bits, said.verdicts.unresolvable))[:, places])
+            numbers[places if said.asked is None else said.asked[places]] = kinds + len(statuses)
+            statuses.extend(said.verdicts.status(place).by(said.plugin) for place in places[examples].tolist())
+        for position, status in self.overrides.items():
+            numbers[position] = len(statuses)
+            statuses.append(status)
+        return numbers, statuses
 
     def _owned_by(self, said: PluginVerdicts) -> BoolArray:
         """(n_asked,) without the nodes that others were found to reject."""
@@ -167,6 +183,21 @@ def _record(outcome: FilterOutcome, plugin: str, verdicts: Verdicts, asked: RowA
 def index_of(values: RowArray, wanted: int) -> int | None:
     found = np.flatnonzero(values == wanted)
     return int(found[0]) if len(found) else None
+
+
+_FEW_BITS = 10
+
+
+def _alike(bits: BoolArray) -> tuple[IntArray, RowArray]:
+    """Columns that are the same have the same number; and one column of each number."""
+    if len(bits) > _FEW_BITS:
+        _, examples, numbers = np.unique(bits, axis=1, return_index=True, return_inverse=True)
+        return numbers.reshape(-1), examples
+    codes = (1 << np.arange(len(bits))) @ bits
+    examples = np.full(1 << len(bits), -1)
+    examples[codes] = np.arange(len(codes))
+    is_there = examples >= 0
+    return (np.cumsum(is_there) - 1)[codes], examples[is_there]
 
 
 _ENOUGH_NODES = 100

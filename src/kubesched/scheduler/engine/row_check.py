@@ -144,7 +144,7 @@ def check_row(cluster: Cluster, profile: Profile, cycle: CycleState, pod: PodInf
     node = NodeRow(cluster.table, row)
     steps = steps_within_node(profile, cycle, pod)
     if steps is not None:
-        return _check_node(steps, cycle, pod, node)
+        return check_node(steps, cycle, pod, node)
     alone = None
     for step in profile.filter:
         if step.name in cycle.skip_filter:
@@ -185,7 +185,7 @@ def check_row_beside(
         imagined = ImaginedNode(NodeRow(cluster.table, row))
         for other in others:
             imagined.bring(other)
-        return _check_node(steps, cycle, pod, imagined)
+        return check_node(steps, cycle, pod, imagined)
     with cluster.with_pods(others, row):
         for other in others:
             change_state(profile, cycle, pod, other, cluster, row, adding=True)
@@ -195,7 +195,20 @@ def check_row_beside(
     return status
 
 
-def _check_node(steps: Sequence[FilterStep], cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+def check_beside_nominated(
+    cluster: Cluster, steps: Sequence[FilterStep], cycle: CycleState, pod: PodInfo, node: NodeRow
+) -> Status:
+    """Of filters that look at one node at a time, whether they let the pod in beside those nominated to the node."""
+    nominated_pods = nominated_pods_on(cluster, pod, node.name)
+    if not nominated_pods:
+        return OK
+    imagined = ImaginedNode(node)
+    for other in nominated_pods:
+        imagined.bring(other)
+    return check_node(steps, cycle, pod, imagined)
+
+
+def check_node(steps: Sequence[FilterStep], cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
     for step in steps:
         assert step.filter_node is not None
         try:

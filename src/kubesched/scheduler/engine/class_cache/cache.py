@@ -79,7 +79,7 @@ class ClassCache:
         self._questions = QuestionBook(profile)
 
     def find_failed(self, pod: PodInfo) -> FailedClass | None:
-        """The pod's class as one that fits nowhere, up to date; None if it may fit, or that is not known."""
+        """The pod's class as one that fits nowhere, but for open rows, up to date; None if that is not known."""
         if not self._failed or self._cluster.nominations.has(pod):
             return None
         return self.find_failed_signature(pod)

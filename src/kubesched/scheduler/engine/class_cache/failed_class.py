@@ -1,64 +1,73 @@
 """A class of pods that fits nowhere: why each node rejects them, kept up to date row by row.
 
 As long as that stays so, the next pod of the class is rejected at once, with the same message, and preemption begins
-with what is known of each node. Only for classes whose filters look at one node at a time.
+with what is known of each node. Where a row lets the pod in, it is open: with one such row the search is over before it
+begins, and when it is taken, the class fits nowhere again. Only for classes whose filters look at one node at a time.
+
+A row whose node was rejected by a plugin that looks at the node alone is not asked again while nodes stay as they are;
+of the others, only the plugins behind these are asked.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 import numpy as np
 
-from kubesched.framework.caching import WITHIN_NODE, PodChange
+from kubesched.framework.caching import WITHIN_NODE, FollowsPods, PodChange, Scope
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.status import Code, Status
-from kubesched.framework.verdicts import BoolArray
+from kubesched.framework.status import OK, Code, Status
 from kubesched.k8s.model.core import PodDisruptionBudget
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.journal import Journal, Places
-from kubesched.scheduler.engine.class_cache.layers import objects_do_not_matter
+from kubesched.scheduler.cluster.view import NodeRow
+from kubesched.scheduler.engine.class_cache.layers import following, needs_reserve, objects_do_not_matter
 from kubesched.scheduler.engine.filter import FilterOutcome
 from kubesched.scheduler.engine.preemption.plans import PreemptionPlans
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome
-from kubesched.scheduler.engine.profile import Profile
-from kubesched.scheduler.engine.row_check import check_row_with_nominated
+from kubesched.scheduler.engine.profile import FilterStep, Profile
+from kubesched.scheduler.engine.row_check import check_beside_nominated, check_node
 
 _MANY_ROWS = 200
 """With more changed rows than this, asking all plugins about all nodes is cheaper."""
+_MANY_OPEN = 32
+"""With more rows that let the pod in, there is room, and what is kept here is of no use for a while."""
 
 
-@dataclass(slots=True)
 class KeptRejections:
-    """Why every node rejects the pod; takes the place of a `FilterOutcome`."""
+    """Why every node rejects the pod; takes the place of a `FilterOutcome`. Many nodes reject it alike: a row has the
+    number of its status, and each status the number of rows that have it."""
 
-    outcome: FilterOutcome
-    """Of the search that found no node."""
-    fits: BoolArray
-    unresolvable: BoolArray
-    _since: dict[int, Status] = field(default_factory=dict)
-    """Where that is another now."""
-    _reasons: Counter[str] = field(default_factory=Counter)
-    _plugins: Counter[str] = field(default_factory=Counter)
-    _resolvable: RowArray | None = None
-    _rejecting: list[str] | None = None
-    messages: dict[str, str] = field(default_factory=dict)
-    """What was said of them, by what PostFilter added; until one of them changes."""
+    __slots__ = (
+        "_kind_of",
+        "_kinds",
+        "_n_rows",
+        "_rejecting",
+        "_resolvable",
+        "_statuses",
+        "fits",
+        "messages",
+        "nodes",
+        "unresolvable",
+    )
 
-    @classmethod
-    def of(cls, outcome: FilterOutcome) -> KeptRejections:
-        kept = cls(outcome, outcome.fits.copy(), outcome.unresolvable.copy())
-        kept._reasons.update(outcome.reason_counts())
-        kept._plugins.update(outcome.plugin_counts())
-        return kept
-
-    @property
-    def nodes(self) -> NodeTable:
-        return self.outcome.nodes
+    def __init__(self, outcome: FilterOutcome) -> None:
+        """Of a search over all nodes that found none."""
+        self.nodes: NodeTable = outcome.nodes
+        self.fits = outcome.fits.copy()
+        self.unresolvable = outcome.unresolvable.copy()
+        kinds, self._statuses = outcome.kinds()
+        self._n_rows: list[int] = np.bincount(kinds, minlength=len(self._statuses)).tolist()
+        self._kinds: memoryview[int] = kinds.data
+        self._kind_of = {status: kind for kind, status in enumerate(self._statuses)}
+        self._resolvable: RowArray | None = None
+        self._rejecting: list[str] | None = None
+        self.messages: dict[str, str] = {}
+        """What was said of them, by what PostFilter added; until one of them changes."""
 
     def resolvable(self) -> RowArray:
         if self._resolvable is None:
@@ -66,34 +75,40 @@ class KeptRejections:
         return self._resolvable
 
     def status(self, position: int) -> Status:
-        return self._since.get(position) or self.outcome.status(position)
+        return self._statuses[self._kinds[position]]
 
     def reason_counts(self) -> dict[str, int]:
-        return {reason: count for reason, count in self._reasons.items() if count}
+        counts: dict[str, int] = {}
+        for status, n_rows in zip(self._statuses, self._n_rows, strict=True):
+            if n_rows:
+                for reason in status.reasons:
+                    counts[reason] = counts.get(reason, 0) + n_rows
+        return counts
 
     def rejecting_plugins(self) -> list[str]:
         if self._rejecting is None:
-            self._rejecting = sorted(plugin for plugin, count in self._plugins.items() if count)
+            kinds = zip(self._statuses, self._n_rows, strict=True)
+            self._rejecting = sorted({status.plugin for status, n_rows in kinds if n_rows and status is not OK})
         return self._rejecting
 
     def replace(self, row: int, status: Status) -> None:
-        before = self.status(row)
-        if status == before:
+        before = self._kinds[row]
+        if status == self._statuses[before]:
             return
-        self._count(before, -1)
-        self._count(status, 1)
+        kind = self._kind_of.get(status)
+        if kind is None:
+            kind = self._kind_of[status] = len(self._statuses)
+            self._statuses.append(status)
+            self._n_rows.append(0)
+        self._kinds[row] = kind
+        self._n_rows[before] -= 1
+        self._n_rows[kind] += 1
         self._rejecting = None
         self.messages.clear()
-        self._since[row] = status
         is_unresolvable = status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         if self.unresolvable[row] != is_unresolvable:
             self.unresolvable[row] = is_unresolvable
             self._resolvable = None
-
-    def _count(self, status: Status, by: int) -> None:
-        self._plugins[status.plugin] += by
-        for reason in status.reasons:
-            self._reasons[reason] += by
 
 
 @dataclass(slots=True)
@@ -106,11 +121,21 @@ class FailedClass:
     prefilter: PreFilterOutcome
     rejections: KeptRejections
     plans: PreemptionPlans
+    needs_reserve: bool
+    """Whether plugins have something to reserve, or to do before the pod is bound."""
+    by_node: frozenset[str]
+    """Plugins that look at the node alone and come before all others: where one of them rejects, it keeps doing so."""
+    steps: Sequence[FilterStep]
+    """The filters behind these."""
+    followers: Sequence[FollowsPods]
+    """The plugins that mind pods that come and go."""
     places: Places
     nominations_position: int
+    open_rows: set[int] = field(default_factory=set)
+    """Rows that let the pod in now, beside the pods nominated to them."""
 
     def catch_up(self) -> bool:
-        """Takes in what changed; False if a node may let the pod in now, or the class has to be prepared anew."""
+        """Takes in what changed; False if the class has to be prepared anew."""
         journal, nominations = self.cluster.table.journal, self.cluster.nominations
         places = self.places
         if places.nodes != journal.nodes.end:
@@ -128,7 +153,9 @@ class FailedClass:
         if len(rows) > _MANY_ROWS or not self._follow(changes):
             return False
         self.places, self.nominations_position = journal.places, nominations.changed.end
-        return all(self._still_rejects(row) for row in rows)
+        for row in rows:
+            self._ask(row)
+        return len(self.open_rows) <= _MANY_OPEN
 
     def _objects_do_not_matter(self, journal: Journal) -> bool:
         changed = journal.objects.since(self.places.objects)
@@ -139,16 +166,25 @@ class FailedClass:
         return True
 
     def _follow(self, changes: Sequence[PodChange]) -> bool:
-        followers = self.profile.followers.values()
-        return all(follower.pods_changed(self.cycle, self.pod, changes) for follower in followers)
+        return all(follower.pods_changed(self.cycle, self.pod, changes) for follower in self.followers)
 
-    def _still_rejects(self, row: int) -> bool:
+    def _ask(self, row: int) -> None:
+        """The pods on the row, or those nominated to it, changed."""
         self.plans.forget(row)
-        status = check_row_with_nominated(self.cluster, self.profile, self.cycle, self.pod, row)
-        if status.is_success:
-            return False
-        self.rejections.replace(row, status)
-        return True
+        rejections = self.rejections
+        if rejections.status(row).plugin in self.by_node:
+            return
+        node = NodeRow(self.cluster.table, row)
+        status = OK
+        if self.cluster.nominations:
+            status = check_beside_nominated(self.cluster, self.steps, self.cycle, self.pod, node)
+        if status is OK:
+            status = check_node(self.steps, self.cycle, self.pod, node)
+        rejections.replace(row, status)
+        if status is OK:
+            self.open_rows.add(row)
+        else:
+            self.open_rows.discard(row)
 
 
 def failed_class(
@@ -163,18 +199,23 @@ def failed_class(
     if len(outcome.nodes) != len(cluster.nodes) or outcome.fits.any():
         return None
     steps = [step for step in profile.filter if step.name not in cycle.skip_filter]
-    if any(step.scope_for(pod) not in WITHIN_NODE for step in steps):
+    if any(step.filter_node is None or step.scope_for(pod) not in WITHIN_NODE for step in steps):
         return None
     stand_in = PodInfo(pod.pod, pod.signature)
     stand_in.uid = ""
+    by_node = list(takewhile(lambda step: step.scope_for(pod) is Scope.NODE, steps))
     return FailedClass(
         cluster=cluster,
         profile=profile,
         pod=stand_in,
         cycle=cycle.fork(),
         prefilter=prefilter,
-        rejections=KeptRejections.of(outcome),
+        rejections=KeptRejections(outcome),
         plans=PreemptionPlans(cluster.table.names),
+        needs_reserve=needs_reserve(profile, pod),
+        by_node=frozenset(step.name for step in by_node),
+        steps=steps[len(by_node) :],
+        followers=following(profile, cycle, pod),
         places=cluster.table.journal.places,
         nominations_position=cluster.nominations.changed.end,
     )

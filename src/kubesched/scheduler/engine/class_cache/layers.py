@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kubesched.framework.caching import FollowsPods, HasStakeInSomePods, MindsSomePods
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import IntArray, RowArray
 from kubesched.framework.pod_info import PodInfo
@@ -214,6 +215,23 @@ def objects_do_not_matter(
     if changed is None or followers is None:
         return False
     return all(follower.name in not_asked or follower.objects_changed(cycle, pod, changed) for follower in followers)
+
+
+def following(profile: Profile, cycle: CycleState, pod: PodInfo) -> list[FollowsPods]:
+    """The plugins that mind pods that come and go, for what was prepared in this cycle."""
+    return [
+        plugin
+        for plugin in profile.followers.values()
+        if not isinstance(plugin, MindsSomePods) or plugin.minds_pods(cycle, pod)
+    ]
+
+
+def needs_reserve(profile: Profile, pod: PodInfo) -> bool:
+    """Whether plugins have something to reserve for pods with this signature, or to do before they are bound."""
+    return any(
+        not isinstance(plugin, HasStakeInSomePods) or plugin.has_stake_in(pod)
+        for plugin in (*profile.reserve, *profile.pre_bind)
+    )
 
 
 def passing(

@@ -7,14 +7,22 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.caching import FollowsPods, HasStakeInSomePods, MindsSomePods, Scope
+from kubesched.framework.caching import Scope
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import IntArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.engine.class_cache.claims import NO_CLAIMS, ClaimPlugins
-from kubesched.scheduler.engine.class_cache.layers import KeptScores, Layers, LevelScore, passing, weighted_sum
+from kubesched.scheduler.engine.class_cache.layers import (
+    KeptScores,
+    Layers,
+    LevelScore,
+    following,
+    needs_reserve,
+    passing,
+    weighted_sum,
+)
 from kubesched.scheduler.engine.class_cache.pod_class import PodClass
 from kubesched.scheduler.engine.prefilter import run_pre_filter
 from kubesched.scheduler.engine.profile import Profile, ScoreStep
@@ -58,8 +66,8 @@ def prepare_class(
         cycle=cycle,
         layers=layers,
         claims=claims,
-        needs_reserve=_needs_reserve(profile, pod),
-        followers=[plugin for plugin in profile.followers.values() if _minds_pods(plugin, cycle, pod)],
+        needs_reserve=needs_reserve(profile, pod),
+        followers=following(profile, cycle, pod),
         places=cluster.table.journal.places,
         fits=_column(fits, capacity),
         score=_fill_scores(layers, cycle, pod, nodes, capacity),
@@ -91,18 +99,6 @@ def _can_be_asked_alone(profile: Profile, pod: PodInfo) -> bool:
     return all(step.name not in preparing or step.scope_for(pod) is not None for step in profile.filter) and all(
         step.name not in preparing or step.scope_for(pod) is not None for step in profile.score
     )
-
-
-def _needs_reserve(profile: Profile, pod: PodInfo) -> bool:
-    """Whether plugins have something to reserve for pods with this signature, or to do before they are bound."""
-    return any(
-        not isinstance(plugin, HasStakeInSomePods) or plugin.has_stake_in(pod)
-        for plugin in (*profile.reserve, *profile.pre_bind)
-    )
-
-
-def _minds_pods(plugin: FollowsPods, cycle: CycleState, pod: PodInfo) -> bool:
-    return not isinstance(plugin, MindsSomePods) or plugin.minds_pods(cycle, pod)
 
 
 def _sort_filters(profile: Profile, cycle: CycleState, pod: PodInfo, layers: Layers, claims: ClaimPlugins) -> bool:

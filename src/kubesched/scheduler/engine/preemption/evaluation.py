@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -168,6 +169,7 @@ def _candidates_to_find(limits: PreemptionLimits, n_nodes: int) -> int:
     return min(max(wanted, limits.min_candidate_nodes_absolute), n_nodes)
 
 
+@lru_cache(maxsize=64)  # most pods that wait find nobody, on as many nodes as before
 def _nobody_to_evict(n_nodes: int, n_rows: int) -> PostFilterResult:
     """What dry runs on these rows would come to, if no pod anywhere has a lower priority."""
     return _nowhere(n_nodes, dict.fromkeys(NO_VICTIMS.reasons, n_rows) if n_rows else {}, n_rows)

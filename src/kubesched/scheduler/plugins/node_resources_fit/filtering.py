@@ -9,7 +9,7 @@ Next: `plugin`, whose queueing hints ask the same of a single empty node.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,10 +30,10 @@ class ResourceDemand:
     resource: str
     amount: int
     has_devices: bool = False
+    reason: str = field(init=False)
 
-    @property
-    def reason(self) -> str:
-        return f"Insufficient {self.resource}"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reason", f"Insufficient {self.resource}")
 
 
 @dataclass(frozen=True, slots=True)
