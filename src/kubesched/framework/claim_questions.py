@@ -44,8 +44,9 @@ class LooksAtClaims(PreFilter, Filter, Protocol):
         """`pre_filter` prepared the cycle for this pod: from here on it is for all that ask the same."""
         ...
 
-    def take_over(self, cycle: CycleState, pod: PodInfo) -> None:
-        """The cycle comes from a generalized one: from here on it is for this pod, which asks the same."""
+    def take_over(self, cycle: CycleState, pod: PodInfo) -> bool:
+        """The cycle comes from a generalized one: from here on it is for this pod, which asked the same just now.
+        False if the answers are not the pod's after all."""
         ...
 
     def nodes_to_ask_again(

@@ -147,6 +147,11 @@ class NodeTable(Protocol):
     def names(self) -> Sequence[str]: ...
 
     @property
+    def layout(self) -> object:
+        """The same object as long as the rows of the whole table are those of the same nodes."""
+        ...
+
+    @property
     def whole(self) -> NodeTable:
         """The table of all nodes; there `rows` counts 0, 1, 2, …"""
         ...
@@ -223,4 +228,8 @@ class NodeTable(Protocol):
 
     def claim_users(self, claim_key: str) -> IntArray:
         """(n_nodes,) how many pods on each node name this persistent volume claim (`namespace/name`)."""
+        ...
+
+    def is_claim_used(self, claim_key: str) -> bool:
+        """Whether a pod on any node of the whole table names this persistent volume claim."""
         ...

@@ -286,7 +286,7 @@ class AttachedVolumes:
     @cached_property
     def _limits(self) -> LimitColumns:
         limits = LimitColumns()
-        limits.refresh(self._cluster.objects.csi_nodes, self._cluster.nodes.names)
+        limits.refresh(self._cluster.objects.csi_nodes, self._cluster.nodes)
         return limits
 
 

@@ -36,6 +36,8 @@ from kubesched.k8s.model.meta import LabelSelector
 Labels = Mapping[str, str]
 
 NODE_NAME_FIELD = "metadata.name"
+HOSTNAME_LABEL = "kubernetes.io/hostname"
+"""By which volumes and terms mostly mean one node."""
 
 _LONGEST_INT64 = len(str(2**63))
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")

@@ -66,6 +66,8 @@ class Table:
         self.names: list[str] = []
         self.nodes: list[Node] = []
         self.rows: dict[str, int] = {}
+        self.layout: object = object()
+        """Another one when rows get other nodes."""
         self.pods = PodColumns(label_classes)
         self.journal = Journal()
         self.allocatable: dict[str, NumberColumn] = {}
@@ -106,6 +108,7 @@ class Table:
         self.names.append(node.name)
         self.nodes.append(node)
         self.rows[node.name] = row
+        self.layout = object()
         self.pods.add_row()
         self._set_node(row, node, units)
         self.journal.node_changed(NodeChangeKind.ADDED, row, self.n)
@@ -251,6 +254,7 @@ class Table:
 
     def _move_last_row_to(self, row: int) -> None:
         last = self.n - 1
+        self.layout = object()
         self._n_lacking.clear()
         del self.rows[self.names[row]]
         name, node = self.names.pop(), self.nodes.pop()

@@ -101,6 +101,10 @@ class TableView:
         return [names[row] for row in self._rows]
 
     @property
+    def layout(self) -> object:
+        return self._table.layout
+
+    @property
     def whole(self) -> TableView:
         return self if isinstance(self._rows, slice) else TableView(self._table)
 
@@ -221,6 +225,9 @@ class TableView:
         for row, count in self._table.claims.get(claim_key, {}).items():
             users[row] = count
         return users[self._rows]
+
+    def is_claim_used(self, claim_key: str) -> bool:
+        return bool(self._table.claims.get(claim_key))
 
     def _numbers(self, column: NumberColumn) -> IntArray:
         rows = self._rows

@@ -75,15 +75,15 @@ class VolumeRestrictions:
             claim = self.handle.objects.persistent_volume_claims.get(key)
             if claim is None:
                 return None
-            if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()) and self.handle.nodes.claim_users(key).any():
+            if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()) and self.handle.nodes.is_claim_used(key):
                 return None
         return _NOTHING_ASKED
 
     def generalize(self, cycle: CycleState, pod: PodInfo) -> None:
         pass
 
-    def take_over(self, cycle: CycleState, pod: PodInfo) -> None:
-        pass
+    def take_over(self, cycle: CycleState, pod: PodInfo) -> bool:
+        return True
 
     def nodes_to_ask_again(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> Sequence[str]:
         return ()
@@ -97,7 +97,7 @@ class VolumeRestrictions:
                 return PreFilterResult(Status.unresolvable(claim_not_found(claim_name)))
             if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
                 exclusive.add(claim_name)
-        users = sum(bool(nodes.whole.claim_users(f"{pod.namespace}/{name}").any()) for name in exclusive)
+        users = sum(nodes.is_claim_used(f"{pod.namespace}/{name}") for name in exclusive)
         if users == 0 and not _restricted_volumes(pod.pod):
             return PreFilterResult(SKIP)
         cycle.put(ClaimsOfOnePod(frozenset(exclusive), users))

@@ -73,8 +73,8 @@ class VolumeZone:
     def generalize(self, cycle: CycleState, pod: PodInfo) -> None:
         pass
 
-    def take_over(self, cycle: CycleState, pod: PodInfo) -> None:
-        pass
+    def take_over(self, cycle: CycleState, pod: PodInfo) -> bool:
+        return True
 
     def nodes_to_ask_again(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> Sequence[str]:
         return ()

@@ -95,8 +95,9 @@ def test_an_old_ledger_answers_as_a_new_one(steps: list[Change]) -> None:
 
 def test_that_property_finds_a_ledger_that_misses_changes() -> None:
     class Forgetful(VolumeLedger):
-        def update(self, *_: object) -> None:
+        def update(self, *_: object) -> list[int]:
             """Never writes a page again."""
+            return []
 
     cluster = start()
     plugin = NodeVolumeLimits(None, cluster)

@@ -36,11 +36,12 @@ class AskingSearch:
         self._known = known
         self._pod = pod
         self.cycle = known.cycle.fork()
-        for plugin in known.claims.answering:
-            plugin.take_over(self.cycle, pod)
 
     def prepare(self) -> bool:
-        """False if the pod's own claims leave open only what a search without the class can tell."""
+        """False if what the pod's own claims need only a search without the class can tell."""
+        for plugin in self._known.claims.answering:
+            if not plugin.take_over(self.cycle, self._pod):
+                return False
         own = self._known.claims.own
         if not own:
             return True

@@ -35,28 +35,41 @@ NO_LIMIT = int(np.iinfo(np.int64).max)
 
 
 class LimitColumns:
-    """Columns over the rows of the whole table. `refresh` makes them anew when nodes or CSINodes changed."""
+    """Columns over the rows of the whole table. `refresh` makes them anew when rows have other nodes, and follows
+    CSINodes that changed."""
 
-    __slots__ = ("_by_driver", "_changes", "_names", "has_csi_node")
+    __slots__ = ("_by_driver", "_changes", "_layout", "_n_rows", "has_csi_node")
 
     def __init__(self) -> None:
         self._changes: ObjectChanges[CSINode] = ObjectChanges()
-        self._names: list[str] = []
+        self._layout: object = None
+        self._n_rows = 0
         self._by_driver: dict[str, IntArray] = {}
         self.has_csi_node: BoolArray = np.zeros(0, dtype=np.bool_)
 
-    def refresh(self, csi_nodes: Mapping[str, CSINode], names: Sequence[str]) -> None:
-        changed = self._changes.take(csi_nodes)
-        if not changed and self._names == names:
-            return
-        self._names = list(names)
-        self._by_driver = {}
-        known = [csi_nodes.get(name) for name in names]
-        self.has_csi_node = np.fromiter((node is not None for node in known), dtype=np.bool_, count=len(known))
-        for row, csi_node in enumerate(known):
-            for driver in csi_node.spec.drivers if csi_node is not None else ():
-                if driver.allocatable is not None and driver.allocatable.count is not None:
-                    self._column(driver.name)[row] = driver.allocatable.count
+    def refresh(self, csi_nodes: Mapping[str, CSINode], nodes: NodeTable) -> list[str]:
+        """The names of nodes whose CSINode changed. `nodes` is the whole table."""
+        changed = [item.name for before, now in self._changes.take(csi_nodes) if (item := now or before) is not None]
+        if self._layout is not nodes.layout:
+            self._layout, self._n_rows = nodes.layout, len(nodes)
+            self._by_driver = {}
+            self.has_csi_node = np.zeros(len(nodes), dtype=np.bool_)
+            for row, name in enumerate(nodes.names):
+                self._set(row, csi_nodes.get(name))
+        else:
+            for name in changed:
+                row_or_none = nodes.row_of(name)
+                if row_or_none is not None:
+                    self._set(row_or_none, csi_nodes.get(name))
+        return changed
+
+    def _set(self, row: int, csi_node: CSINode | None) -> None:
+        self.has_csi_node[row] = csi_node is not None
+        for column in self._by_driver.values():
+            column[row] = NO_LIMIT
+        for driver in csi_node.spec.drivers if csi_node is not None else ():
+            if driver.allocatable is not None and driver.allocatable.count is not None:
+                self._column(driver.name)[row] = driver.allocatable.count
 
     def of(self, driver: str) -> IntArray | None:
         """(n_rows,) the limits of one driver, NO_LIMIT where a node has none; None if no node has one."""
@@ -65,7 +78,7 @@ class LimitColumns:
     def _column(self, driver: str) -> IntArray:
         column = self._by_driver.get(driver)
         if column is None:
-            column = self._by_driver[driver] = np.full(len(self._names), NO_LIMIT, dtype=np.int64)
+            column = self._by_driver[driver] = np.full(self._n_rows, NO_LIMIT, dtype=np.int64)
         return column
 
 
@@ -91,15 +104,19 @@ class VolumeLedger:
         self._attachments_by_node: dict[str, dict[str, VolumeAttachment]] = {}
         self._readers: dict[str, set[str]] = {}
         """Key of a claim, or name of a volume, to the names of nodes whose page was written from it."""
+        self._layout: object = None
         self._names: list[str] = []
         self._pages: list[Page | None] = []
         self._held: dict[str, IntArray] = {}
+        self._n_pages_with: Counter[VolumeIdentity] = Counter()
         self.broken: dict[int, Status] = {}
         """Rows with a pod whose volumes cannot be told, and why; right for rows that were just updated."""
 
-    def refresh(self, objects: Objects, nodes: NodeTable) -> None:
-        """Takes in what changed among objects and in the order of rows. `nodes` is the whole table."""
-        if self._names != nodes.names:
+    def refresh(self, objects: Objects, nodes: NodeTable) -> set[str]:
+        """Takes in what changed among objects and in the order of rows; gives the names of nodes that this concerns.
+        `nodes` is the whole table."""
+        if self._layout is not nodes.layout:
+            self._layout = nodes.layout
             self._follow_rows(nodes.names)
         stale = self._take_attachments(objects)
         for before, now in (
@@ -114,15 +131,24 @@ class VolumeLedger:
         for name in stale:
             row = nodes.row_of(name)
             if row is not None:
-                self._pages[row] = None
+                self._put(row, None)
+        return stale
 
-    def update(self, objects: Objects, rows: Iterable[int], pods: PodTable) -> None:
-        """Writes the pages of these rows anew where they are missing or their pods are others by now."""
+    def update(self, objects: Objects, rows: Iterable[int], pods: PodTable) -> list[int]:
+        """Writes the pages of these rows anew where they are missing or their pods are others by now. Gives the rows of
+        these."""
         pages, pods_on = self._pages, pods.on
+        written = []
         for row in rows:
             page = pages[row]
             if page is None or page.pods != pods_on(row):
                 self._write(objects, row, pods_on(row), page)
+                written.append(row)
+        return written
+
+    def is_in_use(self, volume: VolumeIdentity) -> bool:
+        """Whether a pod uses the volume, on a node that was ever looked into."""
+        return volume in self._n_pages_with
 
     def page(self, row: int) -> Page:
         """The page of a row that was just updated."""
@@ -143,6 +169,7 @@ class VolumeLedger:
         self._names = list(names)
         self._pages = [by_name.get(name) for name in names]
         self._held = {}
+        self._n_pages_with = Counter(volume for page in self._pages if page is not None for volume in page.in_use)
         errors = ((row, _error_of(page)) for row, page in enumerate(self._pages) if page is not None)
         self.broken = {row: error for row, error in errors if error is not None}
 
@@ -166,13 +193,24 @@ class VolumeLedger:
                 volumes = known.get(info)
                 by_pod[info] = self._read_pod(objects, info.pod, row) if volumes is None else volumes
         page = _page(list(pods), by_pod, self._read_attachments(objects, row))
-        self._pages[row] = page
+        self._put(row, page)
         for driver, column in self._held.items():
             column[row] = page.held[driver]
         self.broken.pop(row, None)
         error = _error_of(page)
         if error is not None:
             self.broken[row] = error
+
+    def _put(self, row: int, page: Page | None) -> None:
+        before, n_pages_with = self._pages[row], self._n_pages_with
+        if before is not None:
+            for volume in before.in_use:
+                n_pages_with[volume] -= 1
+                if not n_pages_with[volume]:
+                    del n_pages_with[volume]
+        if page is not None:
+            n_pages_with.update(page.in_use)
+        self._pages[row] = page
 
     def _read_pod(self, objects: Objects, pod: Pod, row: int) -> Volumes | Status:
         name = self._names[row]

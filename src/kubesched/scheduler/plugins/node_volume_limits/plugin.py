@@ -9,7 +9,7 @@ Next: `ledger` for attached volumes and limits, `attachable` for what counts as 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,10 +20,10 @@ from kubesched.framework.claim_questions import ClaimQuestion
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.handle import Handle
-from kubesched.framework.nodes import NodeTable, RowArray
+from kubesched.framework.nodes import NodeInfo, NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PreFilterResult
-from kubesched.framework.status import OK, SKIP, Status
+from kubesched.framework.status import OK, SKIP, PluginFault, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
 from kubesched.k8s.model import csi_migration, volume_claims
 from kubesched.k8s.model.core import Pod
@@ -31,22 +31,29 @@ from kubesched.k8s.model.csi_migration import InTreePlugin
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from kubesched.k8s.model.volumes import Volume
+from kubesched.scheduler.cluster.journal import ChangeLog
 from kubesched.scheduler.plugins.node_volume_limits.attachable import Volumes, has_attachable_volumes, volumes_of_pod
 from kubesched.scheduler.plugins.node_volume_limits.ledger import NO_LIMIT, LimitColumns, VolumeLedger
 
 TOO_MANY_VOLUMES = "node(s) exceed max volume count"
+_CROWDED = Status.unschedulable(TOO_MANY_VOLUMES)
 
 
 @dataclass(slots=True)
 class WantedVolumes:
-    """What the pod brings to a node with a CSINode object, and to one without; a Status where that cannot be said.
-
-    Objects do not change within a cycle, so the ledger takes in their changes only once in it.
-    """
+    """What the pod brings to a node with a CSINode object, and to one without; a Status where that cannot be said."""
 
     with_csi_node: Volumes | Status
     without_csi_node: Volumes | Status
-    is_ledger_fresh: bool = False
+
+
+@dataclass(slots=True)
+class AskedVolumes:
+    """How many volumes of which drivers any pod of a class brings, none of which is on a node already."""
+
+    brought: Counter[str]
+    place: int
+    """How far the log of nodes that changed was read."""
 
 
 class NodeVolumeLimits:
@@ -59,6 +66,10 @@ class NodeVolumeLimits:
         self._handle = handle
         self._ledger = VolumeLedger()
         self._limits = LimitColumns()
+        self._changed: ChangeLog[str] = ChangeLog()
+        """The nodes about which an answer may be another, beside those whose pods changed."""
+        self._asked: tuple[PodInfo, Volumes] | None = None
+        """The pod that was last asked about, and what it brings."""
 
     def filter_scope_for(self, pod: PodInfo) -> Scope:
         """A pod without volumes to attach is never refused."""
@@ -68,17 +79,62 @@ class NodeVolumeLimits:
         """Objects matter to pods with volumes of that kind alone."""
         return self.filter_scope_for(pod) is Scope.NODE
 
+    # -- pods of a class -----------------------------------------------------------------------------------------------
+
     def question_of(self, pod: PodInfo) -> ClaimQuestion | None:
-        return None
+        """How many volumes of which drivers. None if a volume may be on a node already: by a claim that others use, or
+        as an inline volume."""
+        nodes = self._handle.nodes
+        if self._ledger.broken or any(nodes.is_claim_used(key) for key in pod.signature.claim_names):
+            return None
+        if any(csi_migration.plugin_of(volume) is not None for volume in pod.spec.volumes or ()):
+            return None
+        wanted = volumes_of_pod(self._handle.objects, pod.pod, has_csi_node=True, is_new=True)
+        if isinstance(wanted, Status):
+            return None
+        self._asked = pod, wanted
+        return ClaimQuestion(tuple(sorted(_by_driver(wanted).items())), Scope.ROW)
 
     def generalize(self, cycle: CycleState, pod: PodInfo) -> None:
-        pass
+        self._take_changes()
+        cycle.put(AskedVolumes(_by_driver(self._wanted_by(pod)), self._changed.end))
 
-    def take_over(self, cycle: CycleState, pod: PodInfo) -> None:
-        pass
+    def take_over(self, cycle: CycleState, pod: PodInfo) -> bool:
+        wanted = self._wanted_by(pod)
+        if any(map(self._ledger.is_in_use, wanted)):
+            return False
+        cycle.drop(AskedVolumes)
+        cycle.put(WantedVolumes(wanted, wanted))
+        return True
 
-    def nodes_to_ask_again(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> Sequence[str]:
-        return ()
+    def nodes_to_ask_again(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> Sequence[str] | None:
+        asked, nodes = cycle.get(AskedVolumes), self._handle.nodes
+        self._take_changes()
+        names = self._changed.since(asked.place)
+        if names is None:
+            return None
+        asked.place = self._changed.end
+        rows = {nodes.row_of(name) for name in names}
+        rows.update(nodes.row_of(info.spec.node_name) for _, info, _ in changes if info.spec.volumes)
+        limits = [column for driver in asked.brought if (column := self._limits.of(driver)) is not None]
+        limited = [row for row in rows if row is not None and any(column[row] != NO_LIMIT for column in limits)]
+        self._ledger.update(self._handle.objects, limited, nodes.pods)
+        return None if self._ledger.broken else names
+
+    def _wanted_by(self, pod: PodInfo) -> Volumes:
+        """What the pod brings, for which a question was found just now."""
+        assert self._asked is not None
+        asked_about, wanted = self._asked
+        assert asked_about is pod
+        return wanted
+
+    def _take_changes(self) -> None:
+        """Brings limits and ledger up to date, and notes which nodes that concerns."""
+        objects, nodes = self._handle.objects, self._handle.nodes
+        for name in (*self._limits.refresh(objects.csi_nodes, nodes), *self._ledger.refresh(objects, nodes)):
+            self._changed.append(name)
+
+    # -- extension points ----------------------------------------------------------------------------------------------
 
     def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         if not has_attachable_volumes(pod.pod):
@@ -88,23 +144,40 @@ class NodeVolumeLimits:
             volumes_of_pod(objects, pod.pod, has_csi_node=True, is_new=True),
             volumes_of_pod(objects, pod.pod, has_csi_node=False, is_new=True),
         )
-        self._limits.refresh(objects.csi_nodes, nodes.whole.names)
+        self._take_changes()
         cycle.put(wanted)
         return PreFilterResult()
 
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        asked = cycle.find(AskedVolumes)
+        if asked is None:
+            return self.filter(cycle, pod, self._handle.nodes.take(np.array([node.row]))).status(0)
+        row, looks_into_node = node.row, False
+        for driver, count in asked.brought.items():
+            limits = self._limits.of(driver)
+            if limits is None or limits[row] == NO_LIMIT:
+                continue
+            if not looks_into_node:
+                self._ledger.update(self._handle.objects, (row,), self._handle.nodes.pods)
+                looks_into_node = True
+            if limits[row] < self._ledger.page(row).held[driver] + count:
+                return _CROWDED
+        return OK
+
     def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+        asked = cycle.find(AskedVolumes)
+        if asked is not None:
+            return self._filter_for_class(asked, nodes)
         wanted = cycle.get(WantedVolumes)
         if isinstance(wanted.with_csi_node, Status) or isinstance(wanted.without_csi_node, Status):
             return self._cannot_be_said(wanted, nodes)
         rows = nodes.rows
-        limited = self._limited_rows(wanted.with_csi_node, rows)
+        limited = self._limited_rows(_by_driver(wanted.with_csi_node), rows)
         if not limited.any():
             return ACCEPT_ALL
-        objects = self._handle.objects
-        if not wanted.is_ledger_fresh:
-            self._ledger.refresh(objects, nodes.whole)
-            wanted.is_ledger_fresh = True
-        self._ledger.update(objects, rows[limited].tolist(), nodes.pods)
+        # Others are to look again where pods may be on trial.
+        for row in self._ledger.update(self._handle.objects, rows[limited].tolist(), nodes.pods):
+            self._changed.append(nodes.whole.names[row])
         crowded = self._crowded_rows(wanted.with_csi_node, rows)
         errors = self._errors(rows, limited)
         if not crowded.any() and not errors:
@@ -127,22 +200,30 @@ class NodeVolumeLimits:
         has_csi_node = self._limits.has_csi_node[nodes.rows].tolist()
         return Verdicts.from_statuses([with_csi_node if known else without_csi_node for known in has_csi_node])
 
-    def _limited_rows(self, wanted: Volumes, rows: RowArray) -> BoolArray:
+    def _filter_for_class(self, asked: AskedVolumes, nodes: NodeTable) -> Verdicts:
+        rows = nodes.rows
+        limited = self._limited_rows(asked.brought, rows)
+        if not limited.any():
+            return ACCEPT_ALL
+        self._ledger.update(self._handle.objects, rows[limited].tolist(), nodes.pods)
+        if self._errors(rows, limited):
+            raise PluginFault("the volumes of a pod on a node cannot be told")
+        return Verdicts.reject(self._over_limit(asked.brought, rows), TOO_MANY_VOLUMES)
+
+    def _limited_rows(self, drivers: Iterable[str], rows: RowArray) -> BoolArray:
         limited = np.zeros(len(rows), dtype=np.bool_)
-        for driver in {volume.driver for volume in wanted}:
+        for driver in drivers:
             limits = self._limits.of(driver)
             if limits is not None:
                 limited |= limits[rows] != NO_LIMIT
         return limited
 
     def _crowded_rows(self, wanted: Volumes, rows: RowArray) -> BoolArray:
-        brought = Counter(volume.driver for volume in wanted)
-        crowded = self._over_limit(brought, rows)
+        crowded = self._over_limit(_by_driver(wanted), rows)
         for position in np.flatnonzero(crowded).tolist():
             in_use = self._ledger.page(int(rows[position])).in_use
             if not wanted.isdisjoint(in_use):
-                left = Counter(volume.driver for volume in wanted - in_use)
-                crowded[position] = self._over_limit(left, rows[position : position + 1])[0]
+                crowded[position] = self._over_limit(_by_driver(wanted - in_use), rows[position : position + 1])[0]
         return crowded
 
     def _errors(self, rows: RowArray, limited: BoolArray) -> dict[int, str]:
@@ -160,6 +241,10 @@ class NodeVolumeLimits:
             if limits is not None:
                 over |= limits[rows] < self._ledger.held(driver)[rows] + count
         return over
+
+
+def _by_driver(volumes: Volumes) -> Counter[str]:
+    return Counter(volume.driver for volume in volumes)
 
 
 # -- queueing hints ----------------------------------------------------------------------------------------------------

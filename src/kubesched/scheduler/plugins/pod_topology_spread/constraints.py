@@ -17,7 +17,14 @@ from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.apps import ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod, ReplicationController, Service, TopologySpreadConstraint
 from kubesched.k8s.model.meta import LabelSelector, controller_of
-from kubesched.k8s.model.selectors import Labels, Selector, SelectorError, from_label_selector, from_labels
+from kubesched.k8s.model.selectors import (
+    HOSTNAME_LABEL,
+    Labels,
+    Selector,
+    SelectorError,
+    from_label_selector,
+    from_labels,
+)
 from kubesched.scheduler.config.plugin_args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 
 SELECTING_KINDS = (Service, ReplicationController, ReplicaSet, StatefulSet)
@@ -66,7 +73,6 @@ def _narrowed(labels: Labels, selector: LabelSelector | None) -> Selector:
         return Selector(requirements)
 
 
-HOSTNAME_LABEL = "kubernetes.io/hostname"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 
 DO_NOT_SCHEDULE = "DoNotSchedule"

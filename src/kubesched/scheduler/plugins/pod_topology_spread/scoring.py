@@ -22,7 +22,8 @@ from kubesched.framework.nodes import MISSING, CodeArray, Column, IntArray, Node
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import MAX_NODE_SCORE, Scores
 from kubesched.framework.verdicts import BoolArray
-from kubesched.scheduler.plugins.pod_topology_spread.constraints import HOSTNAME_LABEL, SpreadConstraint
+from kubesched.k8s.model.selectors import HOSTNAME_LABEL
+from kubesched.scheduler.plugins.pod_topology_spread.constraints import SpreadConstraint
 from kubesched.scheduler.plugins.pod_topology_spread.counting import (
     CountedPods,
     InclusionPolicies,

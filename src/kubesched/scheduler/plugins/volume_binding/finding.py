@@ -3,7 +3,8 @@
 The answer depends on labels and names of nodes and on storage objects, not on the pods of a node. So it is worked out
 once in a cycle (`Findings`), and every later question, a dry run on one node as well, reads these arrays.
 
-Next: `matching` and `provisioning` for the two ways to get a volume, `binding` for what is written.
+Next: `matching` and `provisioning` for the two ways to get a volume, `questions` for pods that ask the same, `binding`
+for what is written.
 """
 
 from __future__ import annotations
@@ -127,11 +128,20 @@ class VolumeFinder:
             self._check_provisioning(nodes, objects, findings, open_rows)
         return findings
 
+    def volume_of(self, objects: Objects, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+        """The volume that a claim is bound to; None if it does not exist."""
+        return self._assumed.get(objects.persistent_volumes, claim.spec.volume_name)
+
+    def may_find_volume(self, objects: Objects, claim: PersistentVolumeClaim) -> bool:
+        """Whether there is a volume that the claim may get on some node."""
+        self._index.refresh(objects.persistent_volumes)
+        return self._index.has_candidates(claim)
+
     def _check_bound(self, nodes: NodeTable, objects: Objects, claims: PodClaims, findings: Findings) -> None:
         """Goes through the bound claims; the first that does not suit a node says why."""
         open_rows = np.ones(len(nodes), dtype=np.bool_)
         for claim in claims.bound:
-            volume = self._assumed.get(objects.persistent_volumes, claim.spec.volume_name)
+            volume = self.volume_of(objects, claim)
             if volume is None:
                 findings.reject(Conflict.VOLUME_DOES_NOT_EXIST, open_rows)
                 return
@@ -147,7 +157,7 @@ class VolumeFinder:
         self, nodes: NodeTable, objects: Objects, claims: PodClaims, findings: Findings, open_rows: BoolArray
     ) -> BoolArray:
         """Finds volumes for claims without a node, the smallest claim first. Returns the rows that are still open."""
-        waiting = [claim for claim in claims.delayed if _selected_node(claim) is None]
+        waiting = [claim for claim in claims.delayed if selected_node(claim) is None]
         if not waiting or not open_rows.any():
             return open_rows
         self._index.refresh(objects.persistent_volumes)
@@ -184,7 +194,7 @@ def _take_selected(nodes: NodeTable, claims: PodClaims, findings: Findings) -> B
     """Claims for which an earlier attempt selected a node bind the pod to it. Returns the rows that are still open."""
     open_rows = ~findings.broken_rows()
     for claim in claims.delayed:
-        selected = _selected_node(claim)
+        selected = selected_node(claim)
         if selected is not None:
             findings.selected.append(claim)
             here = nodes.named(selected)
@@ -193,5 +203,5 @@ def _take_selected(nodes: NodeTable, claims: PodClaims, findings: Findings) -> B
     return open_rows
 
 
-def _selected_node(claim: PersistentVolumeClaim) -> str | None:
+def selected_node(claim: PersistentVolumeClaim) -> str | None:
     return (claim.metadata.annotations or {}).get(SELECTED_NODE_ANNOTATION)

@@ -135,6 +135,10 @@ class VolumeIndex:
                 found[name] = Offer.of(volume)
         return list(found.values())
 
+    def has_candidates(self, claim: PersistentVolumeClaim) -> bool:
+        """Whether `candidates` has any for this claim."""
+        return class_of_claim(claim) in self._free_by_class or claim.key in self._by_claim
+
     def _take_out(self, volume: PersistentVolume) -> None:
         shelves, key = self._place_of(volume)
         shelf = shelves[key]

@@ -32,8 +32,9 @@ from kubesched.k8s.model.volume_claims import claims_of
 from kubesched.scheduler.config.plugin_args import VolumeBindingArgs
 from kubesched.scheduler.plugins.volume_binding.binding import AssumedVolumes, BindingCheck, Reservation, bind_volumes
 from kubesched.scheduler.plugins.volume_binding.claims import UNBOUND_IMMEDIATE, PodClaims, find_obstacle, sort_claims
-from kubesched.scheduler.plugins.volume_binding.finding import Findings, VolumeFinder
+from kubesched.scheduler.plugins.volume_binding.finding import Findings, PodVolumes, VolumeFinder
 from kubesched.scheduler.plugins.volume_binding.provisioning import volume_limit
+from kubesched.scheduler.plugins.volume_binding.questions import VolumeQuestion, find_question, volumes_to_make
 
 
 @dataclass(slots=True)
@@ -42,6 +43,8 @@ class VolumesOfPod:
 
     claims: PodClaims | None = None
     findings: Findings | None = None
+    question: VolumeQuestion | None = None
+    """What the claims ask, if that is answered for all pods that ask the same: then there are no findings."""
     is_all_bound: bool = False
     reservation: Reservation | None = None
     reserved_node: str = ""
@@ -59,6 +62,8 @@ class VolumeBinding:
         self._handle = handle
         self._assumed = AssumedVolumes()
         self._finder = VolumeFinder(self._assumed.volumes)
+        self._asked: tuple[PodInfo, PodClaims, VolumeQuestion] | None = None
+        """The pod that was last asked about."""
 
     def filter_scope_for(self, pod: PodInfo) -> Scope:
         """A pod without claims is never rejected: all nodes are the same to it."""
@@ -71,13 +76,32 @@ class VolumeBinding:
     score_scope_for = filter_scope_for
 
     def question_of(self, pod: PodInfo) -> ClaimQuestion | None:
-        return None
+        objects = self._handle.objects
+        if find_obstacle(objects, pod.pod) is not None:
+            return None
+        claims = self.claims_of(pod)
+        if isinstance(claims, Status) or claims.immediate:
+            return None
+        question = find_question(self._finder, objects, claims)
+        if question is None:
+            return None
+        self._asked = pod, claims, question
+        return ClaimQuestion(question)
 
     def generalize(self, cycle: CycleState, pod: PodInfo) -> None:
-        pass
+        cycle.put(VolumesOfPod(None, question=self._asked_by(pod)[1]))
 
-    def take_over(self, cycle: CycleState, pod: PodInfo) -> None:
-        pass
+    def take_over(self, cycle: CycleState, pod: PodInfo) -> bool:
+        claims, question = self._asked_by(pod)
+        cycle.put(VolumesOfPod(claims, question=question))
+        return True
+
+    def _asked_by(self, pod: PodInfo) -> tuple[PodClaims, VolumeQuestion]:
+        """For a pod whose question was found just now."""
+        assert self._asked is not None
+        asked_about, claims, question = self._asked
+        assert asked_about is pod
+        return claims, question
 
     def nodes_to_ask_again(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> Sequence[str]:
         return ()
@@ -99,6 +123,8 @@ class VolumeBinding:
 
     def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
         state = cycle.get(VolumesOfPod)
+        if state.question is not None:
+            return state.question.verdicts(nodes)
         if state.findings is None:
             state.findings = self._finder.find(nodes.whole, self._handle.objects, state.claims or PodClaims())
         return state.findings.verdicts(nodes.rows)
@@ -114,11 +140,11 @@ class VolumeBinding:
 
     def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         state = cycle.get(VolumesOfPod)
-        row = None if state.findings is None else self._handle.nodes.row_of(node_name)
-        if state.findings is None or row is None or not state.findings.fits(row) or self._are_all_bound(pod):
+        wanted = self._volumes_on(node_name, state)
+        if wanted is None or self._are_all_bound(pod):
             state.is_all_bound = True
             return OK
-        made = self._assumed.assume(self._handle.objects, node_name, state.findings.volumes_on(row))
+        made = self._assumed.assume(self._handle.objects, node_name, wanted)
         if isinstance(made, str):
             return Status.error(made)
         state.reservation, state.reserved_node = made, node_name
@@ -154,6 +180,15 @@ class VolumeBinding:
     def claims_of(self, pod: PodInfo) -> PodClaims | Status:
         """The pod's claims, as they are assumed to be; a Status if one cannot be judged."""
         return sort_claims(self._handle.objects, self._assumed.claims, pod.pod)
+
+    def _volumes_on(self, node_name: str, state: VolumesOfPod) -> PodVolumes | None:
+        """What the pod gets on the node; None if the node is not one that was found to do."""
+        if state.question is not None:
+            return None if state.claims is None else volumes_to_make(state.claims)
+        row = None if state.findings is None else self._handle.nodes.row_of(node_name)
+        if state.findings is None or row is None or not state.findings.fits(row):
+            return None
+        return state.findings.volumes_on(row)
 
     def _are_all_bound(self, pod: PodInfo) -> bool:
         claims = self.claims_of(pod)

@@ -110,13 +110,13 @@ def provisionable(
         return f'failed to find storage class "{class_name}"'
     if storage_class.provisioner in ("", NO_PROVISIONER):
         return Provisionable(_nowhere(nodes), _everywhere(nodes))
-    allowed = _in_allowed_topology(nodes, storage_class.allowed_topologies)
+    terms = storage_class.allowed_topologies
+    allowed = rows_in_topology(nodes, terms) if terms else _everywhere(nodes)
     return Provisionable(allowed, _with_room(nodes, objects, capacities, storage_class, claim))
 
 
-def _in_allowed_topology(nodes: NodeTable, terms: tuple[TopologySelectorTerm, ...] | None) -> BoolArray:
-    if not terms:
-        return _everywhere(nodes)
+def rows_in_topology(nodes: NodeTable, terms: tuple[TopologySelectorTerm, ...]) -> BoolArray:
+    """(n_nodes,) which nodes are in one of the topologies that a class allows."""
     found = _nowhere(nodes)
     for term in terms:
         expressions = term.match_label_expressions or ()
@@ -133,13 +133,18 @@ def _with_room(
     storage_class: StorageClass,
     claim: PersistentVolumeClaim,
 ) -> BoolArray:
-    resources = claim.spec.resources
-    asks_for_room = resources is not None and "storage" in (resources.requests or {})
-    driver = objects.csi_drivers.get(storage_class.provisioner)
-    if not asks_for_room or driver is None or not driver.spec.storage_capacity:
+    if not looks_at_capacity(objects, storage_class, claim):
         return _everywhere(nodes)
     capacities.refresh(objects.csi_storage_capacities)
     return capacities.rows_with_room(nodes, storage_class.name, requested_storage(claim).value)
+
+
+def looks_at_capacity(objects: Objects, storage_class: StorageClass, claim: PersistentVolumeClaim) -> bool:
+    """Whether it matters how much room there is for the claim's volume."""
+    resources = claim.spec.resources
+    asks_for_room = resources is not None and "storage" in (resources.requests or {})
+    driver = objects.csi_drivers.get(storage_class.provisioner)
+    return asks_for_room and driver is not None and bool(driver.spec.storage_capacity)
 
 
 def _everywhere(nodes: NodeTable) -> BoolArray:
