@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from kubesched.k8s.manifest_files import InputError
     from kubesched.k8s.model.manifests import ManifestError
     from kubesched.planning.capacity import CapacityReport, capacity
-    from kubesched.planning.outage import OutageReport, outage
+    from kubesched.planning.outage import outage
+    from kubesched.planning.outage_report import OutageReport
     from kubesched.scheduler.config import ConfigError
     from kubesched.simulator.column_table import ColumnTable
     from kubesched.simulator.library import load, simulate, world
@@ -76,7 +77,7 @@ _HOMES = {
     "NoSuchObjectError": "kubesched.k8s.loaded_cluster",
     "NotExplainableError": "kubesched.explanation.explain",
     "OptionError": "kubesched.simulator.options",
-    "OutageReport": "kubesched.planning.outage",
+    "OutageReport": "kubesched.planning.outage_report",
     "PendingPod": "kubesched.simulator.trial",
     "PlacedSequence": "kubesched.simulator.sequence",
     "Settled": "kubesched.simulator.trial",

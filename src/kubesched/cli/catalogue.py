@@ -5,14 +5,12 @@ Next: `kubesched.planning.catalogue_files`, which reads.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.output import ERROR_EXIT, print_record, say_error, say_warning
+from kubesched.cli.output import print_record, say_warning
+from kubesched.cli.planning import told_in_a_line
 
 if TYPE_CHECKING:
     from kubesched.planning.catalogue import Catalogue
@@ -22,18 +20,6 @@ _prices = click.option("--prices", metavar="FILE", help="Prices: CSV instanceTyp
 _record = click.option(
     "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True, help="Output format."
 )
-
-
-@contextmanager
-def told_in_a_line() -> Iterator[None]:
-    """What is wrong with the input is told, with exit code 2."""
-    from kubesched.k8s.errors import KubeschedError
-
-    try:
-        yield
-    except KubeschedError as error:
-        say_error(str(error))
-        sys.exit(ERROR_EXIT)
 
 
 def read_catalogues(files: tuple[str, ...], prices: str | None) -> Catalogue:

@@ -6,34 +6,22 @@ Next: `kubesched.planning.outage`, which plays the failures.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.live import ServerChoice, live_option, server_options
-from kubesched.cli.output import ERROR_EXIT, colour_option, print_answer, print_record, say_error, say_warning
-from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
-from kubesched.cli.simulate import given_cluster
-
-if TYPE_CHECKING:
-    from kubesched.planning.outage import OutageReport
-    from kubesched.simulator.options import SimulationOptions
-
-NO_EXIT = 1
-"""The answer is no."""
+from kubesched.cli.output import counted_progress
+from kubesched.cli.planning import (
+    NO_EXIT,
+    AskedCluster,
+    cluster_options,
+    print_report,
+    report_options,
+    told_in_a_line,
+)
 
 
 @click.command("outage")
-@click.option(
-    "-f",
-    "--filename",
-    "filenames",
-    multiple=True,
-    metavar="FILE",
-    help="The cluster: a dump, manifests, a directory; - for standard input. Repeatable.",
-)
-@server_options
-@live_option
+@cluster_options
 @click.option(
     "--every",
     metavar="zone|pool|node|LABEL",
@@ -46,41 +34,27 @@ NO_EXIT = 1
     help="Fail zone=NAME, pool=NAME, node/NAME or LABEL=VALUE. Repeatable: all fail together.",
 )
 @click.option("--pairs", is_flag=True, help="With --every: fail every two of them together.")
+@click.option(
+    "--random", type=click.IntRange(min=1), metavar="N", help="Fail N nodes at random, again and again (--trials)."
+)
+@click.option("--trials", type=click.IntRange(1, 100_000), metavar="M", help="With --random: how often. [default: 200]")
+@click.option("--full", is_flag=True, help="Play cases of nodes in virtual time, too, instead of at rest: slower.")
 @click.option("--gone", is_flag=True, help="Delete the failed nodes as well, as a cloud does.")
 @click.option("--priority-at-least", type=int, metavar="N", help="Only pods of this priority or more count.")
-@scheduler_options
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed; the same seed gives the same result.")
-@click.option(
-    "--tie-break",
-    type=click.Choice(["random", "name"]),
-    default="random",
-    show_default=True,
-    help="How to choose among equally good nodes: at random (by the seed), or the first by name.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "wide", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="wide shows every case, and all that is missing in each.",
-)
-@colour_option
+@report_options(("cases", "workloads"))
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if a case leaves pods without a node.")
 def outage(
-    filenames: tuple[str, ...],
-    kubeconfig: str | None,
-    context: str | None,
-    live: bool,
+    asked: AskedCluster,
     every: str | None,
     fail: tuple[str, ...],
     pairs: bool,
+    random: int | None,
+    trials: int | None,
+    full: bool,
     gone: bool,
     priority_at_least: int | None,
-    scheduler: SchedulerChoice,
-    seed: int,
-    tie_break: str,
     output: str,
+    table: str,
     is_exit_code: bool,
 ) -> None:
     """Find out whether the cluster survives the failure of any zone, pool or node.
@@ -89,51 +63,34 @@ def outage(
     kubesched outage -f dump.json
     kubesched outage -f dump.json --every node
     kubesched outage -f dump.json --fail zone=a --fail node/b-7
+    kubesched outage -f dump.json --random 3
     """
-    from kubesched.k8s.errors import KubeschedError
-    from kubesched.planning.outage_text import render_outage
+    from kubesched.planning.outage import DEFAULT_TRIALS, OutagePlayer
     from kubesched.simulator.options import SimulationOptions
 
-    server = ServerChoice(kubeconfig, context, live)
-    if not filenames and not server.is_made:
-        raise click.UsageError("a cluster is needed: -f FILE, or --live")
     if pairs and every is None:
         raise click.UsageError("--pairs needs --every")
-    options = SimulationOptions(seed=seed, tie_break=tie_break)
-    wanted = "zone" if every is None and not fail else every
-    try:
-        report = _play(filenames, server, scheduler, options, wanted, fail, pairs, gone, priority_at_least)
-    except KubeschedError as error:
-        say_error(str(error))
-        sys.exit(ERROR_EXIT)
-    if output in ("json", "yaml"):
-        print_record(report.to_dict(), output)
-    else:
-        print_answer(lambda style: render_outage(report, style), output)
+    if trials is not None and random is None:
+        raise click.UsageError("--trials needs --random")
+    if random is not None and (every is not None or fail):
+        raise click.UsageError("--random stands by itself: without --every and --fail")
+    wanted = "zone" if every is None and not fail and random is None else every
+    with told_in_a_line():
+        given, chosen = asked.read()
+        options = SimulationOptions(seed=asked.seed, tie_break=asked.tie_break)
+        player = OutagePlayer(given, chosen.config, options, chosen.registry, chosen.emulation)
+        with counted_progress("cases") as progress:
+            report = player.report(
+                every=wanted,
+                fail=fail,
+                pairs=pairs,
+                random=random or 0,
+                trials=trials or DEFAULT_TRIALS,
+                full=full,
+                gone=gone,
+                priority_at_least=priority_at_least,
+                progress=progress,
+            )
+    print_report(report, output, table)
     if is_exit_code and not report.survives:
         sys.exit(NO_EXIT)
-
-
-def _play(
-    filenames: tuple[str, ...],
-    server: ServerChoice,
-    scheduler: SchedulerChoice,
-    options: SimulationOptions,
-    every: str | None,
-    fail: tuple[str, ...],
-    pairs: bool,
-    gone: bool,
-    priority_at_least: int | None,
-) -> OutageReport:
-    from kubesched.k8s.model.core import Node
-    from kubesched.planning.outage import OutagePlayer, failure_cases
-    from kubesched.simulator.loading import load
-
-    chosen = scheduler.read()
-    for note in chosen.notes:
-        say_warning(note)
-    given = load(given_cluster(filenames, server))
-    nodes = [item for item in given.objects if isinstance(item, Node)]
-    cases = failure_cases(nodes, every, fail, pairs=pairs)
-    player = OutagePlayer(given, chosen.config, options, chosen.registry, chosen.emulation)
-    return player.play(cases, every=every, gone=gone, priority_at_least=priority_at_least)

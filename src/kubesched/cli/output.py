@@ -5,12 +5,14 @@ A simulation shows a progress bar on standard error, if somebody looks at it.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ import click
 
 if TYPE_CHECKING:
     from kubesched.explanation.layout import Style, Tone
+    from kubesched.simulator.column_table import ColumnTable
     from kubesched.simulator.virtual.cluster import Progress, VirtualCluster
 
 ERROR_EXIT = 2
@@ -121,6 +124,35 @@ def print_record(record: dict[str, Any], form: str) -> None:
     click.echo(plain_yaml(record), nl=False)
 
 
+def print_csv(shown: ColumnTable) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(shown.column_names)
+    writer.writerows(shown)
+    click.echo(text.getvalue(), nl=False)
+
+
+_MOST_MARKDOWN_ROWS = 50
+
+
+def print_markdown(headline: str, tables: Mapping[str, ColumnTable], notes: Sequence[str]) -> None:
+    """For a comment on a pull request: the answer, each table that is not empty (folded), and what was assumed."""
+    lines = [f"**{headline}**"]
+    for name, shown in tables.items():
+        if len(shown):
+            rows = [shown.column_names, ["---"] * len(shown.column_names), *list(shown)[:_MOST_MARKDOWN_ROWS]]
+            lines += ["", f"<details><summary>{name} ({len(shown)})</summary>", ""]
+            lines += [f"| {' | '.join(map(_markdown_cell, row))} |" for row in rows]
+            hidden = len(shown) - _MOST_MARKDOWN_ROWS
+            lines += [f"\nand {hidden} more"] if hidden > 0 else []
+            lines += ["", "</details>"]
+    click.echo("\n".join([*lines, "", *(f"- {note}" for note in notes)]))
+
+
+def _markdown_cell(cell: object) -> str:
+    return "" if cell is None else " ".join(str(cell).split()).replace("|", "\\|")
+
+
 _PROGRESS_EVERY_S = 0.1
 
 
@@ -155,3 +187,19 @@ def _time_passed(cluster: VirtualCluster) -> str:
     from kubesched.simulator.report_text import readable_span
 
     return f"at {readable_span(cluster.clock.elapsed_s)}"
+
+
+@contextmanager
+def counted_progress(unit: str) -> Iterator[Callable[[int, int], None]]:
+    """What is to be told how many are done, and of how many; it shows that where somebody looks."""
+    if not sys.stderr.isatty():
+        yield lambda n_done, n_all: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit))
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(unit, total=None)
+        yield lambda n_done, n_all: bar.update(task, completed=n_done, total=n_all)

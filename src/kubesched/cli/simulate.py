@@ -19,6 +19,7 @@ from kubesched.cli.output import (
     colour_option,
     exit_code_option,
     print_answer,
+    print_csv,
     print_record,
     say_error,
     say_warning,
@@ -227,18 +228,6 @@ def _print(report: SimulationReport, output: str, table: str) -> None:
     if output in ("json", "yaml"):
         print_record(report.to_dict(), output)
     elif output == "csv":
-        _print_csv(report, table)
+        print_csv(getattr(report, table))
     else:
         print_answer(lambda style: render_report(report, style), output)
-
-
-def _print_csv(report: SimulationReport, table: str) -> None:
-    import csv
-    import io
-
-    shown = getattr(report, table)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(shown.column_names)
-    writer.writerows(shown)
-    click.echo(text.getvalue(), nl=False)

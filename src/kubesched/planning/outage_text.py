@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import Counter
 
 from kubesched.explanation.layout import Style, Tone, all_of, counted, listed, readable, table, wrapped
-from kubesched.planning.outage import CaseResult, OutageReport
+from kubesched.planning.outage_report import CaseResult, OutageReport
 from kubesched.simulator.report_text import readable_span
 
 _CASES_SHOWN = 10
 _WORKLOADS_SHOWN = 8
 
 
-def render_outage(report: OutageReport, style: Style | None = None) -> str:
+def render_outage(report: OutageReport, chosen: Style) -> str:
     """Without a newline at its end."""
-    chosen = style or Style()
     tone = Tone.GOOD if report.survives else Tone.BAD
     sections = [
         [chosen.painted(tone, headline(report)), *_needed(report)],
@@ -27,12 +26,16 @@ def render_outage(report: OutageReport, style: Style | None = None) -> str:
 
 def headline(report: OutageReport) -> str:
     results = report.results
+    if not results:
+        return "No case was asked for."
     who = "" if report.priority_at_least is None else f" with priority {report.priority_at_least} or more"
     if len(results) == 1:
         result = results[0]
         if not result.missing:
             return f"Survives the loss of {result.case.name}: all {result.hit} pods{who} on it are replaced."
         return f"Does not survive the loss of {result.case.name}: {_lack(result)}{who}."
+    if report.n_at_random:
+        return _share_of_losses(report, who)
     what = f"any one of {len(results)} {report.every}s" if report.every else f"each of {len(results)} cases"
     if report.survives:
         return f"Survives the loss of {what}: every pod{who} is replaced. The largest loss is {_largest(report)}."
@@ -41,6 +44,16 @@ def headline(report: OutageReport) -> str:
         f"Not N+1: {n_bad} of {len(results)} cases leave pods{who} without a node. "
         f"Worst is {worst.case.name}: {_lack(worst)}."
     )
+
+
+def _share_of_losses(report: OutageReport, who: str) -> str:
+    lossy = report.lossy
+    low, high = lossy.interval
+    nodes = counted(report.n_at_random, "node")
+    told = f"{lossy.count} of {lossy.trials} random failures of {nodes} leave pods{who} without a node"
+    chance = f"the chance is {low:.1%} to {high:.1%} (95 % interval)"
+    worst = f" Worst is {report.ranked[0].case.name}: {_lack(report.ranked[0])}." if lossy.count else ""
+    return f"{told}: {chance}.{worst}"
 
 
 def _lack(result: CaseResult) -> str:
@@ -54,11 +67,8 @@ def _largest(report: OutageReport) -> str:
 
 def _needed(report: OutageReport) -> list[str]:
     """What room the worst case lacks."""
-    worst = report.ranked[0]
-    if not worst.missing:
-        return []
     total: Counter[str] = Counter()
-    for loss in worst.workloads:
+    for loss in report.missing:
         total.update(loss.requests)
     amounts = [f"{readable(name, n)} {name}" for name, n in total.items() if n]
     return [f"The missing pods ask for {all_of(amounts)} together."] if amounts else []

@@ -22,7 +22,7 @@ from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.run import bursts_for
 from kubesched.simulator.virtual.admission import ObjectAdmission
 from kubesched.simulator.virtual.clock import VirtualClock
-from kubesched.simulator.virtual.controllers import ControllerRules
+from kubesched.simulator.virtual.controllers import MAKES_PODS, ControllerRules
 from kubesched.simulator.virtual.store import ClusterStore
 
 _MAKERS = (Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job)
@@ -34,6 +34,8 @@ class ExpandedObjects:
     """Those that scheduling looks at, the pods of workloads among them."""
     refused: tuple[str, ...]
     """Objects that an API server would not have let in, each with its answer."""
+    workloads: tuple[KubeObject, ...]
+    """All that make pods."""
 
 
 def expand(given: SimulationInput, seed: int = 0) -> ExpandedObjects:
@@ -67,4 +69,8 @@ def expand(given: SimulationInput, seed: int = 0) -> ExpandedObjects:
             if any(isinstance(new, Pod) for new in made):
                 unseen.append(item)
     kinds = dict.fromkeys(KINDS.values())
-    return ExpandedObjects(tuple(item for kind in kinds for item in store.of(kind).values()), tuple(refused))
+    return ExpandedObjects(
+        tuple(item for kind in kinds for item in store.of(kind).values()),
+        tuple(refused),
+        tuple(item for kind in MAKES_PODS for item in store.of(kind).values()),
+    )

@@ -65,6 +65,7 @@ def world(
         tie_break=tie_break,
         seed=seed,
         refused=given.refused,
+        workloads=given.workloads,
     )
 
 

@@ -44,7 +44,10 @@ from kubesched.scheduler.engine.score import ByName, Seeded
 from kubesched.scheduler.queue import QueuedPodInfo
 from kubesched.simulator.loading import check
 from kubesched.simulator.run import without_extenders
+from kubesched.simulator.virtual.kubelets import as_unreachable
 
+_LONG_AGO = "1970-01-01T00:00:00Z"
+_FEW_KINDS = 500
 MOST_ROUNDS = 10
 """How often `settle` goes through the pods that wait; after that, whoever still moves is left as it is."""
 
@@ -103,14 +106,22 @@ class LoadedWorld:
         tie_break: str = "random",
         seed: int = 0,
         refused: Sequence[str] = (),
+        workloads: Sequence[KubeObject] = (),
+        keeps_classes: bool | None = True,
     ) -> None:
+        """Keeping classes of pods changes no answer. It pays where pods of a kind come one after another; None: where
+        there are few kinds."""
         self.cluster = Cluster.from_objects(objects)
         self.config = without_extenders(config)
         self.refused = tuple(refused)
         """Objects that an API server would not have let in, each with its answer."""
+        self.workloads = tuple(workloads)
+        """What makes pods, for questions about who would make which; the scheduler looks at none of it."""
+        if keeps_classes is None:
+            keeps_classes = len({id(info.signature) for info in self.cluster.placed.values()}) <= _FEW_KINDS
         self._ties = ByName() if tie_break == "name" else Seeded(seed)
         self._schedulers = build_schedulers(
-            self.cluster, self.config, self._ties, registry=registry, keeps_classes=True
+            self.cluster, self.config, self._ties, registry=registry, keeps_classes=keeps_classes
         )
         self._profiles = {name: queue_profile(s.profile, has_extenders=False) for name, s in self._schedulers.items()}
         self._trials: list[WorldTrial] = []
@@ -262,6 +273,29 @@ class WorldTrial:
             if not _stays_with_its_node(info.pod):
                 self._leave(info)
 
+    def lose_node(self, name: str) -> None:
+        """The node's kubelet is silent for good, and that was noticed: the node is NotReady and tainted as unreachable.
+        Its pods are still there; `strand` asks them to go."""
+        self._check_open()
+        self._undo.put_node(as_unreachable(self._world.node(name)))
+        self._version += 1
+
+    def strand(self, *pods: str) -> list[PodKey]:
+        """Pods are asked to go, but no kubelet ends them: they stay, Terminating. Controllers make others at once,
+        which wait for a node; not so a StatefulSet. Gives the new ones."""
+        self._check_open()
+        made = []
+        for name in pods:
+            info = self._world.pod(name)
+            pod = info.pod
+            leaving = replace(pod, metadata=replace(pod.metadata, deletion_timestamp=_LONG_AGO))
+            self._undo.put_pod(PodInfo(leaving, info.signature, info.key, info.pin))
+            owner = controller_of(pod.metadata)
+            if owner is not None and owner.kind != "StatefulSet":
+                made.append(self._make_anew(info, f"{pod.name}-anew"))
+        self._version += 1
+        return made
+
     def evict(self, *pods: str) -> None:
         """Pods `namespace/name` leave their nodes. One with a controller waits again, under its name; others are
         gone. Disruption budgets are not asked."""
@@ -318,11 +352,20 @@ class WorldTrial:
         if for_good or controller_of(pod.metadata) is None:
             self._undo.remove_pod(info.key)
         else:
-            metadata = replace(pod.metadata, deletion_timestamp=None)
-            status = PodStatus(phase="Pending", resource_claim_statuses=pod.status.resource_claim_statuses)
-            waiting = replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=status)
-            self._undo.put_pod(PodInfo(waiting, info.signature, info.key, info.pin))
+            self._make_anew(info, pod.name)
         self._version += 1
+
+    def _make_anew(self, info: PodInfo, name: str) -> PodKey:
+        """The pod as its controller makes it again: it waits for a node."""
+        pod = info.pod
+        is_renamed = name != pod.name
+        uid = f"{pod.metadata.uid}-anew" if is_renamed and pod.metadata.uid else pod.metadata.uid
+        metadata = replace(pod.metadata, name=name, uid=uid, deletion_timestamp=None)
+        status = PodStatus(phase="Pending", resource_claim_statuses=pod.status.resource_claim_statuses)
+        waiting = replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=status)
+        key = waiting.pod_key if is_renamed else info.key
+        self._undo.put_pod(PodInfo(waiting, info.signature, key, info.pin))
+        return key
 
     def _give_back_devices(self, pod: Pod) -> None:
         """A claim that nobody uses any more is not allocated any more; the pod's next one is made of the same
@@ -340,11 +383,12 @@ class WorldTrial:
 
     # -- what comes of them --------------------------------------------------------------------------------------------
 
-    def settle(self) -> Settled:
-        """The scheduler places what waits, until nothing changes any more."""
+    def settle(self, *, to_first_failure: bool = False) -> Settled:
+        """The scheduler places what waits, until nothing changes any more; or, for who needs to know only whether all
+        can be placed, until one finds no node without preemption."""
         self._check_open()
         run = _Settling(self)
-        return run.to_rest()
+        return run.to_first_failure() if to_first_failure else run.to_rest()
 
     def fill(self, pod: Manifest, most: int) -> tuple[list[str], PendingPod | None]:
         """Copies of a pod come one after another until one finds no node, or `most` have one; none of them preempts.
@@ -430,6 +474,14 @@ class _Settling:
         waiting = [self._failed[key][1] for key in self._cluster.pending if key in self._failed]
         placed = {key: node for key, node in self._placed.items() if key not in self._cluster.pending}
         return Settled(placed, tuple(waiting), tuple(self._preempted))
+
+    def to_first_failure(self) -> Settled:
+        """Nobody is preempted."""
+        for info in self._world._in_order(list(self._cluster.pending.values())):
+            _, failed = self.place_or_say_why(info)
+            if failed is not None:
+                return Settled(self._placed, (failed,), ())
+        return Settled(self._placed, (), ())
 
     def place_or_say_why(self, info: PodInfo) -> tuple[str, PendingPod | None]:
         """The node of a pod that is not there yet, where it is now; or why it has none."""

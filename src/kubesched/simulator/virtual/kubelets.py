@@ -126,6 +126,12 @@ CLEANED_UP_AFTER_S = 40.0
 _UNREACHABLE = (Taint(UNREACHABLE_TAINT, NO_SCHEDULE), Taint(UNREACHABLE_TAINT, NO_EXECUTE))
 
 
+def as_unreachable(node: Node) -> Node:
+    """The node once it was noticed that its kubelet is silent."""
+    taints = (*(taint for taint in node.spec.taints or () if taint not in _UNREACHABLE), *_UNREACHABLE)
+    return _with_readiness(replace(node, spec=replace(node.spec, taints=taints)), "Unknown")
+
+
 class NodeFaults:
     def __init__(self, clock: VirtualClock, store: ClusterStore, kubelets: Kubelets, deletions: Deletions) -> None:
         self._clock = clock
@@ -152,8 +158,7 @@ class NodeFaults:
         node = self._store.find(Node, node_name)
         if node is None or node_name not in self._kubelets.failed_nodes:
             return
-        taints = (*(taint for taint in node.spec.taints or () if taint not in _UNREACHABLE), *_UNREACHABLE)
-        self._store.update(_with_readiness(replace(node, spec=replace(node.spec, taints=taints)), "Unknown"))
+        self._store.update(as_unreachable(node))
         self._set_pods_ready(node_name, "False")
 
     def _set_pods_ready(self, node_name: str, status: str) -> None:

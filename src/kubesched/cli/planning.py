@@ -1,0 +1,205 @@
+"""What the commands of planning share: which cluster and scheduler are asked, in which forms a report is printed.
+
+Next: one module per command; `kubesched.planning` for the answers.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from kubesched.cli.live import ServerChoice, live_option, server_options
+from kubesched.cli.output import (
+    ERROR_EXIT,
+    colour_option,
+    print_answer,
+    print_csv,
+    print_markdown,
+    print_record,
+    say_error,
+    say_warning,
+)
+from kubesched.cli.scheduler_choice import ChosenScheduler, SchedulerChoice, scheduler_options
+from kubesched.cli.simulate import given_cluster
+
+if TYPE_CHECKING:
+    from kubesched.explanation.layout import Style
+    from kubesched.planning.catalogue import Catalogue
+    from kubesched.simulator.column_table import ColumnTable
+    from kubesched.simulator.loading import SimulationInput
+    from kubesched.simulator.trial import LoadedWorld
+
+NO_EXIT = 1
+"""The answer is no."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCluster:
+    """The cluster and the scheduler that a command line names."""
+
+    filenames: tuple[str, ...]
+    server: ServerChoice
+    scheduler: SchedulerChoice
+    seed: int
+    tie_break: str
+
+    def read(self) -> tuple[SimulationInput, ChosenScheduler]:
+        """Whatever is wrong with it is a KubeschedError; warnings are printed."""
+        from kubesched.cli.files import InputError
+        from kubesched.k8s.model.core import Node
+        from kubesched.simulator.loading import load
+
+        if self.scheduler.reads_stdin and "-" in self.filenames:
+            raise InputError("<stdin>: cannot be both the configuration and the manifests")
+        chosen = self.scheduler.read()
+        for note in chosen.notes:
+            say_warning(note)
+        given = load(given_cluster(self.filenames, self.server))
+        if not any(isinstance(item, Node) for item in given.objects):
+            raise InputError(f"{', '.join(self.filenames) or 'the cluster'}: there are no nodes")
+        return given, chosen
+
+    def world(self, command: str) -> LoadedWorld:
+        """The cluster at rest, for trials by today's scheduler."""
+        from kubesched.simulator.expansion import expand
+        from kubesched.simulator.trial import LoadedWorld
+
+        given, chosen = self.read()
+        if chosen.emulation is not None:
+            raise click.UsageError(f"--emulate is not for {command}: pods are placed by today's scheduler")
+        expanded = expand(given, self.seed)
+        for refusal in expanded.refused:
+            say_warning(refusal)
+        return LoadedWorld(
+            expanded.objects,
+            chosen.config,
+            registry=chosen.registry,
+            tie_break=self.tie_break,
+            seed=self.seed,
+            workloads=expanded.workloads,
+        )
+
+
+def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
+    """`-f`, `--live` and the like, and the scheduler's options; the command gets them as one `asked`."""
+
+    @click.option(
+        "-f",
+        "--filename",
+        "filenames",
+        multiple=True,
+        metavar="FILE",
+        help="The cluster: a dump, manifests, a directory; - for standard input. Repeatable.",
+    )
+    @server_options
+    @live_option
+    @scheduler_options
+    @click.option("--seed", type=int, default=0, show_default=True, help="Seed; the same seed gives the same result.")
+    @click.option(
+        "--tie-break",
+        type=click.Choice(["random", "name"]),
+        default="random",
+        show_default=True,
+        help="How to choose among equally good nodes: at random (by the seed), or the first by name.",
+    )
+    @wraps(command)
+    def with_cluster(
+        *args: Any,
+        filenames: tuple[str, ...],
+        kubeconfig: str | None,
+        context: str | None,
+        live: bool,
+        scheduler: SchedulerChoice,
+        seed: int,
+        tie_break: str,
+        **others: Any,
+    ) -> None:
+        server = ServerChoice(kubeconfig, context, live)
+        if not filenames and not server.is_made:
+            raise click.UsageError("a cluster is needed: -f FILE, or --live")
+        command(*args, asked=AskedCluster(filenames, server, scheduler, seed, tie_break), **others)
+
+    return with_cluster
+
+
+def catalogue_options(command: Callable[..., None]) -> Callable[..., None]:
+    files = click.option(
+        "--catalogue", "catalogues", multiple=True, metavar="FILE", help="Machines and prices. Repeatable."
+    )
+    prices = click.option("--prices", metavar="FILE", help="Prices: CSV instanceType,zone,capacityType,hourly.")
+    return files(prices(command))
+
+
+def asked_catalogue(files: tuple[str, ...], prices: str | None) -> Catalogue | None:
+    """None if none was named."""
+    from kubesched.cli.catalogue import read_catalogues
+
+    if not files and prices is not None:
+        raise click.UsageError("--prices needs --catalogue")
+    return read_catalogues(files, prices) if files else None
+
+
+class PlanningReport(Protocol):
+    """What can be printed in every form."""
+
+    @property
+    def headline(self) -> str: ...
+    @property
+    def assumptions(self) -> tuple[str, ...]: ...
+    @property
+    def tables(self) -> Mapping[str, ColumnTable]: ...
+    def to_dict(self) -> dict[str, Any]: ...
+    def render(self, style: Style) -> str: ...
+
+
+def report_options(tables: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`-o`, `--table` and `--color`; the first table is the one printed if none is named."""
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        form = click.option(
+            "-o",
+            "--output",
+            type=click.Choice(["text", "wide", "json", "yaml", "csv", "markdown"]),
+            default="text",
+            show_default=True,
+            help="wide shows everything; csv prints one table (--table).",
+        )
+        table = click.option(
+            "--table",
+            type=click.Choice(list(tables)),
+            default=tables[0],
+            show_default=True,
+            help="Table to print as csv.",
+        )
+        return form(table(colour_option(command)))
+
+    return with_options
+
+
+def print_report(report: PlanningReport, output: str, table: str) -> None:
+    if output in ("json", "yaml"):
+        print_record(report.to_dict(), output)
+    elif output == "csv":
+        print_csv(report.tables[table])
+    elif output == "markdown":
+        print_markdown(report.headline, report.tables, report.assumptions)
+    else:
+        print_answer(report.render, output)
+
+
+@contextmanager
+def told_in_a_line() -> Iterator[None]:
+    """What is wrong with the input is told in a line, with exit code 2."""
+    from kubesched.k8s.errors import KubeschedError
+
+    try:
+        yield
+    except KubeschedError as error:
+        say_error(str(error))
+        sys.exit(ERROR_EXIT)
