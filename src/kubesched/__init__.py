@@ -7,6 +7,7 @@
     print(kubesched.simulate(cluster, until="1h30m"))        # what becomes of workloads, in virtual time
     kubesched.simulate(cluster, sequence=["shop/web-1"])     # pods one after another
     print(kubesched.outage(cluster, every="zone"))           # whether it survives the loss of any zone
+    print(kubesched.replay("day.jsonl.gz"))                  # whether we decide as a recorded scheduler did
     kubesched.world(cluster).trial()                         # what if nodes or pods came or went
 
 Whatever cannot be read or done is a `KubeschedError`. Plugin authors import `kubesched.framework`.
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from kubesched.simulator.column_table import ColumnTable
     from kubesched.simulator.library import load, simulate, world
     from kubesched.simulator.options import OptionError
+    from kubesched.simulator.replay.agreement import Agreement
+    from kubesched.simulator.replay.library import replay
+    from kubesched.simulator.replay.outcome import ClosedReplay
     from kubesched.simulator.report import SimulationReport
     from kubesched.simulator.sequence import PlacedSequence
     from kubesched.simulator.trial import LoadedWorld, PendingPod, Settled, TrialError, WorldTrial
@@ -36,7 +40,9 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Agreement",
     "CapacityReport",
+    "ClosedReplay",
     "ColumnTable",
     "ConfigError",
     "Explanation",
@@ -60,11 +66,15 @@ __all__ = [
     "explain",
     "load",
     "outage",
+    "replay",
     "simulate",
     "world",
 ]
 
 _HOMES = {
+    "Agreement": "kubesched.simulator.replay.agreement",
+    "ClosedReplay": "kubesched.simulator.replay.outcome",
+    "replay": "kubesched.simulator.replay.library",
     "CapacityReport": "kubesched.planning.capacity",
     "capacity": "kubesched.planning.capacity",
     "LoadedCluster": "kubesched.k8s.loaded_cluster",

@@ -129,7 +129,8 @@ class ProfileScheduler:
         self.handle = handle
         """What the profile's plugins were built with."""
         self.tie_break = tie_break
-        self._percentage = percentage
+        self.percentage = percentage
+        """Of the nodes, to find before they are scored; 0 is for the size of the cluster to say."""
         self.next_start = 0
         """Where the next search begins, if it is cut short."""
         self.compares_nodes = bool(profile.score)
@@ -253,7 +254,7 @@ class ProfileScheduler:
         rows = filtered.nodes.rows
         if complete:
             return rows[filtered.fits], len(rows)
-        enough = feasible_nodes_to_find(self._percentage, len(rows)) if self.compares_nodes else 1
+        enough = feasible_nodes_to_find(self.percentage, len(rows)) if self.compares_nodes else 1
         if not whole_search:
             return rows[filtered.fits][:enough], len(rows)
         order = self.cluster.rows_in_order
@@ -300,7 +301,7 @@ class ProfileScheduler:
         if pod.pin:
             return self._take_pinned(decision, known)
         n = len(known.order)
-        enough = feasible_nodes_to_find(self._percentage, n) if self.compares_nodes else 1
+        enough = feasible_nodes_to_find(self.percentage, n) if self.compares_nodes else 1
         start = self.next_start % n if enough < n else 0
         asked: PodClass | AskingSearch = known
         if known.has_fresh:

@@ -1,0 +1,237 @@
+"""Closed replay: pods come as recorded, and ours are the decisions that take effect.
+
+Nodes and all other objects come and go as recorded. A pod runs for as long as it ran then, from when it gets its node
+here. Pods that had their nodes when the recording began stay on them. Volumes are where they were, so that pods which
+use them go there; devices are assigned anew. A pod that we preempt is gone; what its controller made in its place then,
+if anything, comes as recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from math import inf
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from kubesched.framework.effects import BindPod, EvictPod, RecordEvent
+from kubesched.framework.handle import Registry
+from kubesched.k8s.model.core import Pod, PodStatus
+from kubesched.k8s.model.manifests import KINDS, collector_paused
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.requests import AmountError
+from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus
+from kubesched.k8s.model.times import print_instant
+from kubesched.k8s.workloads.pod_states import POD_PENDING
+from kubesched.older.config import Emulation
+from kubesched.older.engine.build import variant_of
+from kubesched.scheduler.build import build_loop
+from kubesched.scheduler.config import KubeSchedulerConfiguration
+from kubesched.scheduler.engine.loop import Scheduler
+from kubesched.scheduler.engine.score import Seeded
+from kubesched.simulator.api_model.interpreter import EffectInterpreter
+from kubesched.simulator.api_model.store import TypedStore
+from kubesched.simulator.recording.reader import ObjectGone, ObjectSeen, Recorded, RecordingReader
+from kubesched.simulator.replay.outcome import ClosedReplay, PodLife
+from kubesched.simulator.run import without_extenders
+
+_LOOKED_AT = frozenset(KINDS.values())
+
+
+def closed_replay(
+    path: Path,
+    config: KubeSchedulerConfiguration,
+    *,
+    registry: Registry | None = None,
+    emulation: Emulation | None = None,
+    seed: int = 0,
+) -> ClosedReplay:
+    """Reads the recording twice: first for how long each pod ran."""
+    with collector_paused():
+        recorded = recorded_lives(RecordingReader(path))
+        loop = build_loop(without_extenders(config), Seeded(seed), registry=registry, variant=variant_of(emulation))
+        world = _World(loop, recorded.lives)
+        end_s = recorded.last_s
+        for event in RecordingReader(path):
+            world.take(event)
+        world.pass_time(end_s)
+        return ClosedReplay(recorded.first_s, end_s, recorded.lives, world.lives, world.n_preempted)
+
+
+@dataclass(slots=True)
+class RecordedLives:
+    lives: dict[str, PodLife] = field(default_factory=dict)
+    """By uid."""
+    first_s: float = inf
+    last_s: float = 0.0
+
+
+def recorded_lives(events: Iterable[Recorded]) -> RecordedLives:
+    """When each pod came, got its node, and ended."""
+    found = RecordedLives()
+    for event in events:
+        found.first_s, found.last_s = min(found.first_s, event.at_s), max(found.last_s, event.at_s)
+        match event:
+            case ObjectSeen(at_s=at_s, item=Pod() as pod, is_initial=is_initial):
+                life = found.lives.get(pod.metadata.uid)
+                if life is None:
+                    life = found.lives[pod.metadata.uid] = PodLife.of(pod, at_s, was_there=is_initial)
+                if pod.spec.node_name and life.bound_s is None:
+                    life.bound_s, life.node = at_s, pod.spec.node_name
+                if pod.is_terminal and life.ended_s is None:
+                    life.ended_s = at_s
+            case ObjectGone(at_s=at_s, item=Pod() as pod):
+                life = found.lives.get(pod.metadata.uid)
+                if life is not None and life.ended_s is None:
+                    life.ended_s = at_s
+            case _:
+                pass
+    return found
+
+
+class _World:
+    """An API server that does at once what it is asked, and the scheduling loop; time is that of the recording."""
+
+    def __init__(self, loop: Scheduler, recorded: dict[str, PodLife]) -> None:
+        self._loop = loop
+        self._recorded = recorded
+        self.lives: dict[str, PodLife] = {}
+        self.n_preempted = 0
+        self._now_s = 0.0
+        self._ends: list[tuple[float, str]] = []
+        """When pods end, and their uids."""
+        self._store = TypedStore()
+        self._store.listen(self._tell_loop)
+        self._interpreter = EffectInterpreter(
+            self._store,
+            now=lambda: print_instant(self._now_s),
+            delete=self._evicted,
+            also={RecordEvent: lambda action: None},
+        )
+        self._interpreter.follow_up(BindPod, self._bound)
+
+    # -- the recording -------------------------------------------------------------------------------------------------
+
+    def take(self, event: Recorded) -> None:
+        self.pass_time(event.at_s)
+        match event:
+            case ObjectSeen(item=Pod() as pod):
+                self._put_pod(pod, event.is_initial)
+            case ObjectGone(item=Pod() as pod):
+                self._pod_gone(pod)
+            case ObjectSeen(item=ResourceClaim() as claim):
+                known = self._store.find(ResourceClaim, claim.key)
+                status = ResourceClaimStatus() if known is None else known.status
+                self._keep(claim if event.is_initial else replace(claim, status=status))
+            case ObjectSeen(item=item) if type(item) in _LOOKED_AT:
+                self._keep(item)
+            case ObjectGone(item=item) if type(item) in _LOOKED_AT:
+                self._store.remove(item)
+            case _:
+                return
+        self._settle()
+
+    def _keep(self, item: KubeObject) -> None:
+        try:
+            self._store.keep(item)
+        except AmountError:
+            return  # one object that cannot be used does not stop the others
+
+    def _put_pod(self, pod: Pod, is_initial: bool) -> None:
+        """As recorded, but for what is decided here: its node, and what its status says of that."""
+        uid = pod.metadata.uid
+        if pod.is_terminal:
+            self._pod_gone(pod)
+            return
+        known = self._store.find(Pod, pod.key)
+        if known is not None and known.metadata.uid == uid:
+            status = replace(known.status, resource_claim_statuses=pod.status.resource_claim_statuses)
+            self._keep(replace(_running_on(pod, known.spec.node_name), status=status))
+            return
+        if uid in self.lives:
+            return  # it has ended here
+        life = self.lives[uid] = PodLife.of(pod, self._now_s, was_there=is_initial)
+        if is_initial and pod.spec.node_name:
+            life.bound_s, life.node = self._now_s, pod.spec.node_name
+            self._keep(pod)
+            return
+        status = PodStatus(phase=POD_PENDING, resource_claim_statuses=pod.status.resource_claim_statuses)
+        self._keep(replace(_running_on(pod, ""), status=status))
+
+    def _pod_gone(self, pod: Pod) -> None:
+        """Then and there. One that had a node ends here when it has run for as long."""
+        recorded = self._recorded.get(pod.metadata.uid)
+        if recorded is None or recorded.bound_s is None or recorded.was_there:
+            self._end(pod.metadata.uid, pod.key)
+
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    def pass_time(self, until_s: float) -> None:
+        while (next_s := self._next_s()) <= until_s:
+            self._now_s = max(self._now_s, next_s)
+            self._loop.tick(self._now_s)
+            while self._ends and self._ends[0][0] <= self._now_s:
+                _, uid = heappop(self._ends)
+                self._end(uid, self.lives[uid].key)
+            self._settle()
+        self._now_s = max(self._now_s, until_s)
+
+    def _next_s(self) -> float:
+        deadline_s = self._loop.next_deadline_s()
+        return min(self._ends[0][0] if self._ends else inf, inf if deadline_s is None else deadline_s)
+
+    def _settle(self) -> None:
+        loop = self._loop
+        while True:
+            effects = loop.take_effects()
+            for effect in effects:
+                answer = self._interpreter.carry_out(effect.action)
+                if answer is not None:
+                    loop.answer(effect.id, answer, self._now_s)
+            if not effects and not loop.schedule_one(self._now_s):
+                return
+
+    # -- what becomes of pods ------------------------------------------------------------------------------------------
+
+    def _bound(self, action: BindPod) -> None:
+        life = self.lives[action.uid]
+        life.bound_s, life.node = self._now_s, action.node_name
+        recorded = self._recorded.get(action.uid)
+        if recorded is not None and recorded.bound_s is not None and recorded.ended_s is not None:
+            heappush(self._ends, (self._now_s + recorded.ended_s - recorded.bound_s, action.uid))
+
+    def _evicted(self, pod: Pod, action: EvictPod) -> None:
+        self.n_preempted += 1
+        self._end(pod.metadata.uid, pod.key)
+
+    def _end(self, uid: str, key: str) -> None:
+        life = self.lives.get(uid)
+        if life is not None and life.ended_s is None:
+            life.ended_s = self._now_s
+        pod = self._store.find(Pod, key)
+        if pod is None or pod.metadata.uid != uid:
+            return
+        self._store.remove(pod)
+        if pod.spec.resource_claims:
+            self._release_claims(uid)
+
+    def _release_claims(self, uid: str) -> None:
+        for claim in list(self._store.of(ResourceClaim).values()):
+            users = claim.status.reserved_for or ()
+            others = tuple(user for user in users if user.uid != uid)
+            if len(others) < len(users):
+                status = replace(claim.status, reserved_for=others) if others else ResourceClaimStatus()
+                self._store.write(claim, status=status)
+
+    def _tell_loop(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        if after is not None:
+            self._loop.put(after, self._now_s)
+        elif before is not None:
+            self._loop.remove(before, self._now_s)
+
+
+def _running_on(pod: Pod, node: str) -> Pod:
+    """Whether it is being deleted is not the recording's to say, once its node is ours to choose."""
+    return replace(pod, metadata=replace(pod.metadata, deletion_timestamp=None), spec=replace(pod.spec, node_name=node))

@@ -1,0 +1,429 @@
+"""Decides a binding of another scheduler anew, in the state that it was made in, and says how the two compare.
+
+    same         the node is the best one, and the only one that good
+    tie          it is one of several that are equally good
+    sampled      it is the best of a part of the nodes, as a search finds them that is cut short in a large cluster
+    stale        it is so in the state a moment earlier or later: watches lag, and pods are bound out of order
+    foreign      it was not for the schedulers of this configuration to decide, or not for them alone
+    differs      it could take the pod, and others are better: by these scores
+    infeasible   it could not take the pod: by this plugin
+
+The first four are agreement. A pod whose volume or device was assigned before its binding is judged at that moment:
+later on there is only one node left.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from kubesched.framework.handle import Registry
+from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.k8s.model.resource import ResourceClaim
+from kubesched.k8s.model.storage import PersistentVolumeClaim
+from kubesched.k8s.model.volume_claims import SELECTED_NODE_ANNOTATION, claims_of
+from kubesched.older.config import Emulation
+from kubesched.older.engine.build import variant_of
+from kubesched.scheduler.build import build_schedulers
+from kubesched.scheduler.config import KubeSchedulerConfiguration
+from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
+from kubesched.scheduler.engine.filter import feasible_nodes_to_find
+from kubesched.scheduler.engine.score import ByName
+from kubesched.simulator.recording.reader import BoundSeen, ObjectSeen, Recorded
+from kubesched.simulator.replay.followed_cluster import FollowedCluster, Shift, StateChange
+from kubesched.simulator.run import without_extenders
+
+_MOST_MOMENTS = 120
+"""How many earlier and how many later states are looked at for one binding."""
+_MOST_OVERLAP = 4
+"""How many other bindings may have overtaken one, or been overtaken by it: a scheduler knows its own decisions at once,
+whatever its watch shows; but it binds several pods at a time."""
+_NEAR_MOMENTS = 10
+"""In so many of them, parts of the nodes are tried, too."""
+_LIKELY_WINDOWS, _MOST_WINDOWS = 24, 512
+"""How many parts of the nodes: those in which it has the highest score, and others, as scores depend on the part."""
+
+
+class BindingVerdict(StrEnum):
+    SAME = "same"
+    TIE = "tie"
+    SAMPLED = "sampled"
+    STALE = "stale"
+    FOREIGN = "foreign"
+    DIFFERS = "differs"
+    INFEASIBLE = "infeasible"
+
+
+AGREEMENT = frozenset({BindingVerdict.SAME, BindingVerdict.TIE, BindingVerdict.SAMPLED, BindingVerdict.STALE})
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreGap:
+    """What one plugin, weighted, gives the node that was taken and the one that we would take."""
+
+    plugin: str
+    theirs: int
+    ours: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    at_s: float
+    pod: str
+    node: str
+    """That it was bound to."""
+    verdict: BindingVerdict
+    why: str = ""
+    plugin: str = ""
+    """Whose answer makes the difference."""
+    ours: str = ""
+    """The node that we would take; empty if none."""
+    scores: tuple[ScoreGap, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        record: dict[str, Any] = {"at": self.at_s, "pod": self.pod, "node": self.node, "verdict": self.verdict.value}
+        record |= {name: value for name in ("why", "plugin", "ours") if (value := getattr(self, name))}
+        if self.scores:
+            record["scores"] = [dataclasses.asdict(one) for one in self.scores]
+        return record
+
+
+class BindingJudge:
+    """Takes what is recorded, in order, and gives a judgement for each binding, a little later."""
+
+    def __init__(
+        self,
+        config: KubeSchedulerConfiguration,
+        *,
+        registry: Registry | None = None,
+        emulation: Emulation | None = None,
+    ) -> None:
+        self.followed = FollowedCluster()
+        self._cluster = self.followed.cluster
+        self._has_extenders = bool(config.extenders)
+        self._schedulers = build_schedulers(
+            self._cluster,
+            without_extenders(config),
+            ByName(),
+            registry=registry,
+            keeps_classes=True,
+            variant=variant_of(emulation),
+        )
+        for scheduler in self._schedulers.values():
+            # Whom to evict is another question.
+            scheduler.take_profile(dataclasses.replace(scheduler.profile, post_filter=[]))
+        self._users: dict[str, set[PodKey]] = {}
+        """By claim, the pending pods that use it."""
+        self._early: dict[str, Judgement] = {}
+        """By uid, pods that were judged when their claims were assigned."""
+
+    def feed(self, event: Recorded) -> Iterator[Judgement]:
+        for due in self.followed.feed(event):
+            yield from self._happened(due)
+
+    def pass_time(self, now_s: float) -> Iterator[Judgement]:
+        """Nothing else has happened until now."""
+        for due in self.followed.due(now_s):
+            yield from self._happened(due)
+
+    def finish(self) -> Iterator[Judgement]:
+        """Nothing more will come."""
+        for due in self.followed.rest():
+            yield from self._happened(due)
+
+    def _happened(self, event: Recorded) -> Iterator[Judgement]:
+        if isinstance(event, BoundSeen):
+            yield self._bound(event)
+            return
+        if isinstance(event, ObjectSeen) and not event.is_initial:
+            self._note_claims(event)
+        self.followed.apply(event)
+
+    # -- claims that are assigned before the binding -------------------------------------------------------------------
+
+    def _note_claims(self, event: ObjectSeen) -> None:
+        item = event.item
+        if isinstance(item, Pod):
+            if not item.spec.node_name and (item.spec.volumes or item.spec.resource_claims):
+                for key in _claim_keys(item):
+                    self._users.setdefault(key, set()).add(item.pod_key)
+        elif isinstance(item, PersistentVolumeClaim | ResourceClaim) and item.key in self._users:
+            node = _assigned_node(item)
+            before = self._cluster.objects.find(item)
+            if not node or (before is not None and _assigned_node(before) == node):
+                return
+            for key in sorted(self._users.pop(item.key)):
+                info = self._cluster.pending.get(key)
+                if info is not None and info.uid not in self._early:
+                    self._early[info.uid] = self._judged(event.at_s, info, node)
+
+    # -- one binding ---------------------------------------------------------------------------------------------------
+
+    def _bound(self, event: BoundSeen) -> Judgement:
+        key, node = PodKey(event.pod), event.seen.node
+        info = self._cluster.pending.get(key)
+        if info is None:
+            return Judgement(event.at_s, key, node, BindingVerdict.FOREIGN, "it had its node when it was first seen")
+        early = self._early.pop(info.uid, None)
+        if early is not None and early.node == node:
+            return dataclasses.replace(early, at_s=event.at_s)
+        return self._judged(event.at_s, info, node)
+
+    def _judged(self, at_s: float, info: PodInfo, node: str) -> Judgement:
+        scheduler = self._schedulers.get(info.spec.scheduler_name)
+        if scheduler is None:
+            why = f"it is for {info.spec.scheduler_name}, which this configuration does not have"
+            return Judgement(at_s, info.key, node, BindingVerdict.FOREIGN, why)
+        found = self._agrees(scheduler, info, node)
+        if found is not None:
+            return Judgement(at_s, info.key, node, found)
+        complete = self._complete(scheduler, info)
+        if self._is_best_of_a_part(scheduler, info, node, complete):
+            return Judgement(at_s, info.key, node, BindingVerdict.SAMPLED, "the best of a part of the nodes")
+        why = self._another_moment(scheduler, info, node)
+        if why:
+            return Judgement(at_s, info.key, node, BindingVerdict.STALE, why)
+        enough = feasible_nodes_to_find(scheduler.percentage, self._cluster.table.n)
+        told = _difference(at_s, info, node, complete, enough)
+        if self._has_extenders:
+            return dataclasses.replace(told, verdict=BindingVerdict.FOREIGN, why=f"extenders are not asked; {told.why}")
+        return told
+
+    def _agrees(self, scheduler: ProfileScheduler, info: PodInfo, node: str) -> BindingVerdict | None:
+        """Whether the node is the best, or one of the best, in the state as it is now."""
+        row, start = self._cluster.table.rows.get(node), scheduler.next_start
+        decision = scheduler.decide(info)
+        best = decision.best_rows
+        if row is not None and best is not None and row in best:
+            return BindingVerdict.SAME if len(best) == 1 else BindingVerdict.TIE
+        scheduler.next_start = start
+        return None
+
+    def _complete(self, scheduler: ProfileScheduler, info: PodInfo) -> Decision:
+        start = scheduler.next_start
+        decision = scheduler.decide(info, complete=True)
+        scheduler.next_start = start
+        return decision
+
+    # -- a part of the nodes -------------------------------------------------------------------------------------------
+
+    def _is_best_of_a_part(
+        self, scheduler: ProfileScheduler, info: PodInfo, node: str, complete: Decision | None = None
+    ) -> bool:
+        """Whether a search that begins elsewhere would choose it. Scores are compared as they are among all nodes, to
+        find out where it may begin, and then the search is made."""
+        n = self._cluster.table.n
+        enough = feasible_nodes_to_find(scheduler.percentage, n)
+        row = self._cluster.table.rows.get(node)
+        if enough >= n or row is None:
+            return False
+        decision = self._complete(scheduler, info) if complete is None else complete
+        if decision.scored is None or decision.filtered is None:
+            return False
+        known = scheduler.next_start
+        for start in _starts(decision, self._cluster.rows_in_order, row, enough):
+            scheduler.next_start = start
+            if self._agrees(scheduler, info, node) is not None:
+                return True
+        scheduler.next_start = known
+        return False
+
+    # -- another moment ------------------------------------------------------------------------------------------------
+
+    def _another_moment(self, scheduler: ProfileScheduler, info: PodInfo, node: str) -> str:
+        """What was different when it agreed; empty if it never did."""
+        if self._agrees_before(scheduler, info, node):
+            return "as the cluster was a moment before"
+        if self._agrees_after(scheduler, info, node):
+            return "as the cluster was a moment later: pods were bound out of order"
+        if self._agrees_out_of_order(scheduler, info, node):
+            return "with the pods around it bound in another order"
+        return ""
+
+    def _agrees_before(self, scheduler: ProfileScheduler, info: PodInfo, node: str) -> bool:
+        moments = _Moments()
+        with self.followed.shifted() as shift:
+            for change in reversed(self.followed.past):
+                if change.key == info.key or not shift.take_back(change):
+                    continue
+                if not moments.next(is_binding=self._is_ours(change)):
+                    return False
+                if self._agrees_now(scheduler, info, node, moments):
+                    return True
+        return False
+
+    def _agrees_after(self, scheduler: ProfileScheduler, info: PodInfo, node: str) -> bool:
+        moments = _Moments()
+        with self.followed.shifted() as shift:
+            for event in self.followed.future:
+                if _key_of(event) == info.key or not shift.bring_forward(event):
+                    continue
+                if not moments.next(is_binding=isinstance(event, BoundSeen)):
+                    return False
+                if self._agrees_now(scheduler, info, node, moments):
+                    return True
+        return False
+
+    def _agrees_now(self, scheduler: ProfileScheduler, info: PodInfo, node: str, moments: _Moments) -> bool:
+        if self._agrees(scheduler, info, node) is not None:
+            return True
+        return moments.n <= _NEAR_MOMENTS and self._is_best_of_a_part(scheduler, info, node)
+
+    def _is_ours(self, change: StateChange) -> bool:
+        """A pod of these schedulers got its node."""
+        before, after = change.before, change.after
+        if not isinstance(after, PodInfo) or not after.spec.node_name:
+            return False
+        is_new = not isinstance(before, PodInfo) or not before.spec.node_name
+        return is_new and after.spec.scheduler_name in self._schedulers
+
+    def _agrees_out_of_order(self, scheduler: ProfileScheduler, info: PodInfo, node: str) -> bool:
+        """Pods that were bound to this node just before it may have been decided after it; those that are bound to
+        better nodes just after it, before."""
+        n_taken = 0
+        with self.followed.shifted() as shift:
+            for change in reversed(self.followed.past):
+                pod = change.pod
+                if pod is None or pod.key == info.key or pod.spec.node_name != node:
+                    continue
+                n_taken += self._is_ours(change)
+                if n_taken > _MOST_OVERLAP:
+                    break
+                if shift.take_back(change) and self._fills(scheduler, info, node, shift, _MOST_OVERLAP - n_taken):
+                    return True
+            if self._fills(scheduler, info, node, shift, _MOST_OVERLAP):
+                return True
+            return self._is_best_of_a_part(scheduler, info, node)
+
+    def _fills(self, scheduler: ProfileScheduler, info: PodInfo, node: str, shift: Shift, most: int) -> bool:
+        """Fills better nodes with the pods that are bound to them next."""
+        waiting = [event for event in self.followed.future if isinstance(event, BoundSeen) and event.pod != info.key]
+        for _ in range(most + 1):
+            if self._agrees(scheduler, info, node) is not None:
+                return True
+            better = set(scheduler.decide(info).best)
+            index = next((i for i, event in enumerate(waiting) if event.seen.node in better), None)
+            if index is None or not shift.bring_forward(waiting.pop(index)):
+                return False
+        return False
+
+
+class _Moments:
+    """Counts the states that were looked at, and the bindings that were moved for that."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._n_bindings = 0
+
+    def next(self, *, is_binding: bool) -> bool:
+        """Whether one more is to be looked at."""
+        self.n += 1
+        self._n_bindings += is_binding
+        return self.n <= _MOST_MOMENTS and self._n_bindings <= _MOST_OVERLAP
+
+
+def _key_of(event: Recorded) -> str:
+    if isinstance(event, BoundSeen):
+        return event.pod
+    return event.item.key if isinstance(event, ObjectSeen) and isinstance(event.item, Pod) else ""
+
+
+def _claim_keys(pod: Pod) -> Iterator[str]:
+    for use in claims_of(pod):
+        yield use.key
+    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses or ()}
+    for entry in pod.spec.resource_claims or ():
+        name = entry.resource_claim_name or made.get(entry.name)
+        if name:
+            yield f"{pod.namespace}/{name}"
+
+
+def _assigned_node(claim: KubeObject) -> str:
+    """The node for which a claim's volume is made or its devices are taken, as far as the claim says."""
+    if isinstance(claim, PersistentVolumeClaim):
+        return (claim.metadata.annotations or {}).get(SELECTED_NODE_ANNOTATION, "")
+    if isinstance(claim, ResourceClaim) and claim.status.allocation is not None:
+        selector = claim.status.allocation.node_selector
+        for term in () if selector is None else selector.node_selector_terms:
+            for wanted in term.match_fields or ():
+                if wanted.key == "metadata.name" and wanted.values and len(wanted.values) == 1:
+                    return wanted.values[0]
+    return ""
+
+
+def _starts(decision: Decision, order: np.ndarray, row: int, enough: int) -> Iterator[int]:
+    """Where a search may begin that finds so many nodes, this one among them and none better; the likeliest first."""
+    filtered, scored = decision.filtered, decision.scored
+    assert filtered is not None and scored is not None
+    totals_by_row = np.full(int(order.max()) + 1, -1, dtype=np.int64)
+    totals_by_row[scored.nodes.rows] = scored.total
+    totals = totals_by_row[order]
+    places = np.flatnonzero(totals >= 0)
+    n_feasible = len(places)
+    at = np.flatnonzero(order[places] == row)
+    if n_feasible <= enough or len(at) == 0:
+        return
+    found = totals[places]
+    first = int(at[0]) - enough + 1
+    rounds = np.concatenate((found, found, found))
+    windows = np.lib.stride_tricks.sliding_window_view(rounds, enough)[first + n_feasible : first + n_feasible + enough]
+    is_best = windows.max(axis=1) <= int(found[at[0]])
+    likely = np.flatnonzero(is_best)
+    for window in (*_spread(likely, _LIKELY_WINDOWS), *_spread(np.arange(enough), _MOST_WINDOWS)):
+        yield int(places[(first + window) % n_feasible])
+
+
+def _spread(windows: np.ndarray, most: int) -> Iterator[int]:
+    """Some of them, evenly."""
+    n = min(most, len(windows))
+    for place in np.linspace(0, len(windows) - 1, n).astype(np.intp).tolist() if n else ():
+        yield int(windows[place])
+
+
+def _difference(at_s: float, info: PodInfo, node: str, complete: Decision, enough: int) -> Judgement:
+    """Why it is not the best, or not possible, in the state as it was seen. A search stops at `enough` nodes; which
+    ones these were depends on how far each of the threads had come, and nobody records that."""
+    ours = complete.node_name
+    names = complete.node_names
+    if complete.filtered is None:
+        message = complete.message.removesuffix(".")
+        plugin = "" if complete.prefilter is None else complete.prefilter.status.plugin
+        return Judgement(at_s, info.key, node, BindingVerdict.INFEASIBLE, message, plugin, ours)
+    rows = complete.filtered.nodes.rows
+    position = next((i for i, row in enumerate(rows.tolist()) if names[row] == node), None)
+    if position is None:
+        return Judgement(at_s, info.key, node, BindingVerdict.INFEASIBLE, "the node is not known", "", ours)
+    if not complete.filtered.fits[position]:
+        status = complete.filtered.status(position)
+        why = "; ".join(status.reasons) or status.message
+        return Judgement(at_s, info.key, node, BindingVerdict.INFEASIBLE, why, status.plugin, ours)
+    gaps = _score_gaps(complete, node, ours)
+    telling = max(gaps, key=lambda gap: gap.ours - gap.theirs, default=None)
+    total = sum(gap.ours for gap in gaps), sum(gap.theirs for gap in gaps)
+    why = f"{ours} scores {total[0]}, {node} {total[1]}"
+    if complete.scored is not None and enough < len(complete.scored.total):
+        n_no_better = int(np.count_nonzero(complete.scored.total <= total[1]))
+        why += f" (no lower than {n_no_better} of {len(complete.scored.total)} nodes, of which {enough} are compared)"
+    return Judgement(
+        at_s, info.key, node, BindingVerdict.DIFFERS, why, "" if telling is None else telling.plugin, ours, tuple(gaps)
+    )
+
+
+def _score_gaps(complete: Decision, node: str, ours: str) -> list[ScoreGap]:
+    scored = complete.scored
+    if scored is None:
+        return []
+    places = {complete.node_names[row]: place for place, row in enumerate(scored.nodes.rows.tolist())}
+    if node not in places or ours not in places:
+        return []
+    return [
+        ScoreGap(scores.plugin, int(scores.weighted[places[node]]), int(scores.weighted[places[ours]]))
+        for scores in scored.by_plugin
+    ]

@@ -1,0 +1,131 @@
+"""Bindings decided anew in the state that they were made in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from recorded_runs import configuration, manifests, recorded_run, write
+
+from kubesched.k8s.model.core import Pod
+from kubesched.simulator.recording.anonymous import Anonymiser
+from kubesched.simulator.recording.lines import BindingSeen
+from kubesched.simulator.recording.reader import BoundSeen, ObjectSeen, Recorded, RecordingReader
+from kubesched.simulator.replay.agreement import Agreement
+from kubesched.simulator.replay.judge import BindingJudge, BindingVerdict
+from kubesched.simulator.replay.open_replay import judged, open_replay
+
+_PACKED = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "schedulerName": "default-scheduler",
+            "pluginConfig": [
+                {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}},
+            ],
+        }
+    ],
+}
+_NO_SPREAD = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [{"plugins": {"multiPoint": {"disabled": [{"name": "PodTopologySpread"}]}}}],
+}
+
+
+@pytest.fixture(scope="module")
+def events() -> list[Recorded]:
+    return recorded_run(manifests(9))
+
+
+def _judge(events: list[Recorded], document: object = None) -> Agreement:
+    return judged(BindingJudge(configuration(document)), events)
+
+
+def test_a_scheduler_agrees_with_itself(events: list[Recorded]) -> None:
+    found = _judge(events)
+    assert found.n_decided > 100
+    assert found.n_agreed == found.n_decided
+    assert found.headline == f"Agrees in all {found.n_decided} decisions."
+
+
+def test_in_a_cluster_where_searches_are_cut_short_it_agrees_too() -> None:
+    found = _judge(recorded_run(manifests(130), until_s=100.0))
+    assert found.n_agreed == found.n_decided > 30
+
+
+def test_another_scoring_strategy_is_found_and_named() -> None:
+    found = _judge(recorded_run(manifests(9), _PACKED))
+    assert found.counts[BindingVerdict.DIFFERS] > 5
+    assert {plugin for _, plugin, _ in found.groups} & {"NodeResourcesFit", "NodeResourcesBalancedAllocation"}
+    first = found.differences[0]
+    assert first.ours != first.node and {gap.plugin for gap in first.scores} >= {"NodeResourcesFit"}
+    assert "NodeResourcesFit" in str(found)
+
+
+def test_a_missing_filter_is_found_and_named() -> None:
+    found = _judge(recorded_run(manifests(9), _NO_SPREAD))
+    infeasible = [group for group in found.groups if group[0] is BindingVerdict.INFEASIBLE]
+    assert {plugin for _, plugin, _ in infeasible} == {"PodTopologySpread"}
+    assert "node(s) didn't match pod topology spread constraints" in infeasible[0][2]
+
+
+def test_pods_of_other_schedulers_do_not_count(events: list[Recorded]) -> None:
+    renamed: list[Recorded] = [
+        ObjectSeen(event.at_s, replace(event.item, spec=replace(event.item.spec, scheduler_name="theirs")))
+        if isinstance(event, ObjectSeen) and isinstance(event.item, Pod)
+        else event
+        for event in events
+    ]
+    found = _judge(renamed)
+    assert found.n_decided == 0 and found.counts[BindingVerdict.FOREIGN] > 100
+    assert found.headline.startswith("No decision to compare")
+
+
+def test_a_pod_that_comes_with_its_node_is_foreign(events: list[Recorded]) -> None:
+    bound = BoundSeen(events[-1].at_s, "shop/unseen", BindingSeen("node-1"))
+    found = _judge([*events, bound])
+    assert found.counts[BindingVerdict.FOREIGN] == 1
+
+
+def test_bindings_that_are_seen_out_of_order_are_stale_and_not_different(events: list[Recorded]) -> None:
+    """Every binding trades places with the next one, as when they overlap."""
+    pairs: list[list[Recorded]] = []
+    for event in events:
+        if isinstance(event, BoundSeen):
+            pairs.append([event])
+        elif pairs and len(pairs[-1]) == 1 and isinstance(event, ObjectSeen):
+            pairs[-1].append(event)
+    order = {id(one): at for at, one in enumerate(events)}
+    mixed: list[Recorded] = list(events)
+    for first, second in zip(pairs[::2], pairs[1::2], strict=False):
+        if len(first) == len(second) == 2 and first[0].at_s == second[0].at_s:
+            for a, b in zip(first, second, strict=True):
+                mixed[order[id(a)]], mixed[order[id(b)]] = b, a
+    assert mixed != events
+    found = _judge(mixed)
+    assert found.n_agreed == found.n_decided
+
+
+def test_a_recording_gives_what_the_run_gave(events: list[Recorded], tmp_path: Path) -> None:
+    path = write(tmp_path / "run.jsonl.gz", events)
+    assert open_replay(path, configuration()).to_dict() == _judge(events).to_dict()
+
+
+def test_an_anonymised_recording_is_decided_alike(events: list[Recorded], tmp_path: Path) -> None:
+    path = write(tmp_path / "run.jsonl.gz", events, Anonymiser(b"key"))
+    found = open_replay(path, configuration())
+    assert found.counts == _judge(events).counts
+    names = {item.item.key for item in RecordingReader(path) if isinstance(item, ObjectSeen)}
+    assert not any("web" in name or "shop" in name or "node" in name for name in names)
+
+
+def test_only_the_time_that_was_asked_for_is_judged(events: list[Recorded], tmp_path: Path) -> None:
+    path = write(tmp_path / "run.jsonl.gz", events)
+    begin_s = events[0].at_s
+    early = open_replay(path, configuration(), to_s=begin_s + 30)
+    late = open_replay(path, configuration(), from_s=begin_s + 30.001)
+    assert early.n_decided and late.n_decided
+    assert early.n_decided + late.n_decided == _judge(events).n_decided
