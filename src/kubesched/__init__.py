@@ -4,6 +4,7 @@
 
     cluster = kubesched.load("dump.json", "app/")            # files, directories, YAML texts, dictionaries
     print(kubesched.explain(cluster, "shop/web-1"))          # why a pod goes where it goes, or nowhere
+    print(kubesched.explain(cluster, "shop/deployment/web")) # a workload, a namespace or a node, as kubectl names them
     print(kubesched.simulate(cluster, until="1h30m"))        # what becomes of workloads, in virtual time
     kubesched.simulate(cluster, sequence=["shop/web-1"])     # pods one after another
     print(kubesched.outage(cluster, every="zone"))           # whether it survives the loss of any zone
@@ -18,8 +19,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kubesched.explanation.explain import Explanation, NotExplainableError, explain
-    from kubesched.k8s.errors import KubeschedError
+    from kubesched.explanation.explain import Explanation, NotExplainableError
+    from kubesched.explanation.overview import NodeOverview, PodsOverview
+    from kubesched.explanation.placement import NodeAnswer, UnknownNodeError
+    from kubesched.explanation.targets import TargetError
+    from kubesched.k8s.errors import KubeschedError, KubeschedWarning
     from kubesched.k8s.loaded_cluster import LoadedCluster, NoSuchObjectError
     from kubesched.k8s.manifest_files import InputError
     from kubesched.k8s.model.manifests import ManifestError
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from kubesched.planning.outage import outage
     from kubesched.planning.outage_report import OutageReport
     from kubesched.scheduler.config import ConfigError
+    from kubesched.simulator.asking import explain
     from kubesched.simulator.column_table import ColumnTable
     from kubesched.simulator.library import load, simulate, world
     from kubesched.simulator.options import OptionError
@@ -48,18 +53,24 @@ __all__ = [
     "Explanation",
     "InputError",
     "KubeschedError",
+    "KubeschedWarning",
     "LoadedCluster",
     "LoadedWorld",
     "ManifestError",
     "NoSuchObjectError",
+    "NodeAnswer",
+    "NodeOverview",
     "NotExplainableError",
     "OptionError",
     "OutageReport",
     "PendingPod",
     "PlacedSequence",
+    "PodsOverview",
     "Settled",
     "SimulationReport",
+    "TargetError",
     "TrialError",
+    "UnknownNodeError",
     "WorldTrial",
     "__version__",
     "capacity",
@@ -83,6 +94,12 @@ _HOMES = {
     "Explanation": "kubesched.explanation.explain",
     "InputError": "kubesched.k8s.manifest_files",
     "KubeschedError": "kubesched.k8s.errors",
+    "KubeschedWarning": "kubesched.k8s.errors",
+    "NodeAnswer": "kubesched.explanation.placement",
+    "NodeOverview": "kubesched.explanation.overview",
+    "PodsOverview": "kubesched.explanation.overview",
+    "TargetError": "kubesched.explanation.targets",
+    "UnknownNodeError": "kubesched.explanation.placement",
     "ManifestError": "kubesched.k8s.model.manifests",
     "NoSuchObjectError": "kubesched.k8s.loaded_cluster",
     "NotExplainableError": "kubesched.explanation.explain",
@@ -95,7 +112,7 @@ _HOMES = {
     "TrialError": "kubesched.simulator.trial",
     "WorldTrial": "kubesched.simulator.trial",
     "LoadedWorld": "kubesched.simulator.trial",
-    "explain": "kubesched.explanation.explain",
+    "explain": "kubesched.simulator.asking",
     "load": "kubesched.simulator.library",
     "outage": "kubesched.planning.outage",
     "simulate": "kubesched.simulator.library",

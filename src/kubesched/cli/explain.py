@@ -3,7 +3,7 @@ namespace's, and who could not come to a node.
 
 The cluster comes from files, from a live server, or from a server with files on top.
 
-Next: `targets` for what may be asked about; `kubesched.explanation`, which does the work; `live` for the server.
+Next: `kubesched.simulator.asking`, which answers; `kubesched.explanation`, which does the work; `live` for the server.
 """
 
 from __future__ import annotations
@@ -26,14 +26,13 @@ from kubesched.cli.output import (
     say_error,
     say_warning,
 )
-from kubesched.cli.scheduler_choice import ChosenScheduler, SchedulerChoice, scheduler_options
-from kubesched.cli.targets import AskedAbout, AskedKind, read_target
+from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
 
 if TYPE_CHECKING:
     from kubesched.explanation.answer import Explanation
     from kubesched.explanation.layout import Style
+    from kubesched.explanation.targets import AskedAbout
     from kubesched.k8s.client.target import ServerTarget
-    from kubesched.k8s.model.manifests import Kinds, Manifests
 
 node_option = click.option("--node", metavar="NAME", help="Why the pod does not go to this node, or did not.")
 
@@ -82,9 +81,19 @@ def explain(
     Of a workload or a namespace, the pods are grouped by what stands in their way; of a workload that has none yet, one
     is explained as its controller would create it now. Of a node, it is said which pending pods it could not take.
     """
-    asked = read_target(target, namespace)
+    asked = asked_about(target, namespace)
     server = ServerChoice(kubeconfig, context, live)
     explain_and_print(asked, filenames, server, scheduler, output, node, is_exit_code=is_exit_code)
+
+
+def asked_about(text: str, namespace: str | None) -> AskedAbout:
+    """Raises click.UsageError if two namespaces are named."""
+    from kubesched.explanation.targets import TargetError, read_target
+
+    try:
+        return read_target(text, namespace)
+    except TargetError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def explain_and_print(
@@ -164,75 +173,46 @@ def _answer(
     target: AskedAbout, filenames: tuple[str, ...], server: ServerChoice, scheduler: SchedulerChoice, node: str | None
 ) -> tuple[PrintedAnswer, list[str]]:
     from kubesched.cli.files import InputError
-    from kubesched.explanation.explain import NotExplainableError
+    from kubesched.explanation.answer import Explanation
+    from kubesched.explanation.explain import NotExplainableError, explain_emulated
+    from kubesched.explanation.placement import why_not_node
+    from kubesched.simulator.asking import answer, as_typed, check_pod
 
     if scheduler.reads_stdin and "-" in filenames:
         raise InputError("<stdin>: cannot be both the configuration and the manifests")
-    if node is not None and target.kind is not AskedKind.POD:
-        raise InputError(f"{target.text}: --node is about a pod and a node")
-    is_emulation = scheduler.generation() is not None
-    if is_emulation and target.kind is not AskedKind.POD:
-        raise InputError(f"{target.text}: --emulate explains pods only")
+    generation = scheduler.generation()
+    check_pod(target, node, is_emulation=generation is not None)
     scheduler.check_emulation()
-    chosen = None if is_emulation else scheduler.of_today(scheduler.given())
+    chosen = None if generation is not None else scheduler.of_today(scheduler.given())
     given, target = _given(target, filenames, server)
+    target = as_typed(given.found, target)
     warnings = [*(chosen.notes if chosen is not None else ()), *given.server_warnings, *given.file_warnings]
     try:
-        if target.kind is AskedKind.POD:
-            return _pod_answer(given.found, target.key, chosen, scheduler, node), warnings
-        assert chosen is not None
-        answer, notes = _overview(given, target, chosen)
-        return answer, [*warnings, *notes]
+        if chosen is None:
+            assert generation is not None
+            explanation = explain_emulated(given.found, target.key, scheduler.given(), generation)
+            return (PodAnswer(explanation) if node is None else why_not_node(explanation, node)), warnings
+        found, notes = answer(given.found, target, chosen.config, chosen.source, chosen.registry, node)
     except NotExplainableError as error:
         raise NotExplainableError(f"{given.source}: {error}") from None
-
-
-def _pod_answer(
-    found: Manifests, key: str, chosen: ChosenScheduler | None, scheduler: SchedulerChoice, node: str | None = None
-) -> PrintedAnswer:
-    from kubesched.explanation.explain import explain_emulated, explain_pod
-    from kubesched.explanation.placement import why_not_node
-
-    if chosen is None:
-        generation = scheduler.generation()
-        assert generation is not None
-        explanation = explain_emulated(found, key, scheduler.given(), generation)
-    else:
-        explanation = explain_pod(found, key, chosen.config, chosen.source, chosen.registry)
-    return PodAnswer(explanation) if node is None else why_not_node(explanation, node)
+    return (PodAnswer(found) if isinstance(found, Explanation) else found), [*warnings, *notes]
 
 
 # -- the cluster -------------------------------------------------------------------------------------------------------
 
 
 def _given(target: AskedAbout, filenames: tuple[str, ...], server: ServerChoice) -> tuple[GivenCluster, AskedAbout]:
-    """The cluster, and what is asked about with its namespace, if the context has a say in it.
+    """The cluster, and what is asked about with its namespace, if the context has a say in it."""
+    from kubesched.explanation.targets import AskedKind
+    from kubesched.simulator.asking import kinds_for
 
-    A pod is meant where there is one whose namespace is called like a kind.
-    """
-    from kubesched.k8s.model.core import Pod
-    from kubesched.k8s.model.manifests import CLUSTER_KINDS, KINDS
-
-    kinds: Kinds = KINDS if target.kind in (AskedKind.POD, AskedKind.NODE) else CLUSTER_KINDS
+    kinds = kinds_for(target)
     if filenames and not server.is_made:
-        given = read_cluster_files(filenames, kinds)
-    else:
-        chosen = server.target() if server.is_made else _default_target()
-        target = target.within(chosen.namespace)
-        given = read_live(chosen, filenames, kinds=kinds, pod=target.key if target.kind is AskedKind.POD else "")
-    is_typed = any(isinstance(item, Pod) and item.key == target.text for item in given.found.objects)
-    if is_typed and target.kind is not AskedKind.POD:
-        namespace, _, name = target.text.partition("/")
-        target = AskedAbout(target.text, AskedKind.POD, name, namespace)
-        _keep_scheduled_kinds(given.found)
-    return given, target
-
-
-def _keep_scheduled_kinds(found: Manifests) -> None:
-    from kubesched.k8s.model.manifests import KINDS
-
-    kept = set(KINDS.values())
-    found.objects[:] = [item for item in found.objects if type(item) in kept]
+        return read_cluster_files(filenames, kinds), target
+    chosen = server.target() if server.is_made else _default_target()
+    target = target.within(chosen.namespace)
+    pod = target.key if target.kind is AskedKind.POD else ""
+    return read_live(chosen, filenames, kinds=kinds, pod=pod), target
 
 
 def _default_target() -> ServerTarget:
@@ -242,57 +222,3 @@ def _default_target() -> ServerTarget:
         return ServerChoice().target()
     except InputError as error:
         raise InputError(f"{error}; or read manifests with -f FILE") from None
-
-
-# -- more than one pod -------------------------------------------------------------------------------------------------
-
-
-def _overview(given: GivenCluster, target: AskedAbout, chosen: ChosenScheduler) -> tuple[PrintedAnswer, list[str]]:
-    """The answer, and what is to be said about it."""
-    from kubesched.explanation.overview import explain_node, explain_pods
-
-    with_whom = (chosen.config, chosen.source, chosen.registry)
-    if target.kind is AskedKind.NODE:
-        return explain_node(given.found, target.name, *with_whom), []
-    if target.kind is AskedKind.WORKLOAD:
-        return _workload(given, target, chosen)
-    from kubesched.simulator.one_pod import unmade_pods
-
-    notes = [unmade.note for unmade in unmade_pods(given.found, target.name)]
-    _keep_scheduled_kinds(given.found)
-    subject = f"Namespace {target.name}"
-    return explain_pods(given.found, lambda pod: pod.namespace == target.name, subject, *with_whom, notes=notes), []
-
-
-def _workload(given: GivenCluster, target: AskedAbout, chosen: ChosenScheduler) -> tuple[PrintedAnswer, list[str]]:
-    """Its pods that wait, grouped by cause; if none does, one as its controller would create it now."""
-    from kubesched.cli.files import InputError
-    from kubesched.explanation.overview import explain_pods, pods_of
-    from kubesched.simulator.one_pod import find_workload, n_wanted, why_unmade, with_one_pod
-
-    found, kind, key = given.found, target.workload, target.key
-    own = pods_of(found.objects, kind, key)
-    workload = find_workload(found, kind, key)
-    if workload is None and not own:
-        raise InputError(f"{given.source}: {kind} {key} does not exist")
-    wanted = None if workload is None else n_wanted(workload)
-    missing = None
-    if workload is not None and kind != "DaemonSet" and (wanted is None or len(own) < wanted):
-        missing = why_unmade(found, kind, key)
-        if missing is None and not own:
-            made = with_one_pod(found, kind, key)
-            assert made is not None
-            note = f"{kind} {key}: explained by one of its pods, as it would be created now"
-            return _pod_answer(made[0], made[1].pod_key, chosen, SchedulerChoice()), [note]
-    _keep_scheduled_kinds(found)
-    overview = explain_pods(
-        found,
-        lambda pod: pod.key in own,
-        f"{kind} {key}",
-        chosen.config,
-        chosen.source,
-        chosen.registry,
-        n_wanted=wanted,
-        missing=missing,
-    )
-    return overview, []

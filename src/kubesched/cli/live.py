@@ -91,15 +91,12 @@ def read_files(filenames: Sequence[str], kinds: Kinds | None = None) -> GivenClu
 
 def read_cluster_files(filenames: Sequence[str], kinds: Kinds | None = None) -> GivenCluster:
     """Files that are a whole cluster: if they are a dump, what was left out of it is warned of."""
+    from kubesched.k8s.dumped_kinds import missing_in
     from kubesched.k8s.model.apps import WORKLOAD_KINDS
-    from kubesched.k8s.model.core import Node
-    from kubesched.live.dumped_kinds import missing_kinds
 
     given = read_files(filenames, kinds)
-    found = given.found
-    nodes_from = next((found.source_of(item) for item in found.objects if isinstance(item, Node)), given.source)
-    is_simulation = WORKLOAD_KINDS.keys() <= found.kinds.keys()
-    given.file_warnings += missing_kinds(found.objects, found.dumped, nodes_from, is_simulation=is_simulation)
+    is_simulation = WORKLOAD_KINDS.keys() <= given.found.kinds.keys()
+    given.file_warnings += missing_in(given.found, given.source, is_simulation=is_simulation)
     return given
 
 

@@ -95,7 +95,7 @@ def _place(output: str, append: bool) -> Path:
 async def _record(
     target: ServerTarget, path: Path, anonymiser: Anonymiser | None, for_s: float | None, rotate_s: float | None
 ) -> RecordingWriter:
-    from kubesched.live.dumped_kinds import READ_RESOURCES
+    from kubesched.k8s.dumped_kinds import READ_RESOURCES
     from kubesched.live.recorder import check_readable, follow, write_to
     from kubesched.simulator.recording.lines import segments_of
     from kubesched.simulator.recording.writer import RecordingWriter, next_number

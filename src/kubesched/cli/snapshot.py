@@ -2,7 +2,7 @@
 
 The file is there whole or not at all, and only its owner can read it: it names what runs in a cluster.
 
-Next: `kubesched.live.dumped_kinds` and `kubesched.live.saved_form`, which say what goes into it.
+Next: `kubesched.k8s.dumped_kinds` and `kubesched.live.saved_form`, which say what goes into it.
 """
 
 from __future__ import annotations

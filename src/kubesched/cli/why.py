@@ -11,7 +11,7 @@ import sys
 
 import click
 
-from kubesched.cli.explain import explain_and_print, node_option
+from kubesched.cli.explain import asked_about, explain_and_print, node_option
 from kubesched.cli.live import ServerChoice, read_live, server_options
 from kubesched.cli.main import OneLineCommand
 from kubesched.cli.output import (
@@ -24,7 +24,6 @@ from kubesched.cli.output import (
     say_warning,
 )
 from kubesched.cli.scheduler_choice import SchedulerChoice, plugin_option
-from kubesched.cli.targets import read_target
 
 _NO_FILES = ":4"
 """What kubectl reads last: no names of files are to be offered."""
@@ -64,7 +63,7 @@ def why(
     server = ServerChoice(kubeconfig, context)
     scheduler = SchedulerChoice(config_file, plugin_files=plugin_files)
     if target is not None:
-        explain_and_print(read_target(target, namespace), (), server, scheduler, output, node)
+        explain_and_print(asked_about(target, namespace), (), server, scheduler, output, node)
         return
     from kubesched.cli.files import InputError
     from kubesched.k8s.model.manifests import ManifestError

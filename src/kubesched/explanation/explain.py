@@ -1,4 +1,4 @@
-"""The way in: a cluster's objects, a pod, perhaps a configuration, and out comes an explanation.
+"""The way in: a cluster's objects, a pod and a configuration, and out comes an explanation.
 
 `Explanation` has the decision; everything else about it (`failures`, `numbers`, `changes`, the text) is worked out when
 it is first asked for.
@@ -6,7 +6,7 @@ it is first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,23 +16,21 @@ from kubesched.explanation.emulated import explain_as_of_then, explain_refusal
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.errors import KubeschedError
-from kubesched.k8s.loaded_cluster import Document, Objects, read_objects
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod, PriorityClass
-from kubesched.k8s.model.manifests import KINDS, collector_paused
+from kubesched.k8s.model.manifests import collector_paused
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.requests import AmountError
 from kubesched.k8s.workloads.admission import AdmissionError, with_priority
 from kubesched.older.config.algorithm_source import RefusedConfigurationError
 from kubesched.older.config.emulation import GivenConfiguration
-from kubesched.older.config.generations import Generation, generation_of
+from kubesched.older.config.generations import Generation
 from kubesched.scheduler import config as configuration
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
 from kubesched.scheduler.engine.score import ByName
-from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
 from kubesched.scheduler.plugins.scheduling_gates import SchedulingGates
 
 __all__ = [
@@ -40,7 +38,6 @@ __all__ = [
     "Explanation",
     "NotExplainableError",
     "build_cluster",
-    "explain",
     "explain_emulated",
     "explain_pending",
     "explain_pod",
@@ -52,37 +49,6 @@ _NAMESAKES_SHOWN = 3
 
 class NotExplainableError(KubeschedError, ValueError):
     """There is nothing to explain: the pod is not there, or has finished."""
-
-
-def explain(
-    objects: Objects,
-    pod: str,
-    config: Document = None,
-    *,
-    policy: Document = None,
-    provider: str | None = None,
-    feature_gates: Mapping[str, bool] | None = None,
-    emulate: str | None = None,
-    plugins: Iterable[type] = (),
-) -> Explanation:
-    """Explains the pod `namespace/name` on a cluster, under a KubeSchedulerConfiguration.
-
-    The cluster is what `kubesched.load` gave, or what it takes: a path, a YAML text, a manifest as a dictionary, or
-    several of them. A configuration is a dictionary, a YAML text or a path.
-
-    `policy` (a Policy of old) or `provider` (an algorithm provider) may stand in its place. `emulate` names the version
-    whose decision is wanted, with its `feature_gates`; without it, older configurations are translated into today's.
-    `plugins` are plugin classes of your own, which run beside the others unless the configuration mentions them.
-    """
-    outside = plugins_from_classes(plugins)
-    check_no_emulation(bool(outside.classes), emulate)
-    found = read_objects(objects, KINDS)
-    given = GivenConfiguration.read(config, policy, provider, feature_gates)
-    generation = None if emulate is None else generation_of(emulate)
-    if generation is None:
-        assembled = assemble(given.as_of_today().config, given=outside)
-        return explain_pod(found, pod, assembled.config, registry=assembled.registry)
-    return explain_emulated(found, pod, given, generation)
 
 
 def explain_emulated(

@@ -15,6 +15,7 @@ from kubesched.explanation.cause import Cause
 from kubesched.explanation.explain import build_cluster, explain_pending
 from kubesched.explanation.findings.finding import CauseKind
 from kubesched.explanation.findings.taints import taint_text
+from kubesched.explanation.html import block, html_table, paragraph
 from kubesched.explanation.layout import Style, Tone, all_of, counted, listed, readable, table
 from kubesched.explanation.placement import NodeAnswer, UnknownNodeError, unknown_node
 from kubesched.framework.handle import Registry
@@ -31,6 +32,7 @@ from kubesched.scheduler.engine.score import ByName
 
 GROUPS_SHOWN = 6
 NAMES_SHOWN = 2
+HTML_NAMES = 4
 _GAP = "  "
 
 __all__ = [
@@ -55,7 +57,7 @@ class GroupedPods:
         return {"count": len(self.pods), "pods": list(self.pods), "cause": self.cause.to_dict()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PodsOverview:
     """What is with some pods. `subject` says whose: `Deployment shop/web`, `Namespace shop`."""
 
@@ -119,6 +121,21 @@ class PodsOverview:
             lines.extend(_cause_table(rows, chosen))
         lines.extend(f"\nNote: {note}" for note in self.notes)
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def __repr__(self) -> str:
+        return f"<PodsOverview: {self.headline}>"
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it."""
+        rows = [(len(group.pods), listed(group.pods, HTML_NAMES), group.cause.sentence) for group in self.groups]
+        return block(
+            paragraph(self.headline, "head bad" if self.is_unschedulable else "head good"),
+            html_table(["pods", "which", "what stands in their way"], rows),
+            *(paragraph(note, "dim") for note in self.notes),
+        )
 
     def _first_line(self, style: Style) -> str:
         stuck = (group.cause for group in self.groups if group.cause.kind is not CauseKind.FITS)
@@ -232,7 +249,7 @@ def _nodes_of(kind: str, key: str, children: Iterable[tuple[str, str]]) -> Itera
 # -- what a node could take --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class NodeOverview:
     """Who could not come to a node and why, and what it has left."""
 
@@ -288,6 +305,27 @@ class NodeOverview:
             shown = style_names(self.could, chosen)
             lines.extend(["", f"{chosen.heading(f'Pending pods that would fit here ({len(self.could)}):')} {shown}"])
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def __repr__(self) -> str:
+        return f"<NodeOverview: {self.headline}>"
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it."""
+        amounts = [
+            (name, readable(name, used), readable(name, total), readable(name, total - used))
+            for name, used, total in self.used
+        ]
+        rows = [(len(pods), listed(pods, HTML_NAMES), why) for why, pods in self.groups]
+        could = f"{counted(len(self.could), 'pending pod')} would fit here: {listed(self.could, HTML_NAMES)}"
+        return block(
+            paragraph(self.headline, "head bad" if self.groups else "head good"),
+            html_table(["resource", "used", "allocatable", "free"], amounts),
+            html_table(["pods", "that it could not take", "why"], rows),
+            paragraph(could if self.could else "", "dim"),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -18,6 +18,7 @@ from kubesched.explanation.cause import Cause
 from kubesched.explanation.changes import Change
 from kubesched.explanation.findings.finding import CauseKind
 from kubesched.explanation.groups import RejectedNodes, group_nodes
+from kubesched.explanation.html import block, html_table, paragraph
 from kubesched.explanation.layout import Style, Tone, counted, listed, wrapped
 from kubesched.framework.status import Code
 from kubesched.k8s.errors import KubeschedError
@@ -148,7 +149,7 @@ def _best(best: tuple[str, ...]) -> str:
 # -- why not this node -------------------------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(repr=False)
 class NodeAnswer:
     """One pod and one node that somebody asks for."""
 
@@ -211,6 +212,23 @@ class NodeAnswer:
         first = chosen.first_line(self.headline, tone, names=self.explanation.cause.nodes)
         lines = [first, *self._reasons(chosen), *self._scores(), *self._help(chosen)]
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def __repr__(self) -> str:
+        return f"<NodeAnswer: {self.headline}>"
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it."""
+        findings = () if self.group is None else self.group.findings
+        rows = [(finding.plugin, finding.text) for finding in findings]
+        change = "" if self.change is None else f"It would fit there, tried out: {self.change.description}"
+        return block(
+            paragraph(self.headline, "head bad" if self.is_unschedulable else "head good"),
+            html_table(["plugin", "what speaks against it"], rows),
+            paragraph(change, "dim"),
+        )
 
     def _reasons(self, style: Style) -> list[str]:
         if self.group is None:

@@ -14,3 +14,7 @@ from __future__ import annotations
 
 class KubeschedError(Exception):
     """What was given cannot be read, understood or done; the text says what, and where it stands."""
+
+
+class KubeschedWarning(UserWarning):
+    """What was given is enough for an answer, but not for the one that somebody may expect: a dump without a kind."""

@@ -7,8 +7,8 @@ that stands in the way.
 All kinds are asked for at the same time, each page by page from one version of its list. They are not from one instant
 together: a pod that is bound while we read may be seen with the volumes of a moment ago.
 
-Next: `dumped_kinds` for which kinds these are, `saved_form` for what of it goes into a file, `pending` for the pods
-that wait.
+Next: `kubesched.k8s.dumped_kinds` for which kinds these are, `saved_form` for what of it goes into a file, `pending`
+for the pods that wait.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.list_watch.decoding import K, KindDecoder, Listing, Unread
 from kubesched.k8s.client.requester import Requester
 from kubesched.k8s.client.resources import Resource, resource_of
+from kubesched.k8s.dumped_kinds import READ_RESOURCES
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.stand_ins import UnreadPod
-from kubesched.live.dumped_kinds import READ_RESOURCES
 
 INDISPENSABLE: tuple[type[KubeObject], ...] = (Node, Pod)
 """Without these an answer would be about another cluster."""

@@ -21,10 +21,10 @@ from kubesched.k8s.client.list_watch.requests import ListWatchApi
 from kubesched.k8s.client.resources import Resource
 from kubesched.k8s.client.rest import RestClient, RetryPolicy
 from kubesched.k8s.client.target import ServerTarget
+from kubesched.k8s.dumped_kinds import READ_RESOURCES
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.live.cluster_reader import ClusterReadError
-from kubesched.live.dumped_kinds import READ_RESOURCES
 from kubesched.live.saved_form import saved_form
 from kubesched.simulator.recording.anonymous import Anonymiser
 from kubesched.simulator.recording.lines import BindingSeen

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kubesched.k8s.dumped_kinds import READ_RESOURCES
 from kubesched.k8s.model.core import Container, PodCondition
 from kubesched.k8s.model.csi_migration import MIGRATED_PLUGINS_ANNOTATION
 from kubesched.k8s.model.kubernetes_yaml import plain_yaml
@@ -36,7 +37,6 @@ from kubesched.k8s.model.volume_claims import (
     STORAGE_CLASS_ANNOTATION,
 )
 from kubesched.k8s.model.volumes import CSIPersistentVolumeSource, CSIVolumeSource
-from kubesched.live.dumped_kinds import READ_RESOURCES
 from kubesched.older.plugins.node_checks import PREFER_AVOID_PODS_ANNOTATION
 
 KEPT_ANNOTATIONS = frozenset(

@@ -5,6 +5,7 @@ Next: `run` for a whole run, `sequence` for pods one after another.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
@@ -12,6 +13,8 @@ from typing import Any, overload
 from weakref import WeakKeyDictionary
 
 from kubesched.framework.handle import Registry
+from kubesched.k8s.dumped_kinds import missing_in
+from kubesched.k8s.errors import KubeschedWarning
 from kubesched.k8s.loaded_cluster import Document, LoadedCluster, Objects, read_objects
 from kubesched.k8s.model.times import DurationError, InstantError, Span, instant_s, span_s
 from kubesched.older.config.emulation import GivenConfiguration
@@ -34,11 +37,14 @@ def load(*sources: LoadedCluster | str | PathLike[str] | Mapping[str, Any] | Ite
 
     A source is the path of a file or a directory, a YAML or JSON text, a manifest as a dictionary, a list of these, or
     a cluster that was loaded before. A text that has a newline, or is a mapping, is YAML; any other is a path. Objects
-    of kinds that scheduling does not look at are left out (`ignored`).
+    of kinds that scheduling does not look at are left out (`ignored`). If it is a dump from which kinds were left out
+    that it looks at, a `KubeschedWarning` says of each what follows.
     """
     found = LoadedCluster(read_objects((), SIMULATED_KINDS))
     for source in sources:
         found = found.beside(read_objects(source, SIMULATED_KINDS))
+    for line in missing_in(found.found, "the cluster", is_simulation=True):
+        warnings.warn(line, KubeschedWarning, stacklevel=2)
     return found
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.explanation.explain import explain
+from kubesched.simulator.asking import explain
 
 Case = dict[str, Any]
 

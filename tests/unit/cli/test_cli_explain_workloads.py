@@ -190,7 +190,7 @@ def test_why_not_this_node(tmp_path: Path) -> None:
     fits = json.loads(CliRunner().invoke(main, [*ask, "large", "-o", "json"]).stdout)
     assert (fits["fits"], fits["standing"]["place"]) == (True, 1)
     both = CliRunner().invoke(main, ["explain", "node/small", "-f", str(file), "--node", "small"])
-    assert (both.exit_code, both.stderr) == (2, "error: node/small: --node is about a pod and a node\n")
+    assert (both.exit_code, both.stderr) == (2, "error: node/small: why not a node is a question about a pod\n")
 
 
 def _quota(used: dict[str, str], hard: dict[str, str]) -> Manifest:

@@ -13,10 +13,10 @@ from harness.scripted_server import ScriptedServer
 from harness.scripted_server.routing import ServedKind
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
+from kubesched.k8s.dumped_kinds import READ_RESOURCES
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.manifests import CLUSTER_KINDS
 from kubesched.live.cluster_reader import ClusterReader, ClusterReadError, ClusterReading
-from kubesched.live.dumped_kinds import READ_RESOURCES
 from kubesched.testing import make
 
 

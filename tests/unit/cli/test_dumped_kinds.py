@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 from live_clusters import LiveCluster, Manifest
 
 from kubesched.cli.main import main
+from kubesched.k8s.dumped_kinds import ABSENCES, READ_RESOURCES, kubectl_names
 from kubesched.k8s.model.manifests import CLUSTER_KINDS
-from kubesched.live.dumped_kinds import ABSENCES, READ_RESOURCES, kubectl_names
 from kubesched.testing import make
 
 ROOT = Path(__file__).parents[3]

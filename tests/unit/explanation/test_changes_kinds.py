@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.explanation.explain import explain
+from kubesched.simulator.asking import explain
 from kubesched.testing import make
 from kubesched.testing.make import HOSTNAME, ZONE, Manifest
 

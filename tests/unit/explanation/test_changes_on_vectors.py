@@ -10,7 +10,7 @@ import pytest
 from applied_changes import apply_change
 
 from kubesched.explanation.answer import Explanation
-from kubesched.explanation.explain import explain
+from kubesched.simulator.asking import explain
 from kubesched.testing.vectors import Case, read_cases
 
 CASES = Path(__file__).parents[2] / "vectors" / "cases"
@@ -33,7 +33,9 @@ STUCK = [
 
 
 def _explain(case: Case, objects: list[dict[str, Any]]) -> Explanation:
-    return explain(objects, f"{case['pod']['namespace']}/{case['pod']['name']}", case["config"])
+    key = f"{case['pod']['namespace']}/{case['pod']['name']}"
+    found: Explanation = explain(objects, key, case["config"])
+    return found
 
 
 @pytest.mark.parametrize("case", STUCK)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from kubesched.explanation.answer import Explanation
 from kubesched.explanation.changes import Change, what_if
-from kubesched.explanation.explain import explain
 from kubesched.k8s.model import quantity
+from kubesched.simulator.asking import explain
 from kubesched.testing import make, strategies
 from kubesched.testing.make import Manifest
 
@@ -109,4 +109,4 @@ def test_at_a_lower_priority_preemption_would_find_no_room(objects: list[Manifes
 
 
 def _fits(objects: list[Manifest], key: str) -> bool:
-    return explain(objects, key).fits
+    return bool(explain(objects, key).fits)

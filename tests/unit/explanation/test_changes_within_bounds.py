@@ -8,7 +8,7 @@ import pytest
 
 from kubesched.explanation.changes import what_if
 from kubesched.explanation.changes.change import Action
-from kubesched.explanation.explain import explain
+from kubesched.simulator.asking import explain
 from kubesched.testing import make
 from kubesched.testing.make import ZONE, Manifest
 

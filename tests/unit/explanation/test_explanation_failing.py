@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesched.explanation.evidence import LEFT_OUT, Failures
-from kubesched.explanation.explain import explain
+from kubesched.simulator.asking import explain
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 
@@ -18,7 +18,7 @@ OBJECTS = [
 
 
 def failures(objects: list[Manifest]) -> Failures:
-    found = explain(objects, "default/p").failures
+    found: Failures | None = explain(objects, "default/p").failures
     assert found is not None
     return found
 

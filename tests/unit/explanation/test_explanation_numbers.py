@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubesched.explanation.answer import Explanation
-from kubesched.explanation.explain import explain
+from kubesched.simulator.asking import explain
 from kubesched.testing import make
 from kubesched.testing.make import HOSTNAME, ZONE, Manifest
 

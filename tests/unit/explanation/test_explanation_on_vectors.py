@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.explanation.explain import explain
 from kubesched.explanation.layout import Style
 from kubesched.explanation.text import render
+from kubesched.simulator.asking import explain
 from kubesched.testing.vectors import read_cases
 
 CASES = Path(__file__).parents[2] / "vectors" / "cases"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from kubesched.explanation.explain import explain
+from kubesched.simulator.asking import explain
 from kubesched.testing import make
 
 OBJECTS = [

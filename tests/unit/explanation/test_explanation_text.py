@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubesched.explanation.explain import explain
 from kubesched.explanation.layout import Style
 from kubesched.explanation.text import render
+from kubesched.simulator.asking import explain
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

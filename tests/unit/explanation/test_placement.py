@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from kubesched.explanation.explain import explain
 from kubesched.explanation.placement import UnknownNodeError, why_not_node
+from kubesched.simulator.asking import explain
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 

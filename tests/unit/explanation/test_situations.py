@@ -10,9 +10,9 @@ import pytest
 from situations.situation import SITUATIONS, Situation
 
 from kubesched.explanation.answer import Explanation
-from kubesched.explanation.explain import explain
 from kubesched.explanation.layout import Style
 from kubesched.explanation.text import render
+from kubesched.simulator.asking import explain
 
 for module in ("amounts", "places", "volumes", "before", "mixed_amounts", "mixed_places", "mixed_volumes"):
     importlib.import_module(f"situations.{module}")

@@ -16,7 +16,8 @@ POLICY = {"apiVersion": "v1", "kind": "Policy"}
 
 
 def asked(version: str, *objects: dict[str, Any], **how: Any) -> dict[str, Any]:
-    return kubesched.explain(objects, "default/new", emulate=version, **how).to_dict()
+    found: dict[str, Any] = kubesched.explain(objects, "default/new", emulate=version, **how).to_dict()
+    return found
 
 
 def only(*priorities: dict[str, Any], **policy: Any) -> dict[str, Any]:

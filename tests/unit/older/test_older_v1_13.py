@@ -21,7 +21,8 @@ SPREADING = {
 
 
 def asked(version: str, *objects: dict[str, Any], **how: Any) -> dict[str, Any]:
-    return kubesched.explain(objects, "default/new", emulate=version, **how).to_dict()
+    found: dict[str, Any] = kubesched.explain(objects, "default/new", emulate=version, **how).to_dict()
+    return found
 
 
 @pytest.mark.parametrize(

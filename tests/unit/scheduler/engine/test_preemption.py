@@ -13,7 +13,8 @@ from kubesched.testing.make import Manifest
 
 def _explain(*objects: Manifest, **pending: Any) -> dict[str, Any]:
     pending = {"cpu": 1, "priority": 10, **pending}
-    return kubesched.explain([*objects, make.pod("p", **pending)], "default/p").to_dict()
+    found: dict[str, Any] = kubesched.explain([*objects, make.pod("p", **pending)], "default/p").to_dict()
+    return found
 
 
 def _full(name: str, **pod: Any) -> list[Manifest]:

@@ -5,7 +5,7 @@
     namespace/shop                                    all that waits in a namespace
     node/general-1                                    who could not come to a node
 
-Next: `explain`, which answers.
+Next: `kubesched.simulator.asking`, which answers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-import click
+from kubesched.k8s.errors import KubeschedError
 
 _WORKLOADS = {
     **dict.fromkeys(("deployment", "deployments", "deploy"), "Deployment"),
@@ -27,6 +27,10 @@ _WORKLOADS = {
 _PODS = ("pod", "pods", "po")
 _NAMESPACES = ("namespace", "namespaces", "ns")
 _NODES = ("node", "nodes", "no")
+
+
+class TargetError(KubeschedError, ValueError):
+    """Two namespaces are named."""
 
 
 class AskedKind(Enum):
@@ -56,12 +60,12 @@ class AskedAbout:
 
 
 def read_target(text: str, namespace: str | None = None) -> AskedAbout:
-    """Raises click.UsageError if two namespaces are named."""
+    """Raises TargetError."""
     *before, name = text.split("/")
     kind = before.pop() if before and _is_kind(before[-1]) else ""
     named = "/".join(before)
     if namespace is not None and named and named != namespace:
-        raise click.UsageError(f"{text} is not in the namespace {namespace}: specify the namespace once")
+        raise TargetError(f"{text} is not in the namespace {namespace}: specify the namespace once")
     found = _target(text, kind.lower(), name)
     return replace(found, namespace=named or namespace or "")
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from kubesched.k8s.client.resources import RESOURCES, Resource
 from kubesched.k8s.model import apps, core, limits, resource, storage
+from kubesched.k8s.model.manifests import Manifests
 from kubesched.k8s.model.meta import KubeObject, controller_of
 
 _BEYOND_SCHEDULING = (
@@ -70,6 +71,13 @@ class Absence:
     is_always_there: bool = False
     named: Named | None = None
     simulation: bool = False
+
+
+def missing_in(found: Manifests, source: str, *, is_simulation: bool) -> list[str]:
+    """As `missing_kinds`, of what was read from files; `source` is what they are called, if it is not known where the
+    nodes came from."""
+    nodes_from = next((found.source_of(item) for item in found.objects if isinstance(item, core.Node)), "")
+    return missing_kinds(found.objects, found.dumped, nodes_from or source, is_simulation=is_simulation)
 
 
 def missing_kinds(

@@ -1,0 +1,165 @@
+"""`kubesched.explain`: about a pod, a workload, a namespace or a node, whatever is asked about.
+
+The command line and the library answer with the same functions. Next: `kubesched.explanation.targets` for the names of
+what may be asked about, `one_pod` for workloads without pods, `kubesched.explanation`, which does the work.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kubesched.explanation.answer import Explanation
+from kubesched.explanation.explain import NotExplainableError, explain_emulated, explain_pod
+from kubesched.explanation.overview import NodeOverview, PodsOverview, explain_node, explain_pods, pods_of
+from kubesched.explanation.placement import NodeAnswer, why_not_node
+from kubesched.explanation.targets import AskedAbout, AskedKind, read_target
+from kubesched.framework.handle import Registry
+from kubesched.k8s.errors import KubeschedWarning
+from kubesched.k8s.loaded_cluster import Document, Objects, read_objects
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.manifests import CLUSTER_KINDS, KINDS, Kinds, Manifests
+from kubesched.older.config.emulation import GivenConfiguration
+from kubesched.older.config.generations import generation_of
+from kubesched.scheduler.config import KubeSchedulerConfiguration
+from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
+from kubesched.simulator.one_pod import find_workload, n_wanted, unmade_pods, why_unmade, with_one_pod
+
+Answer = Explanation | PodsOverview | NodeOverview | NodeAnswer
+
+
+def explain(
+    objects: Objects,
+    what: str,
+    config: Document = None,
+    *,
+    node: str | None = None,
+    namespace: str | None = None,
+    policy: Document = None,
+    provider: str | None = None,
+    feature_gates: Mapping[str, bool] | None = None,
+    emulate: str | None = None,
+    plugins: Iterable[type] = (),
+) -> Any:
+    """Explains a pod on a cluster, a workload, a namespace or a node, under a KubeSchedulerConfiguration.
+
+    The cluster is what `kubesched.load` gave, or what it takes: a path, a YAML text, a manifest as a dictionary, or
+    several of them. A configuration is a dictionary, a YAML text or a path.
+
+    What is asked about has the names that kubectl has for it, in `namespace`, if it does not say in which:
+
+    - `"shop/web-1"`, `"pod/web-1"`: why a pod is pending, or why it is where it is; an `Explanation`. With `node`, why
+      not there, or why there; a `NodeAnswer`.
+    - `"shop/deployment/web"`, `"job/x"`: what stands in the way of a workload's pods, grouped by cause; a
+      `PodsOverview`. Of a workload without pods, one is explained as its controller would create it now.
+    - `"namespace/shop"`: the same of all that waits in a namespace; a `PodsOverview`.
+    - `"node/a"`: which pending pods could not come to a node, and why; a `NodeOverview`.
+
+    All of them have `headline`, `to_dict()`, a text (`str`), and HTML in a notebook.
+
+    `policy` (a Policy of old) or `provider` (an algorithm provider) may stand in the configuration's place. `emulate`
+    names the version whose decision about a pod is wanted, with its `feature_gates`; without it, older configurations
+    are translated into today's. `plugins` are plugin classes of your own, which run beside the others unless the
+    configuration mentions them.
+    """
+    outside = plugins_from_classes(plugins)
+    check_no_emulation(bool(outside.classes), emulate)
+    target = read_target(what, namespace)
+    found = read_objects(objects, kinds_for(target))
+    target = as_typed(found, target)
+    given = GivenConfiguration.read(config, policy, provider, feature_gates)
+    generation = None if emulate is None else generation_of(emulate)
+    if generation is not None:
+        check_pod(target, node, is_emulation=True)
+        explanation = explain_emulated(found, target.key, given, generation)
+        return explanation if node is None else why_not_node(explanation, node)
+    assembled = assemble(given.as_of_today().config, given=outside)
+    found_answer, notes = answer(found, target, assembled.config, registry=assembled.registry, node=node)
+    for note in notes:
+        warnings.warn(note, KubeschedWarning, stacklevel=2)
+    return found_answer
+
+
+def kinds_for(target: AskedAbout) -> Kinds:
+    """The kinds of objects that an answer looks at."""
+    return KINDS if target.kind in (AskedKind.POD, AskedKind.NODE) else CLUSTER_KINDS
+
+
+def as_typed(found: Manifests, target: AskedAbout) -> AskedAbout:
+    """A pod is meant where there is one whose namespace is called like a kind."""
+    if target.kind is AskedKind.POD:
+        return target
+    if not any(isinstance(item, Pod) and item.key == target.text for item in found.objects):
+        return target
+    namespace, _, name = target.text.partition("/")
+    return AskedAbout(target.text, AskedKind.POD, name, namespace)
+
+
+def check_pod(target: AskedAbout, node: str | None, *, is_emulation: bool) -> None:
+    """Raises NotExplainableError for what can be asked about pods only."""
+    if target.kind is AskedKind.POD:
+        return
+    if node is not None:
+        raise NotExplainableError(f"{target.text}: why not a node is a question about a pod")
+    if is_emulation:
+        raise NotExplainableError(f"{target.text}: an emulation explains pods only")
+
+
+def answer(
+    found: Manifests,
+    target: AskedAbout,
+    config: KubeSchedulerConfiguration,
+    source: str = "",
+    registry: Registry | None = None,
+    node: str | None = None,
+) -> tuple[Answer, list[str]]:
+    """The answer, and what is to be said about it. Objects that scheduling does not look at are taken out of `found`.
+
+    Raises NotExplainableError and UnknownNodeError.
+    """
+    check_pod(target, node, is_emulation=False)
+    with_whom = (config, source, registry)
+    if target.kind is AskedKind.POD:
+        _keep_scheduled_kinds(found)
+        explanation = explain_pod(found, target.key, *with_whom)
+        return (explanation if node is None else why_not_node(explanation, node)), []
+    if target.kind is AskedKind.NODE:
+        return explain_node(found, target.name, *with_whom), []
+    if target.kind is AskedKind.WORKLOAD:
+        return _workload(found, target, *with_whom)
+    notes = [unmade.note for unmade in unmade_pods(found, target.name)]
+    _keep_scheduled_kinds(found)
+    subject = f"Namespace {target.name}"
+    return explain_pods(found, lambda pod: pod.namespace == target.name, subject, *with_whom, notes=notes), []
+
+
+def _workload(
+    found: Manifests, target: AskedAbout, config: KubeSchedulerConfiguration, source: str, registry: Registry | None
+) -> tuple[Answer, list[str]]:
+    """Its pods that wait, grouped by cause; if none does, one as its controller would create it now."""
+    kind, key = target.workload, target.key
+    own = pods_of(found.objects, kind, key)
+    workload = find_workload(found, kind, key)
+    if workload is None and not own:
+        raise NotExplainableError(f"{kind} {key} does not exist")
+    wanted = None if workload is None else n_wanted(workload)
+    missing = None
+    if workload is not None and kind != "DaemonSet" and (wanted is None or len(own) < wanted):
+        missing = why_unmade(found, kind, key)
+        if missing is None and not own:
+            made = with_one_pod(found, kind, key)
+            assert made is not None
+            note = f"{kind} {key}: explained by one of its pods, as it would be created now"
+            return explain_pod(made[0], made[1].pod_key, config, source, registry), [note]
+    _keep_scheduled_kinds(found)
+    subject = f"{kind} {key}"
+    overview = explain_pods(
+        found, lambda pod: pod.key in own, subject, config, source, registry, n_wanted=wanted, missing=missing
+    )
+    return overview, []
+
+
+def _keep_scheduled_kinds(found: Manifests) -> None:
+    kept = set(KINDS.values())
+    found.objects[:] = [item for item in found.objects if type(item) in kept]
