@@ -21,7 +21,6 @@ MOST_LINES = 600  # a chapter with one role; most have 80 to 400
 SHORT_LINES = 60
 MOST_SHORT_WITH_ONE_IMPORTER = 40
 SAME_NAME_ON_PURPOSE = {"NodeAffinity"}  # the API's struct and the plugin: both names are Kubernetes' own
-STAGES_TO_COME = {"placementGenerate", "placementScore"}  # pod groups: off by default in v1.36
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
@@ -96,7 +95,7 @@ def test_pure_packages_do_no_input_or_output() -> None:
 
 
 def test_stages_are_those_of_the_configuration() -> None:
-    assert set(EXTENSION_POINTS) == set(CONFIGURED_POINTS) - STAGES_TO_COME - {"multiPoint"}
+    assert set(EXTENSION_POINTS) == set(CONFIGURED_POINTS) - {"multiPoint"}
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))

@@ -66,10 +66,10 @@ def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
         "--emulate",
         metavar="VERSION",
         help="Decide as this version did: 1.13, 1.14, 1.17, 1.18 or 1.19. Without it, older configurations are "
-        "converted to v1.",
+        "converted to v1. 1.36-alpha: today, with the flaws that v1.36 has about pod groups.",
     )
     @plugin_option
-    @click.option("--feature-gates", type=GatePairs(), metavar="NAME=BOOL,...", help="Feature gates, with --emulate.")
+    @click.option("--feature-gates", type=GatePairs(), metavar="NAME=BOOL,...", help="Feature gates of that version.")
     @wraps(command)
     def with_scheduler(
         *args: Any,
@@ -119,8 +119,9 @@ class SchedulerChoice:
     def generation(self) -> Generation | None:
         """The version to emulate; None for today's."""
         from kubesched.older.config import generation_of
+        from kubesched.scheduler.config.feature_gates import EMULATED_POD_GROUPS
 
-        return None if self.emulate is None else generation_of(self.emulate)
+        return None if self.emulate in (None, *EMULATED_POD_GROUPS) else generation_of(self.emulate)
 
     def given(self) -> GivenConfiguration:
         from kubesched.cli.files import read_bytes, source_name
@@ -137,7 +138,7 @@ class SchedulerChoice:
             policy_source="" if self.policy_file is None else source_name(self.policy_file),
             reference=None if self.policy_file is None else PolicyFile(source_name(self.policy_file)),
         )
-        return given if self.emulate is None or policy is not None else self._with_named_policy(given)
+        return given if self.generation() is None or policy is not None else self._with_named_policy(given)
 
     def _with_named_policy(self, given: GivenConfiguration) -> GivenConfiguration:
         """With the Policy whose file the configuration names, as configurations of that time could."""
@@ -165,10 +166,15 @@ class SchedulerChoice:
 
     def of_today(self, given: GivenConfiguration) -> ChosenScheduler:
         """What was given, in today's form, with the plugins that it asks for. Raises `ConfigError`."""
+        from msgspec.structs import replace as with_fields
+
         from kubesched.scheduler.plugin_loading import assemble
 
         converted = given.as_of_today()
-        assembled = assemble(converted.config, given.config_source, files=self.plugin_files)
+        config = converted.config
+        if self.emulate is not None and self.generation() is None:
+            config = with_fields(config, emulate=self.emulate)
+        assembled = assemble(config, given.config_source, files=self.plugin_files)
         return ChosenScheduler(
             assembled.config, None, given.config_source, converted.notes, registry=assembled.registry
         )
@@ -177,7 +183,7 @@ class SchedulerChoice:
         """Raises `ConfigError` if plugins are given to a version that knows none of them."""
         from kubesched.scheduler.plugin_loading import check_no_emulation
 
-        check_no_emulation(bool(self.plugin_files), self.emulate)
+        check_no_emulation(bool(self.plugin_files), self.emulate if self.generation() is not None else None)
 
     def files(self) -> list[Path]:
         """All files that it is read from; if the configuration cannot be read, without those that it names."""

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from kubesched.k8s.model.core import PodCondition
 from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.k8s.model.scheduling import GroupCondition
 
 
 class Effect(Struct, frozen=True):
@@ -73,6 +74,18 @@ class PatchPodStatus(Struct, frozen=True):
     """The condition is written with the time, as that of its last probe."""
 
 
+class PatchPodGroupStatus(Struct, frozen=True):
+    """Write a condition of a PodGroup, of this generation; with the time, if it `is_turn` from another status. Not
+    answered."""
+
+    group: str
+    """`namespace/name`"""
+    uid: str
+    condition: GroupCondition
+    generation: int = 0
+    is_turn: bool = True
+
+
 class EvictPod(Struct, frozen=True):
     """Mark the pod as target of a disruption with this condition, then delete it. A pod that was gone before is
     `Failed`, with `is_gone`."""
@@ -81,6 +94,7 @@ class EvictPod(Struct, frozen=True):
     uid: str
     condition: PodCondition
     preemptor: PodKey
+    """One of its pods, if it is a group."""
 
 
 class FindOut(Struct, frozen=True):

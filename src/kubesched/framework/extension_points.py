@@ -18,6 +18,8 @@ and the runtime adapts the second to the first. How long an answer stays true is
 | preBind | `pre_bind` | what must be written before the pod is bound |
 | bind | `bind` | binds the pod |
 | postBind | `post_bind` | the pod is bound |
+| placementGenerate | `generate_placements` | the sets of nodes that a pod group could go to; see `groups` |
+| placementScore | `score_placement` (`normalize_placement_scores`) | how good each of them is, 0 to 100 |
 """
 
 from __future__ import annotations
@@ -195,6 +197,8 @@ EXTENSION_POINTS: dict[str, tuple[str, ...]] = {
     "preBind": ("pre_bind",),
     "bind": ("bind",),
     "postBind": ("post_bind",),
+    "placementGenerate": ("generate_placements",),
+    "placementScore": ("score_placement",),
 }
 """The configured name of each extension point, and its methods: a plugin with any of them implements it."""
 

@@ -12,11 +12,14 @@ from typing import Any, Protocol
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.extension_points import Plugin
+from kubesched.framework.groups import GroupCycle, GroupFeatures, PodGroupMembers, TrySchedule
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
+from kubesched.framework.status import Status
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model import apps, core, resource, scheduling, storage
+from kubesched.k8s.model.scheduling import PodGroup
 
 
 class Objects(Protocol):
@@ -89,8 +92,21 @@ class Handle(Protocol):
         """Labels of a namespace; empty if it is not known."""
         ...
 
+    @property
+    def group_features(self) -> GroupFeatures:
+        """What is on about pod groups."""
+        ...
+
+    def group_members(self, key: str) -> PodGroupMembers | None:
+        """The pods that name the group of this key; None if none does, or groups are off."""
+        ...
+
     def is_preempting(self, uid: str) -> bool:
-        """Whether victims of this pod are still being evicted."""
+        """Whether victims of this pod, or of this PodGroup, are still being evicted."""
+        ...
+
+    def preempt_for_group(self, cycle: CycleState, group: GroupCycle, pod_group: PodGroup, fits: TrySchedule) -> Status:
+        """Looks for victims of lower priority without whom the group would fit; the cycle keeps who they are."""
         ...
 
     def preempt(

@@ -39,6 +39,7 @@ from kubesched.k8s.client.leader_election import (
 )
 from kubesched.k8s.client.lease import LeaseLock
 from kubesched.k8s.client.list_watch import Pace, scheduler_informers
+from kubesched.k8s.client.resources import POD_GROUPS
 from kubesched.k8s.client.rest import REQUEST_TIMEOUT_S, RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.client.transport import MAX_CONNECTIONS
@@ -64,6 +65,7 @@ from kubesched.live.writes.writer import EffectWriter, LeaderGate
 from kubesched.older.engine.build import variant_of
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import LeaderElectionConfiguration
+from kubesched.scheduler.config.feature_gates import GENERIC_WORKLOAD
 from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.engine.self_check import AnswerLimit
 from kubesched.scheduler.plugin_loading import Assembly
@@ -132,7 +134,9 @@ class LiveScheduler:
         text = configuration_yaml(config) if options.emulation is None else emulation_yaml(options.emulation)
         lines.CONFIGURATION.write(text)
         self._reads_taint_rules = options.gates["DRADeviceTaintRules"]
-        more = (TAINT_RULES,) if self._reads_taint_rules else ()
+        more = [TAINT_RULES] if self._reads_taint_rules else []
+        if options.gates[GENERIC_WORKLOAD]:
+            more.append(POD_GROUPS)
         self.informers = scheduler_informers(self._client, NAME, pace, more)
         self._extenders = ExtenderCalls(config.extenders, self._lease_left_s)
         self._elector, self._election_client = self._make_elector(target, options.leader_election)

@@ -9,7 +9,8 @@ from typing import Protocol
 from kubesched.framework.events import EVERY_CHANGE
 from kubesched.framework.handle import Registry
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.config import KubeSchedulerConfiguration, resolve_profiles
+from kubesched.scheduler.config import ConfigError, FieldError, KubeSchedulerConfiguration, resolve_profiles
+from kubesched.scheduler.config.feature_gates import group_features
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_gate, checked_pre_enqueue
 from kubesched.scheduler.engine.extender import EXTENDER, build_extenders
@@ -77,9 +78,10 @@ def build_schedulers(
         return {**own}
     plugins = in_tree.REGISTRY if registry is None else registry
     plugins = in_tree.with_shared_devices(plugins)
+    features = group_features(config.gates, config.emulate)
     schedulers = {}
     for resolved in resolve_profiles(config, in_tree.capabilities(plugins), source):
-        handle = EngineHandle(cluster, tie_break, state)
+        handle = EngineHandle(cluster, tie_break, state, features)
         profile = build_profile(resolved, plugins, handle, watch, observers)
         share = profile.percentage_of_nodes_to_score
         if share is None:
@@ -134,7 +136,11 @@ def build_loop(
     measured_hint = None if clock is None else metrics.measured_hint
     make_queue = SchedulingQueue if variant is None else variant.make_queue
     queue = make_queue(settings, profiles, measured_hint)
-    loop = Scheduler(cluster, state, schedulers, queue, extenders, metrics, answer_limit, observers)
+    features = None if variant is not None else group_features(config.gates, config.emulate)
+    if features is not None and features.groups and extenders:
+        problem = FieldError("extenders", "not with the feature gate GenericWorkload: a pod group cannot wait for them")
+        raise ConfigError([problem], source)
+    loop = Scheduler(cluster, state, schedulers, queue, extenders, metrics, answer_limit, observers, features)
     for scheduler in schedulers.values():
         scheduler.compares_nodes |= any(extender.compares_nodes for extender in extenders)
     if variant is not None:

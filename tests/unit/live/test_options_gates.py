@@ -6,8 +6,9 @@ import pytest
 
 from kubesched.live.options import FeatureGates, FlagError
 from kubesched.live.options.flag import GATES
-from kubesched.live.options.gate_table import GATE_NEEDS, KNOWN_GATES, GateStage
-from kubesched.live.options.gates import GATES_WITHOUT_EFFECT, REFUSED_GATES, read_gates
+from kubesched.live.options.gates import read_gates
+from kubesched.scheduler.config.feature_gates import GATES_WITHOUT_EFFECT, REFUSED_GATES
+from kubesched.scheduler.config.gate_table import GATE_NEEDS, KNOWN_GATES, GateStage
 
 
 def _read(text: str) -> tuple[FeatureGates, tuple[str, ...]]:
@@ -58,8 +59,8 @@ def test_gates_are_set(text: str, changed: dict[str, bool]) -> None:
             id="one that lacks another",
         ),
         pytest.param(
-            "GenericWorkload=true",
-            "cannot set feature gate GenericWorkload to true: pod groups are not implemented",
+            "NativeHistograms=true",
+            "cannot set feature gate NativeHistograms to true: native histograms are not implemented",
             id="not implemented",
         ),
         pytest.param(

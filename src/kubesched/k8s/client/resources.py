@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kubesched.k8s.errors import KubeschedError
-from kubesched.k8s.model import apps, core, resource, storage
+from kubesched.k8s.model import apps, core, resource, scheduling, storage
 from kubesched.k8s.model.meta import KubeObject
 
 
@@ -85,6 +85,10 @@ RESOURCES: tuple[Resource, ...] = (
 resource.k8s.io/v1beta1 is no older version in our sense: there a request has its class and selectors beside its name
 (in v1 they are in `exactly`) and a device its attributes in `basic`, so they would be read as absent.
 """
+
+
+POD_GROUPS = Resource(scheduling.PodGroup, scheduling.GROUP, "v1alpha2", "podgroups", True)
+"""What it watches with the feature gate GenericWorkload, too."""
 
 
 class UnknownKindError(KubeschedError, LookupError):

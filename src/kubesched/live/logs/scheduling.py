@@ -173,6 +173,32 @@ class SchedulingLog:
     def _hint_broke(self, broke: seen.HintBroke) -> None:
         self._write(lines.HINT_FAILED, err=str(broke.error), event=broke.event, plugin=broke.plugin, pod=broke.pod.key)
 
+    # -- pod groups ----------------------------------------------------------------------------------------------------
+
+    def _group_began(self, began: seen.GroupAttemptBegan) -> None:
+        self._write(lines.GROUP_ATTEMPTING, podGroup=began.group)
+        self._write(lines.GROUP_TRYING, podGroup=began.group, unscheduledPodsCount=len(began.pods))
+        for pod in began.pods:
+            self._cycle += 1
+            self._write(lines.GROUP_POD_ATTEMPTING, podGroup=began.group, pod=pod.key)
+
+    def _placement_tried(self, tried: seen.PlacementTried) -> None:
+        self._write(lines.PLACEMENT_TRIED, podGroup=tried.group, placement=tried.placement)
+
+    def _group_decided(self, decided: seen.GroupDecided) -> None:
+        group, outcome, n_left = decided.group, decided.outcome, decided.n_left
+        if outcome.status.is_success:
+            self._write(lines.GROUP_SCHEDULED, podGroup=group, scheduledPods=decided.n_bound, unschedulablePods=n_left)
+        elif outcome.waits_for_preemption:
+            self._write(lines.GROUP_WAITS, podGroup=group, unschedulablePods=n_left)
+        elif outcome.status.is_rejected:
+            self._write(lines.GROUP_UNSCHEDULABLE, podGroup=group, unschedulablePods=n_left)
+        else:
+            self._write(lines.GROUP_ERROR, err=outcome.status.message, podGroup=group, errorPods=n_left)
+
+    def _group_missing(self, missing: seen.GroupMissing) -> None:
+        self._write(lines.GROUP_MISSING, podGroup=missing.group)
+
     # -- an attempt ----------------------------------------------------------------------------------------------------
 
     def _began(self, began: seen.AttemptBegan) -> None:
@@ -415,4 +441,8 @@ _WRITERS: dict[type, Callable[[SchedulingLog, Any], None]] = {
     seen.SlowDecision: SchedulingLog._slow,
     seen.AnswerMissing: SchedulingLog._answer_missing,
     seen.ClassMisses: SchedulingLog._class_misses,
+    seen.GroupAttemptBegan: SchedulingLog._group_began,
+    seen.PlacementTried: SchedulingLog._placement_tried,
+    seen.GroupDecided: SchedulingLog._group_decided,
+    seen.GroupMissing: SchedulingLog._group_missing,
 }

@@ -196,3 +196,21 @@ CLASS_MISSES = info(
     "Nine of ten decisions or more had to be made from scratch.",
     is_ours=True,
 )
+
+# -- pod groups --------------------------------------------------------------------------------------------------------
+
+GROUP_ATTEMPTING = info("Attempting to schedule pod group", 3, "podGroup", "Its pods are tried together.")
+GROUP_TRYING = info(
+    "Running a pod group scheduling algorithm", 5, "podGroup unscheduledPodsCount", "So many pods of it."
+)
+GROUP_POD_ATTEMPTING = info("Attempting to schedule a pod belonging to a pod group", 4, "podGroup pod", "One of them.")
+PLACEMENT_TRIED = info("Assuming placement in snapshot", 4, "podGroup placement", "They are tried on its nodes alone.")
+GROUP_SCHEDULED = info(
+    "Successfully scheduled a pod group", 2, "podGroup scheduledPods unschedulablePods", "The group fits."
+)
+GROUP_WAITS = info(
+    "Pod group is waiting for preemption", 2, "podGroup unschedulablePods", "It fits once victims have left."
+)
+GROUP_UNSCHEDULABLE = info("Unable to schedule a pod group", 2, "podGroup unschedulablePods", "It does not fit.")
+GROUP_ERROR = error("Error scheduling pod group", "err podGroup errorPods", "Something failed over one of its pods.")
+GROUP_MISSING = error("Failed to get PodGroup for status update", "podGroup", "Pods name a PodGroup that is not there.")

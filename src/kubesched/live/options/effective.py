@@ -41,7 +41,9 @@ from kubesched.scheduler.config import (
     PluginConfig,
 )
 from kubesched.scheduler.config.decode import parse
+from kubesched.scheduler.config.defaults import with_gates
 from kubesched.scheduler.config.errors import ErrorList
+from kubesched.scheduler.config.feature_gates import EMULATED_POD_GROUPS
 from kubesched.scheduler.config.profile import enabled_names
 from kubesched.scheduler.config.validation import validate
 
@@ -87,7 +89,7 @@ def _policy_of_flags(given: GivenFlags) -> PolicyReference | None:
 
 def emulated_generation(given: GivenFlags) -> Generation | None:
     version = given.get("emulate", "")
-    if not version:
+    if not version or version in EMULATED_POD_GROUPS:
         return None
     try:
         return generation_of(version)
@@ -212,14 +214,21 @@ def effective_configuration(given: GivenFlags) -> KubeSchedulerConfiguration:
 
 
 def effective_scheduler(
-    given: GivenFlags, policy: bytes | None = None, gates: Mapping[str, bool] | None = None
+    given: GivenFlags,
+    policy: bytes | None = None,
+    gates: Mapping[str, bool] | None = None,
+    switches: Mapping[str, bool] | None = None,
 ) -> BaseScheduler:
     """The configuration, and the older scheduler that stands in for it, if one was asked for. `policy` was read from a
-    ConfigMap; `gates` are those of the emulated version."""
+    ConfigMap; `gates` are those of the emulated version, `switches` those of today's that switch something here."""
     path = given.get("config", "")
     content = _file_content(path, given) if path else None
     base = base_scheduler(given, policy, content, dict(gates or {}))
     configuration = base.configuration if path else _with_flags(base.configuration, given)
+    if given.get("emulate", "") in EMULATED_POD_GROUPS:
+        configuration = replace(configuration, emulate=given["emulate"])
+    if switches and base.emulation is None:
+        configuration = with_gates(configuration, switches)
     election = replace(configuration.leader_election, **dict(_election_fields(given)))
     configuration = replace(configuration, leader_election=election)
     errors = ErrorList()

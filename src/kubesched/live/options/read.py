@@ -29,12 +29,13 @@ from kubesched.live.options.effective import (
 )
 from kubesched.live.options.flag import FlagError, FlagUse
 from kubesched.live.options.flag_table import FLAGS, FLAGS_BY_NAME
-from kubesched.live.options.gates import read_gates
+from kubesched.live.options.gates import asked_gates, read_gates
 from kubesched.live.options.serving import FlagValue, metrics_settings
 from kubesched.live.options.settings import LogSettings, MetricsSettings, RunOptions
 from kubesched.live.serving.settings import ServingError, ServingSettings
 from kubesched.scheduler.config.configuration import extender_warnings
 from kubesched.scheduler.config.errors import ErrorList
+from kubesched.scheduler.config.feature_gates import SWITCHES
 from kubesched.scheduler.plugin_loading import Assembly, PluginSource, check_no_emulation
 
 _VERSION = re.compile(r"v?([0-9]+)\.([0-9]+)(?:\.([0-9]+))?")
@@ -100,8 +101,11 @@ def read_options(given: GivenFlags, policy: bytes | None = None) -> RunOptions:
 
     _check_refused(given)
     older_gates, gates_of_today = split_gates(value("feature-gates"), emulated_generation(given))
-    gates, gate_warnings = read_gates(gates_of_today)
-    scheduler = effective_scheduler(given, policy, older_gates)
+    flagged, gate_warnings = read_gates(gates_of_today)
+    named = {*flagged.changed, *asked_gates(gates_of_today)}
+    switches = {name: flagged[name] for name in SWITCHES if name in named}
+    scheduler = effective_scheduler(given, policy, older_gates, switches)
+    gates = flagged.beside(scheduler.configuration.gates)
     plugins, assembled = _assembled(scheduler, given)
     logs = _log_settings(value)
     served, metrics = _checked(value)

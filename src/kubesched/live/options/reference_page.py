@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from kubesched.live.options.flag import Flag, FlagUse
 from kubesched.live.options.flag_table import FLAGS, GROUPS
-from kubesched.live.options.gate_table import KNOWN_GATES
-from kubesched.live.options.gates import GATES_WITHOUT_EFFECT, REFUSED_GATES, SWITCHES
+from kubesched.scheduler.config.feature_gates import GATES_WITHOUT_EFFECT, REFUSED_GATES, SWITCHES
+from kubesched.scheduler.config.gate_table import KNOWN_GATES
 
 _HEAD = """# Flags
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kubesched.framework.handle import Registry
-from kubesched.live.options.gates import FeatureGates
 from kubesched.live.serving.settings import ServingSettings
 from kubesched.older.config import Emulation, PolicyConfigMap
 from kubesched.scheduler.config import (
@@ -21,6 +20,7 @@ from kubesched.scheduler.config import (
     KubeSchedulerConfiguration,
     LeaderElectionConfiguration,
 )
+from kubesched.scheduler.config.feature_gates import FeatureGates
 from kubesched.scheduler.plugin_loading import PluginSource
 
 _QPS_OF_ANY_CLIENT = 5.0

@@ -7,6 +7,7 @@ answer was lost is not repeated: the object is read until it tells what became o
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from kubesched.framework.effects import Failed, PatchObject, WriteObject, Written
+from kubesched.framework.effects import Failed, PatchObject, PatchPodGroupStatus, WriteObject, Written
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
-from kubesched.k8s.client.requester import MERGE_PATCH, Requester
-from kubesched.k8s.client.resources import RESOURCES, Resource
+from kubesched.k8s.client.requester import MERGE_PATCH, STRATEGIC_PATCH, Requester
+from kubesched.k8s.client.resources import POD_GROUPS, RESOURCES, Resource
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 
 LOOK_AGAIN_S = (0.2, 0.5, 1.0, 2.0)
@@ -34,6 +35,7 @@ def failed(problem: ApiError | Unreachable | AnswerLost) -> Failed:
     return Failed(str(problem))
 
 
+_log = logging.getLogger("kubesched.writes")
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _KNOWN = {(resource.api_version, resource.kind): resource for resource in RESOURCES}
@@ -78,6 +80,27 @@ class ObjectWrites:
 
     async def patch(self, action: PatchObject) -> Outcome:
         return await self._carry_out(action)
+
+    async def patch_group_status(self, action: PatchPodGroupStatus) -> None:
+        """Nobody waits for it, and it is not tried again: the group's next attempt writes what is true then."""
+        condition = action.condition
+        written: dict[str, Any] = {
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
+            "observedGeneration": action.generation,
+        }
+        if action.is_turn:
+            written["lastTransitionTime"] = utc_now()
+        namespace, _, name = action.group.partition("/")
+        body = _encode({"metadata": {"uid": action.uid}, "status": {"conditions": [written]}})
+        path = POD_GROUPS.path(namespace, name, "status")
+        try:
+            await self._requests.request("PATCH", path, body=body, content_type=STRATEGIC_PATCH)
+        except (ApiError, Unreachable, AnswerLost) as problem:
+            fields = {"podGroup": action.group, "err": str(problem)}
+            _log.error("Failed to update PodGroup status", extra={"fields": fields})
 
     async def find_out(self, action: WriteObject | PatchObject) -> Outcome:
         """What became of a write whose answer is lost."""

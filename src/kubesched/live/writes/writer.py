@@ -27,6 +27,7 @@ from kubesched.framework.effects import (
     Failed,
     FindOut,
     PatchObject,
+    PatchPodGroupStatus,
     PatchPodStatus,
     RecordEvent,
     Withheld,
@@ -146,6 +147,7 @@ class EffectWriter:
             PatchPodExtendedResourceClaimStatus: claims.tell_pod,
             WriteObject: objects.write,
             PatchObject: objects.patch,
+            PatchPodGroupStatus: objects.patch_group_status,
             CallExtender: extenders.call,
             **dict.fromkeys(get_args(ClaimRequest), claims.carry_out),
         }

@@ -42,7 +42,9 @@ from kubesched.older.config.generations import Generation, OlderGates, feature_g
 from kubesched.older.config.policy import Policy, decode_policy, load_policy
 from kubesched.older.config.policy_profile import filters_of, profile_of_policy, scores_of
 from kubesched.scheduler.config.decode import parse
+from kubesched.scheduler.config.defaults import with_gates
 from kubesched.scheduler.config.errors import ConfigError, ErrorList, FieldError
+from kubesched.scheduler.config.feature_gates import GateError, check_switches
 from kubesched.scheduler.config.load import default
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
@@ -204,8 +206,18 @@ class GivenConfiguration:
 
     def as_of_today(self) -> Converted:
         """Today's configuration, with what was changed or dropped on the way to it."""
-        if self.feature_gates:
-            raise ConfigError([FieldError("featureGates", "feature gates are those of a version: say which (emulate)")])
+        converted = self._converted()
+        if not self.feature_gates:
+            return converted
+        try:
+            check_switches(self.feature_gates)
+            config = with_gates(converted.config, self.feature_gates)
+            check_switches(config.gates)
+        except GateError as problem:
+            raise ConfigError([FieldError("--feature-gates", error) for error in problem.errors]) from None
+        return replace(converted, config=config)
+
+    def _converted(self) -> Converted:
         if sum(given is not None for given in (self.config, self.policy, self.provider)) > 1:
             raise ConfigError([FieldError("", "only one of policy, algorithm provider and configuration can be given")])
         if self.policy is not None:

@@ -12,7 +12,7 @@ A pod that is being bound is *assumed*: it counts on its node and is still pendi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 
 import numpy as np
@@ -23,6 +23,7 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model import storage
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.scheduler.cluster.group_states import PodGroupStates
 from kubesched.scheduler.cluster.journal import ChangeLog
 from kubesched.scheduler.cluster.node_order import NodeOrder
 from kubesched.scheduler.cluster.objects import ObjectStore
@@ -101,6 +102,8 @@ class Cluster:
         self.objects = ObjectStore()
         self.nominations = Nominations()
         self.pending: dict[PodKey, PodInfo] = {}
+        self.groups: PodGroupStates | None = None
+        """Who belongs together, if anybody asks for it (`track_groups`)."""
         self._order = NodeOrder()
         self._rows_in_order: RowArray | None = None
         self._pods: dict[PodKey, PodInfo] = {}
@@ -135,6 +138,14 @@ class Cluster:
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         found = self.objects.namespaces.get(namespace)
         return {} if found is None else found.labels
+
+    def track_groups(self, scheduler_names: Collection[str]) -> None:
+        """From now on it is known which pods belong to which group, of those without a node if these schedule them."""
+        groups = self.groups = PodGroupStates(scheduler_names)
+        for info in self.pending.values():
+            groups.is_pending(info)
+        for info in self._pods.values():
+            groups.is_placed(info)
 
     # -- facts ---------------------------------------------------------------------------------------------------------
 
@@ -222,6 +233,8 @@ class Cluster:
     def add_pod(self, info: PodInfo, nominated: str = "") -> None:
         """A pod that is not known here: on its node, or pending and perhaps nominated to one."""
         pod = info.pod
+        if self.groups is not None and pod.spec.scheduling_group is not None:
+            (self.groups.is_placed if pod.spec.node_name else self.groups.is_pending)(info)
         if not pod.spec.node_name:
             self.pending[info.key] = info
             if nominated:
@@ -243,6 +256,8 @@ class Cluster:
             self.add_pod(info)
             return
         self._pods[info.key] = info
+        if self.groups is not None and info.spec.scheduling_group is not None:
+            self.groups.is_placed(info)
         if not self.table.pods.replace(info):
             self._orphans[info.spec.node_name][info.key] = info
 
@@ -253,6 +268,8 @@ class Cluster:
         known = self._pods.pop(key, None)
         if known is None:
             return
+        if self.groups is not None and known.spec.scheduling_group is not None:
+            self.groups.is_gone(known)
         self._take_off_node(known)
 
     def _take_off_node(self, known: PodInfo) -> None:
@@ -266,8 +283,12 @@ class Cluster:
 
     def _forget_pending(self, key: PodKey) -> None:
         waiting = self.pending.pop(key, None)
-        if waiting is not None and self.nominations.node_by_uid:
+        if waiting is None:
+            return
+        if self.nominations.node_by_uid:
             self.nominations.remove(waiting)
+        if self.groups is not None and waiting.spec.scheduling_group is not None and key not in self._pods:
+            self.groups.is_gone(waiting)
 
     # -- assumed pods --------------------------------------------------------------------------------------------------
 
@@ -279,6 +300,8 @@ class Cluster:
             self.nominations.remove(info)
         self._pods[info.key] = assumed
         self._assumed.add(info.key)
+        if self.groups is not None and pod.spec.scheduling_group is not None:
+            self.groups.is_placed(assumed)
         self.table.add_pod(assumed, self.table.rows[node_name])
         return assumed
 
@@ -290,6 +313,12 @@ class Cluster:
         self._assumed.discard(assumed.key)
         del self._pods[assumed.key]
         self._take_off_node(known)
+        if self.groups is not None and known.spec.scheduling_group is not None:
+            waiting = self.pending.get(assumed.key)
+            if waiting is None:
+                self.groups.is_gone(known)
+            else:
+                self.groups.is_pending(waiting)
         return True
 
     def is_assumed(self, key: PodKey) -> bool:

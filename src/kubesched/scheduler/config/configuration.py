@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -181,6 +181,17 @@ class KubeSchedulerConfiguration(ConfigStruct, frozen=True):
     plugin_paths: tuple[str, ...] = ()
     """Python files with plugins of your own, relative to the configuration's file; kube-scheduler has no such field.
     The plugins in them are known by that, and run where a profile enables them."""
+    feature_gates: dict[str, bool] | None = None
+    """Feature gates of v1.36 away from their defaults, as `--feature-gates` has them, which goes before this;
+    kube-scheduler has no such field."""
+    emulate: str | None = None
+    """`1.36-alpha` schedules pod groups as v1.36 does where that is known to be wrong; kube-scheduler has no such
+    field."""
+
+    @property
+    def gates(self) -> Mapping[str, bool]:
+        """Feature gates away from their defaults."""
+        return self.feature_gates or {}
 
 
 def to_manifest(config: KubeSchedulerConfiguration) -> dict[str, Any]:

@@ -9,6 +9,7 @@ Next: `profile` for how plugins are merged, `load` for when this happens.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from kubesched.scheduler.config.configuration import (
     KubeSchedulerConfiguration,
     LeaderElectionConfiguration,
 )
+from kubesched.scheduler.config.feature_gates import GANG_SCHEDULING, TOPOLOGY_AWARE
 from kubesched.scheduler.config.plugin_args import (
     ARGS_BY_PLUGIN,
     DEFAULT_RESOURCES,
@@ -28,6 +30,7 @@ from kubesched.scheduler.config.plugin_args import (
     ResourceSpec,
 )
 from kubesched.scheduler.config.profile import (
+    ALL_PLUGINS,
     KubeSchedulerProfile,
     PluginConfig,
     PluginRef,
@@ -68,6 +71,13 @@ DEFAULT_PLUGINS: Final = Plugins(
 )
 """The plugins of a profile that says nothing, in order."""
 
+GATED_PLUGINS: Final = (
+    (GANG_SCHEDULING, PluginRef("GangScheduling")),
+    (TOPOLOGY_AWARE, PluginRef("TopologyPlacementGenerator")),
+    (TOPOLOGY_AWARE, PluginRef("PodGroupPodsCount", 1)),
+)
+"""Behind these, with their feature gates."""
+
 
 def set_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
     """The configuration with everything filled in that the file left open."""
@@ -76,8 +86,45 @@ def set_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigurati
         config,
         leader_election=_set_leader_election_defaults(config.leader_election),
         client_connection=_set_client_connection_defaults(config.client_connection),
-        profiles=tuple(_set_profile_defaults(profile) for profile in profiles),
+        profiles=tuple(_set_profile_defaults(profile, config.gates) for profile in profiles),
     )
+
+
+def default_plugins(gates: Mapping[str, bool]) -> Plugins:
+    """The plugins of a profile that says nothing, with these feature gates."""
+    added = tuple(plugin for gate, plugin in GATED_PLUGINS if gates.get(gate, False))
+    enabled = DEFAULT_PLUGINS.multi_point.enabled
+    return Plugins(multi_point=PluginSet(enabled=(*enabled, *added))) if added else DEFAULT_PLUGINS
+
+
+def with_gates(config: KubeSchedulerConfiguration, gates: Mapping[str, bool]) -> KubeSchedulerConfiguration:
+    """The configuration, which has its defaults, as if it had set these feature gates, too."""
+    together = {**config.gates, **gates}
+    if together == config.gates:
+        return config
+    profiles = tuple(
+        replace(profile, plugins=_with_gated_plugins(profile.plugins, together)) for profile in config.profiles
+    )
+    return replace(config, feature_gates=together, profiles=profiles)
+
+
+def _with_gated_plugins(plugins: Plugins, gates: Mapping[str, bool]) -> Plugins:
+    """Each where it would stand if it had been a default plugin from the beginning, or gone if its gate is off."""
+    given = plugins.multi_point
+    if {ALL_PLUGINS} & {plugin.name for plugin in given.disabled}:
+        return plugins
+    disabled = {plugin.name for plugin in given.disabled}
+    defaults = {plugin.name for plugin in DEFAULT_PLUGINS.multi_point.enabled}
+    gated = {plugin.name for _, plugin in GATED_PLUGINS}
+    kept = [plugin for plugin in given.enabled if plugin.name not in gated]
+    place = max((index + 1 for index, plugin in enumerate(kept) if plugin.name in defaults), default=0)
+    added = [
+        next((own for own in given.enabled if own.name == plugin.name), plugin)
+        for gate, plugin in GATED_PLUGINS
+        if gates.get(gate, False) and plugin.name not in disabled
+    ]
+    enabled = (*kept[:place], *added, *kept[place:])
+    return replace(plugins, multi_point=PluginSet(enabled, given.disabled))
 
 
 def _set_leader_election_defaults(given: LeaderElectionConfiguration) -> LeaderElectionConfiguration:
@@ -103,8 +150,8 @@ def _set_client_connection_defaults(given: ClientConnectionConfiguration) -> Cli
     )
 
 
-def _set_profile_defaults(profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
-    plugins = merge_plugins(DEFAULT_PLUGINS, profile.plugins)
+def _set_profile_defaults(profile: KubeSchedulerProfile, gates: Mapping[str, bool]) -> KubeSchedulerProfile:
+    plugins = merge_plugins(default_plugins(gates), profile.plugins)
     given = tuple(PluginConfig(entry.name, _set_args_defaults(entry.args)) for entry in profile.plugin_config)
     missing = enabled_names(plugins) & ARGS_BY_PLUGIN.keys() - {entry.name for entry in given}
     added = tuple(PluginConfig(name, ARGS_BY_PLUGIN[name]()) for name in sorted(missing))

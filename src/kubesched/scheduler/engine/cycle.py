@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.groups import GroupCycle
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import PostFilterResult, Scores
@@ -52,6 +53,19 @@ _NOT_BEGUN = CycleState()
 _MISSES_TO_TELL = 1000
 _STORM = 0.9
 """The share of decisions that no class could make from which on it is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberTrial:
+    """What is different for a pod that is placed for trial, as one of a group."""
+
+    group: GroupCycle
+    within: RowArray | None = None
+    """Only these nodes count, in the order in which they are searched; None: all."""
+    post_filter: bool = True
+    """Whether PostFilter runs where no node fits."""
+    reasons: bool = True
+    """Whether anybody asks why no node fits."""
 
 
 @dataclass(slots=True, repr=False)
@@ -152,18 +166,29 @@ class ProfileScheduler:
     def decide(self, pod: PodInfo, *, complete: bool = False) -> Decision:
         """Where the pod goes, or why nowhere. `complete` looks at every node and scores even a single one, so that
         the answer can be explained; what is chosen is the same."""
+        return self._decided(pod, complete, None)
+
+    def decide_in_trial(self, pod: PodInfo, trial: MemberTrial) -> Decision:
+        """The same for one of a group."""
+        return self._decided(pod, False, trial)
+
+    def _decided(self, pod: PodInfo, complete: bool, trial: MemberTrial | None) -> Decision:
         decision = Decision(pod, _NOT_BEGUN, self.cluster.table.names)
         start = self.next_start
         observers = self.profile.observers
         classes = None if complete or observers.wants_scores else self._classes
         try:
-            if classes is not None and self._decide_by_class(decision, classes):
+            if classes is not None and self._decide_by_class(decision, classes, trial):
+                if trial is not None and decision.node_name:
+                    decision.cycle.put(trial.group)
                 return decision
         except (PluginError, PluginFault):
             decision = self._without_class(pod, start)
         decision.cycle = CycleState()
+        if trial is not None:
+            decision.cycle.put(trial.group)
         try:
-            self._decide(decision, complete)
+            self._decide(decision, complete, trial)
         except PluginError as bug:
             decision.error = bug.message
             if observers.trouble is not None:
@@ -194,35 +219,41 @@ class ProfileScheduler:
         """Which of these nodes let the pod in, after PreFilter. Errors are raised."""
         return run_filters_with_nominated(self.cluster, self.profile, cycle, pod, nodes)
 
-    def _decide(self, decision: Decision, complete: bool) -> None:
+    def _decide(self, decision: Decision, complete: bool, trial: MemberTrial | None) -> None:
         cluster, pod, cycle = self.cluster, decision.pod, decision.cycle
         nodes = cluster.nodes
+        within = None if trial is None else trial.within
         if len(nodes) == 0:
             return
         decision.prefilter = run_pre_filter(self.profile, cycle, pod, nodes)
         if not decision.prefilter.status.is_success:
-            self._run_post_filter(decision, Diagnosis(nodes, decision.prefilter))
+            self._run_post_filter(decision, Diagnosis(nodes, decision.prefilter, within=within), trial)
             return
-        if self._take_nominated(decision, nodes) and not complete:
+        if self._take_nominated(decision, nodes, within) and not complete:
             return
-        searched = self._searched(decision.prefilter, nodes)
+        searched = self._searched(decision.prefilter, nodes, within)
         if len(searched) == 1 and not complete and self._take_only(decision, int(searched.rows[0])):
             return
         filtered = self.filter_nodes(cycle, pod, searched)
         decision.filtered = filtered
-        feasible, decision.n_evaluated = self.feasible_rows(filtered, whole_search=searched is nodes, complete=complete)
+        whole_search = searched is nodes or (within is not None and decision.prefilter.node_names is None)
+        feasible, decision.n_evaluated = self.feasible_rows(
+            filtered, whole_search=whole_search, complete=complete, within=within
+        )
         decision.n_feasible = len(feasible)
         if len(feasible) == 0:
-            if self._classes is not None and not complete:
+            if self._classes is not None and not complete and within is None:
                 self._classes.keep_failed(pod, cycle, decision.prefilter, filtered)
-            self._run_post_filter(decision, Diagnosis(nodes, decision.prefilter, filtered))
+            self._run_post_filter(decision, Diagnosis(nodes, decision.prefilter, filtered, within=within), trial)
             return
         self._choose(decision, feasible, complete)
 
-    def _take_nominated(self, decision: Decision, nodes: TableView) -> bool:
+    def _take_nominated(self, decision: Decision, nodes: TableView, within: RowArray | None) -> bool:
         """The node that was freed for this pod comes first, before any search."""
         row = nodes.row_of(self.cluster.nominations.node_for(decision.pod))
-        return row is not None and self._takes(decision, row)
+        if row is None or (within is not None and row not in within):
+            return False
+        return self._takes(decision, row)
 
     def _takes(self, decision: Decision, row: int) -> bool:
         """Whether the node that was freed for the pod lets it in; then that is the decision."""
@@ -243,13 +274,16 @@ class ProfileScheduler:
         self.choose_among(decision, np.array([row]))
         return True
 
-    def _searched(self, prefilter: PreFilterOutcome, nodes: TableView) -> TableView:
+    def _searched(self, prefilter: PreFilterOutcome, nodes: TableView, within: RowArray | None) -> TableView:
         if prefilter.node_names is None:
-            return nodes
+            return nodes if within is None else nodes.take(np.sort(within))
         rows = (nodes.row_of(name) for name in sorted(prefilter.node_names))
-        return nodes.take(np.array([row for row in rows if row is not None], dtype=np.intp))
+        found = np.array([row for row in rows if row is not None], dtype=np.intp)
+        return nodes.take(found if within is None else found[np.isin(found, within)])
 
-    def feasible_rows(self, filtered: FilterOutcome, *, whole_search: bool, complete: bool) -> tuple[RowArray, int]:
+    def feasible_rows(
+        self, filtered: FilterOutcome, *, whole_search: bool, complete: bool, within: RowArray | None = None
+    ) -> tuple[RowArray, int]:
         """The rows to choose from, and how many were looked at to find them."""
         rows = filtered.nodes.rows
         if complete:
@@ -257,10 +291,14 @@ class ProfileScheduler:
         enough = feasible_nodes_to_find(self.percentage, len(rows)) if self.compares_nodes else 1
         if not whole_search:
             return rows[filtered.fits][:enough], len(rows)
-        order = self.cluster.rows_in_order
+        order, fits = self.cluster.rows_in_order, filtered.fits
+        if within is not None:
+            order = within
+            fits = np.zeros(len(self.cluster.nodes), dtype=np.bool_)
+            fits[rows] = filtered.fits
         if enough >= len(rows):
-            return order[filtered.fits[order]], len(rows)
-        found, n_looked_at = cut_search(order, filtered.fits, self.next_start, enough)
+            return order[fits[order]], len(rows)
+        found, n_looked_at = cut_search(order, fits, self.next_start, enough)
         self.next_start = (self.next_start + n_looked_at) % len(rows)
         return found, n_looked_at
 
@@ -280,40 +318,45 @@ class ProfileScheduler:
         decision.node_name = names[row]
         decision.best_rows = top
 
-    def _decide_by_class(self, decision: Decision, classes: ClassCache) -> bool:
+    def _decide_by_class(self, decision: Decision, classes: ClassCache, trial: MemberTrial | None) -> bool:
         """Decides from what is kept for the pod's signature; False if that does not answer: nothing kept or fitting."""
         pod, nominations = decision.pod, self.cluster.nominations
+        within = None if trial is None else trial.within
         nominated_node = nominations.node_for(pod)
         if nominated_node:
-            return self._take_nominated_by_class(decision, classes, nominated_node)
-        failed = classes.find_failed(pod)
+            return within is None and self._take_nominated_by_class(decision, classes, nominated_node)
+        failed = classes.find_failed(pod) if within is None else None
         if failed is not None:
             n_open = len(failed.open_rows)
             if n_open == 0:
-                self._fail_by_class(decision, failed)
+                self._fail_by_class(decision, failed, trial)
                 return True
             if n_open == 1:
                 self._take_open_row(decision, failed)
                 return True
         known = classes.find(pod)
-        if known is None:
+        if known is None or (within is not None and (known.has_fresh or pod.pin)):
             return False
         if pod.pin:
             return self._take_pinned(decision, known)
-        n = len(known.order)
+        n = len(known.order) if within is None else len(within)
         enough = feasible_nodes_to_find(self.percentage, n) if self.compares_nodes else 1
         start = self.next_start % n if enough < n else 0
         asked: PodClass | AskingSearch = known
         if known.has_fresh:
             asked = AskingSearch(known, pod)
+            if trial is not None:
+                asked.cycle.put(trial.group)
             if not asked.prepare():
                 return False
-        rows, n_looked_at = asked.search(
-            start, enough, self._places_of_nominated_pods(known, asked.cycle, pod) if nominations else ()
-        )
+        closed = self._places_of_nominated_pods(known, asked.cycle, pod) if nominations else ()
+        if isinstance(asked, PodClass):
+            rows, n_looked_at = asked.search(start, enough, closed, within)
+        else:
+            rows, n_looked_at = asked.search(start, enough, closed)
         n_found = len(rows)
         if n_found == 0:
-            return False
+            return trial is not None and not trial.reasons and not trial.post_filter
         if enough < n:
             self.next_start = (start + n_looked_at) % n
         self.n_decided_by_class += 1
@@ -356,15 +399,17 @@ class ProfileScheduler:
         decision.best_rows = np.array([row])
         return True
 
-    def _fail_by_class(self, decision: Decision, failed: FailedClass) -> None:
+    def _fail_by_class(self, decision: Decision, failed: FailedClass, trial: MemberTrial | None) -> None:
         """Its class fits nowhere, and still do not: for the same reasons."""
         self.n_decided_by_class += 1
         decision.cycle = failed.cycle.fork()
+        if trial is not None:
+            decision.cycle.put(trial.group)
         decision.cycle.put(failed.plans)
         decision.prefilter = failed.prefilter
         rejections = failed.rejections
         diagnosis = Diagnosis(self.cluster.nodes, failed.prefilter, rejections, messages=rejections.messages)
-        self._run_post_filter(decision, diagnosis)
+        self._run_post_filter(decision, diagnosis, trial)
 
     def _take_open_row(self, decision: Decision, failed: FailedClass) -> None:
         """Only one node has let pods of the class in since it fitted nowhere: there is nothing to compare."""
@@ -390,9 +435,9 @@ class ProfileScheduler:
                     closed.append(row)
         return closed
 
-    def _run_post_filter(self, decision: Decision, diagnosis: Diagnosis) -> None:
+    def _run_post_filter(self, decision: Decision, diagnosis: Diagnosis, trial: MemberTrial | None = None) -> None:
         decision.diagnosis = diagnosis
-        if not self.profile.post_filter:
+        if not self.profile.post_filter or (trial is not None and not trial.post_filter):
             return
         result = run_post_filter(self.profile, decision.cycle, decision.pod, diagnosis)
         decision.post_filter = result

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from kubesched.framework import events
-from kubesched.framework.events import ASSIGNED_POD_DELETE, ClusterEvent
+from kubesched.framework.events import ASSIGNED_POD_DELETE, UNSCHEDULED_POD_ADD, ClusterEvent
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.k8s.model.scheduling import PodGroup, group_key_of
 from kubesched.k8s.model.stand_ins import UnreadPod
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.binding_cycles import BindingCycles
@@ -33,8 +34,12 @@ class EventHandlers:
         bindings: BindingCycles,
         preemptions: PreemptionExecutor,
         observers: Observers,
+        *,
+        moves_mates: bool = False,
     ) -> None:
+        """`moves_mates`: a pod of a group that comes is a change to those that wait."""
         self._observers = observers
+        self._moves_mates = moves_mates
         self._cluster = cluster
         self._queue = queue
         self._scheduler_names = scheduler_names
@@ -57,7 +62,10 @@ class EventHandlers:
         else:
             old = self._cluster.objects.find(item)
         self._cluster.put(item)
-        self.handled = _labels(self._move(old, item, now_s))
+        found = self._move(old, item, now_s)
+        self.handled = _labels(found)
+        if isinstance(item, PodGroup) and found:
+            self._call_members(item.key, found[0], now_s)
 
     def remove(self, item: KubeObject, now_s: float) -> None:
         if isinstance(item, Pod):
@@ -70,6 +78,14 @@ class EventHandlers:
         else:
             self._cluster.remove(item)
             self.handled = _labels(self._move(item, None, now_s))
+            if isinstance(item, PodGroup):
+                self._preemptions.forget(item.metadata.uid or item.key)
+
+    def _call_members(self, group: str, event: ClusterEvent, now_s: float) -> None:
+        """What held pods of the group back may be over: they are held until they are called."""
+        state = None if self._cluster.groups is None else self._cluster.groups.get(group)
+        if state is not None:
+            self._queue.reconsider_held(list(state.unscheduled), event, now_s)
 
     # -- pods ----------------------------------------------------------------------------------------------------------
 
@@ -145,6 +161,9 @@ class EventHandlers:
         info = self._cluster.pending[key]
         if old is None:
             self._queue.add(info, now_s)
+            if self._moves_mates and pod.spec.scheduling_group is not None:
+                self._queue.move_all(UNSCHEDULED_POD_ADD, None, pod, now_s)
+                self._call_members(group_key_of(pod), UNSCHEDULED_POD_ADD, now_s)
             return
         self._queue.update(old, info, now_s)
         nominated = old.status.nominated_node_name

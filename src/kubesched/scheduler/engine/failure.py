@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kubesched.framework.effects import PatchPodStatus, RecordEvent
 from kubesched.framework.events import ASSIGNED_POD_DELETE
+from kubesched.framework.groups import GroupFeatures
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode, PostFilterResult
 from kubesched.framework.status import OK, Status
@@ -92,6 +93,8 @@ class FailureHandler:
         self._queue = queue
         self._outbox = outbox
         self.words = FailureWords()
+        self.groups: GroupFeatures | None = None
+        """What is on about pod groups, if anything is: their members are requeued in another way."""
 
     def is_skipped(self, info: PodInfo) -> bool:
         """Whether there is nothing to decide for the pod: it is being deleted, or already has its node."""
@@ -120,14 +123,16 @@ class FailureHandler:
             for action in plugin.take_effects():
                 self._outbox.send(action)
 
-    def no_node(self, queued: QueuedPodInfo, decision: Decision, now_s: float) -> None:
-        """The decision is that the pod goes nowhere."""
+    def no_node(
+        self, queued: QueuedPodInfo, decision: Decision, now_s: float, *, nominated: PostFilterResult | None = None
+    ) -> None:
+        """The decision is that the pod goes nowhere. `nominated` goes before what PostFilter says."""
         self.handle(
             queued,
             told=self.words.of_decision(decision),
             is_error=bool(decision.error),
             plugins=frozenset() if decision.diagnosis is None else decision.diagnosis.unschedulable_plugins(),
-            post_filter=decision.post_filter,
+            post_filter=nominated or decision.post_filter,
             now_s=now_s,
         )
 
@@ -151,7 +156,7 @@ class FailureHandler:
         info = queued.info
         queued.unschedulable_plugins = plugins
         queued.pending_plugins = frozenset()
-        self._queue.add_unschedulable(queued, is_error=is_error, now_s=now_s)
+        self._requeue(queued, is_error=is_error, now_s=now_s)
         if observers.steps is not None:
             where = self._queue.contents.place_of(queued)
             observers.steps(PodRequeued(info, where, queued.attempts, queued.unschedulable_plugins))
@@ -170,7 +175,13 @@ class FailureHandler:
     def put_back(self, queued: QueuedPodInfo, now_s: float) -> None:
         """The attempt came to nothing, and nothing is wrong with the pod: it is tried again, and nobody told."""
         if self._is_still_pending(queued):
-            self._queue.add_unschedulable(queued, is_error=True, now_s=now_s)
+            self._requeue(queued, is_error=True, now_s=now_s)
+
+    def _requeue(self, queued: QueuedPodInfo, *, is_error: bool, now_s: float) -> None:
+        if self.groups is None or queued.info.spec.scheduling_group is None:
+            self._queue.add_unschedulable(queued, is_error=is_error, now_s=now_s)
+        else:
+            self._queue.add_failed_member(queued, is_error=is_error, pops_early=self.groups.alpha, now_s=now_s)
 
     def _is_still_pending(self, queued: QueuedPodInfo) -> bool:
         """Brings the pod up to date. False if it was deleted or bound by somebody else, or is another one by now."""

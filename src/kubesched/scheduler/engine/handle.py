@@ -12,19 +12,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.groups import GroupCycle, GroupFeatures, PodGroupMembers, TrySchedule
 from kubesched.framework.handle import HeldPod, Objects, PreemptionLimits
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
+from kubesched.framework.status import Status
 from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.engine.bind import Bindings
 from kubesched.scheduler.engine.permit import WaitingPod
 from kubesched.scheduler.engine.preemption import preempt
 from kubesched.scheduler.engine.preemption.execution import Evictions
+from kubesched.scheduler.engine.preemption.group_victims import preempt_for_group
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.score import TieBreak
 
+NO_GROUPS = GroupFeatures()
 _PACE_S = 0.01
 """Plugins whose pods make each other try again and again do it no more often than this."""
 
@@ -78,8 +83,15 @@ class LoopState:
 class EngineHandle:
     """One per profile, and complete before its plugins are built."""
 
-    def __init__(self, cluster: Cluster, tie_break: TieBreak, state: LoopState | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        tie_break: TieBreak,
+        state: LoopState | None = None,
+        features: GroupFeatures = NO_GROUPS,
+    ) -> None:
         self._cluster = cluster
+        self.group_features = features
         self._tie_break = tie_break
         self._state = LoopState(cluster) if state is None else state
 
@@ -96,6 +108,13 @@ class EngineHandle:
 
     def is_preempting(self, uid: str) -> bool:
         return self._state.evictions.is_preempting(uid)
+
+    def group_members(self, key: str) -> PodGroupMembers | None:
+        return None if self._cluster.groups is None else self._cluster.groups.get(key)
+
+    def preempt_for_group(self, cycle: CycleState, group: GroupCycle, pod_group: PodGroup, fits: TrySchedule) -> Status:
+        is_alpha = self.group_features.alpha
+        return preempt_for_group(self._cluster, cycle, group, pod_group, fits, is_alpha=is_alpha)
 
     def preempt(
         self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses, limits: PreemptionLimits

@@ -13,6 +13,8 @@ A pod's way, told as seven steps:
 The first three are `schedule_one` and what it calls, the others `binding_cycles`. Parts know the parts that were built
 before them, and none knows the loop.
 
+Pods that belong to a group take another way from the first step to the fourth, all together: `group_cycle`.
+
 Facts come from informers (`put`, `remove`), answers to effects (`answer`), time through `tick`.
 """
 
@@ -21,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kubesched.framework.effects import Effect
+from kubesched.framework.groups import GroupFeatures
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.binding_cycles import BindingCycles
@@ -28,6 +31,8 @@ from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.event_handlers import EventHandlers
 from kubesched.scheduler.engine.extender import HTTPExtender, PausedCycles
 from kubesched.scheduler.engine.failure import FailureHandler
+from kubesched.scheduler.engine.group_condition import GroupConditions
+from kubesched.scheduler.engine.group_cycle import GroupCycles
 from kubesched.scheduler.engine.handle import LoopState
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.scheduler.engine.observations import (
@@ -56,6 +61,7 @@ class Scheduler:
         metrics: LoopMetrics | None = None,
         answer_limit: AnswerLimit | None = None,
         observers: Observers | None = None,
+        features: GroupFeatures | None = None,
     ) -> None:
         """`state` is that of the schedulers' handles. With an `answer_limit`, the loop looks after itself; without,
         whoever drives it answers everything."""
@@ -85,9 +91,34 @@ class Scheduler:
             self.metrics,
             self.observers,
         )
+        features = features or GroupFeatures()
         self._event_handlers = EventHandlers(
-            cluster, queue, schedulers.keys(), self._binding_cycles, self.preemptions, self.observers
+            cluster,
+            queue,
+            schedulers.keys(),
+            self._binding_cycles,
+            self.preemptions,
+            self.observers,
+            moves_mates=features.gangs,
         )
+        self.groups: GroupCycles | None = None
+        """Schedules pods that belong to a group, if that is on."""
+        if features.groups:
+            cluster.track_groups(schedulers.keys())
+            self.metrics.has_groups = True
+            self.failures.groups = features
+            self.groups = GroupCycles(
+                cluster,
+                queue,
+                schedulers,
+                self.failures,
+                self._binding_cycles,
+                self.preemptions,
+                GroupConditions(cluster, self.outbox, self.observers),
+                features,
+                self.metrics,
+                self.observers,
+            )
         self.paused = PausedCycles(extenders, self.outbox, self.failures) if extenders else None
         """Cycles that wait for an extender's answer."""
         self.check: SelfCheck | None = None
@@ -168,6 +199,9 @@ class Scheduler:
         if queued is None:
             return False
         info = queued.info
+        if self.groups is not None and info.spec.scheduling_group is not None:
+            self.groups.schedule(queued, now_s)
+            return True
         if self.failures.is_skipped(info):
             self.queue.done(info.uid)
             return True

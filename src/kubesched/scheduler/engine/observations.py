@@ -27,6 +27,7 @@ from kubesched.scheduler.queue.sub_queues import Held, Moved
 
 if TYPE_CHECKING:
     from kubesched.scheduler.engine.cycle import Decision
+    from kubesched.scheduler.engine.group_trial import GroupOutcome
     from kubesched.scheduler.engine.metrics.timing import Trace
     from kubesched.scheduler.engine.plugin_call import PluginError
     from kubesched.scheduler.engine.self_check import Stray
@@ -51,6 +52,44 @@ class PodEvent:
     action: str
     pod: Pod
     is_scheduled: bool
+
+
+# -- pod groups --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAttemptBegan:
+    """These pods of a group are tried together."""
+
+    group: str
+    """`namespace/name` of the PodGroup."""
+    pods: Sequence[PodInfo]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementTried:
+    """What became of a group in one set of nodes."""
+
+    group: str
+    placement: str
+    outcome: GroupOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDecided:
+    """What an attempt came to: so many pods are bound, and so many go back."""
+
+    group: str
+    outcome: GroupOutcome
+    n_bound: int
+    n_left: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMissing:
+    """There is no such PodGroup whose condition could be written."""
+
+    group: str
 
 
 # -- the queue ---------------------------------------------------------------------------------------------------------
@@ -328,6 +367,10 @@ Observation = (
     | SlowDecision
     | AnswerMissing
     | ClassMisses
+    | GroupAttemptBegan
+    | PlacementTried
+    | GroupDecided
+    | GroupMissing
 )
 
 Observe = Callable[[Observation], None]

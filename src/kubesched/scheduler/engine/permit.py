@@ -30,6 +30,8 @@ class WaitingPod:
     info: PodInfo
     node_name: str
     deadlines_s: dict[str, float]
+    reasons: tuple[str, ...] = ()
+    """What the plugins say that it waits for."""
     rejection: Status | None = None
 
     @property
@@ -68,12 +70,14 @@ class WaitingPod:
 def run_permit(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str, now_s: float) -> Status | WaitingPod:
     """OK, a rejection, or the pod as one that waits."""
     deadlines: dict[str, float] = {}
+    reasons: tuple[str, ...] = ()
     for plugin in profile.permit:
         turn_began(profile, "Permit", plugin.name, pod, node_name)
         with guarded(plugin.name, 'running Permit plugin "{}"'):
             result = plugin.permit(cycle, pod, node_name)
         status = turn_ended(profile, "Permit", plugin.name, pod, node_name, result.status)
         if status.is_wait:
+            reasons += status.reasons
             deadlines[plugin.name] = now_s + min(result.timeout_s, LONGEST_WAIT_S)
         elif not status.is_success:
             return status
@@ -82,7 +86,7 @@ def run_permit(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str
     tell = profile.observers.steps
     if tell is not None:
         tell(PermitWaits(pod, node_name, tuple(deadlines)))
-    return WaitingPod(pod, node_name, deadlines)
+    return WaitingPod(pod, node_name, deadlines, reasons)
 
 
 def next_deadline_s(waiting: Iterable[WaitingPod]) -> float | None:

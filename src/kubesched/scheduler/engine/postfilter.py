@@ -61,6 +61,8 @@ class Diagnosis:
     post_filter_message: str = ""
     messages: dict[str, str] | None = None
     """By what PostFilter says: the messages about these findings, where they are kept for the next pod."""
+    within: RowArray | None = None
+    """The nodes that the search was about, if not all."""
 
     @property
     def absent(self) -> Status:
@@ -89,7 +91,7 @@ class Diagnosis:
             return filtered.resolvable()
         hopeful = np.zeros(len(self.cluster_nodes), dtype=np.bool_)
         if self.absent.code is Code.UNSCHEDULABLE:
-            hopeful[:] = True
+            hopeful[slice(None) if self.within is None else self.within] = True
         if filtered is not None:
             hopeful[filtered.nodes.rows] = ~(filtered.fits | filtered.unresolvable)
         return np.flatnonzero(hopeful)
@@ -113,7 +115,7 @@ class Diagnosis:
         return known
 
     def _worded(self) -> str:
-        n = len(self.cluster_nodes)
+        n = len(self.cluster_nodes) if self.within is None else len(self.within)
         text = f"0/{n} nodes are available:"
         if not self.prefilter.status.is_success:
             text += f" {self.prefilter.status.message}."

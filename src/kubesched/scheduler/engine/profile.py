@@ -43,6 +43,7 @@ from kubesched.framework.extension_points import (
     Score,
     ScoreNode,
 )
+from kubesched.framework.groups import PlacementGenerate, PlacementScore, PodGroupPostFilter
 from kubesched.framework.handle import Handle, Registry
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
@@ -128,6 +129,10 @@ class Profile:
     emitters: list[EmitsEffects]
     followers: Mapping[str, FollowsPods]
     """By name, the plugins whose prepared state can follow pods."""
+    placement_generate: list[PlacementGenerate] = field(default_factory=list)
+    placement_score: list[tuple[PlacementScore, int]] = field(default_factory=list)
+    """With their weights."""
+    pod_group_post_filter: list[PodGroupPostFilter] = field(default_factory=list)
     node_followers: list[FollowsNodes] | None = None
     """Those of them that tell whether they mind nodes that come and go; None if not all do."""
     object_followers: list[FollowsObjects] | None = None
@@ -177,6 +182,11 @@ def build_profile(
         post_bind=plugins_at("postBind"),
         followers=followers,
         node_followers=node_followers if len(node_followers) == len(followers) else None,
+        placement_generate=plugins_at("placementGenerate"),
+        placement_score=list(
+            zip(plugins_at("placementScore"), (one.weight for one in resolved.points["placementScore"]), strict=True)
+        ),
+        pod_group_post_filter=[p for p in plugins_at("postFilter") if isinstance(p, PodGroupPostFilter)],
         emitters=[plugin for plugin in plugins.values() if isinstance(plugin, EmitsEffects)],
         object_followers=_object_followers(
             plugins[plugin.name]

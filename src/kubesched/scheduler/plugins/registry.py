@@ -11,6 +11,7 @@ from kubesched.scheduler.plugins.default_binder import DefaultBinder
 from kubesched.scheduler.plugins.default_preemption import DefaultPreemption
 from kubesched.scheduler.plugins.dynamic_resources import DynamicResources
 from kubesched.scheduler.plugins.dynamic_resources.allocator import SharedDevices
+from kubesched.scheduler.plugins.gang_scheduling import GangScheduling
 from kubesched.scheduler.plugins.image_locality import ImageLocality
 from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.scheduler.plugins.node_affinity import NodeAffinity
@@ -21,10 +22,12 @@ from kubesched.scheduler.plugins.node_resources_balanced_allocation import NodeR
 from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 from kubesched.scheduler.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.scheduler.plugins.node_volume_limits import NodeVolumeLimits
+from kubesched.scheduler.plugins.pod_group_pods_count import PodGroupPodsCount
 from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.scheduler.plugins.priority_sort import PrioritySort
 from kubesched.scheduler.plugins.scheduling_gates import SchedulingGates
 from kubesched.scheduler.plugins.taint_toleration import TaintToleration
+from kubesched.scheduler.plugins.topology_placement_generator import TopologyPlacementGenerator
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 from kubesched.scheduler.plugins.volume_restrictions import VolumeRestrictions
 from kubesched.scheduler.plugins.volume_zone import VolumeZone
@@ -50,6 +53,9 @@ _IN_TREE = (
     ImageLocality,
     DefaultBinder,
     NodeDeclaredFeatures,
+    GangScheduling,
+    TopologyPlacementGenerator,
+    PodGroupPodsCount,
 )
 
 REGISTRY = Registry({plugin.name: plugin for plugin in _IN_TREE})

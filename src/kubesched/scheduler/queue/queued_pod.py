@@ -48,6 +48,7 @@ class QueuedPodInfo:
         "key",
         "order",
         "pending_plugins",
+        "pops_early",
         "profile",
         "queued_at_s",
         "uid",
@@ -78,6 +79,8 @@ class QueuedPodInfo:
         self.hold: Hold | None = None
         """How that was said, if it can be asked whether it lasts."""
         self.backoff_until_s = -inf
+        self.pops_early = True
+        """Whether it may be tried before its backoff is over, if plugins rejected it."""
         self.flushed_at_s = -inf
         self.was_flushed = False
         """Whether it is being attempted only because it was unschedulable for too long."""

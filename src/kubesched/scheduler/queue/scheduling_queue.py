@@ -137,6 +137,21 @@ class SchedulingQueue:
         self._in_flight.start(queued)
         return queued
 
+    def pop_specific(self, key: PodKey, now_s: float) -> QueuedPodInfo | None:
+        """This pod, wherever it waits, as if it had been activated and were next; None if it does not wait, or is held
+        back."""
+        queued = self._pods.by_key.get(key)
+        if queued is None:
+            return None
+        if queued.heap is not self._pods.active:
+            self.activate((key,), now_s)
+        if queued.heap is not self._pods.active:
+            return None
+        self._pods.remove(key)
+        queued.attempts += 1
+        self._in_flight.start(queued)
+        return queued
+
     @property
     def n_in_flight(self) -> int:
         return len(self._in_flight)
@@ -147,11 +162,26 @@ class SchedulingQueue:
 
     def add_unschedulable(self, queued: QueuedPodInfo, *, is_error: bool, now_s: float) -> None:
         """The attempt failed. The caller has set the plugins that rejected the pod; after an error, there are none."""
+        if self._attempt_failed(queued, is_error, now_s):
+            how = self._judge_flight(queued)
+            self._in_flight.end(queued.uid)
+            self._pods.requeue(queued, how, SCHEDULE_ATTEMPT_FAILURE, now_s)
+
+    def add_failed_member(self, queued: QueuedPodInfo, *, is_error: bool, pops_early: bool, now_s: float) -> None:
+        """The same for a member of a pod group: it is tried again with its group after its backoff, whatever changes;
+        or, if it `pops_early`, when there is nothing else to do."""
+        if self._attempt_failed(queued, is_error, now_s):
+            queued.pops_early = pops_early
+            self._in_flight.end(queued.uid)
+            self._pods.requeue(queued, Requeue.AFTER_BACKOFF, SCHEDULE_ATTEMPT_FAILURE, now_s)
+
+    def _attempt_failed(self, queued: QueuedPodInfo, is_error: bool, now_s: float) -> bool:
+        """Counts the failure; False if the pod does not come back."""
         if is_error:
             queued.unschedulable_plugins = queued.pending_plugins = NO_PLUGINS
         if queued.key in self._pods.by_key:  # another pod of that name came in the meantime
             self._in_flight.end(queued.uid)
-            return
+            return False
         if queued.is_rejected:
             queued.unschedulable_count += 1
             queued.consecutive_errors = 0
@@ -161,9 +191,7 @@ class SchedulingQueue:
         queued.backoff_until_s = self._pods.backoff.expiry_s(queued)
         queued.flushed_at_s = -inf
         queued.was_flushed = False
-        how = self._judge_flight(queued)
-        self._in_flight.end(queued.uid)
-        self._pods.requeue(queued, how, SCHEDULE_ATTEMPT_FAILURE, now_s)
+        return True
 
     def activate(self, keys: Iterable[PodKey], now_s: float) -> None:
         """A plugin wants these pods tried again, backoff or not. Those in flight will be when they come back."""
@@ -183,6 +211,14 @@ class SchedulingQueue:
             if queued is not None and queued.is_gated:
                 self._pods.unschedulable.remove(key)
                 self._pods.requeue(queued, Requeue.AFTER_BACKOFF, FORCE_ACTIVATE.label, now_s)
+
+    def reconsider_held(self, keys: Iterable[PodKey], event: ClusterEvent, now_s: float) -> None:
+        """Pods that were held back until they are called: those that are not any more are tried again."""
+        for key in keys:
+            queued = self._pods.by_key.get(key)
+            if queued is not None and queued.hold is not None and not queued.hold.lasts():
+                self._pods.unschedulable.remove(key)
+                self._pods.requeue(queued, Requeue.AFTER_BACKOFF, event.label, now_s)
 
     def hold_may_be_over(self, keys: Iterable[PodKey]) -> None:
         """Pods that were held back until they are called: the next change asks them."""

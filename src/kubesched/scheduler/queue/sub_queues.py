@@ -6,7 +6,7 @@ unschedulable pods, as gated.
 Backoff is 1 s after the first failure, doubling to 10 s. Its end is rounded down to whole seconds, and so is the time
 it is compared with: within such a window of a second, pods stand in the order of the active queue, so that one popped
 early is the most important of those about to be due. Pods that failed with an error wait apart and are never popped
-early: the wait is there to spare the API server.
+early: the wait is there to spare the API server. So do members of pod groups, of which one would bring all others.
 
 Unschedulable pods are filed under each plugin that rejected them, so that an event costs what it may move, not what
 there is. Those with a hold that ends by a call are not filed before that.
@@ -61,7 +61,7 @@ class BackoffQueue:
         return queued.backoff_until_s >= self._window(now_s)
 
     def push(self, queued: QueuedPodInfo, sort_key: tuple[float, ...]) -> None:
-        heap = self._after_rejection if queued.is_rejected else self._after_error
+        heap = self._after_rejection if queued.is_rejected and queued.pops_early else self._after_error
         heap.push(queued, self._order(heap, queued, sort_key))
 
     def reorder(self, queued: QueuedPodInfo, sort_key: tuple[float, ...]) -> None:

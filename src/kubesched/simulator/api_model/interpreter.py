@@ -6,6 +6,7 @@ A world that stands on it adds what it has more: how long a write takes, what go
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, get_args
 
 from kubesched.framework.effects import (
@@ -14,6 +15,7 @@ from kubesched.framework.effects import (
     Failed,
     FindOut,
     PatchObject,
+    PatchPodGroupStatus,
     PatchPodStatus,
     RecordEvent,
     WriteObject,
@@ -28,7 +30,7 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
 )
 from kubesched.scheduler.plugins.volume_binding.effects import BindVolumeToClaim, SelectNodeForClaim
 from kubesched.simulator.api_model.claim_effects import ClaimEffects, VolumeEffects
-from kubesched.simulator.api_model.object_effects import ObjectEffects
+from kubesched.simulator.api_model.object_effects import ObjectEffects, patch_group_status
 from kubesched.simulator.api_model.pod_effects import DeletePod, PodEffects, delete_pod
 from kubesched.simulator.api_model.store import TypedStore
 
@@ -62,6 +64,7 @@ class EffectInterpreter:
             BindPod: pods.bind,
             EvictPod: pods.evict,
             PatchPodStatus: pods.patch_status,
+            PatchPodGroupStatus: partial(patch_group_status, store, now),
             FindOut: pods.find_out,
             RecordEvent: lambda action: None,
             WriteObject: objects.write,

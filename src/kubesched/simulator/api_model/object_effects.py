@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from kubesched.framework.effects import Failed, PatchObject, WriteObject, Written
+from kubesched.framework.effects import Failed, PatchObject, PatchPodGroupStatus, WriteObject, Written
 from kubesched.k8s.model.manifests import KINDS_WITH_WORKLOADS, ManifestError, from_dicts, is_namespaced
 from kubesched.k8s.model.merge_patch import merged
 from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.simulator.api_model.store import TypedStore, conflict, not_found
 
 
@@ -105,3 +107,15 @@ def _not_found(header: Mapping[str, Any], name: str) -> Failed:
 
 def _conflict(header: Mapping[str, Any], name: str) -> Failed:
     return conflict(_resource(header), name, reason="Conflict")
+
+
+def patch_group_status(store: TypedStore, now: Callable[[], str], action: PatchPodGroupStatus) -> None:
+    """Takes the place of the condition of this type; the time is that of the last turn."""
+    group = store.find(PodGroup, action.group)
+    if group is None or group.metadata.uid != action.uid:
+        return
+    known = group.condition(action.condition.type)
+    since = now() if action.is_turn or known is None else known.last_transition_time
+    condition = replace(action.condition, last_transition_time=since, observed_generation=action.generation)
+    others = tuple(one for one in group.status.conditions or () if one.type != condition.type)
+    store.write(group, status=replace(group.status, conditions=(*others, condition)))

@@ -20,7 +20,7 @@ def _configurations() -> list[Any]:
     for file in sorted(VECTORS.glob("*/*.jsonl.gz")):
         for line in gzip.decompress(file.read_bytes()).splitlines():
             case = json.loads(line)
-            if case["config"] is not None:
+            if case.get("config") is not None:
                 text = json.dumps(case["config"], sort_keys=True)
                 found.setdefault(text, pytest.param(text, id=case["name"]))
     return list(found.values())

@@ -86,7 +86,8 @@ BROKEN = [
     pytest.param(
         'class A:\n    name = "A"\n    def filter_nodes(self): ...',
         "no plugin in it: class A has no method of an extension point (pre_enqueue, sort_key, pre_filter, filter, "
-        "filter_node, post_filter, pre_score, score, score_node, reserve, permit, pre_bind, bind, post_bind)",
+        "filter_node, post_filter, pre_score, score, score_node, reserve, permit, pre_bind, bind, post_bind, "
+        "generate_placements, score_placement)",
         id="a class without an extension point",
     ),
     pytest.param(

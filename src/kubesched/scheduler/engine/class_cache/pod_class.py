@@ -260,18 +260,21 @@ class PodClass:
             self._refresh_few((row,))
         return bool(self.fits.item(row))
 
-    def search(self, start: int, enough: int, closed: Sequence[int] = ()) -> tuple[RowArray, int]:
+    def search(
+        self, start: int, enough: int, closed: Sequence[int] = (), within: RowArray | None = None
+    ) -> tuple[RowArray, int]:
         """The first `enough` feasible rows from a place in the order on, going round, but for those that are closed to
-        the pod; and how many were looked at (see `cut_search`)."""
-        order, n = self.order, len(self.order)
+        the pod; and how many were looked at (see `cut_search`). `within`: these rows alone, in this order."""
+        order = self.order if within is None else within
+        n = len(order)
         if enough < n and not closed:
             rows = going_round(order, start, enough + 1)  # without one more, the search would see all nodes
             self._freshen(rows)
             if _all(self.fits.take(rows)) and self._cluster_lets_in(rows):
                 return rows[:-1], enough
-        if not self._finds_near(start, enough + len(closed)):
+        if not self._finds_near(order, start, enough + len(closed)):
             self._freshen(order)
-        fits = self.fits[:n]
+        fits = self.fits[: len(self.order)]
         if closed:
             fits = fits.copy()
             fits[list(closed)] = False
@@ -283,11 +286,11 @@ class PodClass:
         self._first_found_do = looked_at == enough
         return found, looked_at
 
-    def _finds_near(self, start: int, enough: int) -> bool:
+    def _finds_near(self, order: RowArray, start: int, enough: int) -> bool:
         """Whether a search finds more than enough without going far; what is known of rows near is up to date then."""
         if not self._n_stale or self.layers.cluster.filters:
             return False
-        rows = going_round(self.order, start, NEAR * enough)
+        rows = going_round(order, start, NEAR * enough)
         self._freshen(rows)
         return int(np.count_nonzero(self.fits.take(rows))) > enough
 

@@ -171,6 +171,26 @@ GOROUTINES = _gauge(
     "BETA",
     "Work in progress outside the loop: binding (pods being bound), prioritizing_extender (calls not answered yet).",
 )
+PODGROUP_SCHEDULE_ATTEMPTS = _counter(
+    "podgroup_schedule_attempts_total",
+    "result profile",
+    "ALPHA",
+    "Attempts to schedule a pod group: scheduled, unschedulable, waiting_on_preemption, or error.",
+)
+PODGROUP_ATTEMPT_DURATION = _histogram(
+    "podgroup_scheduling_attempt_duration_seconds",
+    "result profile",
+    "ALPHA",
+    "How long an attempt to schedule a pod group took, until its pods were on their way to their nodes or back.",
+    growing(0.001, 2, 15),
+)
+PODGROUP_ALGORITHM_DURATION = _histogram(
+    "podgroup_scheduling_algorithm_duration_seconds",
+    "",
+    "ALPHA",
+    "How long it took to find out whether a pod group fits.",
+    growing(0.001, 2, 15),
+)
 STRAYS = _counter(
     "strays_total",
     "kind",
@@ -202,8 +222,18 @@ DEFINITIONS: tuple[MetricDefinition, ...] = (
     PERMIT_WAIT_DURATION,
     CACHE_SIZE,
     GOROUTINES,
+    PODGROUP_SCHEDULE_ATTEMPTS,
+    PODGROUP_ATTEMPT_DURATION,
+    PODGROUP_ALGORITHM_DURATION,
     STRAYS,
 )
+
+OF_POD_GROUPS: tuple[MetricDefinition, ...] = (
+    PODGROUP_SCHEDULE_ATTEMPTS,
+    PODGROUP_ATTEMPT_DURATION,
+    PODGROUP_ALGORITHM_DURATION,
+)
+"""The metrics that there are only with the feature gate GenericWorkload."""
 
 OURS: tuple[str, ...] = (STRAYS.name,)
 """The metrics that kube-scheduler does not have."""
@@ -213,8 +243,6 @@ NOT_KEPT: dict[str, str] = {
     "store_schedule_results_duration_seconds": "pods with the same signature share answers; there are no node hints",
     "async_api_call_execution_total, async_api_call_execution_duration_seconds, pending_async_api_calls": "the "
     "feature they belong to is off by default in v1.36",
-    "podgroup_schedule_attempts_total, podgroup_scheduling_attempt_duration_seconds, "
-    "podgroup_scheduling_algorithm_duration_seconds": "pod groups are not implemented",
     "resourceclaim_creates_total, dra_bindingconditions_allocations_total, "
     "dra_bindingconditions_wait_duration_seconds": "not measured",
     "volume_binder_cache_requests_total, volume_scheduling_stage_error_total": "there is no such cache, and "

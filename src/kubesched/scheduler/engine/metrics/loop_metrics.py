@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kubesched.framework.events import Hint, HintFunction
 from kubesched.framework.extension_points import Plugin
 from kubesched.framework.pod_info import PodInfo
-from kubesched.framework.status import Code
+from kubesched.framework.status import Code, Status
 from kubesched.scheduler.engine.cycle import Decision
 from kubesched.scheduler.engine.metrics import definitions
 from kubesched.scheduler.engine.metrics.series import HistogramSeries, LabelValues, MetricFamily, distribution_of
@@ -109,6 +109,7 @@ SCHEDULED = "scheduled"
 UNSCHEDULABLE = "unschedulable"
 ERROR = "error"
 SUCCESS = "success"
+WAITING_ON_PREEMPTION = "waiting_on_preemption"
 
 _PREEMPTION = "DefaultPreemption"
 _MANY_ATTEMPTS = 15
@@ -140,12 +141,18 @@ class LoopMetrics:
         self.permit_duration = HistogramSeries(definitions.PERMIT_WAIT_DURATION)
         self.victims = HistogramSeries(definitions.PREEMPTION_VICTIMS)
         self.preemption_duration = HistogramSeries(definitions.PREEMPTION_GOROUTINES_DURATION)
+        self.has_groups = False
+        """Whether pod groups are scheduled: otherwise they have no metrics."""
+        self.group_attempts: dict[LabelValues, int] = {}
+        self.group_duration = HistogramSeries(definitions.PODGROUP_ATTEMPT_DURATION)
+        self.group_algorithm_duration = HistogramSeries(definitions.PODGROUP_ALGORITHM_DURATION)
         self._timed_profiles: dict[str, Profile] = {}
         self._n_cycles = 0
 
     def shown(self, found: Mapping[str, MetricFamily]) -> list[MetricFamily]:
         """The metrics by name that were collected, in the form in which they are told."""
-        return [found[definition.name] for definition in definitions.DEFINITIONS]
+        hidden = () if self.has_groups else definitions.OF_POD_GROUPS
+        return [found[definition.name] for definition in definitions.DEFINITIONS if definition not in hidden]
 
     # -- a cycle -------------------------------------------------------------------------------------------------------
 
@@ -206,6 +213,22 @@ class LoopMetrics:
         if self.clock is not None:
             self.attempt_duration.observe(self.clock() - started_s, labels)
 
+    def group_decided(self, started_s: float) -> None:
+        if self.clock is not None:
+            self.group_algorithm_duration.observe(self.clock() - started_s)
+
+    def group_attempted(self, profile: str, status: Status, waits_for_preemption: bool, started_s: float) -> None:
+        if status.is_success:
+            result = SCHEDULED
+        elif not status.is_rejected:
+            result = ERROR
+        else:
+            result = WAITING_ON_PREEMPTION if waits_for_preemption else UNSCHEDULABLE
+        labels = (result, profile)
+        self.group_attempts[labels] = self.group_attempts.get(labels, 0) + 1
+        if self.clock is not None:
+            self.group_duration.observe(self.clock() - started_s, labels)
+
     # -- on the way ----------------------------------------------------------------------------------------------------
 
     def event_handled(self, events: tuple[LabelValues, ...], started_s: float) -> None:
@@ -260,6 +283,7 @@ def _counted(loop: Scheduler) -> list[MetricFamily]:
         MetricFamily(definitions.PREEMPTION_GOROUTINES_EXECUTION, metrics.preemptions),
         MetricFamily(definitions.POD_SCHEDULED_AFTER_FLUSH, {(): metrics.n_scheduled_after_flush}),
         MetricFamily(definitions.POD_SCHEDULING_ATTEMPTS, distributions={(): attempts}),
+        MetricFamily(definitions.PODGROUP_SCHEDULE_ATTEMPTS, metrics.group_attempts),
         MetricFamily(definitions.QUEUE_INCOMING_PODS, _as_floats(loop.queue.contents.incoming_pods())),
     ]
 
@@ -275,6 +299,8 @@ def _measured(loop: Scheduler) -> list[MetricFamily]:
         metrics.permit_duration,
         metrics.victims,
         metrics.preemption_duration,
+        metrics.group_duration,
+        metrics.group_algorithm_duration,
     ]
     if watch is None:
         series.append(HistogramSeries(definitions.FRAMEWORK_EXTENSION_POINT_DURATION))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import PodDisruptionBudget
@@ -26,7 +26,13 @@ class Budgets:
             (breaking if self._breaks(info, allowed) else harmless).append(info)
         return breaking, harmless
 
-    def _breaks(self, info: PodInfo, allowed: list[int]) -> bool:
+    def counted(self) -> Callable[[PodInfo], bool]:
+        """Asked of one pod after another, whether its eviction would break a budget; what was asked before counts. It
+        is taken off no further budget once one had nothing left."""
+        allowed = [budget.status.disruptions_allowed for budget, _ in self._budgets]
+        return lambda info: self._breaks(info, allowed, stops=True)
+
+    def _breaks(self, info: PodInfo, allowed: list[int], *, stops: bool = False) -> bool:
         """Takes the pod off every budget that covers it; True if one had nothing left."""
         if not info.labels:
             return False
@@ -38,6 +44,8 @@ class Budgets:
                 continue  # already counted by the API server
             allowed[index] -= 1
             broken = broken or allowed[index] < 0
+            if broken and stops:
+                return True
         return broken
 
 

@@ -8,13 +8,14 @@ volumes, is rejected there instead of deleted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from kubesched.framework.effects import Done, EvictPod, Failed, PatchPodStatus, RecordEvent
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import PodCondition
 from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.bind import Bindings
 from kubesched.scheduler.engine.observations import (
@@ -27,6 +28,7 @@ from kubesched.scheduler.engine.observations import (
 )
 from kubesched.scheduler.engine.outbox import Outbox
 from kubesched.scheduler.engine.preemption.candidates import Preemption
+from kubesched.scheduler.engine.preemption.group_victims import GroupPreemption
 from kubesched.scheduler.queue import SchedulingQueue
 
 if TYPE_CHECKING:
@@ -36,14 +38,28 @@ VictimNote = Callable[[PodInfo, str], str]
 """(preemptor, the node) -> what a victim there is told."""
 
 _PLUGIN = "DefaultPreemption"
+_WHOLE_CLUSTER = "cluster"
+"""Stands for the node where victims of a group are."""
 
 
 def preempted_by(preemptor: PodInfo, node_name: str) -> str:
     return f"Preempted by pod {preemptor.pod.metadata.uid} on node {node_name}"
 
 
+class Preemptor(NamedTuple):
+    """For whom pods are evicted: a pod, or a group, whose pods wait for it together."""
+
+    pod: PodInfo
+    """The pod, or one of the group's."""
+    group: PodGroup | None = None
+
+    @property
+    def uid(self) -> str:
+        return self.pod.uid if self.group is None else self.group.metadata.uid or self.group.key
+
+
 class Evictions:
-    """Evictions under way, by the uid of the preemptor."""
+    """Evictions under way, by the uid of the preemptor: a pod's, or a PodGroup's."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -102,71 +118,88 @@ class PreemptionExecutor:
         """What victims are told: in today's words, unless somebody puts others in their place."""
         self._observers = observers
         self._started_s: dict[str, float] = {}
-        self._awaited_by: dict[PodKey, list[PodInfo]] = {}
+        self._awaited_by: dict[PodKey, list[Preemptor]] = {}
         """By victim, its preemptors."""
 
-    def start(self, preemptor: PodInfo, preemption: Preemption) -> None:
-        self._clear_lower_nominations(preemptor, preemption.node_name)
-        victims = [victim for victim in preemption.victims if not victim.pod.is_terminating]
-        victims = [victim for victim in victims if not self._was_rejected(preemptor, victim, preemption.node_name)]
+    def start(self, pod: PodInfo, preemption: Preemption) -> None:
+        self._clear_lower_nominations(pod, preemption.node_name)
+        self._start(Preemptor(pod), preemption.victims, preemption.node_name)
+
+    def start_for_group(self, pod: PodInfo, preemption: GroupPreemption) -> None:
+        """The same for a group that the pod belongs to."""
+        self._start(Preemptor(pod, preemption.pod_group), preemption.victims, _WHOLE_CLUSTER)
+
+    def _start(self, preemptor: Preemptor, all_victims: Sequence[PodInfo], node_name: str) -> None:
+        victims = [victim for victim in all_victims if not victim.pod.is_terminating]
+        victims = [victim for victim in victims if not self._was_rejected(preemptor, victim, node_name)]
         if self._observers.steps is not None:
-            self._observers.steps(
-                PreemptionStarted(preemptor, preemption.node_name, len(preemption.victims), len(victims))
-            )
+            self._observers.steps(PreemptionStarted(preemptor.pod, node_name, len(all_victims), len(victims)))
         if victims:
             for victim in victims:
                 self._awaited_by.setdefault(victim.key, []).append(preemptor)
-            self._started_s[preemptor.uid] = self._metrics.preemption_started(len(preemption.victims))
-            self._evict(preemptor, victims[:-1], victims[-1], preemption.node_name)
+            self._started_s[preemptor.uid] = self._metrics.preemption_started(len(all_victims))
+            self._evict(preemptor, victims[:-1], victims[-1], node_name)
 
     def pod_leaves(self, key: PodKey, now_s: float) -> None:
         """A pod, perhaps a victim, is gone, not where it was, or about to go."""
         waiting = self._awaited_by.get(key)
         if waiting is None:
             return
-        free = [preemptor.key for preemptor in waiting if not self._evictions.is_preempting(preemptor.uid)]
+        free = [
+            waiting_pod
+            for preemptor in waiting
+            if not self._evictions.is_preempting(preemptor.uid)
+            for waiting_pod in self._waiting_pods(preemptor)
+        ]
         if key in self._placed or key in self._cluster.pending:
             self._queue.hold_may_be_over(free)
         else:
             del self._awaited_by[key]
             self._queue.reconsider_gated(free, now_s)  # what wanted to move them meanwhile may not come again
 
-    def _call_if_free(self, preemptor: PodInfo) -> None:
+    def _waiting_pods(self, preemptor: Preemptor) -> list[PodKey]:
+        """Those that wait for the evictions: the preemptor, or all pods of its group without a node."""
+        if preemptor.group is None:
+            return [preemptor.pod.key]
+        groups = self._cluster.groups
+        state = None if groups is None else groups.get(preemptor.group.key)
+        return [] if state is None else list(state.unscheduled)
+
+    def _call_if_free(self, preemptor: Preemptor) -> None:
         if not self._evictions.is_preempting(preemptor.uid):
-            self._queue.hold_may_be_over([preemptor.key])
+            self._queue.hold_may_be_over(self._waiting_pods(preemptor))
 
     def forget(self, uid: str) -> None:
         """The preemptor is gone."""
         self._evictions.forget(uid)
         self._started_s.pop(uid, None)
 
-    def _evict(self, preemptor: PodInfo, first: list[PodInfo], last: PodInfo, node_name: str) -> None:
-        evictions = self._evictions
-        evictions.under_way[preemptor.uid] = len(first)
+    def _evict(self, preemptor: Preemptor, first: list[PodInfo], last: PodInfo, node_name: str) -> None:
+        evictions, uid = self._evictions, preemptor.uid
+        evictions.under_way[uid] = len(first)
 
         def first_answered(answer: object, now_s: float) -> None:
-            if preemptor.uid not in evictions.under_way:
+            if uid not in evictions.under_way:
                 return
             if isinstance(answer, Failed) and not answer.is_gone:
                 self._finish(preemptor, node_name, failed=True, now_s=now_s)
                 return
-            evictions.under_way[preemptor.uid] -= 1
-            if evictions.under_way[preemptor.uid] == 0:
+            evictions.under_way[uid] -= 1
+            if evictions.under_way[uid] == 0:
                 send_last()
 
         def last_answered(answer: object, now_s: float) -> None:
             failed = isinstance(answer, Failed) and not answer.is_gone
-            if not failed and preemptor.uid in evictions.under_way:
-                evictions.leaving[preemptor.uid] = [*first, last]
+            if not failed and uid in evictions.under_way:
+                evictions.leaving[uid] = [*first, last]
             self._finish(preemptor, node_name, failed=failed, now_s=now_s)
             self._call_if_free(preemptor)
             if not any(victim.uid == self._uid_on_node(victim.key) for victim in (*first, last)):
-                self._queue.reconsider_gated(
-                    [preemptor.key], now_s
-                )  # no victim's leaving is still to come that would call it
+                # no victim's leaving is still to come that would call it
+                self._queue.reconsider_gated(self._waiting_pods(preemptor), now_s)
 
         def send_last() -> None:
-            evictions.last_victim[preemptor.uid] = last.key
+            evictions.last_victim[uid] = last.key
             self._call_if_free(preemptor)
             self._send(preemptor, last, node_name, last_answered)
 
@@ -175,34 +208,39 @@ class PreemptionExecutor:
         if not first:
             send_last()
 
-    def _finish(self, preemptor: PodInfo, node_name: str, *, failed: bool, now_s: float) -> None:
+    def _finish(self, preemptor: Preemptor, node_name: str, *, failed: bool, now_s: float) -> None:
         self._evictions.last_victim.pop(preemptor.uid, None)
         if self._evictions.under_way.pop(preemptor.uid, None) is None:
             return
         if self._observers.steps is not None:
-            self._observers.steps(PreemptionEnded(preemptor, node_name, is_error=failed))
+            self._observers.steps(PreemptionEnded(preemptor.pod, node_name, is_error=failed))
         self._metrics.preemption_ended(is_error=failed, started_s=self._started_s.pop(preemptor.uid))
         if failed:
-            self._queue.activate([preemptor.key], now_s)
+            self._queue.activate(self._waiting_pods(preemptor), now_s)
 
     def _uid_on_node(self, key: PodKey) -> str | None:
         known = self._placed.get(key)
         return None if known is None else known.uid
 
     def _send(
-        self, preemptor: PodInfo, victim: PodInfo, node_name: str, answered: Callable[[object, float], None]
+        self, preemptor: Preemptor, victim: PodInfo, node_name: str, answered: Callable[[object, float], None]
     ) -> None:
-        scheduler = preemptor.spec.scheduler_name
-        message = f"{scheduler}: preempting to accommodate a higher priority pod"
+        kind = "pod" if preemptor.group is None else "podgroup"
+        message = f"{preemptor.pod.spec.scheduler_name}: preempting to accommodate a higher priority {kind}"
         condition = PodCondition("DisruptionTarget", "True", "PreemptionByScheduler", message)
 
         def evicted(answer: object, now_s: float) -> None:
             if isinstance(answer, Done):
-                self._record(preemptor, victim, self.note(preemptor, node_name))
-            self._tell(preemptor, victim, node_name, answer)
+                self._record(preemptor, victim, self._note(preemptor, node_name))
+            self._tell(preemptor.pod, victim, node_name, answer)
             answered(answer, now_s)
 
-        self._outbox.send(EvictPod(victim.key, victim.pod.metadata.uid, condition, preemptor.key), evicted)
+        self._outbox.send(EvictPod(victim.key, victim.pod.metadata.uid, condition, preemptor.pod.key), evicted)
+
+    def _note(self, preemptor: Preemptor, node_name: str) -> str:
+        if preemptor.group is None:
+            return self.note(preemptor.pod, node_name)
+        return f"Preempted by podgroup {preemptor.group.metadata.uid} on node {node_name}"
 
     def _tell(self, preemptor: PodInfo, victim: PodInfo, node_name: str, answer: object) -> None:
         """What became of an eviction."""
@@ -213,16 +251,16 @@ class PreemptionExecutor:
         elif self._observers.steps is not None:
             self._observers.steps(VictimEvicted(preemptor, victim, node_name, was_gone=failure is not None))
 
-    def _was_rejected(self, preemptor: PodInfo, victim: PodInfo, node_name: str) -> bool:
+    def _was_rejected(self, preemptor: Preemptor, victim: PodInfo, node_name: str) -> bool:
         extension_point = self._bindings.preempt(victim, _PLUGIN)
         if not extension_point:
             return False
         if self._observers.steps is not None:
-            self._observers.steps(VictimRejected(preemptor, victim, node_name, extension_point))
-        self._record(preemptor, victim, f"{self.note(preemptor, node_name)} (in kube-scheduler memory).")
+            self._observers.steps(VictimRejected(preemptor.pod, victim, node_name, extension_point))
+        self._record(preemptor, victim, f"{self._note(preemptor, node_name)} (in kube-scheduler memory).")
         return True
 
-    def _record(self, preemptor: PodInfo, victim: PodInfo, note: str) -> None:
+    def _record(self, preemptor: Preemptor, victim: PodInfo, note: str) -> None:
         self._outbox.send(
             RecordEvent(
                 pod=victim.key,
@@ -231,8 +269,8 @@ class PreemptionExecutor:
                 reason="Preempted",
                 action="Preempting",
                 note=note,
-                scheduler_name=preemptor.spec.scheduler_name,
-                related=preemptor.key,
+                scheduler_name=preemptor.pod.spec.scheduler_name,
+                related=preemptor.pod.key,
             )
         )
 

@@ -31,6 +31,7 @@ from kubesched.framework import (
     Verdicts,
 )
 from kubesched.framework.caching import Scope
+from kubesched.framework.groups import GroupCycle, PlacementAssignments
 from kubesched.framework.results import Scores
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
@@ -38,6 +39,7 @@ from kubesched.k8s.model.requests import PODS, node_units, pod_resources
 from kubesched.k8s.model.resource import DEVICE_CLASS_RESOURCE_PREFIX, DeviceClass
 from kubesched.scheduler.config.plugin_args import NodeResourcesFitArgs
 from kubesched.scheduler.plugins.node_resources_fit.filtering import IgnoredResources, PodDemands, demands_of
+from kubesched.scheduler.plugins.node_resources_fit.placement import placement_score
 from kubesched.scheduler.plugins.node_resources_fit.scoring import NodeScore, node_score, strategy_scores
 from kubesched.scheduler.plugins.resource_allocation import (
     ResourceUses,
@@ -112,6 +114,9 @@ class NodeResourcesFit:
         if uses is None:
             return int(self.score(cycle, pod, self._handle.nodes.take(np.array([node.row])))[0])
         return self._score_of_node(uses)
+
+    def score_placement(self, group: GroupCycle, proposed: PlacementAssignments) -> int:
+        return placement_score(self._args.scoring_strategy.resources, self._handle.nodes, proposed)
 
     def score_scope_for(self, pod: PodInfo) -> Scope:
         """Devices are counted node by node."""

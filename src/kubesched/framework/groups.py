@@ -1,0 +1,118 @@
+"""Pod groups, as plugins see them: who belongs to one, the cycle that tries its pods together, and where they could go.
+
+In a group's cycle its pods are placed one after another as a trial, such that each sees those before it; then all that
+found a node are bound, or none. With a topology constraint that is done once for each *placement*, a set of nodes, and
+the placement with the highest score is taken.
+
+| extension point (as configured) | method(s) | the answer |
+|---|---|---|
+| placementGenerate | `generate_placements` | the sets of nodes that the group could go to |
+| placementScore | `score_placement` (`normalize_placement_scores`) | how good each of them is, 0 to 100 |
+| (not configured) | `pod_group_post_filter` | what to do when the group fits nowhere |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.extension_points import Plugin
+from kubesched.framework.nodes import RowArray
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import OK, Status
+from kubesched.k8s.model.scheduling import PodGroup
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFeatures:
+    """What is on about pod groups."""
+
+    groups: bool = False
+    """Members of a group are tried together."""
+    gangs: bool = False
+    topology: bool = False
+    preemption: bool = False
+    claims: bool = False
+    alpha: bool = False
+    """With v1.36's flaws."""
+
+
+class PodGroupMembers(Protocol):
+    """The pods that name one group, whether the PodGroup exists or not."""
+
+    @property
+    def n_pods(self) -> int: ...
+    @property
+    def n_scheduled(self) -> int:
+        """Those with a node, in a trial too."""
+        ...
+
+    def unscheduled_pods(self) -> Collection[PodInfo]: ...
+    def scheduled_pods(self) -> Collection[PodInfo]: ...
+
+
+@dataclass(slots=True)
+class GroupCycle:
+    """Of one group, kept in the cycle of each of its pods as long as they are placed for trial only."""
+
+    key: str
+    """`namespace/name` of the PodGroup."""
+    pods: Sequence[PodInfo]
+    """Those that are tried, in order."""
+    state: CycleState = field(default_factory=CycleState)
+    """What plugins keep for all pods of the group together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A set of nodes that a group could go to."""
+
+    name: str
+    rows: RowArray
+    """In the order in which nodes are searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementsResult:
+    status: Status = OK
+    placements: Sequence[Placement] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementAssignments:
+    """What became of a group within a placement: its pods that found a node, and the row of each."""
+
+    placement: Placement
+    assignments: Sequence[tuple[PodInfo, int]]
+
+
+@runtime_checkable
+class PlacementGenerate(Plugin, Protocol):
+    def generate_placements(self, group: GroupCycle, parent: Placement) -> PlacementsResult:
+        """Parts of the parent placement."""
+        ...
+
+
+@runtime_checkable
+class PlacementScore(Plugin, Protocol):
+    def score_placement(self, group: GroupCycle, proposed: PlacementAssignments) -> int: ...
+
+
+@runtime_checkable
+class NormalizePlacementScores(Plugin, Protocol):
+    def normalize_placement_scores(self, group: GroupCycle, scores: Sequence[int]) -> Sequence[int]:
+        """Raw scores brought into 0 to 100."""
+        ...
+
+
+TrySchedule = Callable[[], Status]
+"""Whether the group would fit now, without anything being done about it."""
+
+
+@runtime_checkable
+class PodGroupPostFilter(Plugin, Protocol):
+    def pod_group_post_filter(
+        self, cycle: CycleState, group: GroupCycle, pod_group: PodGroup, try_schedule: TrySchedule
+    ) -> Status: ...

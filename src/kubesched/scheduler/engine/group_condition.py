@@ -1,0 +1,51 @@
+"""The condition of a PodGroup: whether it was scheduled, and if not, why.
+
+Once it is True it stays so: pods that come later and do not fit say so themselves. Written only when it changes.
+"""
+
+from __future__ import annotations
+
+from kubesched.framework.effects import PatchPodGroupStatus
+from kubesched.framework.status import Status
+from kubesched.k8s.model.scheduling import POD_GROUP_SCHEDULED, GroupCondition
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.observations import GroupMissing, Observers
+from kubesched.scheduler.engine.outbox import Outbox
+
+_SCHEDULED = "Scheduled"
+_UNSCHEDULABLE = "Unschedulable"
+_SCHEDULER_ERROR = "SchedulerError"
+
+
+def condition_of(status: Status) -> GroupCondition:
+    """What an attempt that came to this says of its group."""
+    if status.is_success:
+        return GroupCondition(POD_GROUP_SCHEDULED, "True", reason=_SCHEDULED)
+    reason = _UNSCHEDULABLE if status.is_rejected else _SCHEDULER_ERROR
+    return GroupCondition(POD_GROUP_SCHEDULED, "False", reason=reason, message=status.message)
+
+
+class GroupConditions:
+    def __init__(self, cluster: Cluster, outbox: Outbox, observers: Observers) -> None:
+        self._cluster = cluster
+        self._outbox = outbox
+        self._observers = observers
+
+    def report(self, key: str, status: Status) -> None:
+        """An attempt of the group came to this."""
+        pod_group = self._cluster.objects.pod_groups.get(key)
+        if pod_group is None:
+            if self._observers.trouble is not None:
+                self._observers.trouble(GroupMissing(key))
+            return
+        wanted = condition_of(status)
+        known = pod_group.condition(POD_GROUP_SCHEDULED)
+        if known is not None:
+            if known.status == "True" and wanted.status != "True":
+                return
+            told = (known.status, known.reason, known.message, known.observed_generation)
+            if told == (wanted.status, wanted.reason, wanted.message, pod_group.metadata.generation):
+                return
+        is_turn = known is None or known.status != wanted.status
+        generation = pod_group.metadata.generation
+        self._outbox.send(PatchPodGroupStatus(key, pod_group.metadata.uid, wanted, generation, is_turn))

@@ -1,0 +1,265 @@
+"""A pod group's cycle: its pods are taken out of the queue together, tried together, and bound or sent back together.
+
+    1. collect    the pod that was popped, and all others of its group that wait anywhere in the queue
+    2. try        `group_trial` places them in turn and takes that back; with topology, `placements` does so for each
+                  set of nodes, and chooses one
+    3. preempt    where the group does not fit: whole groups may be evicted for it
+    4. submit     every pod that found a node is bound, if the group fits; else each goes back with its reason
+    5. report     the condition of the PodGroup
+
+A gang that fits only after evictions goes back, too, nominated to where it would go. Evictions for single pods of it
+are set going only if the whole group fits with them.
+
+Next: `binding_cycles` for the pods that are bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.groups import GroupCycle, GroupFeatures
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import NominatingMode, PostFilterResult
+from kubesched.framework.status import Code, Status
+from kubesched.k8s.model.scheduling import group_key_of
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.binding_cycles import BindingCycles
+from kubesched.scheduler.engine.cycle import ProfileScheduler
+from kubesched.scheduler.engine.failure import SCHEDULER_ERROR, UNSCHEDULABLE, FailureHandler, Told
+from kubesched.scheduler.engine.group_condition import GroupConditions
+from kubesched.scheduler.engine.group_trial import GROUP_UNSCHEDULABLE, GroupOutcome, GroupTrial, MemberOutcome
+from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
+from kubesched.scheduler.engine.observations import GroupAttemptBegan, GroupDecided, Observers
+from kubesched.scheduler.engine.placements import choose_placement
+from kubesched.scheduler.engine.plugin_call import PluginError
+from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor
+from kubesched.scheduler.engine.preemption.group_victims import GroupPreemption
+from kubesched.scheduler.queue import QueuedPodInfo, SchedulingQueue
+
+_KEPT = PostFilterResult(Status.unschedulable())
+"""The nomination stays as it is."""
+_OVER: PostFilterResult | None = None
+"""The nomination is over."""
+_NOT_REGISTERED = "default preemption plugin is not registered, workload aware preemption is disabled"
+_HAS_CONSTRAINTS = "workload aware preemption is not supported for pod groups with scheduling constraints"
+
+
+@dataclass(slots=True)
+class _Attempt:
+    group: GroupCycle
+    queued: list[QueuedPodInfo]
+    scheduler: ProfileScheduler
+    started_s: float
+    now_s: float
+
+
+class GroupCycles:
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        schedulers: Mapping[str, ProfileScheduler],
+        failures: FailureHandler,
+        bindings: BindingCycles,
+        preemptions: PreemptionExecutor,
+        conditions: GroupConditions,
+        features: GroupFeatures,
+        metrics: LoopMetrics,
+        observers: Observers,
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._schedulers = schedulers
+        self._failures = failures
+        self._bindings = bindings
+        self._preemptions = preemptions
+        self._conditions = conditions
+        self._features = features
+        self._metrics = metrics
+        self._observers = observers
+
+    def schedule(self, popped: QueuedPodInfo, now_s: float) -> None:
+        """The cycle of the group that the pod belongs to. What it raises cost all of its pods a try."""
+        queued = self._collect(popped, now_s)
+        try:
+            self._schedule(group_key_of(popped.info.pod), queued, now_s)
+        except Exception as bug:
+            for member in queued:
+                self._bindings.attempt_broke(member, bug, now_s)
+            raise
+
+    # -- collect -------------------------------------------------------------------------------------------------------
+
+    def _collect(self, popped: QueuedPodInfo, now_s: float) -> list[QueuedPodInfo]:
+        """Those of the highest priority first, then those that could be tried first; of equals, by name."""
+        groups = self._cluster.groups
+        state = None if groups is None else groups.get(group_key_of(popped.info.pod))
+        queued = [popped]
+        for key in list(state.unscheduled) if state is not None else ():
+            mate = self._queue.pop_specific(key, now_s) if key != popped.key else None
+            if mate is not None:
+                queued.append(mate)
+        queued.sort(key=lambda one: (-one.info.priority, one.initial_attempt_at_s or 0.0, one.key))
+        return queued
+
+    def _schedule(self, key: str, queued: list[QueuedPodInfo], now_s: float) -> None:
+        names = [member.info.spec.scheduler_name for member in queued]
+        other = next((name for name in names if name != names[0]), None)
+        if other is not None:
+            what = "all pods in a single pod group should have the same .spec.schedulerName set"
+            for member in queued:
+                self._fail(member, Status.error(f'{what}, got: "{other}" and "{names[0]}"'), _OVER, 0.0, now_s)
+            return
+        wanted = []
+        for member in queued:
+            if self._failures.is_skipped(member.info):
+                self._queue.done(member.uid)
+            else:
+                wanted.append(member)
+        if not wanted:
+            return
+        group = GroupCycle(key, [member.info for member in wanted])
+        if self._observers.steps is not None:
+            self._observers.steps(GroupAttemptBegan(key, group.pods))
+        attempt = _Attempt(group, wanted, self._schedulers[names[0]], self._metrics.cycle_started(), now_s)
+        outcome = self._try(attempt)
+        self._metrics.group_decided(attempt.started_s)
+        evicting = None
+        if self._features.preemption and outcome.status.code is Code.UNSCHEDULABLE:
+            evicting = self._preempt(attempt, outcome)
+        self._submit(attempt, outcome)
+        if evicting is not None:
+            self._preemptions.start_for_group(attempt.group.pods[0], evicting)
+            self._bindings.call_off_preempted(now_s)
+
+    # -- try -----------------------------------------------------------------------------------------------------------
+
+    def _try(self, attempt: _Attempt, *, post_filter: bool = True) -> GroupOutcome:
+        trial = GroupTrial(self._cluster, attempt.scheduler, attempt.now_s)
+        if self._features.topology:
+            return choose_placement(self._cluster, attempt.scheduler, trial, attempt.group, post_filter=post_filter)
+        return trial.run(attempt.group, attempt.group.pods, post_filter=post_filter)
+
+    def _preempt(self, attempt: _Attempt, outcome: GroupOutcome) -> GroupPreemption | None:
+        """Changes the outcome to what follows from it. Gives whom to evict."""
+        cycle = CycleState()
+        fitting: list[GroupOutcome] = []
+        status = self._find_victims(attempt, cycle, fitting)
+        if status.is_success:
+            outcome.waits_for_preemption = True
+            if not self._features.alpha:
+                members = fitting[-1].members
+                outcome.nominations = {one.decision.pod.key: one.node_name for one in members if one.node_name}
+            return cycle.find(GroupPreemption)
+        if status.is_rejected:
+            outcome.status = Status(outcome.status.code, (*outcome.status.reasons, status.message))
+        else:
+            outcome.status = status
+        return None
+
+    def _find_victims(self, attempt: _Attempt, cycle: CycleState, fitting: list[GroupOutcome]) -> Status:
+        """`fitting` collects how the group would fit, the last one being with all those who may stay."""
+        plugins = attempt.scheduler.profile.pod_group_post_filter
+        if not plugins:
+            return Status.unschedulable(_NOT_REGISTERED)
+        key = attempt.group.key
+        pod_group = self._cluster.objects.pod_groups.get(key)
+        if pod_group is None:
+            name = key.partition("/")[2]
+            return Status.error(f'failed to get pod group object: podgroup.scheduling.k8s.io "{name}" not found')
+        if pod_group.topology_key:
+            return Status.unschedulable(_HAS_CONSTRAINTS)
+
+        def fits() -> Status:
+            tried = self._try(attempt, post_filter=False)
+            if tried.status.is_success:
+                fitting.append(tried)
+            return tried.status
+
+        try:
+            return plugins[0].pod_group_post_filter(cycle, attempt.group, pod_group, fits)
+        except PluginError as bug:
+            return Status.error(bug.message)
+
+    # -- submit --------------------------------------------------------------------------------------------------------
+
+    def _submit(self, attempt: _Attempt, outcome: GroupOutcome) -> None:
+        n_bound = 0
+        starts_evictions = outcome.waits_for_preemption or self._features.alpha
+        for place, queued in enumerate(attempt.queued):
+            member = outcome.members[place] if place < len(outcome.members) else None
+            if outcome.status.is_success and member is not None and member.status.is_success:
+                member.decision.cycle.drop(GroupCycle)
+                started_s = self._metrics.cycle_started()
+                self._bindings.begin(queued, attempt.scheduler, member.decision, started_s, attempt.now_s)
+                n_bound += 1
+                continue
+            self._send_back(attempt, outcome, queued, member)
+            if starts_evictions and member is not None and member.requires_preemption:
+                self._start_evictions(queued.info, member)
+        self._failures.send_requests(attempt.scheduler.profile)
+        self._bindings.call_off_preempted(attempt.now_s)
+        self._report(attempt, outcome, n_bound)
+
+    def _start_evictions(self, pod: PodInfo, member: MemberOutcome) -> None:
+        preemption = member.decision.preemption
+        if preemption is not None:
+            self._preemptions.start(pod, preemption)
+
+    def _send_back(
+        self, attempt: _Attempt, outcome: GroupOutcome, queued: QueuedPodInfo, member: MemberOutcome | None
+    ) -> None:
+        started_s, now_s = attempt.started_s, attempt.now_s
+        status = outcome.status
+        room = outcome.nominations.get(queued.key)
+        if not status.is_success and not status.is_rejected:
+            is_its_own = member is not None and member.has_failed and not member.status.is_rejected
+            own = member.status if is_its_own and member is not None else status
+            self._fail(queued, own, _OVER, started_s, now_s)
+        elif member is None:
+            self._fail(queued, status, _KEPT, started_s, now_s)
+        elif member.status.is_success and outcome.waits_for_preemption:
+            self._fail(queued, status, _nominated(room or member.node_name), started_s, now_s)
+        elif member.status.is_success or (member.requires_preemption and not outcome.waits_for_preemption):
+            rejected = Status.unschedulable(GROUP_UNSCHEDULABLE, *_message_of(member.permit))
+            self._fail(queued, rejected, _OVER, started_s, now_s)
+        elif member.is_rejected_late:
+            self._metrics.failed(queued.info.spec.scheduler_name, is_error=False, started_s=started_s)
+            self._failures.attempt_ended(queued, member.status, now_s)
+        else:
+            self._metrics.failed(queued.info.spec.scheduler_name, is_error=False, started_s=started_s)
+            self._failures.no_node(queued, member.decision, now_s, nominated=_nominated(room) if room else None)
+
+    def _fail(
+        self, queued: QueuedPodInfo, status: Status, nominated: PostFilterResult | None, started_s: float, now_s: float
+    ) -> None:
+        """With the group's words: no plugin rejected the pod itself."""
+        is_error = not status.is_rejected
+        self._metrics.failed(queued.info.spec.scheduler_name, is_error=is_error, started_s=started_s)
+        told = Told(SCHEDULER_ERROR if is_error else UNSCHEDULABLE, status.message, status.message)
+        self._failures.handle(
+            queued, told=told, is_error=is_error, plugins=frozenset(), post_filter=nominated, now_s=now_s
+        )
+
+    def _report(self, attempt: _Attempt, outcome: GroupOutcome, n_bound: int) -> None:
+        n_left = len(attempt.queued) - n_bound
+        self._metrics.group_attempted(
+            attempt.scheduler.profile.scheduler_name, outcome.status, outcome.waits_for_preemption, attempt.started_s
+        )
+        observers = self._observers
+        is_error = not outcome.status.is_success and not outcome.status.is_rejected
+        tell = observers.trouble if is_error else observers.steps
+        if tell is not None:
+            tell(GroupDecided(attempt.group.key, outcome, n_bound, n_left))
+        self._conditions.report(attempt.group.key, outcome.status)
+
+
+def _nominated(node_name: str) -> PostFilterResult:
+    return PostFilterResult(Status.unschedulable(), NominatingMode.OVERRIDE, node_name)
+
+
+def _message_of(permit: Status) -> Sequence[str]:
+    """As one reason; nothing where Permit has nothing to say leaves an empty one, as kube-scheduler has it."""
+    return (permit.message,)

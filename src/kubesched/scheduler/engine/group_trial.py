@@ -1,0 +1,187 @@
+"""The trial of a pod group: its pods are placed one after another on the table itself, then all is taken back.
+
+Each pod is decided for as any other, and then counts where it would go, so that the next one sees it; plugins reserve
+for it, and Permit says whether the group is complete. A pod for which others would have to be evicted counts on the
+node where that would be. Whatever comes of it, the table is afterwards as it was; `group_cycle` acts on the outcome.
+
+All of that happens between two facts: nobody else sees the table in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kubesched.framework.groups import GroupCycle
+from kubesched.framework.nodes import RowArray
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import NominatingMode
+from kubesched.framework.status import OK, Code, Status
+from kubesched.k8s.model.meta import PodKey
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.cycle import Decision, MemberTrial, ProfileScheduler
+from kubesched.scheduler.engine.permit import WaitingPod, run_permit
+from kubesched.scheduler.engine.plugin_call import PluginError, broken_turn
+from kubesched.scheduler.engine.reserve import run_reserve, run_unreserve
+
+GROUP_UNSCHEDULABLE = "pod group is unschedulable"
+WAITING_FOR_PREEMPTION = "pod group is waiting for preemption to complete"
+_ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
+
+
+@dataclass(slots=True)
+class MemberOutcome:
+    """What became of one pod of the group."""
+
+    decision: Decision
+    status: Status = OK
+    """OK: it found a node. If it `requires_preemption`, the status of the search that found none."""
+    node_name: str = ""
+    permit: Status = OK
+    """What Permit said, if the pod has a node."""
+    requires_preemption: bool = False
+    is_rejected_late: bool = False
+    """An extension point after the search rejected it, or broke."""
+
+    @property
+    def has_failed(self) -> bool:
+        return not self.status.is_success and not self.requires_preemption
+
+
+@dataclass(slots=True)
+class GroupOutcome:
+    """What became of the group. An error, or a group without a placement, has fewer members."""
+
+    status: Status
+    members: list[MemberOutcome] = field(default_factory=list)
+    waits_for_preemption: bool = False
+    nominations: dict[PodKey, str] = field(default_factory=dict)
+    """Where its pods go once the victims have left, if whole groups were evicted for it."""
+    n_placements: int = 0
+    """How many were tried, where there was a choice."""
+    placement: str = ""
+    """The one that was taken."""
+
+    @property
+    def is_feasible(self) -> bool:
+        return self.status.is_success or self.waits_for_preemption
+
+
+@dataclass(slots=True)
+class _Placed:
+    decision: Decision
+    assumed: PodInfo
+    node_name: str
+    nominated: str
+    """Where it was nominated to before."""
+
+
+class GroupTrial:
+    """Of one profile's scheduler, on its cluster."""
+
+    def __init__(self, cluster: Cluster, scheduler: ProfileScheduler, now_s: float) -> None:
+        self._cluster = cluster
+        self._scheduler = scheduler
+        self._now_s = now_s
+        self._placed: list[_Placed] = []
+
+    def run(
+        self,
+        group: GroupCycle,
+        pods: Sequence[PodInfo],
+        *,
+        within: RowArray | None = None,
+        post_filter: bool = True,
+        reasons: bool = True,
+    ) -> GroupOutcome:
+        """All pods in turn."""
+        trial = MemberTrial(group, within, post_filter, reasons)
+        outcome = GroupOutcome(Status.unschedulable(GROUP_UNSCHEDULABLE))
+        requires_preemption = False
+        try:
+            for pod in pods:
+                member = self._try(pod, trial)
+                outcome.members.append(member)
+                if member.has_failed:
+                    if member.status.is_rejected:
+                        continue
+                    text = f"failed to schedule other pod from a pod group: {member.status.message}"
+                    outcome.status, outcome.waits_for_preemption = Status.error(text), False
+                    break
+                requires_preemption |= member.requires_preemption
+                if not member.permit.is_success:
+                    continue
+                if requires_preemption:
+                    outcome.status = Status.unschedulable(GROUP_UNSCHEDULABLE, WAITING_FOR_PREEMPTION)
+                    outcome.waits_for_preemption = True
+                else:
+                    outcome.status = OK
+        finally:
+            self._take_back()
+        return outcome
+
+    def _try(self, pod: PodInfo, trial: MemberTrial) -> MemberOutcome:
+        decision = self._scheduler.decide_in_trial(pod, trial)
+        member = MemberOutcome(decision, node_name=decision.node_name)
+        if not decision.node_name:
+            member.status = _status_of(decision)
+            nominated = decision.post_filter
+            if nominated is None or nominated.mode is not NominatingMode.OVERRIDE or not nominated.node_name:
+                return member
+            member.requires_preemption, member.node_name = True, nominated.node_name
+        status = self._place(decision, member.node_name)
+        if status.is_success:
+            status = self._permit(decision, member)
+            if status.is_success:
+                return member
+            self._take_back_last()
+        return MemberOutcome(decision, status, is_rejected_late=True)
+
+    def _place(self, decision: Decision, node_name: str) -> Status:
+        """Counts the pod on the node, and has plugins reserve for it."""
+        cluster, pod = self._cluster, decision.pod
+        nominated = cluster.nominations.node_of(pod)
+        assumed = cluster.assume(pod, node_name)
+        self._placed.append(_Placed(decision, assumed, node_name, nominated))
+        if not decision.needs_reserve:
+            return OK
+        profile = self._scheduler.profile
+        try:
+            status = run_reserve(profile, decision.cycle, assumed, node_name)
+        except PluginError as bug:
+            status = broken_turn(profile, bug, assumed)
+        if not status.is_success:
+            self._take_back_last()
+        return status
+
+    def _permit(self, decision: Decision, member: MemberOutcome) -> Status:
+        """What Permit says goes into `member`, unless it is a rejection or an error, which is given."""
+        profile = self._scheduler.profile
+        if not profile.permit:
+            return OK
+        try:
+            permit = run_permit(profile, decision.cycle, self._placed[-1].assumed, member.node_name, self._now_s)
+        except PluginError as bug:
+            return broken_turn(profile, bug, decision.pod)
+        if not isinstance(permit, WaitingPod):
+            return permit
+        member.permit = Status(Code.WAIT, (*permit.reasons, _ASKED_TO_WAIT))
+        return OK
+
+    def _take_back_last(self) -> None:
+        placed = self._placed.pop()
+        cluster = self._cluster
+        if placed.decision.needs_reserve:
+            run_unreserve(self._scheduler.profile, placed.decision.cycle, placed.assumed, placed.node_name)
+        cluster.forget(placed.assumed)
+        if placed.nominated:
+            cluster.nominations.add(cluster.pending[placed.assumed.key], placed.nominated)
+
+    def _take_back(self) -> None:
+        while self._placed:
+            self._take_back_last()
+
+
+def _status_of(decision: Decision) -> Status:
+    """Of a search that found no node; the words are the decision's."""
+    return Status.error(decision.error) if decision.error else Status.unschedulable()

@@ -1,0 +1,95 @@
+"""GangScheduling: holds the pods of a gang back until enough of them exist, and binds them when enough have a node.
+
+Enough is `minCount` of the PodGroup. In the group's cycle the question is asked for each pod that was placed for trial:
+as soon as one is told to go, the group fits. Once it is decided, pods wait at Permit for the one that makes the gang
+complete; others of the gang that come later pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import ClassVar
+
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
+from kubesched.framework.extension_points import PermitResult
+from kubesched.framework.groups import GroupCycle
+from kubesched.framework.handle import Handle
+from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import OK, Code, Hold, Status
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.scheduling import PodGroup, group_key_of
+
+_TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
+_WAITING = "waiting for minCount pods from a gang to be scheduled"
+_LONGEST_WAIT_S = 300.0
+
+
+class GangScheduling:
+    name: ClassVar[str] = "GangScheduling"
+
+    def __init__(self, _args: object, handle: Handle) -> None:
+        self._handle = handle
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        if pod.spec.scheduling_group is None:
+            return OK
+        status = self._gate(pod)
+        if status.is_success:
+            return OK
+        return Hold(status.code, status.reasons, lasts=partial(self._is_gated, pod), ends_by_call=True)
+
+    def _is_gated(self, pod: PodInfo) -> bool:
+        return not self._gate(pod).is_success
+
+    def _gate(self, pod: PodInfo) -> Status:
+        key = group_key_of(pod.pod)
+        group = self._handle.objects.pod_groups.get(key)
+        if not key:
+            return OK
+        if group is None:
+            name = key.partition("/")[2]
+            return Status.unresolvable(f'waiting for pods\'s pod group "{name}" to appear in scheduling queue')
+        members = self._handle.group_members(key)
+        if members is None or members.n_pods < group.min_count:
+            return Status.unresolvable(_TOO_FEW)
+        return OK
+
+    def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> PermitResult:
+        key = group_key_of(pod.pod)
+        if not key:
+            return PermitResult(OK)
+        group = self._handle.objects.pod_groups.get(key)
+        if group is None:
+            name = key.partition("/")[2]
+            missing = f'podgroup.scheduling.k8s.io "{name}" not found'
+            return PermitResult(Status.error(f"failed to get podGroup {key}: {missing}"))
+        if not group.min_count:
+            return PermitResult(OK)
+        members = self._handle.group_members(key)
+        assert members is not None  # this pod is one
+        is_trial = cycle.find(GroupCycle) is not None
+        if members.n_scheduled < group.min_count:
+            if not is_trial:
+                self._handle.activate(members.unscheduled_pods())
+            return PermitResult(Status(Code.WAIT, (_WAITING,)), _LONGEST_WAIT_S)
+        if not is_trial:
+            for mate in members.scheduled_pods():
+                self._handle.allow(mate.uid, self.name)
+        return PermitResult(OK)
+
+    def events_to_register(self) -> Sequence[RegisteredEvent]:
+        return (
+            RegisteredEvent(ClusterEvent(EventResource.POD, ActionType.ADD), _is_mate),
+            RegisteredEvent(ClusterEvent(EventResource.POD_GROUP, ActionType.ADD), _is_its_group),
+        )
+
+
+def _is_mate(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001
+    key = group_key_of(pod.pod)
+    return Hint.QUEUE if key and isinstance(new, Pod) and group_key_of(new) == key else Hint.SKIP
+
+
+def _is_its_group(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001
+    return Hint.QUEUE if isinstance(new, PodGroup) and new.key == group_key_of(pod.pod) else Hint.SKIP
