@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeVar, cast
 
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.effects import BindPod, Done, EvictPod, RecordEvent
+from kubesched.framework.groups import GroupCycle, GroupFeatures, PodGroupMembers, TrySchedule
 from kubesched.framework.handle import HeldPod
 from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.status import Status
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
+from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.observations import Observation
 from kubesched.simulator.api_model.interpreter import EffectInterpreter
@@ -94,6 +98,14 @@ class World:
 
 class QuietHandle:
     """Inherit it, and add what the plugin looks at."""
+
+    group_features = GroupFeatures()
+
+    def group_members(self, key: str) -> PodGroupMembers | None:
+        return None
+
+    def preempt_for_group(self, cycle: CycleState, group: GroupCycle, pod_group: PodGroup, fits: TrySchedule) -> Status:
+        return Status.unschedulable()
 
     def waiting_pods(self) -> Sequence[HeldPod]:
         return ()

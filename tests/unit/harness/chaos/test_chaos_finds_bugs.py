@@ -24,7 +24,7 @@ from kubesched.scheduler.engine.bind import PodBinding
 from kubesched.scheduler.engine.binding_cycles import BindingCycles
 from kubesched.scheduler.engine.event_handlers import EventHandlers
 from kubesched.scheduler.engine.failure import FailureHandler
-from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor
+from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor, Preemptor
 from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.plugins.default_binder import DefaultBinder
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
@@ -172,7 +172,7 @@ def failed_evictions_are_not_noticed(patch: pytest.MonkeyPatch) -> None:
     """The preemptor goes on waiting for victims that stay."""
     finish = PreemptionExecutor._finish
 
-    def finish_well(self: PreemptionExecutor, preemptor: PodInfo, node: str, *, now_s: float, **_how: bool) -> None:
+    def finish_well(self: PreemptionExecutor, preemptor: Preemptor, node: str, *, now_s: float, **_how: bool) -> None:
         finish(self, preemptor, node, failed=False, now_s=now_s)
 
     patch.setattr(PreemptionExecutor, "_finish", finish_well)

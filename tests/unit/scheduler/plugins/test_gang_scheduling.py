@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from small_clusters import node, pod
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import Hint
-from kubesched.framework.groups import GroupCycle
+from kubesched.framework.groups import GroupCycle, PodGroupMembers
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import ObjectMeta
@@ -32,7 +33,7 @@ def _gang(min_count: int, name: str = "g") -> PodGroup:
     return PodGroup(ObjectMeta(name, "default"), PodGroupSpec(policy))
 
 
-def _member(name: str, group: str = "g", **spec: object) -> Pod:
+def _member(name: str, group: str = "g", **spec: Any) -> Pod:
     return pod(name, uid=name, schedulingGroup={"podGroupName": group}, **spec)
 
 
@@ -44,7 +45,7 @@ class _Handle(QuietHandle):
         self.allowed: list[str] = []
         self.activated: list[str] = []
 
-    def group_members(self, key: str) -> object:
+    def group_members(self, key: str) -> PodGroupMembers | None:
         assert self.cluster.groups is not None
         return self.cluster.groups.get(key)
 
