@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubesched.framework.extension_points import PreScore
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import Scores
@@ -88,14 +87,13 @@ class AskingSearch:
     def _own_scores(self, rows: RowArray) -> list[ScoreStep]:
         """Of the plugins that look at the pod's claims, those that have a score for it."""
         nodes, skipped = self._known.nodes.take(rows), set()
-        for plugin in self._known.claims.own:
-            if isinstance(plugin, PreScore):
-                with guarded(plugin.name, 'running PreScore plugin "{}"'):
-                    status = plugin.pre_score(self.cycle, self._pod, nodes)
-                if status.is_skip:
-                    skipped.add(plugin.name)
-                elif not status.is_success:
-                    raise PluginError(plugin.name, status.message)
+        for plugin in self._known.claims.scoring:
+            with guarded(plugin.name, 'running PreScore plugin "{}"'):
+                status = plugin.pre_score(self.cycle, self._pod, nodes)
+            if status.is_skip:
+                skipped.add(plugin.name)
+            elif not status.is_success:
+                raise PluginError(plugin.name, status.message)
         return [step for step in self._known.layers.own.scores if step.name not in skipped]
 
     def _passing_with_claims(self, candidates: RowArray) -> RowArray:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 
 from kubesched.framework.claim_questions import ClaimQuestion, LooksAtClaims
+from kubesched.framework.extension_points import PreScore
 from kubesched.framework.pod_info import PodInfo
 from kubesched.scheduler.engine.profile import Profile
 
@@ -29,6 +30,8 @@ class ClaimPlugins:
     """These."""
     own: tuple[LooksAtClaims, ...] = ()
     """The others, which are asked about each pod's own claims."""
+    scoring: tuple[PreScore, ...] = ()
+    """Those of the others that take part in PreScore."""
     names: Collection[str] = frozenset()
     """Of all."""
 
@@ -54,11 +57,13 @@ class QuestionBook:
 
     def plugins_for(self, questions: Mapping[str, ClaimQuestion]) -> ClaimPlugins:
         plugins = self._plugins
+        own = tuple(plugin for name, plugin in plugins.items() if name not in questions)
         return ClaimPlugins(
             questions,
-            tuple(plugins[name] for name in questions),
-            tuple(plugin for name, plugin in plugins.items() if name not in questions),
-            frozenset(plugins),
+            answering=tuple(plugins[name] for name in questions),
+            own=own,
+            scoring=tuple(plugin for plugin in own if isinstance(plugin, PreScore)),
+            names=frozenset(plugins),
         )
 
     def _was_asked_before(self, question: Hashable) -> bool:

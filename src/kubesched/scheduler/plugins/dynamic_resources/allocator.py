@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kubesched.framework.handle import Objects
 from kubesched.framework.nodes import CodeArray, IntArray, NodeTable
 from kubesched.k8s.model.resource import AllocationResult, DeviceClass, ResourceClaim
+from kubesched.scheduler.cluster.journal import ChangeLog
 from kubesched.scheduler.plugins.dynamic_resources import outcomes
 from kubesched.scheduler.plugins.dynamic_resources.claim_book import ClaimBook
 from kubesched.scheduler.plugins.dynamic_resources.offers import Inventory, NodeOffer, OfferBook
@@ -49,12 +50,22 @@ class OutcomeTable:
     def numbers(self, codes: CodeArray, n_codes: int) -> NDArray[np.int32]:
         """(len(codes),) the number of each code's outcome; -1 where it is not known."""
         if len(self._by_code) < n_codes:
-            grown = np.full(max(n_codes, 2 * len(self._by_code)), -1, dtype=np.int32)
-            grown[: len(self._by_code)] = self._by_code
-            self._by_code = grown
+            self._grow(n_codes)
         return self._by_code[codes]
 
+    def _grow(self, n_codes: int) -> None:
+        grown = np.full(max(n_codes, 2 * len(self._by_code)), -1, dtype=np.int32)
+        grown[: len(self._by_code)] = self._by_code
+        self._by_code = grown
+
+    def find(self, code: int) -> Outcome | None:
+        """The code's outcome, if it is known."""
+        number = self._by_code.item(code) if code < len(self._by_code) else -1
+        return None if number < 0 else self.outcomes[number]
+
     def put(self, code: int, outcome: Outcome) -> None:
+        if code >= len(self._by_code):
+            self._grow(code + 1)
         number = self._numbers.setdefault(outcome, len(self.outcomes))
         if number == len(self.outcomes):
             self.outcomes.append(outcome)
@@ -70,10 +81,19 @@ class SharedDevices:
         self.offers = OfferBook(self.inventory, self.book.ledger)
         self._tables: dict[bytes, OutcomeTable] = {}
         self._generation = 0
+        self.changed: ChangeLog[str] = ChangeLog()
+        """The nodes that are offered something else."""
+        self.n_offers_to_all = 0
+        """How often all nodes may have been offered something else."""
 
     def refresh(self, objects: Objects) -> None:
         self.book.refresh(objects.resource_claims)
-        self.offers.update(self.inventory.refresh(objects.resource_slices))
+        names = self.offers.update(self.inventory.refresh(objects.resource_slices))
+        if names is None:
+            self.n_offers_to_all += 1
+        else:
+            for name in names:
+                self.changed.append(name)
 
     def table(self, fingerprint: bytes) -> OutcomeTable:
         """What is known of searches for the same."""
@@ -132,6 +152,16 @@ class Allocator:
             own[codes == code] = len(outcomes)
             outcomes.append(outcome)
         return outcomes, own
+
+    def answer_on(self, order: Order, nodes: NodeTable, row: int) -> Outcome:
+        """The same for one row of the whole table, where nothing is wrong with what is published."""
+        table, code = self._shared.table(order.fingerprint), self._shared.offers.code_at(nodes, row)
+        outcome = table.find(code)
+        if outcome is None:
+            outcome, is_lasting = self._search(order, code)
+            if is_lasting:
+                table.put(code, outcome)
+        return outcome
 
     def offer(self, node: NodeTable) -> NodeOffer:
         """What the one node of this table is offered."""

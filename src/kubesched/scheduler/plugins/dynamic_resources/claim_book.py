@@ -59,6 +59,8 @@ class DeviceLedger:
         self._entered: dict[Hashable, AllocationResult] = {}
         self._usage: dict[PoolId, PoolUsage] = {}
         self._changed: set[PoolId] = set()
+        self._told: dict[PoolId, Hashable] = {}
+        """The signatures of what was taken when `take_changed` last told."""
 
     def enter(self, holder: Hashable, allocation: AllocationResult) -> None:
         """Books what the holder was allocated, in place of what it held before."""
@@ -92,8 +94,14 @@ class DeviceLedger:
         return found
 
     def take_changed(self) -> set[PoolId]:
-        """The pools whose usage changed since this was last asked."""
-        changed, self._changed = self._changed, set()
+        """The pools of which something else is taken than when this was last asked."""
+        changed = set()
+        for pool_id in self._changed:
+            signature = self.usage(pool_id).signature
+            if self._told.get(pool_id, UNUSED.signature) != signature:
+                self._told[pool_id] = signature
+                changed.add(pool_id)
+        self._changed = set()
         return changed
 
     def _stale(self, pool_id: PoolId) -> None:

@@ -193,6 +193,10 @@ class NodeGroup:
     key: Hashable
 
 
+_ALL_ALIKE = NodeGroup((), ())
+"""Where there are no floating slices."""
+
+
 class OfferBook:
     """Codes of offers, by node. `examples` has one offer for each code in use."""
 
@@ -204,9 +208,14 @@ class OfferBook:
         self._ledger = ledger
         self._numbers: dict[Hashable, int] = {}
         self._codes: dict[Hashable, dict[str, int]] = {}
+        self._layout: object = None
+        self._by_row: CodeArray = np.empty(0, dtype=np.int32)
+        """The codes by row, where all nodes see the same floating slices; -1 where it is not known."""
+        self._forgotten: set[str] = set()
+        """Nodes whose code by row is to be forgotten."""
 
-    def update(self, change: InventoryChange) -> None:
-        """Forgets the codes of nodes that may be offered something else now."""
+    def update(self, change: InventoryChange) -> set[str] | None:
+        """Forgets the codes of nodes that may be offered something else now, and says which; None if all may be."""
         nodes, everyone = set(change.nodes), change.everyone
         for pool_id in self._ledger.take_changed():
             nodes |= self._inventory.nodes_of(pool_id)
@@ -218,21 +227,56 @@ class OfferBook:
             everyone = True
         if everyone:
             self._codes.clear()
-            return
+            self._layout = None
+            return None
+        self._forgotten |= nodes
         for codes in self._codes.values():
             for name in nodes:
                 codes.pop(name, None)
+        return nodes
 
     def codes(self, nodes: NodeTable) -> CodeArray:
         """(n_nodes,) the code of each node's offer."""
+        if not self._inventory.floating:
+            return self._codes_of_rows(nodes)
         groups, member_of = self._groups(nodes)
-        if len(groups) == 1:
-            return self._codes_in(groups[0], nodes)
         found = np.empty(len(nodes), dtype=np.int32)
         for number, group in enumerate(groups):
             positions = np.flatnonzero(member_of == number)
             found[positions] = self._codes_in(group, nodes.take(positions))
         return found
+
+    def code_at(self, nodes: NodeTable, row: int) -> int:
+        """The code of the offer to one node of the whole table."""
+        if not self._inventory.floating:
+            self._follow_rows(nodes)
+            code = self._by_row.item(row)
+            if code >= 0:
+                return code
+        return int(self.codes(nodes.take(np.array([row]))).item(0))
+
+    def _codes_of_rows(self, nodes: NodeTable) -> CodeArray:
+        """Where nodes differ in nothing but the slices that they have to themselves."""
+        self._follow_rows(nodes)
+        rows = nodes.rows
+        found: CodeArray = self._by_row[rows]
+        unknown = np.flatnonzero(found < 0)
+        if len(unknown):
+            codes = self._codes_in(_ALL_ALIKE, nodes.take(unknown))
+            found[unknown] = codes
+            self._by_row[rows[unknown]] = codes
+        return found
+
+    def _follow_rows(self, nodes: NodeTable) -> None:
+        if self._layout is not nodes.layout:
+            self._layout = nodes.layout
+            self._by_row = np.full(len(nodes.whole), -1, dtype=np.int32)
+        else:
+            for name in self._forgotten:
+                row = nodes.row_of(name)
+                if row is not None:
+                    self._by_row[row] = -1
+        self._forgotten.clear()
 
     @property
     def n_codes(self) -> int:
@@ -283,7 +327,7 @@ class OfferBook:
         """The nodes grouped by the floating slices they see, and (n_nodes,) the number of each node's group."""
         floating = [self._inventory.floating[name] for name in sorted(self._inventory.floating)]
         if not floating or not len(nodes):
-            return [NodeGroup((), ())], np.zeros(len(nodes), dtype=np.int64)
+            return [_ALL_ALIKE], np.zeros(len(nodes), dtype=np.int64)
         rules = [rule for slice_ in floating for rule in _rules(slice_)]
         packed = np.packbits(np.stack([rule.mask(nodes) for rule in rules]), axis=0).T
         kinds, member_of = np.unique(packed, axis=0, return_inverse=True)

@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from kubesched.framework.caching import PodChange, Scope
 from kubesched.framework.claim_questions import ClaimQuestion
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.extension_points import Steps
 from kubesched.framework.handle import Handle
-from kubesched.framework.nodes import NodeTable
+from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult, PreFilterResult, Scores, default_normalize_score
 from kubesched.framework.status import OK, SKIP, Status
@@ -27,11 +29,12 @@ from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.scheduler.config.plugin_args import DynamicResourcesArgs
-from kubesched.scheduler.plugins.dynamic_resources import scheduling_cycle
-from kubesched.scheduler.plugins.dynamic_resources.allocator import SharedDevices
+from kubesched.scheduler.plugins.dynamic_resources import questions, scheduling_cycle
+from kubesched.scheduler.plugins.dynamic_resources.allocator import Allocator, SharedDevices
 from kubesched.scheduler.plugins.dynamic_resources.binding import Binding
 from kubesched.scheduler.plugins.dynamic_resources.claim_book import identity
 from kubesched.scheduler.plugins.dynamic_resources.effects import ClaimRequest
+from kubesched.scheduler.plugins.dynamic_resources.outcomes import NotFound
 from kubesched.scheduler.plugins.dynamic_resources.state import (
     NO_CLAIMS,
     ClaimNotReadyError,
@@ -40,6 +43,8 @@ from kubesched.scheduler.plugins.dynamic_resources.state import (
     state_of,
 )
 from kubesched.scheduler.plugins.resource_allocation import devices_do_not_matter
+
+_NO_DEVICES = ClaimQuestion(None)
 
 
 class DynamicResources:
@@ -53,7 +58,10 @@ class DynamicResources:
         self._args = args if isinstance(args, DynamicResourcesArgs) else DynamicResourcesArgs()
         self._handle = handle
         self._shared = SharedDevices() if shared is None else shared
+        self._filter_timeout_s = self._args.filter_timeout.nanoseconds / 10**9
         self._requests: list[ClaimRequest] = []
+        self._asking: questions.AskingPod | None = None
+        """The pod that was last asked about."""
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         return RequeueHints(self._find_claim).events()
@@ -75,6 +83,51 @@ class DynamicResources:
         taken, self._requests = self._requests, []
         return taken
 
+    # -- pods of a class ----------------------------------------------------------------------------------------------
+
+    def question_of(self, pod: PodInfo) -> ClaimQuestion | None:
+        if not pod.spec.resource_claims:
+            return _NO_DEVICES if not self.has_stake_in(pod) else None
+        objects = self._handle.objects
+        self._shared.refresh(objects)
+        self._asking = questions.find_question(pod, self._shared, objects.device_classes, self._allocator())
+        if self._asking is None:
+            return None
+        order = self._asking.order
+        score_scope = Scope.ROW if questions.is_prioritized(order) else Scope.NODE
+        return ClaimQuestion(order.fingerprint, Scope.ROW, score_scope)
+
+    def generalize(self, cycle: CycleState, pod: PodInfo) -> None:
+        if pod.spec.resource_claims:
+            shared = self._shared
+            cycle.put(questions.AskedDevices(self._asked_by(pod).order, shared.changed.end, shared.n_offers_to_all))
+
+    def take_over(self, cycle: CycleState, pod: PodInfo) -> bool:
+        if pod.spec.resource_claims:
+            cycle.drop(questions.AskedDevices)
+            cycle.put(self._asked_by(pod).state(self._allocator()))
+        return True
+
+    def nodes_to_ask_again(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> Sequence[str] | None:
+        asked = cycle.find(questions.AskedDevices)
+        if asked is None:
+            return ()
+        self._shared.refresh(self._handle.objects)
+        names = self._shared.changed.since(asked.place)
+        if asked.n_offers_to_all != self._shared.n_offers_to_all:
+            return None
+        asked.place = self._shared.changed.end
+        return names
+
+    def _asked_by(self, pod: PodInfo) -> questions.AskingPod:
+        """For a pod whose question was found just now."""
+        assert self._asking is not None
+        assert self._asking.pod is pod
+        return self._asking
+
+    def _allocator(self) -> Allocator:
+        return Allocator(self._shared, self._handle.objects.device_classes, self._filter_timeout_s)
+
     # -- extension points ---------------------------------------------------------------------------------------------
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
@@ -86,26 +139,13 @@ class DynamicResources:
             return Status.unresolvable(str(problem))
         return OK
 
-    def question_of(self, pod: PodInfo) -> ClaimQuestion | None:
-        return None
-
-    def generalize(self, cycle: CycleState, pod: PodInfo) -> None:
-        pass
-
-    def take_over(self, cycle: CycleState, pod: PodInfo) -> bool:
-        return True
-
-    def nodes_to_ask_again(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> Sequence[str]:
-        return ()
-
     def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         cycle.put(NO_CLAIMS)
         objects = self._handle.objects
         if not scheduling_cycle.may_need_devices(pod, objects.device_classes):
             return PreFilterResult(SKIP)
         self._shared.refresh(objects)
-        timeout_s = self._args.filter_timeout.nanoseconds / 10**9
-        prepared = scheduling_cycle.prepare(pod, self._shared, objects.device_classes, timeout_s)
+        prepared = scheduling_cycle.prepare(pod, self._shared, objects.device_classes, self._filter_timeout_s)
         if isinstance(prepared, Status):
             return PreFilterResult(prepared)
         if not prepared.claims:
@@ -113,7 +153,17 @@ class DynamicResources:
         cycle.put(prepared)
         return PreFilterResult()
 
+    def filter_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> Status:
+        asked, nodes = cycle.find(questions.AskedDevices), self._handle.nodes
+        if asked is None:
+            return self.filter(cycle, pod, nodes.take(np.array([node.row]))).status(0)
+        outcome = asked.outcome(self._allocator(), nodes, node.row)
+        return Status.unresolvable(outcome.reason) if isinstance(outcome, NotFound) else OK
+
     def filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Verdicts:
+        asked = cycle.find(questions.AskedDevices)
+        if asked is not None:
+            return asked.verdicts(self._allocator(), nodes)
         state = state_of(cycle)
         if not state.claims:
             return ACCEPT_ALL
@@ -129,7 +179,18 @@ class DynamicResources:
         self._requests.extend(requests)
         return PostFilterResult(status)
 
+    def score_node(self, cycle: CycleState, pod: PodInfo, node: NodeInfo) -> int:
+        asked, nodes = cycle.find(questions.AskedDevices), self._handle.nodes
+        if asked is None:
+            return int(self.score(cycle, pod, nodes.take(np.array([node.row]))).item(0))
+        if not questions.is_prioritized(asked.order):
+            return 0
+        return scheduling_cycle.score_outcome(asked.order, asked.outcome(self._allocator(), nodes, node.row))
+
     def score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> Scores:
+        asked = cycle.find(questions.AskedDevices)
+        if asked is not None:
+            return asked.scores(self._allocator(), nodes)
         return scheduling_cycle.score_nodes(state_of(cycle), nodes)
 
     def normalize_score(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable, scores: Scores) -> Scores:

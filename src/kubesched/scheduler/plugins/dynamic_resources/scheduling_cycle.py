@@ -109,10 +109,11 @@ def _prepare_claim(entry: PodClaim, book: ClaimBook, classes: Mapping[str, Devic
         return Status.unresolvable(f"resource claim {entry.claim.key} is in the process of being allocated")
     if entry.is_special:
         return None  # what it asks for depends on the node
-    return _check_requests(entry.claim, classes)
+    return check_requests(entry.claim, classes)
 
 
-def _check_requests(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> Status | None:
+def check_requests(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> Status | None:
+    """What is wrong with the claim's requests on all nodes."""
     for request in claim.spec.devices.requests or ():
         named = _named_classes(request)
         if not named:
@@ -294,11 +295,12 @@ def score_nodes(state: DynamicResourcesState, nodes: NodeTable) -> Scores:
         scores[here] = allocated
         if any(wanted.is_prioritized for wanted in page.order.claims):
             for outcome in np.unique(own[here]).tolist():
-                scores[here & (own == outcome)] += _score(page.order, page.outcomes[outcome])
+                scores[here & (own == outcome)] += score_outcome(page.order, page.outcomes[outcome])
     return scores
 
 
-def _score(order: Order, outcome: Outcome) -> int:
+def score_outcome(order: Order, outcome: Outcome) -> int:
+    """What the alternatives that were found are worth."""
     if not isinstance(outcome, Found):
         return 0
     score = 0
@@ -331,7 +333,7 @@ def reserve(state: DynamicResourcesState, nodes: NodeTable, node_name: str, book
     row = nodes.row_of(node_name)
     if state.allocator is None or row is None:
         return OK
-    answer = state.sheet.found_at(row)
+    answer = _found_for_class(state, nodes, row) if state.is_of_class else state.sheet.found_at(row)
     if answer is None:
         if all(entry.is_special for entry in state.to_allocate()):
             return OK  # the node itself has all that the pod asks for as extended resources
@@ -348,6 +350,13 @@ def reserve(state: DynamicResourcesState, nodes: NodeTable, node_name: str, book
             kind = next(kind for kind, known in state.orders.items() if known is order)
             state.mappings = state.extended.requests(kind or ()).mappings
     return OK
+
+
+def _found_for_class(state: DynamicResourcesState, nodes: NodeTable, row: int) -> tuple[Found, Order] | None:
+    assert state.allocator is not None
+    order = state.orders[None]
+    outcome = state.allocator.answer_on(order, nodes, row)
+    return (outcome, order) if isinstance(outcome, Found) else None
 
 
 def unreserve(state: DynamicResourcesState, pod: PodInfo, book: ClaimBook) -> list[ClaimRequest]:

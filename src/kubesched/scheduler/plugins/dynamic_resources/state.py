@@ -151,6 +151,8 @@ class DynamicResourcesState:
     sheet: AnswerSheet = field(default_factory=AnswerSheet)
     unavailable: list[BoolArray] = field(default_factory=list)
     """By claim: (n_rows,) the rows of the whole table where it is allocated but cannot be used."""
+    is_of_class: bool = False
+    """Filtering was done for all pods that ask the same, and the sheet is empty."""
     mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
     """Set by Reserve: what containers get through the special claim."""
 
