@@ -16,7 +16,8 @@ from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import default
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
-from kubesched.scheduler.engine.preemption import evaluation, victims
+from kubesched.scheduler.engine.preemption import victims
+from kubesched.scheduler.engine.row_check import NodeSteps
 from kubesched.scheduler.engine.score import ByName
 from kubesched.testing import make, strategies
 from kubesched.testing.make import Manifest
@@ -83,7 +84,7 @@ def _check_victims(objects: list[Manifest]) -> bool:
 def test_trials_on_the_table_and_on_imagined_nodes_agree(objects: list[Manifest]) -> None:
     imagined = _decide(objects)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evaluation, "steps_to_imagine", lambda *args: None)
+        patch.setattr(victims, "node_steps", lambda profile, cycle, pod: NodeSteps(profile, cycle.skip_filter, None))
         on_the_table = _decide(objects)
     event(f"preemption: {imagined.preemption is not None}")
     assert imagined.message == on_the_table.message

@@ -33,8 +33,9 @@ from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.preemption import Candidate
 from kubesched.scheduler.engine.preemption.budgets import Budgets
 from kubesched.scheduler.engine.preemption.candidates import least_harmful
-from kubesched.scheduler.engine.preemption.victims import select_victims, steps_to_imagine, trial_on
+from kubesched.scheduler.engine.preemption.victims import select_victims, trial_on
 from kubesched.scheduler.engine.prefilter import run_pre_filter
+from kubesched.scheduler.engine.row_check import steps_within_node
 from kubesched.scheduler.plugins.default_preemption import DefaultPreemption
 from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
 
@@ -152,7 +153,7 @@ class PrioritySearch:
         pod, cycle = prepared
         cluster, profile = self._situation.cluster, self._situation.scheduler.profile
         try:
-            trial = trial_on(cluster, profile, cycle, pod, row, steps_to_imagine(profile, cycle, pod))
+            trial = trial_on(cluster, profile, cycle, pod, row, steps_within_node(profile, cycle, pod))
             found = select_victims(cluster, trial, row, self._budgets)
         except PluginError:
             return None

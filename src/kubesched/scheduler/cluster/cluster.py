@@ -25,7 +25,7 @@ from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.scheduler.cluster.group_states import PodGroupStates
 from kubesched.scheduler.cluster.journal import ChangeLog
-from kubesched.scheduler.cluster.node_order import NodeOrder
+from kubesched.scheduler.cluster.node_order import NameOrder, NodeOrder
 from kubesched.scheduler.cluster.objects import ObjectStore
 from kubesched.scheduler.cluster.signatures import LabelClasses, PodSignatures
 from kubesched.scheduler.cluster.table import Table
@@ -106,6 +106,7 @@ class Cluster:
         """Who belongs together, if anybody asks for it (`track_groups`)."""
         self._order = NodeOrder()
         self._rows_in_order: RowArray | None = None
+        self._name_order: NameOrder | None = None
         self._pods: dict[PodKey, PodInfo] = {}
         self._assumed: set[PodKey] = set()
         self._orphans: dict[str, dict[PodKey, PodInfo]] = {}
@@ -134,6 +135,11 @@ class Cluster:
             rows = self.table.rows
             self._rows_in_order = np.fromiter(map(rows.__getitem__, self._order), dtype=np.intp, count=len(rows))
         return self._rows_in_order
+
+    def name_order(self) -> NameOrder:
+        if self._name_order is None:
+            self._name_order = NameOrder(self.table.names)
+        return self._name_order
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         found = self.objects.namespaces.get(namespace)
@@ -185,7 +191,7 @@ class Cluster:
             row = self.table.add_node(node)
             for info in self._orphans.pop(node.name, {}).values():
                 self.table.add_pod(info, row)
-            self._rows_in_order = None
+            self._rows_in_order = self._name_order = None
         if self._order.put(node):
             self._rows_in_order = None
 
@@ -196,7 +202,7 @@ class Cluster:
         if left:
             self._orphans[name] = {info.key: info for info in left}
         self._order.remove(name)
-        self._rows_in_order = None
+        self._rows_in_order = self._name_order = None
 
     def put_pod(self, pod: Pod, key: PodKey) -> None:
         """The same for a pod, whose key the caller knows."""
@@ -380,7 +386,7 @@ class Cluster:
         self.table.add_node(other)
         for info in pods:
             self.table.add_pod(info, last)
-        self._rows_in_order = None
+        self._rows_in_order = self._name_order = None
 
     @contextmanager
     def with_pods(self, added: Iterable[PodInfo], row: int) -> Iterator[None]:

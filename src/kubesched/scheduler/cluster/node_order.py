@@ -1,9 +1,13 @@
-"""The order in which nodes are checked: one from each zone in turn, so that a search cut short covers all zones."""
+"""The order in which nodes are checked: one from each zone in turn, so that a search cut short covers all zones;
+and the order of their names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import numpy as np
+
+from kubesched.framework.nodes import RowArray
 from kubesched.k8s.model.core import Node
 
 ZONE_LABELS = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
@@ -71,3 +75,16 @@ def zone_of(node: Node) -> Zone:
 def _first_label(node: Node, keys: tuple[str, ...]) -> str:
     labels = node.labels
     return next((labels[key] for key in keys if key in labels), "")
+
+
+class NameOrder:
+    """Rows by the names of their nodes."""
+
+    __slots__ = ("ranks", "rows")
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.rows: RowArray = np.argsort(np.array(names))
+        """(n_nodes,) the lowest name first."""
+        self.ranks: RowArray = np.empty(len(names), dtype=np.intp)
+        """(n_nodes,) by row, its place among them."""
+        self.ranks[self.rows] = np.arange(len(names))

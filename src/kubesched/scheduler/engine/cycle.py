@@ -243,7 +243,9 @@ class ProfileScheduler:
         decision.n_feasible = len(feasible)
         if len(feasible) == 0:
             if self._classes is not None and not complete and within is None:
-                self._classes.keep_failed(pod, cycle, decision.prefilter, filtered)
+                failed = self._classes.keep_failed(pod, cycle, decision.prefilter, filtered)
+                if failed is not None:
+                    cycle.put(failed.plans)
             self._run_post_filter(decision, Diagnosis(nodes, decision.prefilter, filtered, within=within), trial)
             return
         self._choose(decision, feasible, complete)

@@ -121,6 +121,10 @@ class NodeSteps:
     steps: tuple[FilterStep, ...] | None
     about_pods: tuple[FilterStep, ...] = ()
     """Those whose answer may change with the pods on the node."""
+    about_nodes: tuple[FilterStep, ...] = ()
+    """The others."""
+    by_amounts: bool = False
+    """Of the pods on a node, none of them looks at more than the amounts they take."""
 
 
 def steps_within_node(profile: Profile, cycle: CycleState, pod: PodInfo) -> Sequence[FilterStep] | None:
@@ -134,7 +138,9 @@ def node_steps(profile: Profile, cycle: CycleState, pod: PodInfo) -> NodeSteps:
         steps = tuple(step for step in profile.filter if step.name not in cycle.skip_filter)
         within = all(step.filter_node is not None and step.scope_for(pod) in WITHIN_NODE for step in steps)
         about_pods = tuple(step for step in steps if step.scope_for(pod) is not Scope.NODE)
-        known = NodeSteps(profile, cycle.skip_filter, steps if within else None, about_pods)
+        about_nodes = tuple(step for step in steps if step.scope_for(pod) is Scope.NODE)
+        by_amounts = all(step.scope_for(pod) is Scope.AMOUNTS for step in about_pods)
+        known = NodeSteps(profile, cycle.skip_filter, steps if within else None, about_pods, about_nodes, by_amounts)
         cycle.put(known)
     return known
 

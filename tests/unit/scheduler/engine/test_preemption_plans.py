@@ -17,6 +17,7 @@ from kubesched.k8s.model.core import Pod, PodSpec, PodStatus
 from kubesched.k8s.model.meta import ObjectMeta
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.cluster.node_order import NameOrder
 from kubesched.scheduler.config import default
 from kubesched.scheduler.engine.preemption.candidates import Candidate, least_harmful
 from kubesched.scheduler.engine.preemption.plans import PreemptionPlans, who_stays
@@ -31,6 +32,10 @@ def _pod(priority: int, *, uid: str = "u", started_day: int = 0, deleted: str | 
     started = f"2026-01-{started_day:02}T00:00:00Z" if started_day else None
     metadata = ObjectMeta(name=uid, namespace="default", uid=uid, deletion_timestamp=deleted)
     return SIGNATURES.info(Pod(metadata, PodSpec(priority=priority), PodStatus(start_time=started)))
+
+
+def _plans(names: list[str]) -> PreemptionPlans:
+    return PreemptionPlans(len(names), lambda: NameOrder(names))
 
 
 @st.composite
@@ -61,7 +66,7 @@ def _from_nothing(rows: list[int], enough: int, found: list[Candidate | Status])
 def test_a_search_among_plans_is_a_search_from_nothing(data: st.DataObject) -> None:
     n = data.draw(st.integers(1, 8))
     names = [f"n{row}" for row in data.draw(st.permutations(range(n)))]
-    plans = PreemptionPlans(names)
+    plans = _plans(names)
     found: list[Candidate | Status] = [NO_HELP] * n
     changed = set(range(n))
     for _ in range(3):
@@ -82,7 +87,7 @@ def test_a_search_among_plans_is_a_search_from_nothing(data: st.DataObject) -> N
 
 
 def test_why_evictions_help_nowhere_is_counted_row_by_row() -> None:
-    plans = PreemptionPlans(["a", "b", "c"])
+    plans = _plans(["a", "b", "c"])
     rows = np.arange(3)
     found: list[Candidate | Status] = [NO_HELP, NO_HELP, Status.unschedulable("other")]
     plans.search(rows, 2, 1, found.__getitem__)
@@ -102,7 +107,7 @@ def test_why_evictions_help_nowhere_is_counted_row_by_row() -> None:
 
 
 def test_a_search_in_no_rows_finds_none() -> None:
-    plans = PreemptionPlans(["a"])
+    plans = _plans(["a"])
     assert len(plans.search(np.zeros(0, dtype=np.intp), 0, 1, lambda row: NO_HELP)) == 0
 
 
@@ -119,7 +124,7 @@ def test_a_search_in_no_rows_finds_none() -> None:
 def test_evictions_stay_in_vain_while_the_same_pods_stay(
     later: tuple[list[PodInfo], list[PodInfo]], known: bool
 ) -> None:
-    plans = PreemptionPlans(["a"])
+    plans = _plans(["a"])
     before = who_stays([_pod(9, uid="high"), _pod(0, uid="low")], [], 5)
     after = who_stays(*later, 5)
     assert before is not None

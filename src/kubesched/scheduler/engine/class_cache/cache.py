@@ -94,17 +94,20 @@ class ClassCache:
         self._failed.drop(pod.signature)
         return None
 
-    def keep_failed(self, pod: PodInfo, cycle: CycleState, prefilter: PreFilterOutcome, outcome: FilterOutcome) -> None:
-        """A search found no node: what it found may serve the next pod of the class."""
+    def keep_failed(
+        self, pod: PodInfo, cycle: CycleState, prefilter: PreFilterOutcome, outcome: FilterOutcome
+    ) -> FailedClass | None:
+        """A search found no node: what it found may serve the next pod of the class. None if it cannot be kept."""
         if pod.pin or has_claims(pod) or pod.signature not in self._seen:
-            return
+            return None
         if self._cluster.nominations.has(pod):
-            return
+            return None
         kept = failed_class(self._cluster, self._profile, pod, cycle, prefilter, outcome)
         if kept is not None:
             n_rows = max(len(self._cluster.nodes), 1)
             self._failed.most = min(_MOST_FAILED, max(_FEWEST_FAILED, _MOST_FAILED_ROWS // n_rows))
             self._failed.keep(pod.signature, kept)
+        return kept
 
     def forget(self, pod: PodInfo) -> None:
         """What is kept of the pod's class cannot be relied on."""

@@ -30,7 +30,7 @@ from kubesched.scheduler.engine.filter import FilterOutcome
 from kubesched.scheduler.engine.preemption.plans import PreemptionPlans
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome
 from kubesched.scheduler.engine.profile import FilterStep, Profile
-from kubesched.scheduler.engine.row_check import check_beside_nominated, check_node
+from kubesched.scheduler.engine.row_check import check_beside_nominated, check_node, node_steps
 
 _MANY_ROWS = 200
 """With more changed rows than this, asking all plugins about all nodes is cheaper."""
@@ -162,7 +162,7 @@ class FailedClass:
         if changed is None or not objects_do_not_matter(self.profile, self.cycle, self.pod, changed):
             return False
         if any(isinstance(item, PodDisruptionBudget) for item in changed):
-            self.plans = PreemptionPlans(self.cluster.table.names)
+            self.plans = PreemptionPlans(self.cluster.table.n, self.cluster.name_order)
         return True
 
     def _follow(self, changes: Sequence[PodChange]) -> bool:
@@ -203,15 +203,17 @@ def failed_class(
         return None
     stand_in = PodInfo(pod.pod, pod.signature)
     stand_in.uid = ""
+    kept_cycle = cycle.fork()
+    node_steps(profile, kept_cycle, pod)  # which every attempt asks for
     by_node = list(takewhile(lambda step: step.scope_for(pod) is Scope.NODE, steps))
     return FailedClass(
         cluster=cluster,
         profile=profile,
         pod=stand_in,
-        cycle=cycle.fork(),
+        cycle=kept_cycle,
         prefilter=prefilter,
         rejections=KeptRejections(outcome),
-        plans=PreemptionPlans(cluster.table.names),
+        plans=PreemptionPlans(cluster.table.n, cluster.name_order),
         needs_reserve=needs_reserve(profile, pod),
         by_node=frozenset(step.name for step in by_node),
         steps=steps[len(by_node) :],

@@ -15,6 +15,9 @@ class Budgets:
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._budgets = [(budget, selector) for budget in budgets if (selector := _selector(budget)) is not None]
 
+    def __bool__(self) -> bool:
+        return bool(self._budgets)
+
     def split(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """Pods whose eviction would break a budget, and the others, if they were evicted in this order."""
         if not self._budgets:

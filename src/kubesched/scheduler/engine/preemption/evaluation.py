@@ -20,7 +20,7 @@ from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.preemption.budgets import Budgets
 from kubesched.scheduler.engine.preemption.candidates import Candidate, CandidateReview, Preemption, least_harmful
 from kubesched.scheduler.engine.preemption.plans import MakePlan, PreemptionPlans
-from kubesched.scheduler.engine.preemption.victims import NO_VICTIMS, DryRun, steps_to_imagine
+from kubesched.scheduler.engine.preemption.victims import NO_VICTIMS, DryRun
 from kubesched.scheduler.engine.profile import Profile
 from kubesched.scheduler.engine.score import TieBreak
 
@@ -62,7 +62,7 @@ def preempt(
             plans.nowhere = result
     else:
         budgets = Budgets(cluster.objects.pod_disruption_budgets.values())
-        dry_run = DryRun(cluster, profile, cycle, pod, budgets, steps_to_imagine(profile, cycle, pod))
+        dry_run = DryRun(cluster, profile, cycle, pod, budgets)
         result = _find(cluster, tie_break, cycle, dry_run, review, plans, rows, start, enough)
     if tell is not None:
         numbers = len(rows), len(cluster.objects.pod_disruption_budgets), start, enough
@@ -81,10 +81,10 @@ def _find(
     start: int,
     enough: int,
 ) -> PostFilterResult:
-    if plans is not None:
-        found = plans.search(rows, start, enough, lambda row: dry_run.unless_in_vain(row, plans))
-        if len(found):
-            row = tie_break.choose_row(plans.least_harmful(found), cluster.table.names)
+    planned = None if plans is None else _planned(plans, dry_run, rows, start, enough)
+    if plans is not None and planned is not None:
+        if len(planned):
+            row = tie_break.choose_row(plans.least_harmful(planned), cluster.table.names)
             return _take_planned(plans.candidate(row), cycle)
         plans.nowhere = _nowhere(len(cluster.nodes), *plans.failure_counts())
         return plans.nowhere
@@ -98,6 +98,14 @@ def _find(
         review.candidates = tuple(candidates)
         return PostFilterResult(OK)  # what the review leaves of them is taken later
     return _take(tie_break, cycle, candidates)
+
+
+def _planned(plans: PreemptionPlans, dry_run: DryRun, rows: RowArray, start: int, enough: int) -> RowArray | None:
+    """None if a plugin breaks over a node: then it matters on which of the others candidates are found."""
+    try:
+        return plans.search(rows, start, enough, lambda row: dry_run.with_plans(row, plans))
+    except PluginError:
+        return None
 
 
 def _take_reviewed(tie_break: TieBreak, cycle: CycleState, answer: tuple[Candidate, ...] | Status) -> PostFilterResult:

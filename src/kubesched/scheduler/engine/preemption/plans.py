@@ -7,7 +7,7 @@ and costs the next preemptor nothing; the columns are made with the first candid
 
 Some stay on a node whatever a preemptor does: pods it may not evict, and those nominated to the node before it
 (`who_stays`). Where the preemptor does not fit beside these, evictions are in vain, and stay so while others come and
-go.
+go. And most nodes are like others: where only amounts count, one dry run answers for all that are alike (`Likeness`).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.framework.results import PostFilterResult
 from kubesched.framework.status import Status
 from kubesched.framework.verdicts import BoolArray
+from kubesched.scheduler.cluster.node_order import NameOrder
 from kubesched.scheduler.engine.preemption.candidates import PRIORITY_SHIFT, Candidate, started_at_s
 
 Staying = tuple[tuple[str, PodSignature, bool], ...]
@@ -44,6 +45,13 @@ def who_stays(pods: Sequence[PodInfo], nominated_pods: Sequence[PodInfo], priori
     return tuple(staying)
 
 
+Likeness = tuple[int, tuple[PodSignature, ...], tuple[PodSignature, ...]]
+"""A node's amounts, by their code; the pods there that may be evicted, the most important first; the pods nominated to
+it. Where no filter looks at more than amounts, a dry run comes to the same wherever these are the same."""
+
+AmongAlike = tuple[int, ...] | Status
+"""The places of the victims among those pods; or why evictions do not help."""
+
 _UNKNOWN, _HARMLESS, _NO_HELP, _BREAKING = 0, 1, 2, 3
 """What is known of a row; the odd ones are candidates, harmless if they break no budget."""
 
@@ -58,13 +66,11 @@ MakePlan = Callable[[int], Candidate | Status]
 class _Ranking:
     """Candidates compared: the rules as columns over all rows."""
 
-    __slots__ = ("_harm", "_harm_of", "_n_harms", "_n_rows", "_name_ranks", "_rows_by_name", "_rules")
+    __slots__ = ("_by_name", "_harm", "_harm_of", "_n_harms", "_n_rows", "_rules")
 
-    def __init__(self, names: Sequence[str]) -> None:
-        n_rows = self._n_rows = len(names)
-        self._rows_by_name: RowArray = np.argsort(np.array(names))
-        self._name_ranks = np.empty(n_rows, dtype=np.intp)
-        self._name_ranks[self._rows_by_name] = np.arange(n_rows)
+    def __init__(self, by_name: NameOrder) -> None:
+        n_rows = self._n_rows = len(by_name.rows)
+        self._by_name = by_name
         self._rules = np.zeros((5, n_rows), dtype=np.float64)
         """(rule, row) the smaller the better, in the order in which the rules count."""
         self._harm = np.zeros(n_rows, dtype=np.intp)
@@ -86,9 +92,9 @@ class _Ranking:
                 values = rule[left]
                 left = left[values == values.min()]
         is_left = np.zeros(self._n_rows, dtype=np.bool_)
-        is_left[self._name_ranks[left]] = True
-        by_name: RowArray = self._rows_by_name[is_left]
-        return by_name
+        is_left[self._by_name.ranks[left]] = True
+        ordered: RowArray = self._by_name.rows[is_left]
+        return ordered
 
     def _number_of(self, rules: Rules) -> int:
         """Numbers are never given twice, but forgotten when there are many."""
@@ -104,15 +110,17 @@ class _Ranking:
 class PreemptionPlans:
     """Plans by row, for preemptors of one kind."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-        self._known = np.zeros(len(names), dtype=np.int8)
+    def __init__(self, n_rows: int, name_order: Callable[[], NameOrder]) -> None:
+        self._name_order = name_order
+        self._known = np.zeros(n_rows, dtype=np.int8)
         self._found: dict[int, Candidate | Status] = {}
         self._ranking: _Ranking | None = None
         self._n_candidates = 0
         self._reasons: Counter[str] = Counter()
         """Why evictions do not help, with the number of rows."""
         self._in_vain: dict[int, tuple[Staying, Status]] = {}
+        self.of_alike: dict[Likeness, AmongAlike] = {}
+        """What came of dry runs, for nodes that are alike."""
         self.nowhere: PostFilterResult | None = None
         """The answer to a search that found no candidate, until a row is forgotten."""
 
@@ -198,7 +206,7 @@ class PreemptionPlans:
             known = _BREAKING if found.n_budget_violations else _HARMLESS
             self._n_candidates += 1
             if self._ranking is None:
-                self._ranking = _Ranking(self._names)
+                self._ranking = _Ranking(self._name_order())
             self._ranking.put(row, found)
         self._known[row] = known
         return known

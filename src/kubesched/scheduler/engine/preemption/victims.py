@@ -26,11 +26,13 @@ from kubesched.scheduler.engine.preemption.plans import PreemptionPlans, who_sta
 from kubesched.scheduler.engine.profile import FilterStep, Profile
 from kubesched.scheduler.engine.row_check import (
     ImaginedNode,
+    check_node,
     check_row_with_nominated,
     node_steps,
     nominated_pods_on,
-    steps_within_node,
 )
+
+_MOST_ALIKE = 4096
 
 NO_VICTIMS = Status.unresolvable("No preemption victims found for incoming pod")
 
@@ -84,7 +86,7 @@ class TableTrial:
 
 @dataclass(slots=True)
 class ImaginedTrial:
-    """Worked out on the side, for filters that look at one node at a time (`steps_to_imagine`)."""
+    """Worked out on the side, for filters that look at one node at a time (`steps_within_node`)."""
 
     pod: PodInfo
     cycle: CycleState
@@ -134,11 +136,6 @@ class ImaginedTrial:
                 return status.by(step.name)
         self.steps = self.steps_about_pods
         return OK
-
-
-def steps_to_imagine(profile: Profile, cycle: CycleState, pod: PodInfo) -> Sequence[FilterStep] | None:
-    """The filters to ask about an imagined node; None if one of them has to see the table."""
-    return steps_within_node(profile, cycle, pod)
 
 
 def trial_on(
@@ -199,23 +196,58 @@ def _reprieve(trial: Trial, lower: list[PodInfo], budgets: Budgets, gone: list[P
     return Candidate(trial.node_name, tuple(victims), n_violations)
 
 
-@dataclass(slots=True)
 class DryRun:
-    cluster: Cluster
-    profile: Profile
-    cycle: CycleState
-    pod: PodInfo
-    budgets: Budgets
-    steps: Sequence[FilterStep] | None
+    """Dry runs of one preemptor."""
+
+    def __init__(self, cluster: Cluster, profile: Profile, cycle: CycleState, pod: PodInfo, budgets: Budgets) -> None:
+        self._cluster = cluster
+        self._profile = profile
+        self._cycle = cycle
+        self._pod = pod
+        self._budgets = budgets
+        steps = node_steps(profile, cycle, pod)
+        self._steps = steps.steps
+        self._about_nodes = steps.about_nodes
+        self._only_amounts_count = steps.steps is not None and steps.by_amounts and not budgets
 
     def __call__(self, row: int) -> Candidate | Status:
         return self._run(self._trial_on(row), row)
 
-    def unless_in_vain(self, row: int, plans: PreemptionPlans) -> Candidate | Status:
-        """The same, without a trial where the plans know that those who stay are in the way."""
-        table = self.cluster.table
-        nominated_pods = nominated_pods_on(self.cluster, self.pod, table.names[row])
-        staying = who_stays(table.pods.on(row), nominated_pods, self.pod.priority)
+    def with_plans(self, row: int, plans: PreemptionPlans) -> Candidate | Status:
+        """The same, without a trial where the plans know what it comes to: from a node that is alike, or because those
+        who stay are in the way."""
+        table, pod = self._cluster.table, self._pod
+        nominations = self._cluster.nominations
+        nominated_pods = nominated_pods_on(self._cluster, pod, table.names[row]) if nominations else []
+        pods = table.pods.on(row)
+        if not self._only_amounts_count:
+            return self._unless_in_vain(row, pods, nominated_pods, plans)
+        priority = pod.priority
+        lower = sorted([other for other in pods if other.priority < priority], key=importance)
+        if not lower:
+            return NO_VICTIMS
+        if check_node(self._about_nodes, self._cycle, pod, NodeRow(table, row)) is not OK:
+            return self(row)
+        likeness = (
+            table.amount_codes.code(row),
+            tuple([other.signature for other in lower]),
+            tuple([nominated_pod.signature for nominated_pod in nominated_pods]),
+        )
+        known = plans.of_alike.get(likeness)
+        if isinstance(known, tuple):
+            return Candidate(table.names[row], tuple([lower[place] for place in known]), 0)
+        if known is not None:
+            return known
+        found = self._unless_in_vain(row, pods, nominated_pods, plans)
+        if len(plans.of_alike) >= _MOST_ALIKE:
+            plans.of_alike.clear()
+        plans.of_alike[likeness] = found if isinstance(found, Status) else tuple(map(lower.index, found.victims))
+        return found
+
+    def _unless_in_vain(
+        self, row: int, pods: Sequence[PodInfo], nominated_pods: Sequence[PodInfo], plans: PreemptionPlans
+    ) -> Candidate | Status:
+        staying = who_stays(pods, nominated_pods, self._pod.priority)
         if staying is None:
             return NO_VICTIMS
         known = plans.in_vain(row, staying)
@@ -230,10 +262,10 @@ class DryRun:
         return found
 
     def _trial_on(self, row: int) -> Trial:
-        return trial_on(self.cluster, self.profile, self.cycle, self.pod, row, self.steps)
+        return trial_on(self._cluster, self._profile, self._cycle, self._pod, row, self._steps)
 
     def _run(self, trial: Trial, row: int) -> Candidate | Status:
-        found = select_victims(self.cluster, trial, row, self.budgets)
+        found = select_victims(self._cluster, trial, row, self._budgets)
         if isinstance(found, Candidate) and not found.victims:
             raise PluginError("", f'expected at least one victim pod on node "{found.node_name}"')
         return found
