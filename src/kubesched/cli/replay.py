@@ -28,6 +28,7 @@ _DAY_S = 86_400.0
 @click.option(
     "--closed", "mode", flag_value="closed", help="Let our decisions take effect; pods come and end as recorded."
 )
+@click.option("--exact", "mode", flag_value="exact", help="Run the journal of `kubesched run --record` again.")
 @click.option("--from", "from_", metavar="TIME", help="Judge bindings from then on: 09:00, or RFC 3339.")
 @click.option("--to", metavar="TIME", help="And until then.")
 @scheduler_options
@@ -58,6 +59,7 @@ def replay(
     kubesched replay day.jsonl.gz
     kubesched replay day.jsonl.gz --config other.yaml --from 09:00 --to 10:00
     kubesched replay day.jsonl.gz --closed --config other.yaml
+    kubesched replay --exact journal/
     """
     from kubesched.k8s.errors import KubeschedError
     from kubesched.simulator.replay.agreement import render_agreement
@@ -68,6 +70,9 @@ def replay(
             say_warning(note)
         if mode == "closed":
             _closed(recording, chosen, seed, output)
+            return
+        if mode == "exact":
+            _exact(recording, scheduler.plugin_files)
             return
         found = _opened(recording, chosen, from_, to)
     except KubeschedError as error:
@@ -108,6 +113,16 @@ def _closed(recording: str, chosen: ChosenScheduler, seed: int, output: str) -> 
         print_record(found.to_dict(), output)
     else:
         print_answer(lambda style: render_closed(found, style), output)
+
+
+def _exact(directory: str, plugin_files: tuple[str, ...]) -> None:
+    from kubesched.simulator.replay.exact import ExactReplay
+
+    found = ExactReplay(Path(directory), plugin_files)
+    found.run()
+    click.echo(found.headline)
+    if found.difference:
+        sys.exit(NO_EXIT)
 
 
 def _moment(option: str, text: str | None, started_s: float) -> float | None:

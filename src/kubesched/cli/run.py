@@ -29,6 +29,7 @@ from kubesched.live.serving.settings import ServingError
 from kubesched.live.serving.sources import BuildInfo
 from kubesched.older.config.running import start_lines
 from kubesched.scheduler.config import ConfigError
+from kubesched.simulator.recording.lines import RecordingError
 
 LOST_EXIT = 1
 
@@ -51,7 +52,7 @@ def run(given: GivenFlags) -> None:
             for level, line in start_lines(options.emulation):
                 _log.info(line, extra={"v": level})
         code = asyncio.run(_schedule(options))
-    except (ConfigError, ClientConfigError, ServingError) as error:
+    except (ConfigError, ClientConfigError, ServingError, RecordingError) as error:
         say_error(str(error))
         sys.exit(ERROR_EXIT)
     if code:

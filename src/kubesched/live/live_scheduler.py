@@ -46,6 +46,7 @@ from kubesched.k8s.client.transport import MAX_CONNECTIONS
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.live.decisions import DecisionLog
+from kubesched.live.engine_recorder import open_journal, recorded_form
 from kubesched.live.logs import scheduling
 from kubesched.live.logs import start_lines as lines
 from kubesched.live.logs.setup import level_of
@@ -56,7 +57,7 @@ from kubesched.live.serving.debug_pages import log_state
 from kubesched.live.serving.live_sources import Surroundings, live_sources
 from kubesched.live.serving.server import MorePages, SecureServer
 from kubesched.live.serving.sources import scheduler_checks
-from kubesched.live.shell import TAINT_RULES, LiveShell, TaintedSlices
+from kubesched.live.shell import TAINT_RULES, LiveShell, Loop, TaintedSlices
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
 from kubesched.live.writes.extender_calls import ExtenderCalls
 from kubesched.live.writes.object_writes import ObjectWrites
@@ -70,6 +71,7 @@ from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.engine.self_check import AnswerLimit
 from kubesched.scheduler.plugin_loading import Assembly
 from kubesched.scheduler.reload import reload_plugins
+from kubesched.simulator.recording.engine_journal import JournalledLoop
 
 _log = logging.getLogger("kubesched.run")
 
@@ -115,15 +117,16 @@ class LiveScheduler:
         config = options.configuration
         self.assembled = Assembly(config, options.registry if registry is None else registry)
         """What the loop is built from, as it is now."""
+        seed, answer_limit = secrets.randbits(63), _answer_limit(options.qps)
         self.loop = build_loop(
             config,
-            Seeded(secrets.randbits(64)),
+            Seeded(seed),
             registry=self.assembled.registry,
             max_unschedulable_s=options.pod_max_in_unschedulable_pods_for_s,
             clock=time.monotonic,
             keeps_classes=options.keeps_classes,
             variant=variant_of(options.emulation),
-            answer_limit=_answer_limit(options.qps),
+            answer_limit=answer_limit,
         )
         v = level_of(scheduling.__file__, options.logs.verbosity, options.logs.vmodule)
         scheduling.SchedulingLog(v).listen_to(self.loop)
@@ -154,8 +157,9 @@ class LiveScheduler:
             lambda record: self._recorder.record(record),
             find_pod,
         )
-        self.shell = LiveShell(
-            self.loop,
+        self._journal = open_journal(options, seed, answer_limit)
+        self.shell: LiveShell[Loop] = LiveShell(
+            self.loop if self._journal is None else JournalledLoop(self.loop, self._journal.write, recorded_form),
             self._writer,
             may_write=lambda: self._lease_left_s() > 0,
             set_aside=self.informers.set_aside,
@@ -276,6 +280,8 @@ class LiveScheduler:
         if self.server is not None:
             await self.server.stop()
         await self._extenders.close()
+        if self._journal is not None:
+            self._journal.close()
         for client in (self._election_client, self._review_client, self._event_client, self._client):
             if client is not None:
                 await client.close()

@@ -100,10 +100,10 @@ def _reduced(value: Any) -> Any:
         new = _reduced(old)
         if new is not old:
             changed[name] = new
-    return _without_secrets(replace(value, **changed) if changed else value)
+    return without_secrets(replace(value, **changed) if changed else value)
 
 
-def _without_secrets(value: msgspec.Struct) -> msgspec.Struct:
+def without_secrets(value: msgspec.Struct) -> msgspec.Struct:
     """The struct without those of its own fields that may hold what others should not see."""
     match value:
         case ObjectMeta(annotations=dict() as annotations):

@@ -17,7 +17,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -29,7 +29,6 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.partial_reading import read_partly
 from kubesched.k8s.model.resource import DeviceTaintRule, ResourceSlice, with_rule_taints
 from kubesched.k8s.model.stand_ins import bare_stand_in_for, described, stand_in_for
-from kubesched.scheduler.engine.loop import Scheduler
 
 TAINT_RULES = Resource(DeviceTaintRule, "resource.k8s.io", "v1beta2", "devicetaintrules", False, ("v1alpha3",))
 
@@ -97,12 +96,33 @@ class Writes(Protocol):
         ...
 
 
-class LiveShell:
+class Loop(Protocol):
+    """The scheduling loop, or whoever keeps its journal."""
+
+    def put(self, item: KubeObject, now_s: float) -> None: ...
+
+    def remove(self, item: KubeObject, now_s: float) -> None: ...
+
+    def answer(self, effect_id: int, answer: object, now_s: float) -> None: ...
+
+    def tick(self, now_s: float) -> None: ...
+
+    def schedule_one(self, now_s: float) -> bool: ...
+
+    def take_effects(self) -> list[Effect]: ...
+
+    def next_deadline_s(self) -> float | None: ...
+
+
+LoopT = TypeVar("LoopT", bound=Loop)
+
+
+class LiveShell(Generic[LoopT]):
     """An informer's handler. It follows the cluster from the start, and schedules once it is told to."""
 
     def __init__(
         self,
-        loop: Scheduler,
+        loop: LoopT,
         writes: Writes,
         clock: Callable[[], float] = time.monotonic,
         may_write: Callable[[], bool] = lambda: True,

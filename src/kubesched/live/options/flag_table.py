@@ -63,6 +63,13 @@ MISC_FLAGS = (
         "Serve a read-only web page at /web/ on the secure port, for users who may get /web/api/*. "
         "kube-scheduler has no such flag.",
     ),
+    Flag(
+        "record",
+        STRING,
+        "",
+        "Keep a journal of everything the scheduling loop is told in this directory, for kubesched replay --exact and "
+        "kubesched debug. kube-scheduler has no such flag.",
+    ),
     Flag("context", STRING, "", "Context of the kubeconfig to use. kube-scheduler has no such flag."),
 )
 

@@ -107,6 +107,8 @@ def read_options(given: GivenFlags, policy: bytes | None = None) -> RunOptions:
     scheduler = effective_scheduler(given, policy, older_gates, switches)
     gates = flagged.beside(scheduler.configuration.gates)
     plugins, assembled = _assembled(scheduler, given)
+    if value("record") and scheduler.emulation is not None:
+        raise FlagError("--record: a journal of an emulated scheduler cannot be replayed; leave out --emulate")
     logs = _log_settings(value)
     served, metrics = _checked(value)
     return RunOptions(
@@ -119,6 +121,7 @@ def read_options(given: GivenFlags, policy: bytes | None = None) -> RunOptions:
         context=value("context"),
         keeps_classes=not value("no-class-cache"),
         serves_web_page=value("web"),
+        record_to=_path(value("record")),
         write_config_to=_path(value("write-config-to")),
         pod_max_in_unschedulable_pods_for_s=value("pod-max-in-unschedulable-pods-duration").seconds,
         serving=served,

@@ -16,8 +16,8 @@ from kubesched.scheduler.config.gate_table import KNOWN_GATES
 _HEAD = """# Flags
 
 This page is generated (`make docs`). `kubesched run` accepts the flags of kube-scheduler v1.36.4, so that existing
-command lines keep working, and `--plugin`, `--context`, `--no-class-cache` and `--web`. Flags of earlier versions are
-accepted too, under *Older*: see [older configurations](../guides/older-configurations.md).
+command lines keep working, and `--plugin`, `--context`, `--no-class-cache`, `--record` and `--web`. Flags of earlier
+versions are accepted too, under *Older*: see [older configurations](../guides/older-configurations.md).
 
 - `--flag=value` and `--flag value` are the same; a boolean flag may be given without a value, and `--flag=false`
   turns it off. Durations are Go's (`15s`, `1m30s`); `_` in a name is read as `-`.

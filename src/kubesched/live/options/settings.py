@@ -69,6 +69,8 @@ class RunOptions:
     """Whether decisions come from the class cache."""
     serves_web_page: bool
     """Whether the secure port has the web page."""
+    record_to: Path | None
+    """Where to keep a journal of the scheduling loop."""
     write_config_to: Path | None
     pod_max_in_unschedulable_pods_for_s: float
     serving: ServingSettings | None
