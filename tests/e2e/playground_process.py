@@ -18,6 +18,7 @@ OLDEST_KUBECTL = (1, 27)
 """Before that, kubectl reads what a server's objects look like only in a form that this server does not speak."""
 
 WITHIN_S = 90.0
+STDERR = "stderr.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,13 @@ class RunningPlayground:
 
     def stop(self, number: int = signal.SIGINT) -> Said:
         self._process.send_signal(number)
-        out, err = self._process.communicate(timeout=WITHIN_S)
-        return Said(self._process.returncode, out, err)
+        out, _ = self._process.communicate(timeout=WITHIN_S)
+        return Said(self._process.returncode, out, self.logged)
+
+    @property
+    def logged(self) -> str:
+        """What it has written to standard error."""
+        return (self._folder / STDERR).read_text()
 
     def kill(self) -> None:
         if self._process.poll() is None:
@@ -98,7 +104,7 @@ class RunningPlayground:
             lines.append(line)
             if line.startswith(last):
                 return "".join(lines)
-        raise AssertionError(f"kubesched up ended: {''.join(lines)}{self._process.communicate()[1]}")
+        raise AssertionError(f"kubesched up ended: {''.join(lines)}{self.logged}")
 
     def _told(self, pattern: str) -> str:
         found = re.search(pattern, self.told)
@@ -111,13 +117,14 @@ def playground(folder: Path, *options: str) -> Iterator[RunningPlayground]:
     """On a free port; without --data or --in-memory it keeps its cluster in the folder."""
     kept = () if "--data" in options or "--in-memory" in options else ("--data", str(folder / "data"))
     quick = ("--start-delay", "0.1", "--stop-delay", "0.1")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kubesched", "up", "--port", "0", *kept, *quick, *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "HOME": str(folder)},
-    )
+    with (folder / STDERR).open("w") as stderr:  # a pipe that nobody empties would stop it when it is full
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kubesched", "up", "--port", "0", *kept, *quick, *options],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            env={**os.environ, "HOME": str(folder)},
+        )
     running = RunningPlayground(process, folder)
     try:
         yield running

@@ -116,6 +116,7 @@ class LiveScheduler:
         )
         config = options.configuration
         self.assembled = Assembly(config, options.registry if registry is None else registry)
+        self.emulation = options.emulation
         """What the loop is built from, as it is now."""
         seed, answer_limit = secrets.randbits(63), _answer_limit(options.qps)
         self.loop = build_loop(

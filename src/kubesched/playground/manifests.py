@@ -5,7 +5,7 @@ Unlike `kubesched.k8s.model.manifests` nothing is left out, and any kind that th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -83,6 +83,18 @@ def split_nodes(documents: Iterable[Body]) -> tuple[list[Body], list[Body]]:
     for document in documents:
         (nodes if document["kind"] == "Node" and document["apiVersion"] == "v1" else others).append(document)
     return nodes, others
+
+
+def named_namespaces(documents: Sequence[Body]) -> list[Body]:
+    """The namespaces that objects are in and that nobody creates, as `kubesched simulate` creates them, too. A manifest
+    that does not name one is in `default`, which is there."""
+    made = {document["metadata"].get("name") for document in documents if document["kind"] == "Namespace"}
+    named = dict.fromkeys(document["metadata"].get("namespace") for document in documents)
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        for name in named
+        if isinstance(name, str) and name and name not in made
+    ]
 
 
 async def put_in(client: RestClient, discovered: DiscoveredKinds, documents: Iterable[Body], namespace: str) -> int:

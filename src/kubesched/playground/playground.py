@@ -33,7 +33,7 @@ from kubesched.playground.controllers.runner import ControllerRunner, all_contro
 from kubesched.playground.hollow_nodes.fleet import FleetSettings, KubeletFleet
 from kubesched.playground.hollow_nodes.pod_plays import Delays
 from kubesched.playground.kubeconfigs import certificate_authority
-from kubesched.playground.manifests import Body, put_in, split_nodes
+from kubesched.playground.manifests import Body, named_namespaces, put_in, split_nodes
 from kubesched.playground.server_process import ServerProcess
 from kubesched.playground.web.page import WebPage, WebSettings
 from kubesched.playground.web.pod_history import PodHistory
@@ -169,9 +169,9 @@ class Playground:
         self._ending.append(asyncio.create_task(server.wait(), name="API server"))
 
     async def put_in(self, objects: Sequence[Body], namespace: str = "default") -> None:
-        """Raises InvalidManifestError."""
+        """With the namespaces that they name. Raises InvalidManifestError."""
         nodes, others = split_nodes(objects)
-        await put_in(self.client, self.discovered, [*nodes, *others], namespace)
+        await put_in(self.client, self.discovered, [*named_namespaces(others), *nodes, *others], namespace)
 
     async def _start_controllers(self) -> None:
         self.controllers = ControllerRunner(

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kubesched.playground.kubeconfigs import InvalidKubeconfigError, merge_into, usual_path
-from kubesched.playground.manifests import InvalidManifestError, read_documents, split_nodes
+from kubesched.playground.manifests import InvalidManifestError, named_namespaces, read_documents, split_nodes
 
 TEXT = b"""
 apiVersion: v1
@@ -29,6 +29,17 @@ def test_lists_are_taken_apart_and_nothing_is_left_out() -> None:
     nodes, others = split_nodes(read_documents(TEXT, "f"))
     assert [node["metadata"]["name"] for node in nodes] == ["a"]
     assert [(other["kind"], other.get("anything")) for other in others] == [("Odd", [1]), ("Pod", None)]
+
+
+def test_namespaces_are_made_that_objects_name_and_nobody_creates() -> None:
+    documents = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lab"}},
+        *(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p-{at}", **place}}
+            for at, place in enumerate(({"namespace": "shop"}, {"namespace": "lab"}, {}, {"namespace": "shop"}))
+        ),
+    ]
+    assert [made["metadata"]["name"] for made in named_namespaces(documents)] == ["shop"]
 
 
 @pytest.mark.parametrize(

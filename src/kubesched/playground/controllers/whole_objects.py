@@ -185,7 +185,7 @@ def volume_body(planned: PersistentVolume) -> Body:
     if planned.spec.csi is not None:
         spec["csi"]["driver"] = driver_name(planned.spec.csi.driver)
     else:
-        spec["hostPath"] = {"path": f"/var/lib/pretend-volumes/{planned.name}"}
+        spec["hostPath"] = {"path": f"/var/lib/simulated-volumes/{planned.name}"}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",

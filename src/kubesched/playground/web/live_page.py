@@ -65,7 +65,9 @@ def _sources(scheduler: LiveScheduler, client: RestClient) -> WebSources:
     informers, loop = scheduler.informers, scheduler.loop
     history = PodHistory(client)
     tried = TriedPods(client)
-    explainer = LiveExplainer(loop.cluster, lambda: scheduler.assembled, decisions=scheduler.decisions.report)
+    explainer = LiveExplainer(
+        loop.cluster, lambda: scheduler.assembled, scheduler.emulation, decisions=scheduler.decisions.report
+    )
 
     async def recorded(namespace: str, name: str) -> RecordedPod:
         key = f"{namespace}/{name}"

@@ -52,10 +52,11 @@ def _may_see(spec: dict[str, Any]) -> bool:
 
 
 @asynccontextmanager
-async def _served(folder: Path) -> AsyncIterator[str]:
+async def _served(folder: Path, *more_flags: str) -> AsyncIterator[str]:
     """The address of the secure port of a scheduler with a node, a pod that is bound and one that fits nowhere."""
     port = _free_port()
     flags = [f"--secure-port={port}", "--bind-address=127.0.0.1", "--leader-elect=false", f"--cert-dir={folder}"]
+    flags.extend(more_flags)
     async with ScriptedServer() as server:
         for name in ("alice", "bob"):
             server.access.token_users[name] = {"username": name, "groups": ["dev"]}
@@ -119,6 +120,18 @@ def test_the_page_is_open_and_the_cluster_is_for_those_who_may_see_it(tmp_path: 
         status for at, status in enumerate(expected) if at not in posts
     ]
     assert all(found[at] in (403, 404, 405) for at in posts), "nothing can be changed"
+
+
+def test_an_older_scheduler_is_explained_as_it_decides(tmp_path: Path) -> None:
+    async def run() -> dict[str, Any]:
+        async with _served(tmp_path, "--emulate=1.17") as address, aiohttp.ClientSession() as client:
+            url = f"{address}/web/api/explain/default/big"
+            async with client.get(url, headers=ALICE, ssl=_trusting_all()) as answer:
+                found: dict[str, Any] = await answer.json()
+                return found
+
+    told = asyncio.run(run())
+    assert told["message"] == "0/1 nodes are available: 1 Insufficient cpu."
 
 
 @pytest.mark.skipif(not has_browser(), reason=NOTICE)
