@@ -9,6 +9,7 @@
     kubesched.simulate(cluster, sequence=["shop/web-1"])     # pods one after another
     print(kubesched.outage(cluster, every="zone"))           # whether it survives the loss of any zone
     print(kubesched.replay("day.jsonl.gz"))                  # whether we decide as a recorded scheduler did
+    print(kubesched.plan(cluster, "catalogue.yaml"))         # which nodes to buy, at the least cost
     kubesched.world(cluster).trial()                         # what if nodes or pods came or went
 
 Whatever cannot be read or done is a `KubeschedError`. Plugin authors import `kubesched.framework`.
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from kubesched.planning.capacity import CapacityReport, capacity
     from kubesched.planning.outage import outage
     from kubesched.planning.outage_report import OutageReport
+    from kubesched.planning.plan.library import plan
+    from kubesched.planning.plan.model import PlanError
+    from kubesched.planning.plan.report import PlanReport
     from kubesched.scheduler.config import ConfigError
     from kubesched.simulator.asking import explain
     from kubesched.simulator.column_table import ColumnTable
@@ -65,6 +69,8 @@ __all__ = [
     "OutageReport",
     "PendingPod",
     "PlacedSequence",
+    "PlanError",
+    "PlanReport",
     "PodsOverview",
     "Settled",
     "SimulationReport",
@@ -77,6 +83,7 @@ __all__ = [
     "explain",
     "load",
     "outage",
+    "plan",
     "replay",
     "simulate",
     "world",
@@ -107,6 +114,9 @@ _HOMES = {
     "OutageReport": "kubesched.planning.outage_report",
     "PendingPod": "kubesched.simulator.trial",
     "PlacedSequence": "kubesched.simulator.sequence",
+    "PlanError": "kubesched.planning.plan.model",
+    "PlanReport": "kubesched.planning.plan.report",
+    "plan": "kubesched.planning.plan.library",
     "Settled": "kubesched.simulator.trial",
     "SimulationReport": "kubesched.simulator.report",
     "TrialError": "kubesched.simulator.trial",

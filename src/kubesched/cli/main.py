@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Count how many more copies of a pod fit, and what stops the next.",
     ),
     "outage": ("kubesched.cli.outage:outage", "Find out whether a cluster survives losing a zone, pool or node."),
+    "plan": ("kubesched.cli.plan:plan", "Nodes to buy: the cheapest mix that places every pod."),
     "plugin": ("kubesched.cli.plugin:plugin", "Create and check a plugin of your own."),
     "record": ("kubesched.cli.record:record", "Record a live cluster to a file, for replay."),
     "replay": ("kubesched.cli.replay:replay", "Play a recording again, and compare decisions."),

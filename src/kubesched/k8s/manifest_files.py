@@ -63,6 +63,8 @@ def files_of(filename: str) -> list[str]:
         raise InputError(f"{filename[:_LONGEST_NAME_SHOWN]}: {problem.strerror or problem}") from None
     if not is_directory:
         return [filename]
+    if (Path(filename) / "Chart.yaml").is_file():
+        raise InputError(f"{filename}: a Helm chart; render it first: helm template {filename} | kubesched ... -f -")
     inside = manifests_below(Path(filename))
     if not inside:
         raise InputError(f"{filename}: no {', '.join(_EXTENSIONS)} file in this directory or below")

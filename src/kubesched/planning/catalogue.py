@@ -69,6 +69,14 @@ class Pool:
     taints: tuple[Taint, ...] = ()
     requirements: tuple[Requirement, ...] = ()
     most_nodes: int | None = None
+    limits: Mapping[str, str] = field(default_factory=dict)
+    """How much of a resource all its nodes may have together."""
+    least_nodes: int = 0
+    least_by_zone: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_limited(self) -> bool:
+        return self.most_nodes is not None or bool(self.limits)
 
     def takes(self, labels: Mapping[str, str]) -> bool:
         """Whether a node with these labels may be in the pool."""
@@ -204,8 +212,13 @@ def _pool_record(pool: Pool) -> dict[str, Any]:
             {"key": one.key, "operator": one.operator, **({"values": list(one.values)} if one.values else {})}
             for one in pool.requirements
         ]
+    limits: dict[str, Any] = dict(pool.limits)
     if pool.most_nodes is not None:
-        record["limits"] = {"nodes": pool.most_nodes}
+        limits["nodes"] = pool.most_nodes
+    if limits:
+        record["limits"] = limits
+    if pool.least_nodes or pool.least_by_zone:
+        record["min"] = dict(pool.least_by_zone) or pool.least_nodes
     return record
 
 

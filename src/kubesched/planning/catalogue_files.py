@@ -46,6 +46,7 @@ PRICE = "kubesched.dev/price"
 DEFAULT_PODS = 110
 _KWOK_RESERVED = (100, 10 << 20)
 """Milli-cpus and bytes that Karpenter's provider for KWOK keeps from each node."""
+_NODES = "nodes"
 _GZIP = b"\x1f\x8b"
 _PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/unregistered")
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -147,7 +148,8 @@ class _PoolEntry(_Written):
     labels: dict[str, str] = {}
     taints: list[_TaintEntry] = []
     requirements: list[_RequirementEntry] = []
-    limits: dict[str, int] = {}
+    limits: dict[str, int | float | str] = {}
+    min: int | dict[str, int] = 0
 
 
 class _CatalogueEntry(_Written, kw_only=True):
@@ -234,13 +236,23 @@ def _own_pool(entry: _PoolEntry, source: str) -> Pool:
             requirements.append(requirement(one.key, one.operator, one.values))
         except SelectorError as problem:
             raise CatalogueError(source, where, f"requirements[{i}]: {problem}") from None
-    for name, most in entry.limits.items():
-        if name != "nodes":
-            raise CatalogueError(source, where, f"limits.{name}: only nodes can be limited")
-        if most < 0:
-            raise CatalogueError(source, where, f"limits.nodes: {most} is negative")
+    limits: dict[str, str] = {}
+    for name, given in entry.limits.items():
+        try:
+            most = parse(given)
+        except QuantityError as problem:
+            raise CatalogueError(source, where, f"limits.{name}: {problem}") from None
+        if most.nanos < 0:
+            raise CatalogueError(source, where, f"limits.{name}: {given} is negative")
+        limits[name] = str(given)
+    most_nodes = parse(limits.pop(_NODES)).value if _NODES in limits else None
+    by_zone = entry.min if isinstance(entry.min, dict) else {}
+    least = entry.min if isinstance(entry.min, int) else 0
+    for zone, number in (*by_zone.items(), ("", least)):
+        if number < 0:
+            raise CatalogueError(source, where, f"min{'.' if zone else ''}{zone}: {number} is negative")
     taints = _taints(entry.taints, source, where)
-    return Pool(entry.name, entry.labels, taints, tuple(requirements), entry.limits.get("nodes"))
+    return Pool(entry.name, entry.labels, taints, tuple(requirements), most_nodes, limits, least, by_zone)
 
 
 def _taints(entries: Sequence[_TaintEntry], source: str, where: str) -> tuple[Taint, ...]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
+
+import msgspec
 
 from kubesched.k8s.model.core import Node, NodeCondition, NodeSpec, NodeStatus
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
@@ -39,3 +42,10 @@ def node_from_offer(option: Option, number: int) -> list[KubeObject]:
         for driver, most in sorted(option.shape.volume_limits.items())
     )
     return [node, CSINode(metadata=ObjectMeta(name=name), spec=CSINodeSpec(drivers=drivers))]
+
+
+def manifest_of(item: KubeObject) -> dict[str, Any]:
+    """A new node, or what comes with it, as a manifest to create it by."""
+    kind = type(item).__name__
+    version = "v1" if kind == "Node" else "storage.k8s.io/v1"
+    return {"apiVersion": version, "kind": kind, **msgspec.json.decode(msgspec.json.encode(item))}

@@ -329,6 +329,18 @@ class WorldTrial:
         self._version += 1
         return pod.pod_key
 
+    def reorder_pending(self, order: Iterable[PodKey]) -> None:
+        """The pods that wait came in this order."""
+        self._check_open()
+        self._undo.reorder_pending(order)
+        self._version += 1
+
+    def reseed(self, seed: int) -> None:
+        """Ties are broken as by a scheduler with this seed."""
+        self._check_open()
+        if isinstance(self._world._ties, Seeded):
+            self._world._ties.restore(Seeded(seed).state())
+
     def put_object(self, item: KubeObject) -> None:
         """Any object that is neither a node nor a pod is added, or changed into this."""
         self._check_open()

@@ -168,8 +168,8 @@ def test_a_compressed_file_is_read_too(tmp_path: Path) -> None:
         (own(shape(), reserve="all"), "c.yaml: reserve: one of none, gke, eks, aks is expected, not all"),
         (own(), "c.yaml: no shape in it"),
         (
-            own(shape(), pools=[{"name": "p", "limits": {"cpu": 3}}]),
-            "c.yaml: pool p: limits.cpu: only nodes can be limited",
+            own(shape(), pools=[{"name": "p", "limits": {"cpu": -3}}]),
+            "c.yaml: pool p: limits.cpu: -3 is negative",
         ),
     ],
 )

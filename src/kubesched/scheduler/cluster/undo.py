@@ -7,7 +7,7 @@ pods on a node, of the pending pods and of the nodes. It costs what was changed,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
@@ -81,6 +81,15 @@ class UndoLog:
         else:
             self._inverses.append(lambda: self._cluster.put(before))
         self._cluster.put(item)
+
+    def reorder_pending(self, order: Iterable[PodKey]) -> None:
+        """The pods that wait came in this order; whoever is not named comes last."""
+        pending = self._cluster.pending
+        if self._pending is None:
+            self._pending = dict(pending)
+        named = dict.fromkeys(key for key in order if key in pending)
+        for key in [*named, *(key for key in pending if key not in named)]:
+            pending[key] = pending.pop(key)
 
     def also(self, inverse: Callable[[], None]) -> None:
         """Something else was changed, and this takes it back."""

@@ -1,0 +1,302 @@
+"""`kubesched plan`: which nodes to buy, at the least cost.
+
+Next: `kubesched.planning.plan`, which plans.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kubesched.cli.catalogue import read_catalogues
+from kubesched.cli.live import ServerChoice, live_option, server_options
+from kubesched.cli.output import (
+    ERROR_EXIT,
+    colour_option,
+    print_answer,
+    print_record,
+    say_error,
+    say_warning,
+)
+from kubesched.cli.planning import told_in_a_line
+from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
+from kubesched.cli.simulate import given_cluster
+
+if TYPE_CHECKING:
+    from kubesched.planning.plan.report import PlanReport
+    from kubesched.planning.plan.request import PlanRequest
+
+EXITS = {"yes": 0, "no": 1, "undecided": 3}
+
+
+@click.command("plan")
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    metavar="FILE",
+    help="The cluster and what is to run there: a dump, manifests, a directory; - for standard input. Repeatable.",
+)
+@server_options
+@live_option
+@click.option("--catalogue", "catalogues", multiple=True, metavar="FILE", help="Machines to buy. Repeatable.")
+@click.option("--prices", metavar="FILE", help="Prices: CSV instanceType,zone,capacityType,hourly.")
+@click.option("--pool", metavar="NAME", help="Only machines of this pool of the catalogue.")
+@click.option("--shape", "shapes", multiple=True, metavar="NAME", help="Only machines of this name. Repeatable.")
+@click.option("--from-scratch", is_flag=True, help="Plan a whole new cluster: nodes that are there do not count.")
+@click.option(
+    "--objective", type=click.Choice(["cost", "nodes"]), default="cost", show_default=True, help="What is to be least."
+)
+@click.option("--max-nodes", type=click.IntRange(min=1), help="Buy no more nodes than this.")
+@click.option("--max-types", type=click.IntRange(min=1), help="Buy no more kinds of machines than this.")
+@click.option("--min-nodes-per-zone", type=click.IntRange(min=0), default=0, help="At least so many in each zone.")
+@click.option("--spot-share", metavar="SHARE", help="At most this share of the new cpus may be spot: 60%.")
+@click.option("--headroom", metavar="SHARE", help="Of each new node, keep this share of cpu and memory free: 15%.")
+@click.option("--keep", multiple=True, metavar="NxSHAPE[@ZONE]", help="Room that stays free: 20x500m/1Gi. Repeatable.")
+@click.option("--survive", type=click.Choice(["zone", "node"]), help="All pods must find a node after losing any one.")
+@click.option("--priority-at-least", type=int, metavar="N", help="With --survive: only these pods must.")
+@click.option(
+    "--spread",
+    type=click.Choice(["literal", "intent"]),
+    default="literal",
+    show_default=True,
+    help="intent: spread constraints count an empty node in every zone, as autoscalers do.",
+)
+@click.option(
+    "--arrival",
+    type=click.Choice(["together", "later"]),
+    default="together",
+    show_default=True,
+    help="later: the pods wait, and the nodes join one by one.",
+)
+@click.option("--ideal", is_flag=True, help="By packing alone, without the scheduler's verdict.")
+@click.option("--alternatives", type=click.IntRange(min=0), default=0, help="Show so many other plans.")
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="The plan must hold for all.")
+@click.option("--orders", type=click.IntRange(min=1), default=5, show_default=True, help="Orders in which pods arrive.")
+@click.option("--time-limit", default="60s", show_default=True, metavar="DURATION", help="Stop searching after this.")
+@scheduler_options
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed; the same seed gives the same result.")
+@click.option(
+    "--tie-break",
+    type=click.Choice(["random", "name"]),
+    default="random",
+    show_default=True,
+    help="How to choose among equally good nodes: at random (by the seed), or the first by name.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "wide", "json", "yaml", "nodes"]),
+    default="text",
+    show_default=True,
+    help="wide shows everything; nodes prints the nodes to buy as manifests.",
+)
+@click.option("--write", metavar="FILE", help="Write the nodes to buy as manifests, for kubesched up.")
+@click.option("--certificate", metavar="FILE", help="Write the proof of the plan, for --verify.")
+@click.option("--verify", metavar="FILE", help="Check a certificate, and nothing else.")
+@colour_option
+def plan(
+    filenames: tuple[str, ...],
+    kubeconfig: str | None,
+    context: str | None,
+    live: bool,
+    catalogues: tuple[str, ...],
+    prices: str | None,
+    pool: str | None,
+    shapes: tuple[str, ...],
+    from_scratch: bool,
+    objective: str,
+    max_nodes: int | None,
+    max_types: int | None,
+    min_nodes_per_zone: int,
+    spot_share: str | None,
+    headroom: str | None,
+    keep: tuple[str, ...],
+    survive: str | None,
+    priority_at_least: int | None,
+    spread: str,
+    arrival: str,
+    ideal: bool,
+    alternatives: int,
+    seeds: int,
+    orders: int,
+    time_limit: str,
+    scheduler: SchedulerChoice,
+    seed: int,
+    tie_break: str,
+    output: str,
+    write: str | None,
+    certificate: str | None,
+    verify: str | None,
+) -> None:
+    """Nodes to buy: the cheapest machines on which the scheduler places every pod, and how near to optimal they are.
+
+    \b
+    kubesched plan -f dump.json -f new.yaml --catalogue aws.json
+    kubesched plan -f apps/ --catalogue aws.json --from-scratch --survive zone
+    kubesched plan --verify certificate.json
+    """
+    if verify is not None:
+        _verify(verify)
+        return
+    server = ServerChoice(kubeconfig, context, live)
+    if not filenames and not server.is_made:
+        raise click.UsageError("a cluster is needed: -f FILE, or --live")
+    if not catalogues:
+        raise click.UsageError("a catalogue is needed: --catalogue FILE")
+    with told_in_a_line():
+        from kubesched.k8s.model.times import DurationError, span_s
+        from kubesched.planning.plan.model import PlanError
+        from kubesched.planning.plan.request import PlanRequest, percent_of
+
+        try:
+            limit_s = span_s(time_limit)
+        except DurationError as error:
+            raise PlanError(f"--time-limit: {error}") from None
+        request = PlanRequest(
+            objective=objective,
+            pool=pool,
+            from_scratch=from_scratch,
+            max_nodes=max_nodes,
+            max_types=max_types,
+            min_nodes_per_zone=min_nodes_per_zone,
+            spot_share_percent=None if spot_share is None else percent_of(spot_share, "--spot-share"),
+            headroom_percent=0 if headroom is None else percent_of(headroom, "--headroom"),
+            keep=keep,
+            survive=survive or "",
+            priority_at_least=priority_at_least,
+            spread=spread,
+            arrival=arrival,
+            ideal=ideal,
+            alternatives=alternatives,
+            seeds=seeds,
+            orders=orders,
+            seed=seed,
+            tie_break=tie_break,
+            time_limit_s=limit_s,
+        )
+        report = _planned(filenames, server, catalogues, prices, shapes, scheduler, request)
+    _write_files(report, write, certificate)
+    _print(report, output)
+    sys.exit(EXITS[report.answer])
+
+
+def _planned(
+    filenames: tuple[str, ...],
+    server: ServerChoice,
+    catalogues: tuple[str, ...],
+    prices: str | None,
+    shapes: tuple[str, ...],
+    scheduler: SchedulerChoice,
+    request: PlanRequest,
+) -> PlanReport:
+    from kubesched.planning.plan.planner import Planner, PlanWatch
+    from kubesched.simulator.loading import load
+
+    chosen = scheduler.read()
+    if chosen.emulation is not None:
+        raise click.UsageError("--emulate is not for plan: pods are placed by today's scheduler")
+    for note in chosen.notes:
+        say_warning(note)
+    catalogue = read_catalogues(catalogues, prices)
+    if shapes:
+        catalogue = catalogue.only(shapes)
+    given = load(given_cluster(filenames, server))
+    with _interruptible() as is_interrupted, _shown_steps() as told:
+        watch = PlanWatch(request.time_limit_s, is_interrupted=is_interrupted, told=told)
+        return Planner(given, catalogue, request, chosen.config, chosen.registry, watch).plan()
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """The first Ctrl-C asks for the best so far; the next one ends the program."""
+    pressed = False
+
+    def press(_signal: int, _frame: object) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+
+    try:
+        before = signal.signal(signal.SIGINT, press)
+    except ValueError:  # not in the main thread
+        yield lambda: False
+        return
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _shown_steps() -> Iterator[Callable[[str], None]]:
+    """What is being done, on standard error, if somebody looks at it."""
+    if not sys.stderr.isatty():
+        yield lambda _text: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("planning") as status:
+        yield lambda text: status.update(f"planning: {text}")
+
+
+def _write_files(report: PlanReport, write: str | None, certificate: str | None) -> None:
+    """Whole files or none: nothing is written for an answer that is not yes."""
+    if report.answer != "yes":
+        for name in filter(None, (write, certificate)):
+            say_warning(f"{name} is not written: there is no plan")
+        return
+    if certificate is not None and report.certificate is None:
+        say_warning(f"{certificate} is not written: --ideal gives no certificate")
+        certificate = None
+    files = {write: _manifests(report), certificate: json.dumps(report.certificate, indent=1) + "\n"}
+    for filename, text in files.items():
+        try:
+            if filename is not None:
+                Path(filename).write_text(text, encoding="utf-8")
+        except OSError as problem:
+            say_error(f"{filename}: {problem.strerror or problem}")
+            sys.exit(ERROR_EXIT)
+
+
+def _manifests(report: PlanReport) -> str:
+    from kubesched.k8s.model.kubernetes_yaml import plain_yaml
+    from kubesched.planning.new_nodes import manifest_of
+
+    return "---\n".join(plain_yaml(manifest_of(item)) for item in report.new_objects)
+
+
+def _print(report: PlanReport, output: str) -> None:
+    from kubesched.planning.plan.report_text import render_plan
+
+    if output in ("json", "yaml"):
+        print_record(report.to_dict(), output)
+    elif output == "nodes":
+        click.echo(_manifests(report), nl=False)
+    else:
+        print_answer(lambda style: render_plan(report, style), output)
+
+
+def _verify(filename: str) -> None:
+    from kubesched.k8s.manifest_files import read_file
+    from kubesched.planning.plan.certificate import check_certificate
+    from kubesched.planning.plan.model import PlanError
+
+    with told_in_a_line():
+        try:
+            record = json.loads(read_file(filename))
+        except (ValueError, RecursionError) as problem:
+            raise PlanError(f"{filename}: not JSON: {problem}") from None
+        checked = check_certificate(record, filename)
+        click.echo(f"{filename}: {checked.text}" if checked.holds else f"{filename}: does not hold: {checked.text}")
+    if not checked.holds:
+        sys.exit(1)

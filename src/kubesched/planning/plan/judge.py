@@ -1,0 +1,215 @@
+"""The verdict of the scheduler on a set of nodes: it is given them, and places every pod, or does not.
+
+Nodes are there before the pods, daemons come first, then the pods in the order of the queue; with `arrival="later"`
+the pods wait and the nodes join one after another. A yes is a yes for every seed and order that was asked for, and,
+if the plan is to survive failures, after every one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from msgspec.structs import replace
+
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.meta import PodKey, controller_of
+from kubesched.k8s.model.quantity import from_milli, parse
+from kubesched.k8s.model.requests import CPU, MEMORY
+from kubesched.planning.new_nodes import node_from_offer
+from kubesched.planning.node_groups import NODE, grouped
+from kubesched.planning.plan.planned_world import PlannedWorld, daemon_on, sample_node
+from kubesched.simulator.trial import LoadedWorld, Settled, WorldTrial
+
+Mix = tuple[int, ...]
+"""How many nodes of each of the catalogue's options."""
+
+
+@dataclass(frozen=True, slots=True)
+class MixVerdict:
+    mix: Mix
+    is_yes: bool
+    placed: dict[PodKey, str]
+    """Where pods went that had no node before."""
+    pending: dict[PodKey, str]
+    """Who found no node, and kube-scheduler's message."""
+    nodes: dict[str, int]
+    """The new nodes by name, each with its option."""
+    failure: str = ""
+    """The failed zone or node after which it is a no; empty if it is one from the beginning."""
+    seed: int = 0
+    order: int = 0
+
+
+class MixJudge:
+    """Asks the scheduler, and remembers what it said."""
+
+    def __init__(
+        self,
+        planned: PlannedWorld,
+        *,
+        excused: Iterable[PodKey] = (),
+        seeds: Sequence[int] = (0,),
+        orders: int = 1,
+        survive: str = "",
+        priority_at_least: int | None = None,
+        arrival: str = "together",
+        headroom_percent: int = 0,
+        ghosts: Iterable[int] = (),
+    ) -> None:
+        """`ghosts` are options of which a cordoned node stands by: empty, and a domain of every spread constraint."""
+        self._planned = planned
+        self._world = planned.world
+        self._waiting = frozenset(planned.world.pending)
+        self._excused = frozenset(excused)
+        self._waves = _waves(planned.world)
+        self._seeds = tuple(seeds)
+        self._orders = max(1, orders)
+        self._survive = survive
+        self._priority_at_least = priority_at_least
+        self._arrival = arrival
+        self._headroom_percent = headroom_percent
+        self._ghosts = tuple(ghosts)
+        self._known: dict[Mix, MixVerdict] = {}
+        self.n_trials = 0
+        self.watch: Callable[[], None] = lambda: None
+        """Called before every trial; what it raises ends the search."""
+
+    def verdict(self, mix: Mix) -> MixVerdict:
+        known = self._known.get(mix)
+        if known is None:
+            known = self._known[mix] = self._ask(mix)
+        return known
+
+    @property
+    def yes_verdicts(self) -> list[MixVerdict]:
+        return [verdict for verdict in self._known.values() if verdict.is_yes]
+
+    @property
+    def no_verdicts(self) -> list[MixVerdict]:
+        return [verdict for verdict in self._known.values() if not verdict.is_yes]
+
+    def quietly(self, mix: Mix, arrival: str = "", seed: int | None = None, order: int = 0) -> MixVerdict:
+        """What would come of a mix under other circumstances, whatever the time."""
+        watch, self.watch = self.watch, lambda: None
+        try:
+            return self.try_once(mix, arrival or self._arrival, seed, order)
+        finally:
+            self.watch = watch
+
+    def _ask(self, mix: Mix) -> MixVerdict:
+        first: MixVerdict | None = None
+        for seed in self._seeds:
+            for order in range(self._orders):
+                verdict = self.try_once(mix, self._arrival, seed, order)
+                if not verdict.is_yes:
+                    return verdict
+                first = first or verdict
+        assert first is not None
+        return first
+
+    def try_once(self, mix: Mix, arrival: str, seed: int | None = None, order: int = 0) -> MixVerdict:
+        self.watch()
+        self.n_trials += 1
+        seed = self._seeds[0] if seed is None else seed
+        with self._world.trial() as trial:
+            trial.reseed(seed)
+            arrived = list(self._world.pending)
+            if order:
+                Random(order).shuffle(arrived)
+            arrived.sort(key=lambda key: self._waves.get(key, 0))
+            trial.reorder_pending(arrived)
+            for number, option in enumerate(self._ghosts):
+                trial.cordon(trial.add_node(sample_node(self._planned.options[option], number)[0]))
+            nodes: dict[str, int] = {}
+            preempted: list[PodKey] = []
+            for option, count in enumerate(mix):
+                for number in range(1, count + 1):
+                    nodes[self._add_node(trial, option, number)] = option
+                    if arrival == "later":
+                        preempted += trial.settle().preempted
+            if arrival == "together":
+                waiting = self._world.pending
+                trial.reorder_pending(sorted(waiting, key=lambda key: key in self._waiting))
+            last = trial.settle()
+            pending = self._left(last, (*preempted, *last.preempted))
+            placed = {key: info.spec.node_name for key, info in self._world.cluster.placed.items()}
+            landed = {key: name for key, name in placed.items() if key in self._waiting or name in nodes}
+            if pending or not self._survive:
+                return MixVerdict(mix, not pending, landed, pending, nodes, "", seed, order)
+            failure, pending = self._after_failures(trial)
+            return MixVerdict(mix, not failure, landed, pending, nodes, failure, seed, order)
+
+    def _add_node(self, trial: WorldTrial, option: int, number: int) -> str:
+        node, *others = node_from_offer(self._planned.options[option], number)
+        assert isinstance(node, Node)
+        name = trial.add_node(with_headroom(node, self._headroom_percent))
+        for item in others:
+            trial.put_object(item)
+        for n, daemon in enumerate(self._planned.daemons[option]):
+            trial.add_admitted(daemon_on(daemon, name, f"{option}-{number}-{n}"))
+        return name
+
+    def _left(self, settled: Settled, preempted: Iterable[PodKey]) -> dict[PodKey, str]:
+        """Who has no node in the end: those that wait, and those that were preempted and that nobody makes anew."""
+        left = {one.pod: one.message for one in settled.pending if one.pod not in self._excused}
+        for key in preempted:
+            if self._world.cluster.find_pod(key) is None:
+                left[key] = "preempted by another pod, and no controller makes it anew"
+        return left
+
+    def _after_failures(self, trial: WorldTrial) -> tuple[str, dict[PodKey, str]]:
+        """The first failure that leaves pods without a node, and these."""
+        table = self._world.cluster.table
+        if self._survive == NODE:
+            cases = [(f"node {name}", [name]) for name in self._world.nodes]
+        else:
+            zones = grouped(table.nodes, self._survive)
+            cases = [(f"{self._survive} {name}", [node.name for node in nodes]) for name, nodes in zones.items()]
+        for name, failed in cases:
+            self.watch()
+            with trial.trial() as inner:
+                for node_name in failed:
+                    inner.delete_node(node_name)
+                settled = inner.settle()
+                left = {key: text for key, text in self._left(settled, settled.preempted).items() if self._counts(key)}
+            if left:
+                return name, left
+        return "", {}
+
+    def _counts(self, key: PodKey) -> bool:
+        info = self._world.cluster.find_pod(key)
+        least = self._priority_at_least
+        return least is None or info is None or info.priority >= least
+
+
+def _waves(world: LoadedWorld) -> dict[PodKey, int]:
+    """Pods of stateful sets that start one after another come after all others, each after the one before it."""
+    found: dict[PodKey, int] = {}
+    for key, info in world.cluster.pending.items():
+        owner = controller_of(info.pod.metadata)
+        if owner is None or owner.kind != "StatefulSet":
+            continue
+        stateful_set = world.cluster.objects.stateful_sets.get(f"{info.namespace}/{owner.name}")
+        ordinal = info.name.rpartition("-")[2]
+        if stateful_set is not None and ordinal.isdigit():
+            is_parallel = stateful_set.spec.pod_management_policy == "Parallel"
+            found[key] = 0 if is_parallel else int(ordinal)
+    return found
+
+
+def with_headroom(node: Node, percent: int) -> Node:
+    """The node with so much less cpu and memory to give to pods."""
+    if not percent:
+        return node
+    amounts = dict(node.status.allocatable or {})
+    for name in (CPU, MEMORY):
+        if name in amounts:
+            given = parse(amounts[name])
+            amounts[name] = (
+                str(from_milli(given.milli_value * (100 - percent) // 100))
+                if name == CPU
+                else str(given.value * (100 - percent) // 100)
+            )
+    return replace(node, status=replace(node.status, allocatable=amounts))

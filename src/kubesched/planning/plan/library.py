@@ -1,0 +1,84 @@
+"""`kubesched.plan`: a plan from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+from kubesched.k8s.loaded_cluster import Document, LoadedCluster
+from kubesched.older.config.emulation import GivenConfiguration
+from kubesched.planning.catalogue import Catalogue
+from kubesched.planning.catalogue_files import catalogue_from, read_catalogue
+from kubesched.planning.plan.planner import Planner
+from kubesched.planning.plan.report import PlanReport
+from kubesched.planning.plan.request import PlanRequest
+from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
+from kubesched.simulator import loading
+from kubesched.simulator.library import load
+
+
+def plan(
+    cluster: LoadedCluster | str | PathLike[str] | Mapping[str, Any] | Iterable[Any],
+    catalogue: Catalogue | str | PathLike[str] | Mapping[str, Any],
+    *,
+    objective: str = "cost",
+    pool: str | None = None,
+    from_scratch: bool = False,
+    max_nodes: int | None = None,
+    max_types: int | None = None,
+    min_nodes_per_zone: int = 0,
+    spot_share_percent: int | None = None,
+    headroom_percent: int = 0,
+    keep: Sequence[str] = (),
+    survive: str = "",
+    priority_at_least: int | None = None,
+    spread: str = "literal",
+    arrival: str = "together",
+    ideal: bool = False,
+    alternatives: int = 0,
+    seeds: int = 1,
+    orders: int = 5,
+    time_limit_s: float = 60.0,
+    config: Document = None,
+    seed: int = 0,
+    tie_break: str = "random",
+    plugins: Iterable[type] = (),
+) -> PlanReport:
+    """Which nodes to buy from a catalogue, at the least cost, so that the scheduler places every pod.
+
+    `cluster` is what `load` takes; `catalogue` is a file, a document, or a `Catalogue`. With `from_scratch`, nodes that
+    are there do not count. `survive="zone"` or `"node"` asks for a cluster that can lose any one of them; `keep` names
+    room to stay free (`20x500m/1Gi`). With `ideal`, packing alone counts, not the scheduler's verdict.
+    """
+    request = PlanRequest(
+        objective=objective,
+        pool=pool,
+        from_scratch=from_scratch,
+        max_nodes=max_nodes,
+        max_types=max_types,
+        min_nodes_per_zone=min_nodes_per_zone,
+        spot_share_percent=spot_share_percent,
+        headroom_percent=headroom_percent,
+        keep=tuple(keep),
+        survive=survive,
+        priority_at_least=priority_at_least,
+        spread=spread,
+        arrival=arrival,
+        ideal=ideal,
+        alternatives=alternatives,
+        seeds=seeds,
+        orders=orders,
+        seed=seed,
+        tie_break=tie_break,
+        time_limit_s=time_limit_s,
+    )
+    assembled = assemble(
+        GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
+    )
+    if isinstance(catalogue, Mapping):
+        found = catalogue_from(catalogue)
+    else:
+        found = catalogue if isinstance(catalogue, Catalogue) else read_catalogue(str(catalogue))
+    given = loading.load(load(cluster).found)
+    return Planner(given, found, request, assembled.config, assembled.registry).plan()

@@ -1,0 +1,151 @@
+"""What is asked of a plan, checked; and the limits that follow from it and from the pools of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.k8s.model.quantity import parse
+from kubesched.k8s.model.requests import CPU
+from kubesched.planning.catalogue import Catalogue, Option
+from kubesched.planning.plan.model import LimitRow, PackingModel, PlanError
+
+SPOT = "spot"
+OBJECTIVES = ("cost", "nodes")
+SURVIVABLE = ("zone", "node")
+SPREADS = ("literal", "intent")
+ARRIVALS = ("together", "later")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    objective: str = "cost"
+    pool: str | None = None
+    from_scratch: bool = False
+    max_nodes: int | None = None
+    max_types: int | None = None
+    min_nodes_per_zone: int = 0
+    spot_share_percent: int | None = None
+    headroom_percent: int = 0
+    keep: tuple[str, ...] = ()
+    survive: str = ""
+    priority_at_least: int | None = None
+    spread: str = "literal"
+    arrival: str = "together"
+    ideal: bool = False
+    """Whether packing alone counts, without the scheduler's verdict."""
+    alternatives: int = 0
+    seeds: int = 1
+    orders: int = 5
+    seed: int = 0
+    tie_break: str = "random"
+    time_limit_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name, given, known in (
+            ("objective", self.objective, OBJECTIVES),
+            ("spread", self.spread, SPREADS),
+            ("arrival", self.arrival, ARRIVALS),
+            ("survive", self.survive, ("", *SURVIVABLE)),
+        ):
+            if given not in known:
+                raise PlanError(f'{name}: one of {", ".join(filter(None, known))} is expected, not "{given}"')
+        for name, number, least in (
+            ("max_nodes", self.max_nodes, 1),
+            ("max_types", self.max_types, 1),
+            ("min_nodes_per_zone", self.min_nodes_per_zone, 0),
+            ("alternatives", self.alternatives, 0),
+            ("seeds", self.seeds, 1),
+            ("orders", self.orders, 1),
+        ):
+            if number is not None and number < least:
+                raise PlanError(f"{name}: at least {least} is expected, not {number}")
+        for name, percent in (("spot_share", self.spot_share_percent), ("headroom", self.headroom_percent)):
+            if percent is not None and not 0 <= percent <= (100 if name == "spot_share" else 90):
+                raise PlanError(f"{name}: {percent} % is not between 0 and {100 if name == 'spot_share' else 90} %")
+
+
+def percent_of(text: str, name: str) -> int:
+    """`60%`, `60` or `0.6` as whole percent. Raises PlanError."""
+    try:
+        number = float(text.strip().removesuffix("%"))
+    except ValueError:
+        raise PlanError(f'{name}: "{text}" is not a share such as 60%') from None
+    if not text.strip().endswith("%") and 0 < number < 1:
+        number *= 100
+    if not 0 <= number <= 100 or number != int(number):
+        raise PlanError(f'{name}: "{text}" is not a whole share between 0% and 100%')
+    return int(number)
+
+
+def buyable_options(catalogue: Catalogue, request: PlanRequest) -> tuple[tuple[Option, ...], int]:
+    """What may be bought, and how many offers have no price and are left out. Raises PlanError."""
+    options = list(catalogue.options())
+    if request.pool is not None:
+        names = sorted({pool.name for pool in catalogue.pools})
+        if request.pool not in names:
+            known = f"; there are {', '.join(names)}" if names else "; the catalogue has no pools"
+            raise PlanError(f'there is no pool "{request.pool}"{known}')
+        options = [option for option in options if option.pool.name == request.pool]
+    if not options:
+        raise PlanError(f"{catalogue.source or 'the catalogue'}: no offer to buy")
+    if request.objective == "nodes":
+        return tuple(options), 0
+    priced = [option for option in options if option.offer.price is not None]
+    source = catalogue.source or "the catalogue"
+    if not priced:
+        raise PlanError(f"{source}: no offer has a price; give --prices, or --objective nodes")
+    for option in priced:
+        if option.offer.price == 0:
+            raise PlanError(f"{source}: {option.name} costs nothing: no plan could be cheapest")
+    return tuple(priced), len(options) - len(priced)
+
+
+def limits_of(model: PackingModel, options: Sequence[Option], request: PlanRequest) -> tuple[LimitRow, ...]:
+    """On what may be bought: availability, pools, spot share, number of nodes."""
+    rows: list[LimitRow] = []
+    groups = [[options[n] for n in one.members] for one in model.options]
+    for number, one in enumerate(model.options):
+        if all(n is not None for n in one.available):
+            coefficients = np.zeros(len(model.options), dtype=np.int64)
+            coefficients[number] = 1
+            rows.append(LimitRow(f"available {one.name}", coefficients, sum(n or 0 for n in one.available)))
+    for pool in {group[0].pool.name: group[0].pool for group in groups}.values():
+        inside = np.array([group[0].pool.name == pool.name for group in groups])
+        if pool.most_nodes is not None:
+            rows.append(LimitRow(f"limit nodes of pool {pool.name}", inside.astype(np.int64), pool.most_nodes))
+        for name, text in pool.limits.items():
+            amounts = np.array([_units(group[0], name) for group in groups], dtype=np.int64)
+            rows.append(LimitRow(f"limit {name} of pool {pool.name}", amounts * inside, _read(name, text)))
+    if request.spot_share_percent is not None:
+        spot = np.array([group[0].offer.capacity_type == SPOT for group in groups])
+        cpus = np.array([_units(group[0], CPU) for group in groups], dtype=np.int64)
+        coefficients = cpus * (100 * spot.astype(np.int64) - request.spot_share_percent)
+        rows.append(LimitRow("spot share", coefficients, 0))
+    if request.max_nodes is not None:
+        rows.append(LimitRow("max nodes", np.ones(len(model.options), dtype=np.int64), request.max_nodes))
+    return tuple(rows)
+
+
+def _units(option: Option, name: str) -> int:
+    return _read(name, option.shape.capacity.get(name) or option.shape.allocatable.get(name) or "0")
+
+
+def _read(name: str, text: str) -> int:
+    return parse(text).milli_value if name == CPU else parse(text).value
+
+
+def least_nodes(options: Sequence[Option], request: PlanRequest) -> dict[tuple[str | None, str | None], int]:
+    """How many nodes there must be at least, by (pool, zone); None stands for any."""
+    found: dict[tuple[str | None, str | None], int] = {}
+    if request.min_nodes_per_zone:
+        for zone in sorted({option.offer.zone for option in options}):
+            found[None, zone] = request.min_nodes_per_zone
+    for pool in {option.pool.name: option.pool for option in options}.values():
+        if pool.least_nodes:
+            found[pool.name, None] = pool.least_nodes
+        for zone, least in pool.least_by_zone.items():
+            found[pool.name, zone] = least
+    return found
