@@ -198,7 +198,7 @@ class LiveScheduler:
         except (Unreachable, AnswerLost) as problem:
             _log.warning("The API server does not answer yet", extra={"fields": {"err": str(problem)}})
             form = EventsV1Form(socket.gethostname())
-        self._recorder = EventRecorder(self._event_client, form)
+        self._recorder = EventRecorder(self._event_client, form, turn=self._writer.is_quiet)
         for recorder in (self._recorder, self._election_recorder):
             tasks.push_async_callback(_end, asyncio.create_task(recorder.run(), name="event recorder"))
 

@@ -5,6 +5,9 @@ take no longer than the lease is sure to be ours, so that none lands after anoth
 a request has waited for its turn, not before. Writes that come too late are withheld. Reads go through at any time: by
 them we learn what became of a write whose answer was lost with the lease.
 
+Bindings beyond those that connections can carry stand in line as they are, without a task each: when ten thousand pods
+are decided in a second, most of them would only wait. While there are bindings, events give way (`is_quiet`).
+
 Next: `kubesched.live.shell`, which hands effects over.
 """
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +40,7 @@ from kubesched.framework.effects import (
 from kubesched.k8s.client.errors import NotSent
 from kubesched.k8s.client.event_recorder.events import EventToRecord, pod_reference
 from kubesched.k8s.client.rest import RestClient
+from kubesched.k8s.client.transport import MAX_CONNECTIONS
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.storage import ObjectReference
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
@@ -111,7 +116,7 @@ class _WaitingPatch:
 
 
 class EffectWriter:
-    """`record` takes events and returns at once; everything else is a task of its own."""
+    """`record` takes events and returns at once; everything else that is under way is a task of its own."""
 
     def __init__(
         self,
@@ -129,6 +134,14 @@ class EffectWriter:
         self._objects = objects
         self._tasks: dict[int, asyncio.Task[object]] = {}
         """By number of the effect, what is under way."""
+        self._bindings_in_line: OrderedDict[int, tuple[Effect, Answer]] = OrderedDict()
+        """By number of the effect, bindings that are not begun yet."""
+        self._in_line_by_pod: dict[PodKey, int] = {}
+        self._n_bindings = 0
+        """How many bindings are under way."""
+        self.is_quiet = asyncio.Event()
+        """Set while no binding is under way or in line."""
+        self.is_quiet.set()
         self._victims: dict[str, ObjectReference] = {}
         """By uid, pods that are being evicted, as they were: when it is told, they may be gone."""
         self._waiting_patches: dict[PodKey, _WaitingPatch] = {}
@@ -158,7 +171,9 @@ class EffectWriter:
             await asyncio.wait(self._tasks.values())
 
     def cancel(self) -> None:
-        """All that is under way ends here, and is answered so."""
+        """All that is under way or in line ends here, and is answered so."""
+        while self._bindings_in_line:
+            self._call_off(next(iter(self._bindings_in_line)))
         for task in self._tasks.values():
             task.cancel()
 
@@ -173,12 +188,42 @@ class EffectWriter:
             action = effect.action
             if isinstance(action, RecordEvent):
                 self._record(self._event(action))
+            elif isinstance(action, BindPod):
+                self._bind(effect, action, answer)
             elif not (isinstance(action, PatchPodStatus) and self._joins_waiting_patch(action)):
                 self._start(effect, answer)
+
+    def _bind(self, effect: Effect, action: BindPod, answer: Answer) -> None:
+        """At once, if a connection can carry it; else when another one has ended."""
+        self._begin_in_line(action.pod)
+        self._waiting_patches.pop(action.pod, None)  # patches that come now come after the binding
+        if self._n_bindings < MAX_CONNECTIONS:
+            self._start(effect, answer)
+        else:
+            self._bindings_in_line[effect.id] = (effect, answer)
+            self._in_line_by_pod[action.pod] = effect.id
+
+    def _begin_in_line(self, pod: PodKey) -> None:
+        """What is written of a pod now comes after its binding."""
+        if self._in_line_by_pod and (number := self._in_line_by_pod.pop(pod, None)) is not None:
+            self._start(*self._bindings_in_line.pop(number))
+
+    def _begin_next(self) -> None:
+        if self._bindings_in_line:
+            _, (effect, answer) = self._bindings_in_line.popitem(last=False)
+            del self._in_line_by_pod[_bound_pod(effect)]
+            self._start(effect, answer)
+
+    def _call_off(self, number: int) -> None:
+        """A binding that is in line is answered without having been sent."""
+        effect, answer = self._bindings_in_line.pop(number)
+        del self._in_line_by_pod[_bound_pod(effect)]
+        answer(number, _CANCELLED)
 
     def _joins_waiting_patch(self, action: PatchPodStatus) -> bool:
         """A patch that still waits for its turn, with nothing behind it, takes the later one in: while the server does
         not answer, a pod that fails again and again must not pile up writes."""
+        self._begin_in_line(action.pod)
         waiting = self._waiting_patches.get(action.pod)
         if waiting is None or waiting.action.uid != action.uid:
             return False
@@ -189,7 +234,10 @@ class EffectWriter:
         task = asyncio.create_task(self._write(effect.action))
         self._tasks[effect.id] = task
         task.add_done_callback(partial(self._ended, effect, answer))
-        if isinstance(effect.action, EvictPod):
+        if isinstance(effect.action, BindPod):
+            self._n_bindings += 1
+            self.is_quiet.clear()
+        elif isinstance(effect.action, EvictPod):
             victim = effect.action
             self._victims[victim.uid] = self._reference(victim.pod, victim.uid)
 
@@ -199,7 +247,6 @@ class EffectWriter:
             await self._patch(action)
             return None
         if isinstance(action, BindPod):
-            self._waiting_patches.pop(action.pod, None)  # what comes now comes after the binding
             return await self._in_order(action.pod, self._pods.bind(action))
         if carry_out is None:
             return Failed(f"nobody carries out {type(action).__name__}")
@@ -207,6 +254,8 @@ class EffectWriter:
 
     async def _find_out(self, asked: FindOut) -> object:
         """Nobody knows what became of a write. It is not to come about later, when the answer was given."""
+        if asked.number in self._bindings_in_line:
+            self._call_off(asked.number)
         under_way = self._tasks.get(asked.number)
         if under_way is not None:
             under_way.cancel()
@@ -223,6 +272,11 @@ class EffectWriter:
         """However it ended, whoever waits for it is answered, once."""
         del self._tasks[effect.id]
         action, outcome = effect.action, _outcome(effect.action, task)
+        if isinstance(action, BindPod):
+            self._n_bindings -= 1
+            self._begin_next()
+            if not self._n_bindings:
+                self.is_quiet.set()
         if isinstance(action, EvictPod) and not isinstance(outcome, Done):
             self._victims.pop(action.uid, None)
         if isinstance(action, PatchPodStatus) and isinstance(outcome, Withheld):
@@ -277,6 +331,11 @@ class EffectWriter:
         if metadata is None or (uid and metadata.uid != uid):
             return pod_reference(namespace, name, uid)
         return pod_reference(namespace, name, metadata.uid, metadata.resource_version)
+
+
+def _bound_pod(effect: Effect) -> PodKey:
+    assert isinstance(effect.action, BindPod)
+    return effect.action.pod
 
 
 def _outcome(action: object, task: asyncio.Task[object]) -> object:

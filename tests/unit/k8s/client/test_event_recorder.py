@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -377,3 +377,34 @@ def test_names_that_no_event_may_have_are_replaced() -> None:
 )
 def test_long_notes_are_cut(note: str, expected: str) -> None:
     assert shorten(note) == expected
+
+
+def test_events_give_way_to_more_urgent_writes_but_for_a_trickle() -> None:
+    async def scene() -> None:
+        server, turn = EventServer(takes_s=1.0), asyncio.Event()
+        recorder = EventRecorder(server, EventsV1Form("host"), clocks=clocks(), n_writers=4, turn=turn)
+        running = asyncio.create_task(recorder.run())
+        for number in range(20):
+            recorder.record(replace(FAILED, note=f"for the {number}th time"))
+        await asyncio.sleep(4.5)
+        assert len(server.sent) == 5, "one writer goes on"
+        turn.set()
+        await recorder.drain(100)
+        assert recorder.n_written == 20
+        await stop(running)
+
+    play(scene())
+
+
+def test_events_do_not_give_way_when_they_would_be_dropped() -> None:
+    async def scene() -> None:
+        server, turn = EventServer(takes_s=1.0), asyncio.Event()
+        recorder = EventRecorder(server, EventsV1Form("host"), clocks=clocks(), n_writers=4, most_queued=20, turn=turn)
+        running = asyncio.create_task(recorder.run())
+        for number in range(20):
+            recorder.record(replace(FAILED, note=f"for the {number}th time"))
+        await asyncio.sleep(1.5)
+        assert len(server.sent) == 8, "all go on"
+        await stop(running)
+
+    play(scene())

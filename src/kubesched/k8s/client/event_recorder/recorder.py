@@ -72,8 +72,10 @@ class EventRecorder:
         most_queued: int = MOST_QUEUED,
         n_writers: int = N_WRITERS,
         passes_over: Callable[[ApiError], bool] = lambda _: False,
+        turn: asyncio.Event | None = None,
     ) -> None:
-        """`passes_over` tells which refusals are not worth a word."""
+        """`passes_over` tells which refusals are not worth a word. While `turn` is not set, other writes go before, and
+        all writers but one wait for it; unless so many events have gathered that some might be dropped."""
         self.n_written = 0
         self.n_dropped = 0
         self.n_refused = 0
@@ -82,6 +84,8 @@ class EventRecorder:
         self._clocks = clocks or RecorderClocks()
         self._n_writers = n_writers
         self._passes_over = passes_over
+        self._turn = turn
+        self._many = most_queued // 2
         self._book = SeriesBook()
         self._queue: asyncio.Queue[KnownEvent] = asyncio.Queue(most_queued)
 
@@ -100,8 +104,8 @@ class EventRecorder:
     async def run(self) -> None:
         """Writes until it is cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(self._n_writers):
-                tasks.create_task(self._write_events())
+            for number in range(self._n_writers):
+                tasks.create_task(self._write_events(None if number == 0 else self._turn))
             tasks.create_task(self._every(FINISH_AFTER_S, self._finish_series))
             tasks.create_task(self._every(REFRESH_EVERY_S, self._refresh_series))
 
@@ -135,9 +139,11 @@ class EventRecorder:
         for event in self._book.series():
             self._enqueue(event)
 
-    async def _write_events(self) -> None:
+    async def _write_events(self, turn: asyncio.Event | None) -> None:
         while True:
             event = await self._queue.get()
+            if turn is not None and not turn.is_set() and self._queue.qsize() < self._many:
+                await turn.wait()
             event.is_queued = False
             try:
                 await self._attempt(event)
