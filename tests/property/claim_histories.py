@@ -13,7 +13,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from kubesched.k8s.model import manifests
-from kubesched.k8s.model.resource import ResourceClaim
+from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.k8s.model.volume_claims import BIND_COMPLETED_ANNOTATION, SELECTED_NODE_ANNOTATION, is_fully_bound
 from kubesched.k8s.model.volumes import CSIPersistentVolumeSource
@@ -34,7 +34,7 @@ NODES = tuple(f"n{i}" for i in range(5))
 _SMALL = st.integers(0, 3)
 
 
-def _object(api: str, kind: str, name: str, namespace: str = "", **fields: Any) -> Manifest:
+def named(api: str, kind: str, name: str, namespace: str = "", **fields: Any) -> Manifest:
     metadata: Manifest = {"name": name, "uid": f"uid-{kind}-{name}", **fields.pop("metadata", {})}
     if namespace:
         metadata["namespace"] = namespace
@@ -53,13 +53,16 @@ def _nodes(draw: st.DrawFn, name: str) -> Manifest:
 
 
 @st.composite
-def _csi_nodes(draw: st.DrawFn, name: str) -> Manifest:
+def _csi_nodes(draw: st.DrawFn, name: str, *, is_limited: bool = False) -> Manifest:
+    if is_limited:
+        limited = {"name": DRIVER, "nodeID": name, "allocatable": {"count": draw(st.integers(1, 3))}}
+        return named("storage.k8s.io/v1", "CSINode", name, spec={"drivers": [limited]})
     drivers = [
         {"name": driver, "nodeID": name, **({"allocatable": {"count": draw(_SMALL)}} if draw(_SMALL) else {})}
         for driver in (DRIVER, OTHER_DRIVER)
         if draw(_SMALL)
     ]
-    return _object("storage.k8s.io/v1", "CSINode", name, spec={"drivers": drivers})
+    return named("storage.k8s.io/v1", "CSINode", name, spec={"drivers": drivers})
 
 
 CLASSES = (LATE, NOW, MEASURED, LOCAL)
@@ -72,7 +75,7 @@ def _storage_classes(draw: st.DrawFn, name: str) -> Manifest:
     fields: Manifest = {"provisioner": provisioner, "volumeBindingMode": mode}
     if draw(_SMALL) == 0:
         fields["allowedTopologies"] = [{"matchLabelExpressions": [{"key": make.ZONE, "values": ["a"]}]}]
-    return _object("storage.k8s.io/v1", "StorageClass", name, **fields)
+    return named("storage.k8s.io/v1", "StorageClass", name, **fields)
 
 
 @st.composite
@@ -90,7 +93,7 @@ def _volumes(draw: st.DrawFn, number: int) -> Manifest:
     elif kind == 1:
         spec["local"] = {"path": "/disk"}
     else:
-        spec["csi"] = {"driver": DRIVER, "volumeHandle": draw(st.sampled_from((name, name, name, "shared")))}
+        spec["csi"] = {"driver": DRIVER, "volumeHandle": draw(st.sampled_from((name, name, "shared")))}
     where = draw(st.sampled_from((None, None, make.HOSTNAME, make.ZONE)))
     if where is not None:
         value = draw(st.sampled_from(NODES if where == make.HOSTNAME else ("a", "b")))
@@ -100,7 +103,7 @@ def _volumes(draw: st.DrawFn, number: int) -> Manifest:
         spec["claimRef"] = {"kind": "PersistentVolumeClaim", "namespace": "default", "name": f"c{number}"}
     metadata = {"labels": {make.ZONE: draw(st.sampled_from(("a", "b", "a__b")))}} if draw(_SMALL) == 0 else {}
     status = {"phase": "Bound" if "claimRef" in spec else "Available"}
-    return _object("v1", "PersistentVolume", name, metadata=metadata, spec=spec, status=status)
+    return named("v1", "PersistentVolume", name, metadata=metadata, spec=spec, status=status)
 
 
 @st.composite
@@ -121,16 +124,14 @@ def _claims(draw: st.DrawFn, number: int) -> Manifest:
     if draw(st.integers(0, 9)) == 0:
         metadata["deletionTimestamp"] = "2024-01-01T00:00:00Z"
     phase = "Bound" if "volumeName" in spec else "Pending"
-    return _object(
-        "v1", "PersistentVolumeClaim", name, "default", metadata=metadata, spec=spec, status={"phase": phase}
-    )
+    return named("v1", "PersistentVolumeClaim", name, "default", metadata=metadata, spec=spec, status={"phase": phase})
 
 
 @st.composite
 def _capacities(draw: st.DrawFn) -> Manifest:
     name = draw(st.sampled_from(("here", "there")))
     topology = {"matchLabels": {make.ZONE: "a"} if name == "here" else {}}
-    return _object(
+    return named(
         "storage.k8s.io/v1",
         "CSIStorageCapacity",
         name,
@@ -143,8 +144,9 @@ def _capacities(draw: st.DrawFn) -> Manifest:
 
 @st.composite
 def _attachments(draw: st.DrawFn) -> Manifest:
-    number, node_name = draw(_SMALL), draw(st.sampled_from(NODES))
-    return _object(
+    number = draw(st.sampled_from((0, 1, 2, 3, 10, 20, 30, 40)))
+    node_name = draw(st.sampled_from(NODES[:3]))
+    return named(
         "storage.k8s.io/v1",
         "VolumeAttachment",
         f"a{number}-{node_name}",
@@ -154,12 +156,12 @@ def _attachments(draw: st.DrawFn) -> Manifest:
 
 def _csi_driver(has_capacity: bool) -> Manifest:
     spec = {"storageCapacity": has_capacity}
-    return _object("storage.k8s.io/v1", "CSIDriver", OTHER_DRIVER, spec=spec)
+    return named("storage.k8s.io/v1", "CSIDriver", OTHER_DRIVER, spec=spec)
 
 
 # -- devices -----------------------------------------------------------------------------------------------------------
 
-_API = "resource.k8s.io/v1"
+DEVICE_API = "resource.k8s.io/v1"
 GPUS = "gpus.example.com"
 
 
@@ -173,17 +175,17 @@ def _slices(draw: st.DrawFn, name: str) -> Manifest:
         spec["allNodes"] = True
     else:
         spec["nodeName"] = name
-    return _object(_API, "ResourceSlice", name, spec=spec)
+    return named(DEVICE_API, "ResourceSlice", name, spec=spec)
 
 
-def _device_class(expression: str) -> Manifest:
-    return _object(_API, "DeviceClass", "gpu", spec={"selectors": [{"cel": {"expression": expression}}]})
+def device_class(expression: str) -> Manifest:
+    return named(DEVICE_API, "DeviceClass", "gpu", spec={"selectors": [{"cel": {"expression": expression}}]})
 
 
 _EXPRESSIONS = (f'device.driver == "{GPUS}"', f'device.attributes["{GPUS}"].size > 1', "true")
 
 
-def _device_requests(wanted: str) -> Manifest:
+def device_requests(wanted: str) -> Manifest:
     one = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
     two = {**one, "count": 2}
     if wanted == "either":
@@ -199,32 +201,35 @@ _WANTED = st.sampled_from(("one", "one", "two", "either", "all"))
 
 @st.composite
 def _shared_device_claims(draw: st.DrawFn, number: int) -> Manifest:
-    return _object(_API, "ResourceClaim", f"shared{number}", "default", spec=_device_requests(draw(_WANTED)))
+    return named(DEVICE_API, "ResourceClaim", f"shared{number}", "default", spec=device_requests(draw(_WANTED)))
 
 
 # -- pods --------------------------------------------------------------------------------------------------------------
 
 
 @st.composite
-def _kinds(draw: st.DrawFn) -> Manifest:
+def _kinds(draw: st.DrawFn, focus: str) -> Manifest:
     """What pods of a kind have in common."""
-    volumes = draw(
-        st.sampled_from((["own"], ["own"], ["own", "own"], ["any"], ["own", "any"], ["ephemeral"], ["disk"], []))
-    )
-    devices = (
-        draw(st.sampled_from(((), (), "template", "shared")))
-        if volumes
-        else draw(st.sampled_from(("template", "template", "shared")))
-    )
-    spread = [make.spread(make.ZONE, labels={"app": "web"})] if draw(st.integers(0, 3)) == 0 else None
+    volumes = draw(st.sampled_from(_VOLUMES_OF_PODS[focus]))
+    devices = draw(st.sampled_from(("", "", "template", "shared") if volumes else ("template", "template", "shared")))
+    spread = [make.spread(make.ZONE, labels={"app": "web"})] if draw(st.integers(0, 5)) == 0 else None
     return {
         "volumes": volumes,
-        "devices": devices,
+        "devices": "" if focus == "limits" else devices,
         "is_late": draw(st.booleans()),
+        "class": LATE if focus == "limits" else draw(st.sampled_from((LATE, LATE, MEASURED, LOCAL))),
         "wanted": draw(_WANTED),
         "priority": draw(st.sampled_from((0, 0, 0, 10))),
         "spread": spread,
     }
+
+
+_OWN, _OWN_TWICE = ("own",), ("own", "own")
+_VOLUMES_OF_PODS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "any": (_OWN, _OWN, _OWN_TWICE, ("any",), ("own", "any"), ("ephemeral",), ("disk",), ("own", "disk"), ()),
+    "limits": (_OWN, _OWN, _OWN, _OWN_TWICE, ("ephemeral",)),
+    "devices": ((),),
+}
 
 
 @st.composite
@@ -237,7 +242,7 @@ def _copies(draw: st.DrawFn, kind: Manifest, number: int) -> list[Manifest]:
         if source == "own":
             claim = draw(_claims(10 * number + at))
             if kind["is_late"] and draw(st.integers(0, 5)):
-                claim["spec"].update(storageClassName=LATE, volumeName="")
+                claim["spec"].update(storageClassName=kind["class"], volumeName="")
                 claim["metadata"] = {key: claim["metadata"][key] for key in ("name", "namespace", "uid")}
                 claim["status"] = {"phase": "Pending"}
             elif draw(st.integers(0, 5)):
@@ -263,20 +268,22 @@ def _copies(draw: st.DrawFn, kind: Manifest, number: int) -> list[Manifest]:
     status: Manifest = {}
     if kind["devices"] == "template":
         owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": f"uid-{name}", "controller": True}
-        claim = _object(
-            _API,
+        claim = named(
+            DEVICE_API,
             "ResourceClaim",
             f"{name}-gpu",
             "default",
             metadata={"ownerReferences": [owner]},
-            spec=_device_requests(kind["wanted"]),
+            spec=device_requests(kind["wanted"]),
         )
         made.append(claim)
         spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]
         status["resourceClaimStatuses"] = [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}]
     elif kind["devices"] == "shared":
         spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": f"shared{draw(_SMALL)}"}]
-    if draw(st.integers(0, 9)) == 0:
+    if draw(st.integers(0, 11)) == 0:
+        spec["nodeName"] = draw(st.sampled_from(NODES))
+    elif draw(st.integers(0, 9)) == 0:
         status["nominatedNodeName"] = draw(st.sampled_from(NODES))
     pod = make.pod(name, cpu=1, labels={"app": "web"}, spec=spec)
     pod["metadata"]["uid"] = f"uid-{name}"
@@ -288,59 +295,90 @@ def _copies(draw: st.DrawFn, kind: Manifest, number: int) -> list[Manifest]:
 
 
 @st.composite
-def _others(draw: st.DrawFn) -> Manifest:
+def _others(draw: st.DrawFn, focus: str) -> Manifest:
     """Anything but pods."""
-    kinds = (
-        _nodes(draw(st.sampled_from(NODES))),
-        _csi_nodes(draw(st.sampled_from(NODES))),
+    name, number = draw(st.sampled_from(NODES)), draw(_SMALL)
+    kinds: dict[str, tuple[st.SearchStrategy[Manifest], ...]] = {
+        "limits": (
+            _csi_nodes(name, is_limited=True),
+            _attachments(),
+            _attachments(),
+            _claims(10 * number),
+            _volumes(10 * number),
+            _nodes(name),
+        ),
+        "devices": (
+            _slices(name),
+            _slices(name),
+            _slices(name),
+            _slices("afar") if number == 0 else _slices(name),
+            st.builds(device_class, st.sampled_from(_EXPRESSIONS)),
+            _shared_device_claims(number),
+            _nodes(name),
+        ),
+    }
+    kinds["any"] = (
+        *kinds["limits"],
+        *kinds["devices"],
+        _csi_nodes(name),
         _storage_classes(draw(st.sampled_from(CLASSES))),
-        _volumes(draw(_SMALL)),
-        _volumes(draw(_SMALL)),
-        _claims(draw(_SMALL)),
-        _claims(draw(_SMALL)),
+        _volumes(number),
+        _claims(number),
         _capacities(),
-        _attachments(),
         st.builds(_csi_driver, st.booleans()),
-        _slices(draw(st.sampled_from((*NODES, "afar")))),
-        _slices(draw(st.sampled_from(NODES))),
-        st.builds(_device_class, st.sampled_from(_EXPRESSIONS)),
-        _shared_device_claims(draw(_SMALL)),
     )
-    return draw(draw(st.sampled_from(kinds)))
+    return draw(draw(st.sampled_from(kinds[focus])))
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[Step]:
-    """Nodes and what there is on them, then pods of a few kinds in many copies, between which anything changes."""
-    names = NODES[: draw(st.integers(2, len(NODES)))]
+def histories(draw: st.DrawFn, focus: str = "any") -> list[Step]:
+    """Nodes and what there is on them, then pods of a few kinds in many copies, between which things change: anything,
+    or with a focus what counts for the limits of attached volumes, or for devices."""
+    names = NODES[: draw(st.integers(2, 3 if focus == "limits" else len(NODES)))]
     history: list[Step] = [("put", draw(_nodes(name))) for name in names]
-    history += [("put", draw(_csi_nodes(name))) for name in names if draw(_SMALL)]
+    history += [("put", draw(_csi_nodes(name, is_limited=focus == "limits"))) for name in names]
     history += [("put", draw(_storage_classes(name))) for name in CLASSES]
+    history += [("put", _csi_driver(True)), ("put", draw(_capacities()))]
     for number in range(4):
         claim = draw(_claims(number))
         claim["spec"]["volumeName"] = f"v{number}"
         claim["metadata"]["annotations"] = {BIND_COMPLETED_ANNOTATION: "yes"}
         history += [("put", claim), ("put", draw(_volumes(number)))]
         history.append(("put", draw(_shared_device_claims(number))))
-    history += [("put", draw(_others())) for _ in range(draw(st.integers(0, 5)))]
-    history.append(("put", _device_class(_EXPRESSIONS[0])))
+    history += [("put", draw(_others(focus))) for _ in range(draw(st.integers(0, 5)))]
+    history.append(("put", device_class(_EXPRESSIONS[0])))
     history += [("put", draw(_slices(name))) for name in names]
-    kinds = [draw(_kinds()) for _ in range(draw(st.integers(1, 2)))]
+    kinds = [draw(_kinds(focus)) for _ in range(draw(st.integers(1, 2)))]
     for number in range(1, draw(st.integers(8, 18))):
         step = draw(st.integers(0, 11))
-        if step == 0:
-            history.append(("delete running", {}))
-        elif step == 1:
-            history.append((draw(st.sampled_from(("put", "delete"))), draw(_others())))
-        elif step == 2:
+        if step <= 1:
+            history.append((draw(st.sampled_from(("delete running", "free devices"))), {}))
+        elif step <= 3:
+            history.append((draw(st.sampled_from(("put", "put", "delete"))), draw(_others(focus))))
+        elif step == 4:
             history.append(("bind volumes", {}))
         else:
             history += [("put", made) for made in draw(_copies(draw(st.sampled_from(kinds)), number))]
-            history.append(("run", {}))
+            history.append((draw(st.sampled_from(("run", "run", "decide"))), {}))
     return history
 
 
 class HistoryWorld(World):
+    def decide(self) -> None:
+        """Decides for all pods that are ready, while nothing that it asks for is done yet."""
+        while self.loop.schedule_one(self.now_s):
+            pass
+
+    def free_devices(self) -> None:
+        """What the claim controller does for claims whose pods are gone."""
+        for claim in list(self.objects.of(ResourceClaim).values()):
+            users = tuple(user for user in claim.status.reserved_for or () if f"default/{user.name}" in self.pods)
+            if claim.status.reserved_for and not users:
+                if claim.metadata.owner_references:
+                    self.objects.remove(claim)
+                else:
+                    self.objects.write(claim, status=ResourceClaimStatus())
+
     def bind_volumes(self) -> None:
         """What the volume controller and provisioners do for claims that the scheduler decided on."""
         for claim in list(self.objects.of(PersistentVolumeClaim).values()):
@@ -365,7 +403,7 @@ class HistoryWorld(World):
         storage_class = self.objects.find(StorageClass, claim.spec.storage_class_name or "")
         if storage_class is None or SELECTED_NODE_ANNOTATION not in (claim.metadata.annotations or {}):
             return None
-        (made,) = manifests.from_dicts([_object("v1", "PersistentVolume", f"made-{claim.name}", spec={})]).objects
+        (made,) = manifests.from_dicts([named("v1", "PersistentVolume", f"made-{claim.name}", spec={})]).objects
         assert isinstance(made, PersistentVolume)
         spec = replace(
             made.spec,
@@ -385,6 +423,10 @@ def outcome(history: list[Step], *, keeps_classes: bool) -> dict[str, Any]:
                 world.delete(world.pods[running[0]])
         elif verb == "bind volumes":
             world.bind_volumes()
+        elif verb == "free devices":
+            world.free_devices()
+        elif verb == "decide":
+            world.decide()
         elif verb == "run":
             world.run(for_s=1)
         else:
