@@ -142,6 +142,12 @@ bench: setup
 	$(BIN)/pytest -n0 benchmarks
 	$(BIN)/python benchmarks/decide.py
 
+# How a simulation grows, up to 100,000 nodes and 1,000,000 pods: `make bench-scale SCALE="--sizes 1000x10000 5000x50000"`.
+SCALE ?=
+.PHONY: bench-scale
+bench-scale: setup
+	$(BIN)/python benchmarks/scale.py $(SCALE)
+
 # Rewrites the generated pages of the reference, the picture of the house, and that of an answer.
 docs: setup
 	$(BIN)/python -m kubesched.scheduler.config.reference_page > docs/reference/configuration.md

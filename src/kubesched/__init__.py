@@ -7,6 +7,7 @@
     print(kubesched.explain(cluster, "shop/deployment/web")) # a workload, a namespace or a node, as kubectl names them
     print(kubesched.simulate(cluster, until="1h30m"))        # what becomes of workloads, in virtual time
     kubesched.simulate(cluster, sequence=["shop/web-1"])     # pods one after another
+    print(kubesched.sweep(cluster, seeds=20, jobs=4))        # how much of it is chance
     print(kubesched.outage(cluster, every="zone"))           # whether it survives the loss of any zone
     print(kubesched.replay("day.jsonl.gz"))                  # whether we decide as a recorded scheduler did
     print(kubesched.plan(cluster, "catalogue.yaml"))         # which nodes to buy, at the least cost
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from kubesched.simulator.replay.outcome import ClosedReplay
     from kubesched.simulator.report import SimulationReport
     from kubesched.simulator.sequence import PlacedSequence
+    from kubesched.simulator.sweep import sweep
+    from kubesched.simulator.sweep_report import SweepReport
     from kubesched.simulator.trial import LoadedWorld, PendingPod, Settled, TrialError, WorldTrial
 
     __version__: str
@@ -74,6 +77,7 @@ __all__ = [
     "PodsOverview",
     "Settled",
     "SimulationReport",
+    "SweepReport",
     "TargetError",
     "TrialError",
     "UnknownNodeError",
@@ -86,6 +90,7 @@ __all__ = [
     "plan",
     "replay",
     "simulate",
+    "sweep",
     "world",
 ]
 
@@ -119,6 +124,7 @@ _HOMES = {
     "plan": "kubesched.planning.plan.library",
     "Settled": "kubesched.simulator.trial",
     "SimulationReport": "kubesched.simulator.report",
+    "SweepReport": "kubesched.simulator.sweep_report",
     "TrialError": "kubesched.simulator.trial",
     "WorldTrial": "kubesched.simulator.trial",
     "LoadedWorld": "kubesched.simulator.trial",
@@ -126,6 +132,7 @@ _HOMES = {
     "load": "kubesched.simulator.library",
     "outage": "kubesched.planning.outage",
     "simulate": "kubesched.simulator.library",
+    "sweep": "kubesched.simulator.sweep",
     "world": "kubesched.simulator.library",
 }
 

@@ -40,6 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "shadow": ("kubesched.cli.shadow:shadow", "Compare decisions with a live cluster's scheduler, read-only."),
     "simulate": ("kubesched.cli.simulate:simulate", "Simulate workloads on a cluster in virtual time."),
     "snapshot": ("kubesched.cli.snapshot:snapshot", "Save a live cluster to a file, for explain and simulate."),
+    "sweep": ("kubesched.cli.sweep:sweep", "Simulate with many seeds and configurations, on many cores."),
     "up": ("kubesched.cli.up:up", "Start a local cluster with hollow nodes."),
 }
 """Where each subcommand is, and what it does in a line."""

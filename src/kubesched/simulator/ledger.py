@@ -10,16 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from sys import intern
 
 from kubesched.framework.effects import RecordEvent
+from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey, controller_of
-from kubesched.k8s.model.requests import PODS, node_units
+from kubesched.k8s.model.requests import PODS, node_units, pod_resources
 from kubesched.k8s.workloads.pod_states import POD_RUNNING
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.store import ClusterStore
 
 Amounts = dict[str, int]
+
+_SCHEDULED = "Scheduled"
 
 
 @dataclass(slots=True)
@@ -154,7 +158,9 @@ class EventRecord:
     last_s: float
     type: str
     reason: str
-    about: str
+    kind: str
+    """Of the object that it is about."""
+    name: str
     note: str
     count: int = 1
 
@@ -168,29 +174,31 @@ class PreemptionRecord:
 
 
 class PodLedger:
-    def __init__(self, clock: VirtualClock, store: ClusterStore, requests_of: Callable[[Pod], Amounts]) -> None:
+    def __init__(self, clock: VirtualClock, store: ClusterStore, find_info: Callable[[PodKey], PodInfo | None]) -> None:
+        """`find_info` gives pods as the scheduler has them, which knows what pods like them request."""
         self.clock = clock
         self.store = store
-        self._requests_of = requests_of
+        self._find_info = find_info
         self.pods: dict[str, PodRecord] = {}
         """By uid, in the order they came."""
         self.meter = UtilisationMeter(clock, store, self.pods)
         self.events: list[EventRecord] = []
         self.preemptions: list[PreemptionRecord] = []
-        self._series: dict[tuple[str, str, str], EventRecord] = {}
+        self._series: dict[str | tuple[str, ...], EventRecord] = {}
         self._tried: dict[str, int] = {}
         """By the pod's uid: how many changes there had been when it was last tried in vain."""
         store.listen(self._on_change, Pod)
 
-    def event(self, kind: str, reason: str, about: str, note: str) -> None:
-        known = self._series.get((about, reason, note))
+    def event(self, type_: str, reason: str, kind: str, name: str, note: str) -> None:
+        # what says that a pod was scheduled names the pod
+        series = note if reason == _SCHEDULED else (kind, name, reason, note)
+        known = self._series.get(series)
         if known is not None:
             known.count += 1
             known.last_s = self.clock.elapsed_s
             return
         now_s = self.clock.elapsed_s
-        record = EventRecord(now_s, now_s, kind, reason, about, note)
-        self._series[about, reason, note] = record
+        self._series[series] = record = EventRecord(now_s, now_s, type_, reason, kind, name, note)
         self.events.append(record)
 
     def scheduler_event(self, action: RecordEvent) -> None:
@@ -199,12 +207,13 @@ class PodLedger:
             record.n_attempts += 1
             record.message = action.note
             self._tried[record.uid] = self.store.n_changes
-        elif record is not None and action.reason == "Scheduled":
+        elif record is not None and action.reason == _SCHEDULED:
             record.n_attempts += 1
         elif record is not None and action.reason == "Preempted":
             at_s, preemptor = self.clock.elapsed_s, action.related or ""
             self.preemptions.append(PreemptionRecord(at_s, preemptor, record.key, record.node))
-        self.event(action.type, action.reason, f"Pod {action.pod}", action.note)
+        key = action.pod if record is None else record.key
+        self.event(action.type, action.reason, "Pod", key, action.note)
 
     def is_tried(self, uid: str) -> bool:
         """Whether the pod was tried in vain since the last change."""
@@ -212,7 +221,7 @@ class PodLedger:
 
     def refused(self, owner: KubeObject, message: str) -> None:
         """A controller could not create what it wanted."""
-        self.event("Warning", "FailedCreate", f"{type(owner).__name__} {owner.key}", f"Error creating: {message}")
+        self.event("Warning", "FailedCreate", type(owner).__name__, owner.key, f"Error creating: {message}")
 
     def asked_to_go(self, pod: Pod, cause: str) -> None:
         record = self.pods.get(pod.metadata.uid)
@@ -232,12 +241,17 @@ class PodLedger:
             self._ended(record)
 
     def _new_record(self, pod: Pod) -> PodRecord:
+        info, uid = self._find_info(pod.pod_key), pod.metadata.uid
+        if info is not None and info.uid == uid:
+            key, resources = info.key, info.signature.resources
+        else:  # it has ended, and is nothing to the scheduler
+            key, resources = pod.pod_key, pod_resources(pod)
         return PodRecord(
-            key=pod.pod_key,
-            uid=pod.metadata.uid,
+            key=key,
+            uid=uid,
             workload=self.workload_of(pod),
             priority=pod.priority,
-            requests=self._requests_of(pod),
+            requests=resources.requests,
             created_s=self.clock.elapsed_s,
             was_there=bool(pod.spec.node_name),
         )
@@ -271,5 +285,5 @@ class PodLedger:
         last = (self.store.owners_of(item) or [item])[-1]
         top = controller_of(last.metadata)
         if top is not None:
-            return f"{top.kind} {top.name}"
-        return "" if isinstance(last, Pod) else f"{type(last).__name__} {last.name}"
+            return intern(f"{top.kind} {top.name}")
+        return "" if isinstance(last, Pod) else intern(f"{type(last).__name__} {last.name}")

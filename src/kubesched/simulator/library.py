@@ -171,14 +171,15 @@ def simulate(
         loaded, registry = emulation.config, None
     if sequence is not None:
         return one_by_one.simulate(objects, sequence, loaded, tie_break, seed, emulation, registry)
-    given = _checked(objects)
+    given = checked_input(objects)
     options = SimulationOptions(
         seed=seed,
         tie_break=tie_break,
-        until_s=_span("until", until if until_s is None else until_s),
+        until_s=span_option("until", until if until_s is None else until_s),
         start_s=_instant("start", start if start_s is None else start_s),
-        bind_latency_s=_span("bind_latency", bind_latency if bind_latency_s is None else bind_latency_s) or 0.0,
-        start_latency_s=_span("start_latency", start_latency if start_latency_s is None else start_latency_s) or 0.0,
+        bind_latency_s=span_option("bind_latency", bind_latency if bind_latency_s is None else bind_latency_s) or 0.0,
+        start_latency_s=span_option("start_latency", start_latency if start_latency_s is None else start_latency_s)
+        or 0.0,
         keeps_classes=class_cache,
     )
     sampler = QueueSampler() if queue_lengths else None
@@ -190,7 +191,8 @@ _CHECKED: WeakKeyDictionary[LoadedCluster, SimulationInput] = WeakKeyDictionary(
 """Clusters that were loaded once, to be asked about often, are checked once."""
 
 
-def _checked(objects: Objects) -> SimulationInput:
+def checked_input(objects: Objects) -> SimulationInput:
+    """What a run needs, of a cluster as `simulate` is given it."""
     if not isinstance(objects, LoadedCluster):
         return loading.load(read_objects(objects, SIMULATED_KINDS))
     known = _CHECKED.get(objects)
@@ -199,7 +201,8 @@ def _checked(objects: Objects) -> SimulationInput:
     return known
 
 
-def _span(name: str, given: Span | None) -> float | None:
+def span_option(name: str, given: Span | None) -> float | None:
+    """In seconds. Raises OptionError, which names the option."""
     try:
         return None if given is None else span_s(given)
     except DurationError as error:

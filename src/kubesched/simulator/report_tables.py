@@ -167,7 +167,7 @@ def share(part: float, whole: float) -> float | None:
 
 
 def event_table(cluster: VirtualCluster) -> ColumnTable:
-    rows = ((e.at_s, e.last_s, e.count, e.type, e.reason, e.about, e.note) for e in cluster.ledger.events)
+    rows = ((e.at_s, e.last_s, e.count, e.type, e.reason, f"{e.kind} {e.name}", e.note) for e in cluster.ledger.events)
     return ColumnTable(_EVENT_COLUMNS, rows)
 
 

@@ -224,16 +224,16 @@ def _play(cluster: VirtualCluster, step: ScenarioStep) -> None:
     for kind, key in step.deleted:
         known = cluster.store.find(kind, key)
         if known is None:
-            _complain(cluster, f"{kind.__name__} {key}", "delete", "it does not exist")
+            _complain(cluster, kind, key, "delete", "it does not exist")
         else:
             cluster.deletions.delete(known, BY_SCENARIO)
 
 
 def _change_node(cluster: VirtualCluster, verb: str, name: str) -> None:
     if not cluster.has_node(name):
-        _complain(cluster, f"Node {name}", verb, "it does not exist")
+        _complain(cluster, Node, name, verb, "it does not exist")
         return
-    cluster.ledger.event("Normal", "Scenario", f"Node {name}", verb)
+    cluster.ledger.event("Normal", "Scenario", "Node", name, verb)
     match verb:
         case "drain":
             cluster.drains.start(name)
@@ -248,14 +248,13 @@ def _change_node(cluster: VirtualCluster, verb: str, name: str) -> None:
 
 
 def _put(cluster: VirtualCluster, item: KubeObject) -> None:
-    about = f"{type(item).__name__} {item.key}"
     try:
         cluster.admission.apply(item)
     except AdmissionError as refusal:
-        _complain(cluster, about, "apply", str(refusal))
+        _complain(cluster, type(item), item.key, "apply", str(refusal))
     else:
-        cluster.ledger.event("Normal", "Scenario", about, "apply")
+        cluster.ledger.event("Normal", "Scenario", type(item).__name__, item.key, "apply")
 
 
-def _complain(cluster: VirtualCluster, about: str, verb: str, problem: str) -> None:
-    cluster.ledger.event("Warning", "ScenarioFailed", about, f"cannot {verb} it: {problem}")
+def _complain(cluster: VirtualCluster, kind: type[KubeObject], key: str, verb: str, problem: str) -> None:
+    cluster.ledger.event("Warning", "ScenarioFailed", kind.__name__, key, f"cannot {verb} it: {problem}")

@@ -36,9 +36,7 @@ def test_a_quota_lets_no_more_pods_be_created_than_it_has_room_for() -> None:
     assert notes(cluster, "FailedCreate") == [
         "Error creating: pods is forbidden: exceeded quota: team, requested: pods=1, used: pods=2, limited: pods=2"
     ]
-    assert {event.about.split()[0] for event in cluster.ledger.events if event.reason == "FailedCreate"} == {
-        "ReplicaSet"
-    }
+    assert {event.kind for event in cluster.ledger.events if event.reason == "FailedCreate"} == {"ReplicaSet"}
 
 
 def test_pods_that_are_there_count_and_are_never_refused() -> None:

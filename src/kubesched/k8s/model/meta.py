@@ -9,7 +9,7 @@ Next: `core` for pods and nodes.
 
 from __future__ import annotations
 
-from typing import Annotated, NewType
+from typing import Annotated, Any, NewType
 
 import msgspec
 from msgspec import Meta
@@ -73,6 +73,11 @@ class KubeObject(KubeStruct, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes, where it has to encode to the same text as here: fields that are left at their defaults
+        are left out, and whether a field is left at its default is told by identity."""
+        return _from_pickle, (type(self), _encode(self))
+
     @property
     def name(self) -> str:
         return self.metadata.name
@@ -86,6 +91,13 @@ class KubeObject(KubeStruct, frozen=True):
         """`namespace/name`, or the bare name of a cluster-wide object."""
         metadata = self.metadata
         return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def _from_pickle(kind: type[KubeObject], encoded: bytes) -> KubeObject:
+    return msgspec.msgpack.decode(encoded, type=kind)
 
 
 def controller_of(metadata: ObjectMeta) -> OwnerReference | None:

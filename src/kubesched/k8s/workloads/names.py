@@ -32,22 +32,34 @@ class SeededNames:
     def __init__(self, seed: int) -> None:
         self._seed = str(seed).encode()
         self._n_drawn: dict[str, int] = {}
+        """By prefix; and by description, where more than one uid was drawn for it."""
         self._given: set[str] = set()
 
     def name(self, prefix: str) -> str:
         prefix = prefix[:_LONGEST_PREFIX]
+        n_drawn = self._n_drawn.get(prefix, 0)
         while True:
-            name = prefix + _letters(self._draw(prefix), _SUFFIX_LENGTH)
+            n_drawn += 1
+            name = prefix + _letters(self._draw(prefix, n_drawn), _SUFFIX_LENGTH)
             if name not in self._given:
+                self._n_drawn[prefix] = n_drawn
                 self._given.add(name)
                 return name
 
     def uid(self, what: str) -> str:
-        digits = f"{self._draw('uid ' + what):032x}"
-        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+        what = f"uid {what}"
+        n_drawn = self._n_drawn.get(what, 0)
+        while True:
+            n_drawn += 1
+            digits = f"{self._draw(what, n_drawn):032x}"
+            uid = f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+            if uid not in self._given:
+                if n_drawn > 1:
+                    self._n_drawn[what] = n_drawn
+                self._given.add(uid)
+                return uid
 
-    def _draw(self, what: str) -> int:
-        self._n_drawn[what] = n_drawn = self._n_drawn.get(what, 0) + 1
+    def _draw(self, what: str, n_drawn: int) -> int:
         return int.from_bytes(blake2b(b"%b\0%b\0%d" % (self._seed, what.encode(), n_drawn), digest_size=16).digest())
 
 

@@ -9,6 +9,7 @@ Next: `admission`, through which every new pod goes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 from msgspec.structs import replace
@@ -36,8 +37,14 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def owner_reference(owner: KubeObject) -> OwnerReference:
-    api_version, kind = _API[Pod if isinstance(owner, Pod) else type(owner)]
-    return OwnerReference(kind=kind, name=owner.name, uid=owner.metadata.uid, api_version=api_version, controller=True)
+    return _owner_references(Pod if isinstance(owner, Pod) else type(owner), owner.name, owner.metadata.uid)[0]
+
+
+@lru_cache(maxsize=4096)
+def _owner_references(owner: type[KubeObject], name: str, uid: str) -> tuple[OwnerReference]:
+    """Those of all objects that belong to this owner: they share one, which counts where there are a million."""
+    api_version, kind = _API[owner]
+    return (OwnerReference(kind=kind, name=name, uid=uid, api_version=api_version, controller=True),)
 
 
 def pod_from_template(
@@ -57,13 +64,18 @@ def pod_from_template(
         metadata=ObjectMeta(
             name=name,
             namespace=owner.namespace,
-            labels={**(metadata.labels or {}), **(labels or {})} or None,
-            annotations={**(metadata.annotations or {}), **(annotations or {})} or None,
-            owner_references=(owner_reference(owner),),
+            labels=_joined(metadata.labels, labels),
+            annotations=_joined(metadata.annotations, annotations),
+            owner_references=_owner_references(type(owner), owner.name, owner.metadata.uid),
             finalizers=finalizers,
         ),
         spec=template.spec if spec is None else spec,
     )
+
+
+def _joined(given: dict[str, str] | None, more: Mapping[str, str] | None) -> dict[str, str] | None:
+    """With nothing more, the pods of a template share what it has."""
+    return {**(given or {}), **more} if more else given or None
 
 
 def template_hash(template: PodTemplateSpec | None, *, without: Iterable[str] = (), salt: int = 0) -> str:

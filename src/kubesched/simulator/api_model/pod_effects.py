@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from kubesched.framework.effects import BindPod, Done, EvictPod, Failed, FindOut, PatchPodStatus
-from kubesched.k8s.model.core import Pod, PodCondition, PodExtendedResourceClaimStatus
+from kubesched.k8s.model.core import Pod, PodCondition, PodExtendedResourceClaimStatus, PodStatus
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.workloads.pod_states import merge_condition
 from kubesched.scheduler.plugins.dynamic_resources.effects import PatchPodExtendedResourceClaimStatus
@@ -36,6 +36,8 @@ class PodEffects:
         self._store = store
         self._pods = store.of(Pod)
         self._delete = delete
+        self._last_known = self._last_bound = PodStatus()
+        """The status of the pod that was bound last, before and after: the next one often shares both."""
 
     def bind(self, action: BindPod) -> Done | Failed:
         pod = self._pods.get(action.pod)
@@ -52,13 +54,16 @@ class PodEffects:
             problem = f"pod {pod.name} has non-empty .spec.schedulingGates"
         if problem:
             return conflict("pods/binding", pod.name, problem)
-        known = status.conditions
-        conditions = merge_condition(known, _SCHEDULED) if known else _ONLY_SCHEDULED
+        if status is not self._last_known:
+            known = status.conditions
+            conditions = merge_condition(known, _SCHEDULED) if known else _ONLY_SCHEDULED
+            self._last_bound = replace(status, conditions=conditions, nominated_node_name="")
+            self._last_known = status
         bound = replace(
             pod,
             metadata=replace(metadata, resource_version=self._store.next_version()),
             spec=replace(spec, node_name=action.node_name),
-            status=replace(status, conditions=conditions, nominated_node_name=""),
+            status=self._last_bound,
         )
         self._store.keep(bound, action.pod)
         return _DONE

@@ -33,6 +33,8 @@ MOST_PODS = 1_000_000
 
 
 _MOST_COMPLETED = 10_000
+_NO_STATUS = Pod().status
+_PENDING = replace(_NO_STATUS, phase=POD_PENDING)
 
 
 class AlreadyExistsError(KubeschedError, ValueError):
@@ -102,7 +104,10 @@ class ObjectAdmission:
             if ranges:
                 pod = within_limit_ranges(pod, ranges)
             self._quotas.refuse(pod)
-        return pod if pod.status.phase else replace(pod, status=replace(pod.status, phase=POD_PENDING))
+        status = pod.status
+        if status.phase:
+            return pod
+        return replace(pod, status=_PENDING if status is _NO_STATUS else replace(status, phase=POD_PENDING))
 
     def _complete(self, pod: Pod) -> Pod:
         """Raises AdmissionError."""

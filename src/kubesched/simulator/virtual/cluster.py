@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.manifests import KINDS
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.model.requests import pod_resources
 from kubesched.k8s.workloads.actions import Bursts
 from kubesched.k8s.workloads.names import NameSource
 from kubesched.scheduler.engine.loop import Scheduler
@@ -42,7 +41,7 @@ class VirtualCluster:
         self.clock = clock = VirtualClock(options.start_s)
         self.store = store = ClusterStore(clock, names)
         store.listen(self._tell_loop)
-        self.ledger = PodLedger(clock, store, self._requests_of)
+        self.ledger = PodLedger(clock, store, loop.cluster.find_pod)
         self.meter = self.ledger.meter
         self.admission = ObjectAdmission(store)
         self.deletions = Deletions(clock, store, self.ledger.asked_to_go)
@@ -119,12 +118,6 @@ class VirtualCluster:
                 self.loop.put(after, self.clock.now_s)
         elif before is not None and type(before) in _SCHEDULER_KINDS:
             self.loop.remove(before, self.clock.now_s)
-
-    def _requests_of(self, pod: Pod) -> dict[str, int]:
-        """The loop, which has heard of the pod, knows what pods like it request; not of those that have ended."""
-        info = self.loop.cluster.find_pod(pod.pod_key)
-        known = info is not None and info.uid == pod.metadata.uid
-        return info.signature.resources.requests if info is not None and known else pod_resources(pod).requests
 
     def has_node(self, name: str) -> bool:
         return self.store.find(Node, name) is not None

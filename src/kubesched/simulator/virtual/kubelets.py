@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from kubesched.k8s.model.core import Node, NodeCondition, Pod, PodCondition, Taint
+from kubesched.k8s.model.core import Node, NodeCondition, Pod, PodCondition, PodStatus, Taint
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.taints import NO_EXECUTE, NO_SCHEDULE
 from kubesched.k8s.model.times import InstantError, parse_instant
@@ -43,6 +43,8 @@ class Kubelets:
         self._deletions = deletions
         self._start_latency_s = start_latency_s
         self.failed_nodes: set[str] = set()
+        self._last_known = self._last_started = PodStatus()
+        """What a pod was like that started last, and is like now: the next one often shares both."""
         store.listen(self._on_change, Pod)
 
     def recover(self, node_name: str) -> None:
@@ -88,9 +90,12 @@ class Kubelets:
     def _start(self, pod: Pod) -> None:
         if pod.is_terminating or pod.status.phase == POD_RUNNING:
             return
-        conditions = merge_condition(pod.status.conditions, _READY)
-        status = replace(pod.status, phase=POD_RUNNING, start_time=self._clock.now, conditions=conditions)
-        self._store.write(pod, status=status)
+        known, now = pod.status, self._clock.now
+        if known is not self._last_known or now != self._last_started.start_time:
+            conditions = merge_condition(known.conditions, _READY)
+            self._last_started = replace(known, phase=POD_RUNNING, start_time=now, conditions=conditions)
+            self._last_known = known
+        self._store.write(pod, status=self._last_started)
         self._plan_end(pod, self._clock.now_s)
 
     def _plan_end(self, pod: Pod, started_s: float) -> None:

@@ -60,6 +60,9 @@ class RecentlyUsed(Generic[Kept]):
 
 
 _MOST_CLASSES = 512
+_FEWEST_CLASSES = 64
+_MOST_CLASS_ROWS = 16_000_000
+"""As many classes as there are rows for, within these limits: a class takes about 35 bytes for each node."""
 _MOST_FAILED = 512
 _FEWEST_FAILED = 64
 _MOST_FAILED_ROWS = 4_000_000
@@ -133,8 +136,13 @@ class ClassCache:
             return None
         made = prepare_class(self._cluster, self._profile, PodInfo(signature.pod, signature) if pod.pin else pod)
         if made is not None:
-            self._classes.keep(signature, made)
+            self._keep(signature, made)
         return made
+
+    def _keep(self, key: Hashable, made: PodClass) -> None:
+        n_rows = max(len(self._cluster.nodes), 1)
+        self._classes.most = min(_MOST_CLASSES, max(_FEWEST_CLASSES, _MOST_CLASS_ROWS // n_rows))
+        self._classes.keep(key, made)
 
     def _find_with_claims(self, pod: PodInfo) -> PodClass | None:
         """The class of pods that are like this one and whose claims ask the same."""
@@ -153,7 +161,7 @@ class ClassCache:
             return None
         made = prepare_class(self._cluster, self._profile, pod, self._questions.plugins_for(questions))
         if made is not None:
-            self._classes.keep(key, made)
+            self._keep(key, made)
         return made
 
 
