@@ -131,6 +131,10 @@ class Handle(Protocol):
         """Pods that wait for another attempt are tried as soon as possible, whatever is left of their backoff."""
         ...
 
+    def activate_group(self, key: str) -> None:
+        """The same for all pods of a group that have no node when it comes to that."""
+        ...
+
 
 PluginFactory = Callable[[Any, Handle], Plugin]
 """(validated arguments or None, handle) -> plugin. A class whose constructor takes these two is one."""

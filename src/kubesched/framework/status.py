@@ -98,9 +98,18 @@ class Hold(Status, frozen=True, eq=False, kw_only=True):
     """Must not raise. Whether the plugin would hold the pod back now, too."""
     ends_by_call: bool = False
     """The plugin says when it may be over (`SchedulingQueue.hold_may_be_over`): it need not be asked before."""
+    together: str = ""
+    """Pods that are held with the same word here are held, and let go, together."""
 
     def by(self, plugin: str) -> Hold:
-        return Hold(self.code, self.reasons, plugin, lasts=self.lasts, ends_by_call=self.ends_by_call)
+        return Hold(
+            self.code,
+            self.reasons,
+            plugin,
+            lasts=self.lasts,
+            ends_by_call=self.ends_by_call,
+            together=self.together,
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Status):

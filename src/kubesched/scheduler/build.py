@@ -140,12 +140,19 @@ def build_loop(
     if features is not None and features.groups and extenders:
         problem = FieldError("extenders", "not with the feature gate GenericWorkload: a pod group cannot wait for them")
         raise ConfigError([problem], source)
+    if features is not None and features.groups:
+        cluster.signatures.ignores_groups = all(map(_is_in_tree, schedulers.values()))
     loop = Scheduler(cluster, state, schedulers, queue, extenders, metrics, answer_limit, observers, features)
     for scheduler in schedulers.values():
         scheduler.compares_nodes |= any(extender.compares_nodes for extender in extenders)
     if variant is not None:
         variant.complete(loop)
     return loop
+
+
+def _is_in_tree(scheduler: ProfileScheduler) -> bool:
+    """Whether all its plugins are ours, none of which looks at which pod group a pod names when it seeks a node."""
+    return all(in_tree.REGISTRY.get(name) is type(plugin) for name, plugin in scheduler.profile.plugins.items())
 
 
 def queue_profile(profile: Profile, *, has_extenders: bool) -> QueueProfile:

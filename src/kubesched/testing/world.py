@@ -119,6 +119,9 @@ class QuietHandle:
     def activate(self, pods: Iterable[PodInfo]) -> None:
         pass
 
+    def activate_group(self, key: str) -> None:
+        pass
+
 
 Seen = TypeVar("Seen")
 

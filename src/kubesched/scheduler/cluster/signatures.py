@@ -20,12 +20,15 @@ from msgspec.structs import replace
 
 from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.framework.verdicts import BoolArray
-from kubesched.k8s.model.core import NodeSelector, Pod, PodCondition, PodSpec, PodStatus
+from kubesched.k8s.model.core import NodeSelector, Pod, PodCondition, PodSpec, PodStatus, SchedulingGroup
 from kubesched.k8s.model.meta import PodKey, controller_of
 from kubesched.k8s.model.selectors import NODE_NAME_FIELD, Selector
 from kubesched.k8s.model.volumes import Volume
 
 _encode = msgspec.json.Encoder().encode
+
+_SOME_GROUP = SchedulingGroup("")
+"""Stands for any."""
 
 _Question = tuple[Selector, frozenset[str] | None]
 
@@ -94,6 +97,8 @@ class PodSignatures:
         self._label_classes = label_classes
         self._signatures: WeakValueDictionary[bytes, PodSignature] = WeakValueDictionary()
         self._affinity_classes: dict[bytes, int] = {}
+        self.ignores_groups = False
+        """Whether pods of different pod groups can have one signature: if no plugin looks at which group it is."""
 
     def info_like(self, pod: Pod, known: PodInfo | None, key: PodKey) -> PodInfo:
         """As `info`, for a newer state of a known pod: its signature is mostly the same, which is cheap to see."""
@@ -104,6 +109,8 @@ class PodSignatures:
     def info(self, pod: Pod, key: PodKey | None = None) -> PodInfo:
         spec, pin = _without_pin(pod.spec)
         unnamed, claims = _without_claim_names(spec)
+        if self.ignores_groups and spec.scheduling_group is not None and not spec.resource_claims:
+            unnamed = replace(unnamed, scheduling_group=_SOME_GROUP)
         encoded = _signature_key(pod, unnamed)
         signature = self._signatures.get(encoded)
         if signature is None:

@@ -193,13 +193,16 @@ def begin_binding(
     extenders: Sequence[HTTPExtender],
     started_s: float,
     now_s: float,
+    *,
+    is_reserved: bool = False,
 ) -> tuple[PodBinding, Status]:
-    """Reserve and permit. Unless the status is OK, the binding is to be undone."""
+    """Reserve, if it `is_reserved` not yet, and permit. Unless the status is OK, the binding is to be undone."""
     profile, cycle, node_name = scheduler.profile, decision.cycle, decision.node_name
     waiting: WaitingPod | None = None
     preparing: Sequence[PreBind] = ()
     try:
-        status = run_reserve(profile, cycle, assumed, node_name) if decision.needs_reserve else OK
+        is_done = is_reserved or not decision.needs_reserve
+        status = OK if is_done else run_reserve(profile, cycle, assumed, node_name)
         if status is OK and profile.permit:
             permit = run_permit(profile, cycle, assumed, node_name, now_s)
             if isinstance(permit, WaitingPod):

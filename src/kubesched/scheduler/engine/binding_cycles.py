@@ -39,6 +39,7 @@ from kubesched.scheduler.engine.bind import (
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.extender import HTTPExtender
 from kubesched.scheduler.engine.failure import FailureHandler, nomination_over, place_of_assumed_freed
+from kubesched.scheduler.engine.group_trial import Placed
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.scheduler.engine.observations import BindingUndone, Observers, PermitOver, PodBound
 from kubesched.scheduler.engine.outbox import Outbox, WaitBroke, WaitEnded, Waits
@@ -77,16 +78,28 @@ class BindingCycles:
         """Cycles that wait for somebody else's part."""
 
     def begin(
-        self, queued: QueuedPodInfo, scheduler: ProfileScheduler, decision: Decision, started_s: float, now_s: float
+        self,
+        queued: QueuedPodInfo,
+        scheduler: ProfileScheduler,
+        decision: Decision,
+        started_s: float,
+        now_s: float,
+        placed: Placed | None = None,
     ) -> None:
-        """Steps 4 and 5, for a pod that has its node."""
+        """Steps 4 and 5, for a pod that has its node. One that is `placed` was assumed there for trial, and plugins have
+        reserved for it."""
         node_name = decision.node_name
-        nominated_nodes = self._cluster.nominations.node_by_uid
-        nominated_node = nominated_nodes.get(queued.uid, "") if nominated_nodes else ""
-        assumed = self._cluster.assume(queued.info, node_name)
+        if placed is None:
+            nominated_nodes = self._cluster.nominations.node_by_uid
+            nominated_node = nominated_nodes.get(queued.uid, "") if nominated_nodes else ""
+            assumed = self._cluster.assume(queued.info, node_name)
+        else:
+            nominated_node, assumed = placed.nominated, placed.assumed
         if nominated_node and nominated_node != node_name:
             nomination_over(self._queue, queued.info.pod, nominated_node, now_s)
-        binding, status = begin_binding(queued, scheduler, decision, assumed, self._extenders, started_s, now_s)
+        binding, status = begin_binding(
+            queued, scheduler, decision, assumed, self._extenders, started_s, now_s, is_reserved=placed is not None
+        )
         if status is not OK:
             self._undo(binding, status, now_s)
             return

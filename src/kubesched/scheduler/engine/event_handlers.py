@@ -162,8 +162,10 @@ class EventHandlers:
         if old is None:
             self._queue.add(info, now_s)
             if self._moves_mates and pod.spec.scheduling_group is not None:
+                group = group_key_of(pod)
                 self._queue.move_all(UNSCHEDULED_POD_ADD, None, pod, now_s)
-                self._call_members(group_key_of(pod), UNSCHEDULED_POD_ADD, now_s)
+                if not self._queue.is_held_with(key, group):
+                    self._call_members(group, UNSCHEDULED_POD_ADD, now_s)
             return
         self._queue.update(old, info, now_s)
         nominated = old.status.nominated_node_name

@@ -53,6 +53,7 @@ class _Attempt:
     scheduler: ProfileScheduler
     started_s: float
     now_s: float
+    trial: GroupTrial
 
 
 class GroupCycles:
@@ -123,8 +124,16 @@ class GroupCycles:
         group = GroupCycle(key, [member.info for member in wanted])
         if self._observers.steps is not None:
             self._observers.steps(GroupAttemptBegan(key, group.pods))
-        attempt = _Attempt(group, wanted, self._schedulers[names[0]], self._metrics.cycle_started(), now_s)
-        outcome = self._try(attempt)
+        scheduler = self._schedulers[names[0]]
+        trial = GroupTrial(self._cluster, scheduler, now_s)
+        attempt = _Attempt(group, wanted, scheduler, self._metrics.cycle_started(), now_s, trial)
+        try:
+            self._attempt(attempt)
+        finally:
+            trial.take_back()
+
+    def _attempt(self, attempt: _Attempt) -> None:
+        outcome = self._try(attempt, keeps=not self._features.alpha)
         self._metrics.group_decided(attempt.started_s)
         evicting = None
         if self._features.preemption and outcome.status.code is Code.UNSCHEDULABLE:
@@ -132,15 +141,17 @@ class GroupCycles:
         self._submit(attempt, outcome)
         if evicting is not None:
             self._preemptions.start_for_group(attempt.group.pods[0], evicting)
-            self._bindings.call_off_preempted(now_s)
+            self._bindings.call_off_preempted(attempt.now_s)
 
     # -- try -----------------------------------------------------------------------------------------------------------
 
-    def _try(self, attempt: _Attempt, *, post_filter: bool = True) -> GroupOutcome:
-        trial = GroupTrial(self._cluster, attempt.scheduler, attempt.now_s)
+    def _try(self, attempt: _Attempt, *, post_filter: bool = True, keeps: bool = False) -> GroupOutcome:
+        trial, group = attempt.trial, attempt.group
         if self._features.topology:
-            return choose_placement(self._cluster, attempt.scheduler, trial, attempt.group, post_filter=post_filter)
-        return trial.run(attempt.group, attempt.group.pods, post_filter=post_filter)
+            return choose_placement(
+                self._cluster, attempt.scheduler, trial, group, post_filter=post_filter, keeps=keeps
+            )
+        return trial.run(group, group.pods, post_filter=post_filter, keeps=keeps)
 
     def _preempt(self, attempt: _Attempt, outcome: GroupOutcome) -> GroupPreemption | None:
         """Changes the outcome to what follows from it. Gives whom to evict."""
@@ -187,13 +198,15 @@ class GroupCycles:
 
     def _submit(self, attempt: _Attempt, outcome: GroupOutcome) -> None:
         n_bound = 0
+        kept = attempt.trial.take_kept()
         starts_evictions = outcome.waits_for_preemption or self._features.alpha
         for place, queued in enumerate(attempt.queued):
             member = outcome.members[place] if place < len(outcome.members) else None
             if outcome.status.is_success and member is not None and member.status.is_success:
                 member.decision.cycle.drop(GroupCycle)
                 started_s = self._metrics.cycle_started()
-                self._bindings.begin(queued, attempt.scheduler, member.decision, started_s, attempt.now_s)
+                placed = kept.get(queued.key)
+                self._bindings.begin(queued, attempt.scheduler, member.decision, started_s, attempt.now_s, placed)
                 n_bound += 1
                 continue
             self._send_back(attempt, outcome, queued, member)

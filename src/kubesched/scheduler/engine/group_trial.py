@@ -68,7 +68,9 @@ class GroupOutcome:
 
 
 @dataclass(slots=True)
-class _Placed:
+class Placed:
+    """A pod that counts where it would go."""
+
     decision: Decision
     assumed: PodInfo
     node_name: str
@@ -83,7 +85,7 @@ class GroupTrial:
         self._cluster = cluster
         self._scheduler = scheduler
         self._now_s = now_s
-        self._placed: list[_Placed] = []
+        self._placed: list[Placed] = []
 
     def run(
         self,
@@ -93,8 +95,10 @@ class GroupTrial:
         within: RowArray | None = None,
         post_filter: bool = True,
         reasons: bool = True,
+        keeps: bool = False,
     ) -> GroupOutcome:
-        """All pods in turn."""
+        """All pods in turn. With `keeps` they stay where they are if the group fits, until `take_kept` or
+        `take_back`."""
         trial = MemberTrial(group, within, post_filter, reasons)
         outcome = GroupOutcome(Status.unschedulable(GROUP_UNSCHEDULABLE))
         requires_preemption = False
@@ -117,8 +121,21 @@ class GroupTrial:
                 else:
                     outcome.status = OK
         finally:
-            self._take_back()
+            if not (keeps and outcome.status.is_success):
+                self.take_back()
         return outcome
+
+    def place_again(self, outcome: GroupOutcome) -> None:
+        """The pods of an outcome that was taken back are where they were in it: nothing has changed since."""
+        for member in outcome.members:
+            if member.node_name and not self._place(member.decision, member.node_name).is_success:
+                self.take_back()
+                return
+
+    def take_kept(self) -> dict[PodKey, Placed]:
+        """Those that stay: from here on they are the caller's."""
+        kept, self._placed = {placed.assumed.key: placed for placed in self._placed}, []
+        return kept
 
     def _try(self, pod: PodInfo, trial: MemberTrial) -> MemberOutcome:
         decision = self._scheduler.decide_in_trial(pod, trial)
@@ -142,7 +159,7 @@ class GroupTrial:
         cluster, pod = self._cluster, decision.pod
         nominated = cluster.nominations.node_of(pod)
         assumed = cluster.assume(pod, node_name)
-        self._placed.append(_Placed(decision, assumed, node_name, nominated))
+        self._placed.append(Placed(decision, assumed, node_name, nominated))
         if not decision.needs_reserve:
             return OK
         profile = self._scheduler.profile
@@ -177,7 +194,7 @@ class GroupTrial:
         if placed.nominated:
             cluster.nominations.add(cluster.pending[placed.assumed.key], placed.nominated)
 
-    def _take_back(self) -> None:
+    def take_back(self) -> None:
         while self._placed:
             self._take_back_last()
 

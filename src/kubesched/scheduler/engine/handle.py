@@ -35,9 +35,11 @@ _PACE_S = 0.01
 
 
 class PluginRequests:
-    def __init__(self, bindings: Bindings) -> None:
+    def __init__(self, cluster: Cluster, bindings: Bindings) -> None:
+        self._cluster = cluster
         self._bindings = bindings
         self._to_activate: dict[PodKey, None] = {}
+        self._groups_to_activate: dict[str, None] = {}
         self._activated_at_s = -inf
 
     def allow(self, uid: str, plugin: str) -> bool:
@@ -55,13 +57,21 @@ class PluginRequests:
     def activate(self, pods: Iterable[PodInfo]) -> None:
         self._to_activate.update((pod.key, None) for pod in pods)
 
+    def activate_group(self, key: str) -> None:
+        self._groups_to_activate[key] = None
+
     def next_deadline_s(self) -> float | None:
-        return self._activated_at_s + _PACE_S if self._to_activate else None
+        return self._activated_at_s + _PACE_S if self._to_activate or self._groups_to_activate else None
 
     def take_to_activate(self, now_s: float) -> list[PodKey]:
         """The pods to be tried again now."""
-        if not self._to_activate or now_s < self._activated_at_s + _PACE_S:
+        if not (self._to_activate or self._groups_to_activate) or now_s < self._activated_at_s + _PACE_S:
             return []
+        for group in self._groups_to_activate:
+            state = None if self._cluster.groups is None else self._cluster.groups.get(group)
+            if state is not None:
+                self._to_activate.update(dict.fromkeys(state.unscheduled))
+        self._groups_to_activate.clear()
         keys, self._to_activate, self._activated_at_s = list(self._to_activate), {}, now_s
         return keys
 
@@ -77,7 +87,7 @@ class LoopState:
     def __init__(self, cluster: Cluster) -> None:
         self.bindings = Bindings()
         self.evictions = Evictions(cluster)
-        self.requests = PluginRequests(self.bindings)
+        self.requests = PluginRequests(cluster, self.bindings)
 
 
 class EngineHandle:
@@ -133,3 +143,6 @@ class EngineHandle:
 
     def activate(self, pods: Iterable[PodInfo]) -> None:
         self._state.requests.activate(pods)
+
+    def activate_group(self, key: str) -> None:
+        self._state.requests.activate_group(key)

@@ -58,9 +58,16 @@ def generate(cluster: Cluster, profile: Profile, group: GroupCycle) -> Placement
 
 
 def choose_placement(
-    cluster: Cluster, scheduler: ProfileScheduler, trial: GroupTrial, group: GroupCycle, *, post_filter: bool
+    cluster: Cluster,
+    scheduler: ProfileScheduler,
+    trial: GroupTrial,
+    group: GroupCycle,
+    *,
+    post_filter: bool,
+    keeps: bool,
 ) -> GroupOutcome:
-    """The group tried in each placement. An error ends it; without any that fits, the first one's pods tell why."""
+    """The group tried in each placement. An error ends it; without any that fits, the first one's pods tell why. With
+    `keeps` its pods stay in the one that is taken."""
     found = generate(cluster, scheduler.profile, group)
     if not found.status.is_success:
         return GroupOutcome(found.status)
@@ -90,6 +97,8 @@ def choose_placement(
     except PlacementError as problem:
         return GroupOutcome(Status.error(problem.message))
     chosen.outcome.placement, chosen.outcome.n_placements = chosen.placement.name, n
+    if keeps and chosen.outcome.status.is_success:
+        trial.place_again(chosen.outcome)
     return chosen.outcome
 
 

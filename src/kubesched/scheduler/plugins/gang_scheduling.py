@@ -31,6 +31,8 @@ class GangScheduling:
 
     def __init__(self, _args: object, handle: Handle) -> None:
         self._handle = handle
+        self._waiting: dict[str, list[str]] = {}
+        """By group, the uids of pods that were asked to wait for the others."""
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         if pod.spec.scheduling_group is None:
@@ -38,7 +40,8 @@ class GangScheduling:
         status = self._gate(pod)
         if status.is_success:
             return OK
-        return Hold(status.code, status.reasons, lasts=partial(self._is_gated, pod), ends_by_call=True)
+        lasts = partial(self._is_gated, pod)
+        return Hold(status.code, status.reasons, lasts=lasts, ends_by_call=True, together=group_key_of(pod.pod))
 
     def _is_gated(self, pod: PodInfo) -> bool:
         return not self._gate(pod).is_success
@@ -72,11 +75,12 @@ class GangScheduling:
         is_trial = cycle.find(GroupCycle) is not None
         if members.n_scheduled < group.min_count:
             if not is_trial:
-                self._handle.activate(members.unscheduled_pods())
+                self._waiting.setdefault(key, []).append(pod.uid)
+                self._handle.activate_group(key)
             return PermitResult(Status(Code.WAIT, (_WAITING,)), _LONGEST_WAIT_S)
         if not is_trial:
-            for mate in members.scheduled_pods():
-                self._handle.allow(mate.uid, self.name)
+            for uid in self._waiting.pop(key, ()):
+                self._handle.allow(uid, self.name)
         return PermitResult(OK)
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:

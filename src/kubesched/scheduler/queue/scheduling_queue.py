@@ -212,6 +212,11 @@ class SchedulingQueue:
                 self._pods.unschedulable.remove(key)
                 self._pods.requeue(queued, Requeue.AFTER_BACKOFF, FORCE_ACTIVATE.label, now_s)
 
+    def is_held_with(self, key: PodKey, together: str) -> bool:
+        """Whether the pod is held back with all others that are held with this word."""
+        queued = self._pods.by_key.get(key)
+        return queued is not None and queued.hold is not None and queued.hold.together == together
+
     def reconsider_held(self, keys: Iterable[PodKey], event: ClusterEvent, now_s: float) -> None:
         """Pods that were held back until they are called: those that are not any more are tried again."""
         for key in keys:

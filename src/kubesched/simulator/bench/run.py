@@ -13,6 +13,7 @@ from kubesched.k8s.model.core import Namespace, Pod
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta, PodKey
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import ConfigError, default, load
+from kubesched.scheduler.config.defaults import with_gates
 from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.plugin_loading import Assembly, assemble
 from kubesched.simulator.bench.driver import Driver, Progress
@@ -130,11 +131,10 @@ class BenchRun:
 
 
 def _assembled(workload: BenchWorkload, plugin_files: tuple[str, ...]) -> Assembly:
-    if not workload.scheduler_config_path:
-        return assemble(default(), files=plugin_files)
-    path = workload.path(workload.scheduler_config_path)
+    path = workload.path(workload.scheduler_config_path) if workload.scheduler_config_path else None
     try:
-        return assemble(load(path.read_bytes(), str(path)), str(path), files=plugin_files)
+        config = default() if path is None else load(path.read_bytes(), str(path))
+        return assemble(with_gates(config, workload.gates), "" if path is None else str(path), files=plugin_files)
     except OSError as problem:
         raise WorkloadError(str(path), "", problem.strerror or str(problem)) from None
     except ConfigError as problem:

@@ -1,8 +1,8 @@
 """Reads workload files, test cases, each with operations and with workloads, and says which of them are run.
 
 Workloads are sets of parameters for the operations of their test case. A file is checked when it is read: operations
-and fields that are not known are refused by name. What a workload says about feature gates, thresholds and metrics to
-collect is read and left aside: kubesched decides as kube-scheduler does with its gates as they are by default.
+and fields that are not known are refused by name. What a workload says about thresholds, metrics to collect, and
+feature gates that switch nothing here is read and left aside.
 
 Workloads are selected by name, by label, and at other sizes than their files say. `affinity` is a test case,
 `affinity/small` one of its workloads. A test case stands for its workload `default`, or if it has none, for all its
@@ -24,6 +24,7 @@ import yaml
 from kubesched.k8s.model.kubernetes_yaml import load_document
 from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.k8s.model.times import Duration, DurationError
+from kubesched.scheduler.config.feature_gates import SWITCHES
 from kubesched.simulator.bench.operations import (
     OPERATIONS,
     CreateNodesOp,
@@ -79,6 +80,8 @@ class BenchWorkload:
     eviction_delay_s: float = 0.0
     """How long it takes until a victim of preemption is gone. Ours."""
     gates_off: tuple[str, ...] = field(default=())
+    gates: Mapping[str, bool] = field(default_factory=dict)
+    """Those that switch something here."""
 
     @property
     def title(self) -> str:
@@ -196,6 +199,7 @@ def _workload(
         scheduler_config_path=case.scheduler_config_path,
         eviction_delay_s=case.eviction_milliseconds / 1000,
         gates_off=tuple(sorted(gate for gate, is_on in gates.items() if not is_on)),
+        gates={gate: is_on for gate, is_on in gates.items() if gate in SWITCHES},
     )
 
 

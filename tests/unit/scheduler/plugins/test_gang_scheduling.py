@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from small_clusters import node, pod
@@ -53,8 +52,8 @@ class _Handle(QuietHandle):
         self.allowed.append(uid)
         return True
 
-    def activate(self, pods: Iterable[PodInfo]) -> None:
-        self.activated += [info.name for info in pods]
+    def activate_group(self, key: str) -> None:
+        self.activated.append(key)
 
     def info(self, name: str) -> PodInfo:
         found = self.cluster.find_pod(f"default/{name}")  # type: ignore[arg-type]
@@ -105,12 +104,13 @@ def _permit(handle: _Handle, name: str, *, trial: bool = False) -> str:
 
 def test_pods_wait_until_the_gang_is_complete_then_all_are_allowed() -> None:
     handle = _Handle(_gang(2), _member("p"), _member("q"))
+    plugin = GangScheduling(None, handle)  # type: ignore[arg-type]
     handle.cluster.assume(handle.info("p"), "n")
-    assert _permit(handle, "p") == "Wait"
-    assert (handle.activated, handle.allowed) == (["q"], [])
+    assert plugin.permit(CycleState(), handle.info("p"), "n").status.is_wait
+    assert (handle.activated, handle.allowed) == (["default/g"], [])
     handle.cluster.assume(handle.info("q"), "n")
-    assert _permit(handle, "q") == "Success"
-    assert handle.allowed == ["p", "q"]
+    assert plugin.permit(CycleState(), handle.info("q"), "n").status.is_success
+    assert handle.allowed == ["p"]
 
 
 def test_a_trial_lets_nobody_go() -> None:
