@@ -141,7 +141,9 @@ def build_loop(
         problem = FieldError("extenders", "not with the feature gate GenericWorkload: a pod group cannot wait for them")
         raise ConfigError([problem], source)
     if features is not None and features.groups:
-        cluster.signatures.ignores_groups = all(map(_is_in_tree, schedulers.values()))
+        for scheduler in schedulers.values():
+            scheduler.has_only_in_tree_plugins = _is_in_tree(scheduler)
+        cluster.signatures.ignores_groups = all(one.has_only_in_tree_plugins for one in schedulers.values())
     loop = Scheduler(cluster, state, schedulers, queue, extenders, metrics, answer_limit, observers, features)
     for scheduler in schedulers.values():
         scheduler.compares_nodes |= any(extender.compares_nodes for extender in extenders)

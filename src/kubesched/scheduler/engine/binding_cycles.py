@@ -86,8 +86,8 @@ class BindingCycles:
         now_s: float,
         placed: Placed | None = None,
     ) -> None:
-        """Steps 4 and 5, for a pod that has its node. One that is `placed` was assumed there for trial, and plugins have
-        reserved for it."""
+        """Steps 4 and 5, for a pod that has its node. One that is `placed` was assumed there for trial, and plugins
+        have reserved for it."""
         node_name = decision.node_name
         if placed is None:
             nominated_nodes = self._cluster.nominations.node_by_uid

@@ -147,6 +147,8 @@ class ProfileScheduler:
         """Of the nodes, to find before they are scored; 0 is for the size of the cluster to say."""
         self.next_start = 0
         """Where the next search begins, if it is cut short."""
+        self.has_only_in_tree_plugins = False
+        """Whether it is known of every plugin what it looks at."""
         self.compares_nodes = bool(profile.score)
         """Whether a search goes on after the first feasible node: somebody scores nodes, or an extender filters."""
         self._classes = ClassCache(cluster, profile) if keeps_classes else None
@@ -159,6 +161,7 @@ class ProfileScheduler:
     def take_profile(self, profile: Profile) -> None:
         """Plugins were replaced: nothing that the others said counts any more."""
         self.profile = profile
+        self.has_only_in_tree_plugins = False
         self.compares_nodes |= bool(profile.score)
         if self._classes is not None:
             self._classes = ClassCache(self.cluster, profile)

@@ -28,6 +28,7 @@ from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.binding_cycles import BindingCycles
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.failure import SCHEDULER_ERROR, UNSCHEDULABLE, FailureHandler, Told
+from kubesched.scheduler.engine.fit_counts import fit_counts
 from kubesched.scheduler.engine.group_condition import GroupConditions
 from kubesched.scheduler.engine.group_trial import GROUP_UNSCHEDULABLE, GroupOutcome, GroupTrial, MemberOutcome
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
@@ -35,7 +36,7 @@ from kubesched.scheduler.engine.observations import GroupAttemptBegan, GroupDeci
 from kubesched.scheduler.engine.placements import choose_placement
 from kubesched.scheduler.engine.plugin_call import PluginError
 from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor
-from kubesched.scheduler.engine.preemption.group_victims import GroupPreemption
+from kubesched.scheduler.engine.preemption.group_victims import GroupPreemption, victims_away
 from kubesched.scheduler.queue import QueuedPodInfo, SchedulingQueue
 
 _KEPT = PostFilterResult(Status.unschedulable())
@@ -156,22 +157,22 @@ class GroupCycles:
     def _preempt(self, attempt: _Attempt, outcome: GroupOutcome) -> GroupPreemption | None:
         """Changes the outcome to what follows from it. Gives whom to evict."""
         cycle = CycleState()
-        fitting: list[GroupOutcome] = []
-        status = self._find_victims(attempt, cycle, fitting)
+        status = self._find_victims(attempt, cycle)
         if status.is_success:
             outcome.waits_for_preemption = True
-            if not self._features.alpha:
-                members = fitting[-1].members
+            evicting = cycle.find(GroupPreemption)
+            if evicting is not None and not self._features.alpha:
+                with victims_away(self._cluster, evicting.victims):
+                    members = self._try(attempt, post_filter=False).members
                 outcome.nominations = {one.decision.pod.key: one.node_name for one in members if one.node_name}
-            return cycle.find(GroupPreemption)
+            return evicting
         if status.is_rejected:
             outcome.status = Status(outcome.status.code, (*outcome.status.reasons, status.message))
         else:
             outcome.status = status
         return None
 
-    def _find_victims(self, attempt: _Attempt, cycle: CycleState, fitting: list[GroupOutcome]) -> Status:
-        """`fitting` collects how the group would fit, the last one being with all those who may stay."""
+    def _find_victims(self, attempt: _Attempt, cycle: CycleState) -> Status:
         plugins = attempt.scheduler.profile.pod_group_post_filter
         if not plugins:
             return Status.unschedulable(_NOT_REGISTERED)
@@ -182,12 +183,17 @@ class GroupCycles:
             return Status.error(f'failed to get pod group object: podgroup.scheduling.k8s.io "{name}" not found')
         if pod_group.topology_key:
             return Status.unschedulable(_HAS_CONSTRAINTS)
+        counts = None if self._features.topology else fit_counts(self._cluster, attempt.scheduler, attempt.group.pods)
+        known: dict[int, Status] = {}
 
         def fits() -> Status:
-            tried = self._try(attempt, post_filter=False)
-            if tried.status.is_success:
-                fitting.append(tried)
-            return tried.status
+            n_fitting = -1 if counts is None else counts.within()
+            if n_fitting in known:
+                return known[n_fitting]
+            status = self._try(attempt, post_filter=False).status
+            if counts is not None:
+                known[n_fitting] = status
+            return status
 
         try:
             return plugins[0].pod_group_post_filter(cycle, attempt.group, pod_group, fits)

@@ -21,6 +21,7 @@ from kubesched.framework.results import MAX_NODE_SCORE, MIN_NODE_SCORE
 from kubesched.framework.status import Status
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.cycle import ProfileScheduler
+from kubesched.scheduler.engine.fit_counts import FitCounts, fit_counts
 from kubesched.scheduler.engine.group_trial import GROUP_UNSCHEDULABLE, GroupOutcome, GroupTrial
 from kubesched.scheduler.engine.observations import PlacementTried
 from kubesched.scheduler.engine.profile import Profile
@@ -71,24 +72,17 @@ def choose_placement(
     found = generate(cluster, scheduler.profile, group)
     if not found.status.is_success:
         return GroupOutcome(found.status)
-    tell = scheduler.profile.observers.steps
-    n_nodes = len(cluster.nodes)
-    first: GroupOutcome | None = None
-    fitting: list[_Fitting] = []
+    tried = _Tried(cluster, scheduler, trial, group, post_filter)
+    if len(found.placements) > _FEW:
+        tried.counts = fit_counts(cluster, scheduler, group.pods)
     for placement in found.placements:
-        within = None if len(placement.rows) == n_nodes else placement.rows
-        outcome = trial.run(group, group.pods, within=within, post_filter=post_filter)
-        if tell is not None:
-            tell(PlacementTried(group.key, placement.name, outcome))
+        outcome = tried.outcome_of(placement)
         if not outcome.status.is_success and not outcome.status.is_rejected:
             return outcome
-        if first is None:
-            first = outcome
-        if outcome.is_feasible:
-            fitting.append(_Fitting(placement, outcome))
-    assert first is not None
     n = len(found.placements)
+    fitting = [_Fitting(one, tried.outcome_of(one)) for one in found.placements if tried.outcome_of(one).is_feasible]
     if not fitting:
+        first = tried.outcome_of(found.placements[0])
         text = f"0/{n} placements are available, first placement status: {GROUP_UNSCHEDULABLE}"
         first.status, first.n_placements = Status.unschedulable(text), n
         return first
@@ -96,10 +90,61 @@ def choose_placement(
         chosen = fitting[0] if len(fitting) == 1 else _best(scheduler, group, fitting, cluster)
     except PlacementError as problem:
         return GroupOutcome(Status.error(problem.message))
-    chosen.outcome.placement, chosen.outcome.n_placements = chosen.placement.name, n
-    if keeps and chosen.outcome.status.is_success:
-        trial.place_again(chosen.outcome)
-    return chosen.outcome
+    outcome = tried.in_placement(chosen.placement)
+    outcome.placement, outcome.n_placements = chosen.placement.name, n
+    if keeps and outcome.status.is_success:
+        trial.place_again(outcome)
+    return outcome
+
+
+_FEW = 2
+"""So many placements are tried without counting first."""
+
+
+class _Tried:
+    """What became of the group in each placement. Where pods can be counted, one of those in which the same number
+    fits is tried for all of them."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        scheduler: ProfileScheduler,
+        trial: GroupTrial,
+        group: GroupCycle,
+        post_filter: bool,
+    ) -> None:
+        self._n_nodes = len(cluster.nodes)
+        self._tell = scheduler.profile.observers.steps
+        self._trial = trial
+        self._group = group
+        self._post_filter = post_filter
+        self.counts: FitCounts | None = None
+        self._by_count: dict[int, str] = {}
+        self._alike: dict[str, str] = {}
+        """By name of a placement, the one that was tried in its place, or itself."""
+        self._outcomes: dict[str, GroupOutcome] = {}
+
+    def outcome_of(self, placement: Placement) -> GroupOutcome:
+        """In this placement, or in one that is as good."""
+        name = placement.name
+        alike = self._alike.get(name)
+        if alike is None and self.counts is not None:
+            alike = self._by_count.setdefault(self.counts.within(placement.rows), name)
+            self._alike[name] = alike
+        return self._outcomes[alike] if alike in self._outcomes else self.in_placement(placement)
+
+    def in_placement(self, placement: Placement) -> GroupOutcome:
+        """In this placement itself."""
+        known = self._outcomes.get(placement.name)
+        if known is not None:
+            return known
+        within = None if len(placement.rows) == self._n_nodes else placement.rows
+        outcome = self._trial.run(self._group, self._group.pods, within=within, post_filter=self._post_filter)
+        self._outcomes[placement.name] = outcome
+        self._alike.setdefault(placement.name, placement.name)
+        if self._tell is not None:
+            self._tell(PlacementTried(self._group.key, placement.name, outcome))
+        return outcome
 
 
 def _best(scheduler: ProfileScheduler, group: GroupCycle, fitting: Sequence[_Fitting], cluster: Cluster) -> _Fitting:

@@ -10,6 +10,7 @@ What counts is the priority of the PodGroup: that of its pods does not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kubesched.framework.cycle_state import CycleState
@@ -106,6 +107,18 @@ class _Away:
         self._away.clear()
         for row, pods in self._orders.items():
             self._table.pods.restore_order(row, pods)
+
+
+@contextmanager
+def victims_away(cluster: Cluster, victims: Sequence[PodInfo]) -> Iterator[None]:
+    """The table as it will be without these pods; afterwards as before."""
+    rows = cluster.table.rows
+    away = _Away(cluster)
+    try:
+        away.take(VictimUnit(0, [(victim, rows[victim.spec.node_name]) for victim in victims]))
+        yield
+    finally:
+        away.bring_all()
 
 
 def preempt_for_group(
