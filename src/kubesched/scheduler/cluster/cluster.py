@@ -147,11 +147,7 @@ class Cluster:
 
     def track_groups(self, scheduler_names: Collection[str]) -> None:
         """From now on it is known which pods belong to which group, of those without a node if these schedule them."""
-        groups = self.groups = PodGroupStates(scheduler_names)
-        for info in self.pending.values():
-            groups.is_pending(info)
-        for info in self._pods.values():
-            groups.is_placed(info)
+        self.groups = PodGroupStates(scheduler_names).recounted(self.pending.values(), self._pods.values())
 
     # -- facts ---------------------------------------------------------------------------------------------------------
 

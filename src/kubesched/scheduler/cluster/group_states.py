@@ -54,6 +54,15 @@ class PodGroupStates:
     def names(self) -> Iterable[str]:
         return self._by_group.keys()
 
+    def recounted(self, pending: Iterable[PodInfo], placed: Iterable[PodInfo]) -> PodGroupStates:
+        """What follows from these pods alone. Of one that is both, it counts that it is placed."""
+        found = PodGroupStates(self._scheduler_names)
+        for info in pending:
+            found.is_pending(info)
+        for info in placed:
+            found.is_placed(info)
+        return found
+
     def is_pending(self, info: PodInfo) -> None:
         """The pod has no node, or none any more."""
         group = group_key_of(info.pod)

@@ -46,8 +46,22 @@ def recount_rows(cluster: Cluster) -> Iterator[Difference]:
         yield from ((subject, detail) for detail in _marks(table, row, table.nodes[row]))
     yield from _indexes(table)
     yield from _pod_columns(cluster)
+    yield from _groups(cluster)
     if sorted(cluster.rows_in_order.tolist()) != list(range(table.n)):
         yield "table", f"search order {cluster.rows_in_order.tolist()} of {table.n} rows"
+
+
+def _groups(cluster: Cluster) -> Iterator[Difference]:
+    """Who belongs to which pod group, against a recount."""
+    kept = cluster.groups
+    if kept is None:
+        return
+    anew = kept.recounted(cluster.pending.values(), cluster.placed.values())
+    for key in sorted({*kept.names(), *anew.names()}):
+        for what in ("unscheduled", "scheduled"):
+            mine, other = (getattr(states.get(key), what, {}).keys() for states in (kept, anew))
+            if mine != other:
+                yield f"pod group {key}", f"{what}: {sorted(mine)}, recounted {sorted(other)}"
 
 
 def _amounts(table: Table, row: int, node: Node, pods: list[PodResources]) -> Iterator[str]:

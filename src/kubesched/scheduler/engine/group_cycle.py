@@ -152,7 +152,7 @@ class GroupCycles:
             return choose_placement(
                 self._cluster, attempt.scheduler, trial, group, post_filter=post_filter, keeps=keeps
             )
-        return trial.run(group, group.pods, post_filter=post_filter, keeps=keeps)
+        return trial.run(group, group.pods, post_filter=post_filter, reasons=post_filter, keeps=keeps)
 
     def _preempt(self, attempt: _Attempt, outcome: GroupOutcome) -> GroupPreemption | None:
         """Changes the outcome to what follows from it. Gives whom to evict."""

@@ -141,6 +141,8 @@ class GroupTrial:
         decision = self._scheduler.decide_in_trial(pod, trial)
         member = MemberOutcome(decision, node_name=decision.node_name)
         if not decision.node_name:
+            if decision.diagnosis is not None and trial.reasons:
+                decision.diagnosis.remember()
             member.status = _status_of(decision)
             nominated = decision.post_filter
             if nominated is None or nominated.mode is not NominatingMode.OVERRIDE or not nominated.node_name:

@@ -139,7 +139,9 @@ class _Tried:
         if known is not None:
             return known
         within = None if len(placement.rows) == self._n_nodes else placement.rows
-        outcome = self._trial.run(self._group, self._group.pods, within=within, post_filter=self._post_filter)
+        outcome = self._trial.run(
+            self._group, self._group.pods, within=within, post_filter=self._post_filter, reasons=self._post_filter
+        )
         self._outcomes[placement.name] = outcome
         self._alike.setdefault(placement.name, placement.name)
         if self._tell is not None:

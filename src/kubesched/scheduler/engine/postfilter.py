@@ -63,6 +63,8 @@ class Diagnosis:
     """By what PostFilter says: the messages about these findings, where they are kept for the next pod."""
     within: RowArray | None = None
     """The nodes that the search was about, if not all."""
+    as_of_then: tuple[str, frozenset[str]] | None = None
+    """Message and plugins, if somebody asked to remember them (`remember`)."""
 
     @property
     def absent(self) -> Status:
@@ -96,8 +98,14 @@ class Diagnosis:
             hopeful[filtered.nodes.rows] = ~(filtered.fits | filtered.unresolvable)
         return np.flatnonzero(hopeful)
 
+    def remember(self) -> None:
+        """Keeps what is found now: findings that are kept for a class change with the table."""
+        self.as_of_then = self.message(), self.unschedulable_plugins()
+
     def unschedulable_plugins(self) -> frozenset[str]:
         """The plugins that must change their mind before the pod is worth another try."""
+        if self.as_of_then is not None:
+            return self.as_of_then[1]
         found = set(self.prefilter.narrowed_by)
         if self.prefilter.status.plugin:
             found.add(self.prefilter.status.plugin)
@@ -107,6 +115,8 @@ class Diagnosis:
 
     def message(self) -> str:
         """`0/N nodes are available: …`, as kube-scheduler words it."""
+        if self.as_of_then is not None:
+            return self.as_of_then[0]
         known = None if self.messages is None else self.messages.get(self.post_filter_message)
         if known is None:
             known = self._worded()

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kubesched.framework.handle import Registry
 from kubesched.k8s.model.core import Node, Pod
-from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.scheduling import GroupCondition, PodGroup
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import load
@@ -37,7 +37,7 @@ def group_world(
     return World(build_loop(replace(base, emulate=emulate), ByName(), registry=registry, keeps_classes=keeps_classes))
 
 
-def add(world: World, *items: Node | Pod | PodGroup) -> None:
+def add(world: World, *items: KubeObject) -> None:
     for item in items:
         world.objects.create(item)
 

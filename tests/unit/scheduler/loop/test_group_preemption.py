@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -11,7 +12,8 @@ from group_worlds import ALPHA, PREEMPTION, TOPOLOGY, add, bound, group, group_w
 from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.framework.results import PostFilterResult
 from kubesched.framework.status import Status
-from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget
+from kubesched.k8s.model.core import Pod, PodDisruptionBudget
+from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.scheduler.engine.preemption.budgets import Budgets
 from kubesched.scheduler.engine.preemption.group_victims import VictimUnit, most_important_first, split_by_budgets
@@ -23,7 +25,7 @@ _LIMITED = "preemption: not eligible due to placement-based pod group scheduling
 _REFUSED = "preemption: not eligible due to workload aware preemption enabled"
 
 
-def _settled(*objects: Node | Pod | PodGroup, then: list[Pod | PodGroup], **settings: Any) -> World:
+def _settled(*objects: KubeObject, then: Sequence[KubeObject], **settings: Any) -> World:
     """What is there is bound first; then the others come."""
     world = group_world(*settings.pop("gates", PREEMPTION), **settings)
     add(world, *objects)
@@ -33,7 +35,7 @@ def _settled(*objects: Node | Pod | PodGroup, then: list[Pod | PodGroup], **sett
     return world
 
 
-def _gang(gang: int = 3, n: int | None = None, *, priority: int = 100, **fields: Any) -> list[Pod | PodGroup]:
+def _gang(gang: int = 3, n: int | None = None, *, priority: int = 100, **fields: Any) -> list[KubeObject]:
     return [group(gang=gang, priority=priority), *members(n=gang if n is None else n, priority=priority, **fields)]
 
 
@@ -124,7 +126,7 @@ def test_a_budget_is_respected_where_that_is_possible() -> None:
         PodDisruptionBudget,
     )
     safe = [pod(f"safe-{i}", priority=10, labels={"app": "safe"}) for i in range(2)]
-    world = _settled(budget, node(cpu="3"), *safe, *_low(n=1), then=_gang(1))  # type: ignore[arg-type]
+    world = _settled(budget, node(cpu="3"), *safe, *_low(n=1), then=_gang(1))
     assert _evicted(world) == {"low-0"}
 
 
@@ -201,7 +203,7 @@ def test_other_postfilter_plugins_are_asked_once_for_each_pod() -> None:
             return PostFilterResult(Status.unschedulable())
 
     config = {"profiles": [{"plugins": {"postFilter": {"enabled": [{"name": "Before"}]}}}]}
-    world = group_world(*PREEMPTION, config=config, registry=REGISTRY.merged_with({"Before": Before}))  # type: ignore[dict-item]
+    world = group_world(*PREEMPTION, config=config, registry=REGISTRY.merged_with({"Before": Before}))
     add(world, node(cpu="3"), *_low())
     world.run()
     add(world, *_gang())
