@@ -39,7 +39,7 @@ from kubesched.scheduler.engine.bind import (
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.extender import HTTPExtender
 from kubesched.scheduler.engine.failure import FailureHandler, nomination_over, place_of_assumed_freed
-from kubesched.scheduler.engine.group_trial import Placed
+from kubesched.scheduler.engine.group_trial import PlacedMember
 from kubesched.scheduler.engine.metrics.loop_metrics import LoopMetrics
 from kubesched.scheduler.engine.observations import BindingUndone, Observers, PermitOver, PodBound
 from kubesched.scheduler.engine.outbox import Outbox, WaitBroke, WaitEnded, Waits
@@ -84,7 +84,7 @@ class BindingCycles:
         decision: Decision,
         started_s: float,
         now_s: float,
-        placed: Placed | None = None,
+        placed: PlacedMember | None = None,
     ) -> None:
         """Steps 4 and 5, for a pod that has its node. One that is `placed` was assumed there for trial, and plugins
         have reserved for it."""

@@ -68,7 +68,7 @@ class GroupOutcome:
 
 
 @dataclass(slots=True)
-class Placed:
+class PlacedMember:
     """A pod that counts where it would go."""
 
     decision: Decision
@@ -85,7 +85,7 @@ class GroupTrial:
         self._cluster = cluster
         self._scheduler = scheduler
         self._now_s = now_s
-        self._placed: list[Placed] = []
+        self._placed: list[PlacedMember] = []
 
     def run(
         self,
@@ -132,7 +132,7 @@ class GroupTrial:
                 self.take_back()
                 return
 
-    def take_kept(self) -> dict[PodKey, Placed]:
+    def take_kept(self) -> dict[PodKey, PlacedMember]:
         """Those that stay: from here on they are the caller's."""
         kept, self._placed = {placed.assumed.key: placed for placed in self._placed}, []
         return kept
@@ -161,7 +161,7 @@ class GroupTrial:
         cluster, pod = self._cluster, decision.pod
         nominated = cluster.nominations.node_of(pod)
         assumed = cluster.assume(pod, node_name)
-        self._placed.append(Placed(decision, assumed, node_name, nominated))
+        self._placed.append(PlacedMember(decision, assumed, node_name, nominated))
         if not decision.needs_reserve:
             return OK
         profile = self._scheduler.profile
