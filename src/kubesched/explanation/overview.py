@@ -17,7 +17,7 @@ from kubesched.explanation.findings.finding import CauseKind
 from kubesched.explanation.findings.taints import taint_text
 from kubesched.explanation.html import block, html_table, paragraph
 from kubesched.explanation.layout import Style, Tone, all_of, counted, listed, readable, table
-from kubesched.explanation.placement import NodeAnswer, UnknownNodeError, unknown_node
+from kubesched.explanation.placement import NodeAnswer, UnknownNodeError, node_called
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
@@ -345,9 +345,8 @@ def explain_node(
     """Raises UnknownNodeError."""
     judge = Judge(build_cluster(found), config, source, registry)
     cluster = judge.cluster
-    row = cluster.table.rows.get(node)
-    if row is None:
-        raise unknown_node(node, cluster.table.names)
+    node = node_called(node, cluster.table.names)
+    row = cluster.table.rows[node]
     could: list[str] = []
     groups: dict[str, list[str]] = {}
     for key, info in sorted(cluster.pending.items()):

@@ -294,9 +294,20 @@ class NodeAnswer:
 
 def why_not_node(explanation: Explanation, node: str) -> NodeAnswer:
     """Raises UnknownNodeError."""
-    if node not in explanation.cluster.table.rows:
-        raise unknown_node(node, explanation.cluster.table.names)
-    return NodeAnswer(explanation, node)
+    return NodeAnswer(explanation, node_called(node, explanation.cluster.table.names))
+
+
+def node_called(node: str, names: Sequence[str]) -> str:
+    """The node of this name; the one whose name begins with it up to the first dot, if only one does.
+
+    Raises UnknownNodeError.
+    """
+    if node in names:
+        return node
+    shorter = [name for name in names if name.partition(".")[0] == node]
+    if len(shorter) != 1:
+        raise unknown_node(node, names)
+    return shorter[0]
 
 
 def unknown_node(node: str, names: Sequence[str]) -> UnknownNodeError:

@@ -278,6 +278,13 @@ class PodLedger:
         if record.counts:
             self.meter.pod_changed(record, -1)
 
+    def know_owners(self) -> None:
+        """Says again whose the pods are, once all that was given is there: a pod may be read before its ReplicaSet."""
+        for record in self.pods.values():
+            pod = self.store.find(Pod, record.key) if record.workload else None
+            if pod is not None:
+                record.workload = self.workload_of(pod)
+
     def workload_of(self, item: KubeObject) -> str:
         """The kind and name of the topmost owner, as far as owners are known; empty for a pod of nobody."""
         if not item.metadata.owner_references and isinstance(item, Pod):

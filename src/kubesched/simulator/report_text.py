@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kubesched.explanation.layout import Style, Tone, counted, listed, readable, table, wrapped
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS
-from kubesched.k8s.workloads.pod_states import POD_PENDING
+from kubesched.k8s.workloads.pod_states import POD_PENDING, POD_RUNNING
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
 from kubesched.simulator.virtual.cluster import VirtualCluster
 
@@ -60,6 +60,9 @@ def _unasked(cluster: VirtualCluster, pod: Pod) -> str:
 
 
 _NODES_LISTED = 4
+_NODES_WIDTH = 64
+_QUIET_SHOWN = 10
+"""Of so many workloads, also those are shown to which nothing happened."""
 _ROWS_SHOWN = 40
 _ENDED = ("Succeeded", "Failed", "Gone")
 
@@ -73,12 +76,36 @@ def workload_section(report: SimulationReport, style: Style) -> list[str]:
     not_created: Counter[tuple[str, str]] = Counter()
     for row in report.not_created.named():
         not_created[str(row.namespace), str(row.workload)] += int(row.pods or 0)
+    waiting = {key: _is_waiting(groups.get(key, []), not_created[key]) for key in {**groups, **not_created}}
+    keys = sorted(waiting, key=lambda key: (not waiting[key], key))
+    quiet = [] if style.wide or len(keys) <= _QUIET_SHOWN else [key for key in keys if _is_quiet(groups.get(key, []))]
+    if len(quiet) == len(keys):
+        quiet = []
     rows = [
-        [*key, _states(pods, not_created[key]), _places(pods)]
-        for key, pods in sorted((key, groups.get(key, [])) for key in {**groups, **not_created})
+        [*key, _states(groups.get(key, []), not_created[key]), _places(groups.get(key, []), style)]
+        for key in keys
+        if key not in quiet
     ]
-    lines = table(["NAMESPACE", "WORKLOAD", "PODS", "NODES"], rows, indent=2, n_left=4)
-    return _cut("Workloads", lines, len(rows), style)
+    lines = _cut(
+        "Workloads",
+        table(["NAMESPACE", "WORKLOAD", "PODS", "NODES"], rows, indent=2, n_left=4),
+        len(rows),
+        style,
+    )
+    if quiet:
+        n_pods = sum(len(groups[key]) for key in quiet)
+        whose = f"{counted(len(quiet), 'workload')} whose {counted(n_pods, 'pod')} stay where they were"
+        lines.append(f"  and {whose} (-o wide)")
+    return lines
+
+
+def _is_waiting(pods: list[Any], n_not_created: int) -> bool:
+    return n_not_created > 0 or any(pod.state == POD_PENDING for pod in pods)
+
+
+def _is_quiet(pods: list[Any]) -> bool:
+    """Whether nothing happened to them: they have the nodes that they had."""
+    return bool(pods) and all(pod.state == POD_RUNNING and pod.node and pod.scheduled_s is None for pod in pods)
 
 
 def pod_section(report: SimulationReport, style: Style) -> list[str]:
@@ -198,10 +225,12 @@ def _states(pods: list[Any], n_not_created: int) -> str:
     return ", ".join(f"{n} {state}" for state, n in sorted(counts.items()) if n)
 
 
-def _places(pods: list[Any]) -> str:
+def _places(pods: list[Any], style: Style) -> str:
+    """As many nodes as a column holds, at least one."""
     counts = Counter(str(pod.node) for pod in pods if pod.node and pod.state not in _ENDED)
     names = [name if n == 1 else f"{name} x{n}" for name, n in sorted(counts.items())]
-    return listed(names, _NODES_LISTED) or "-"
+    shown = (listed(names, n) for n in range(_NODES_LISTED, 0, -1))
+    return next((text for text in shown if style.wide or len(text) <= _NODES_WIDTH), listed(names, 1)) or "-"
 
 
 def _is_asked_for(report: SimulationReport, resource: str) -> bool:

@@ -99,6 +99,7 @@ def run_simulation(
     with collector_paused():
         for item in given.objects:
             _apply(cluster, item)
+        cluster.ledger.know_owners()
     with collector_eased():
         cluster.run(progress)
     return cluster

@@ -108,4 +108,12 @@ def test_a_change_for_a_node_is_tried_out_on_that_node() -> None:
 def test_an_unknown_node_is_told_with_the_nearest_name() -> None:
     objects = [make.node("ip-10-0-1-2.eu-west-1.compute.internal"), make.pod("p")]
     with pytest.raises(UnknownNodeError, match=r"there is ip-10-0-1-2\.eu-west-1\.compute\.internal"):
-        why_not_node(explain(objects, "default/p"), "ip-10-0-1-2")
+        why_not_node(explain(objects, "default/p"), "ip-10-0-1-2.eu-west-1.compute.interna")
+
+
+def test_a_node_may_be_called_by_the_first_part_of_its_name_if_no_other_is() -> None:
+    objects = [make.node("a.x"), make.node("b.x"), make.node("b.y"), make.pod("p")]
+    assert why_not_node(explain(objects, "default/p"), "a").node == "a.x"
+    assert explain(objects, "node/a").node == "a.x"
+    with pytest.raises(UnknownNodeError):
+        why_not_node(explain(objects, "default/p"), "b")

@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from simulated_clusters import notes, pods, records, run, workload
 
+import kubesched
+from kubesched.explanation.layout import Style
 from kubesched.k8s.model.apps import Deployment, ReplicaSet
 from kubesched.k8s.model.manifests import from_dicts
 from kubesched.k8s.workloads.templates import same_template
 from kubesched.simulator.loading import SIMULATED_KINDS
+from kubesched.simulator.report_text import render_report
 from kubesched.simulator.virtual.cluster import VirtualCluster
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
@@ -66,6 +69,25 @@ def changed(written: Manifest, **spec: Any) -> Manifest:
     item = copy.deepcopy(written)
     item["spec"] |= spec
     return item
+
+
+def test_pods_of_a_dump_count_with_those_that_their_deployment_gets() -> None:
+    dump, written = of_deployment()
+    cluster = run(*dump, changed(written, replicas=5))
+    assert {record.workload for record in records(cluster)} == {"Deployment web"}
+
+
+def test_workloads_to_which_nothing_happened_are_told_in_one_line() -> None:
+    dump, written = of_deployment()
+    quiet = []
+    for number in range(12):
+        owner = stored(workload("ReplicaSet", f"quiet-{number}", replicas=1), f"uid-{number}")
+        quiet += [owner, owned(f"quiet-{number}-0", owner, "a")]
+    report = kubesched.simulate([*dump, *quiet, changed(written, replicas=3)])
+    text = str(report)
+    assert "and 12 workloads whose 12 pods stay where they were (-o wide)" in text
+    assert "Deployment web  3 Running" in text and "quiet-3" not in text
+    assert "quiet-3" in render_report(report, Style(wide=True))
 
 
 @pytest.mark.parametrize("has_deployment", [True, False])

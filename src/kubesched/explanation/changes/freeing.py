@@ -112,11 +112,20 @@ def _enough_pods(situation: Situation, node: str, amounts: Mapping[str, int]) ->
 
 def _price(situation: Situation, pods: list[PodInfo]) -> tuple[Reluctance, str]:
     """What it means for those who have to go."""
+    is_work_lost = any(_is_of_job(pod) for pod in pods)
     they = "it restarts" if len(pods) == 1 else "they restart"
+    if is_work_lost:
+        they = "it starts over" if len(pods) == 1 else "they start over"
     weighty = [pod.key for pod in pods if is_weighty(pod, situation.pod)]
     if weighty:
         return Reluctance.HARM, f"{they} elsewhere, if there is room; {weighty[0]} keeps state or is more important"
     return Reluctance.OTHERS, f"{they} elsewhere, if there is room"
+
+
+def _is_of_job(pod: PodInfo) -> bool:
+    """Whether what it has done so far is lost when it goes."""
+    owner = controller_of(pod.pod.metadata)
+    return owner is not None and owner.kind == "Job"
 
 
 def is_weighty(pod: PodInfo, other: PodInfo) -> bool:
