@@ -96,7 +96,10 @@ class Site:
 
     def _listing_of_code(self, path: Path) -> str:
         name = path.relative_to(self.root).as_posix()
-        text = path.read_text()
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            text = f"({path.stat().st_size} bytes that are not text)"
         fence = "`" * max(4, *(len(run) + 1 for run in [*re.findall(r"`+", text), ""]))
         language = _LANGUAGES.get(path.suffix, "text")
         return f'---\nsearch: {{exclude: true}}\n---\n# `{name}`\n\n{fence}{language} linenums="1"\n{text}\n{fence}\n'

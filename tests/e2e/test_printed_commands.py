@@ -37,6 +37,7 @@ NOT_RUN: tuple[tuple[str, str], ...] = (
     (r"^helm ", "needs Helm; a test compares the chart's objects with those of the overlays"),
     (r"port-forward", "needs pods that really run: hollow nodes have no network"),
     (r"^python examples/controller|get configmap greeting", "does not end by itself; a test of its own runs it"),
+    (r"^kubesched (replay --exact|debug) ", "needs the journal of a scheduler; a test of its own makes one"),
 )
 """What is not run, and why."""
 

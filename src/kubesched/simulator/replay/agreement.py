@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from kubesched.explanation.layout import Style, Tone, counted, wrapped
@@ -12,6 +13,8 @@ from kubesched.simulator.recording.reader import GapSeen
 from kubesched.simulator.replay.judge import AGREEMENT, BindingVerdict, Judgement
 
 _MOST_KEPT = 1_000
+_ENOUGH_TO_SUSPECT = 5
+_MOSTLY = 0.8
 _GROUPS_SHOWN = 8
 _EXAMPLES = 2
 _HUNDRED = 100
@@ -34,6 +37,8 @@ class Agreement:
     groups: Counter[tuple[BindingVerdict, str, str]] = field(default_factory=Counter)
     """Differences by verdict, plugin and reason."""
     differences: deque[Judgement] = field(default_factory=lambda: deque(maxlen=_MOST_KEPT))
+    favours: dict[str, Counter[str]] = field(default_factory=dict)
+    """By plugin, in how many differing decisions it scores `theirs` higher, or `ours`."""
     gaps: list[GapSeen] = field(default_factory=list)
     n_unusable: int = 0
     """Objects that could not be used."""
@@ -47,6 +52,10 @@ class Agreement:
         if judged.verdict in (BindingVerdict.DIFFERS, BindingVerdict.INFEASIBLE):
             self.groups[_group(judged)] += 1
             self.differences.append(judged)
+            for gap in judged.scores:
+                side = "theirs" if gap.theirs > gap.ours else "ours" if gap.ours > gap.theirs else ""
+                if side:
+                    self.favours.setdefault(gap.plugin, Counter())[side] += 1
 
     @property
     def n_decided(self) -> int:
@@ -61,6 +70,24 @@ class Agreement:
     def share(self) -> float | None:
         """Of the decisions, those that agree; None if there were none."""
         return self.n_agreed / self.n_decided if self.n_decided else None
+
+    @property
+    def suspects(self) -> list[str]:
+        """What the scores say of the other scheduler's configuration, if enough decisions differ by score."""
+        n = self.counts[BindingVerdict.DIFFERS]
+        if n < _ENOUGH_TO_SUSPECT:
+            return []
+        found = []
+        for plugin, sides in sorted(self.favours.items()):
+            theirs, ours = sides["theirs"], sides["ours"]
+            if theirs >= _MOSTLY * n:
+                found.append(f"{plugin} prefers their node in {theirs} of {n}: there it may have a higher weight")
+            elif ours >= _MOSTLY * n:
+                found.append(
+                    f"{plugin} prefers ours in {ours} of {n}: there it may have a lower weight, other arguments, "
+                    "or be switched off"
+                )
+        return found
 
     @property
     def headline(self) -> str:
@@ -85,6 +112,7 @@ class Agreement:
                 for (verdict, plugin, reason), n in _by_count(self.groups)
             ],
             "differences": [judged.to_dict() for judged in self.differences],
+            "suspects": self.suspects,
             "gaps": [{"kind": gap.kind, "fromS": gap.from_s, "toS": gap.at_s, "why": gap.why} for gap in self.gaps],
             "unusableObjects": self.n_unusable,
         }
@@ -96,6 +124,9 @@ def render_agreement(found: Agreement, style: Style) -> str:
     counts = ((verdict, found.counts[verdict]) for verdict in BindingVerdict)
     lines += [f"  {verdict.value:<10}  {n:>8}  {_WORDS[verdict]}" for verdict, n in counts if n]
     lines += _differences(found, style)
+    if found.suspects:
+        told = (wrapped(text, indent=2, hanging=2, width=style.width) for text in found.suspects)
+        lines += ["", *chain.from_iterable(told)]
     for gap in found.gaps[: style.most(5)]:
         what = f"of kind {gap.kind} " if gap.kind else ""
         span = f"{print_instant(gap.from_s)} to {print_instant(gap.at_s)}"

@@ -44,6 +44,13 @@ class StateChange:
         """The pod that it is about."""
         return next((one for one in (self.after, self.before) if isinstance(one, PodInfo)), None)
 
+    @property
+    def is_of_pending(self) -> bool:
+        """A pod came, or changed, and has no node afterwards: that matters to no other pod."""
+        before, after = self.before, self.after
+        had_node = isinstance(before, PodInfo) and bool(before.spec.node_name)
+        return isinstance(after, PodInfo) and not after.spec.node_name and not had_node
+
 
 class FollowedCluster:
     def __init__(self) -> None:

@@ -238,34 +238,40 @@ class BindingJudge:
     # -- another moment ------------------------------------------------------------------------------------------------
 
     def _another_moment(self, scheduler: ProfileScheduler, info: PodInfo, node: str) -> str:
-        """What was different when it agreed; empty if it never did."""
-        if self._agrees_before(scheduler, info, node):
-            return "as the cluster was a moment before"
-        if self._agrees_after(scheduler, info, node):
-            return "as the cluster was a moment later: pods were bound out of order"
+        """What was different when it agreed; empty if it never did. A scheduler knows its own decisions at once, so
+        that they may only have been made in another order; of everything else, it knows what its watch has shown."""
+        for with_bindings in (False, True):
+            if self._agrees_before(scheduler, info, node, with_bindings=with_bindings):
+                return "as the cluster was a moment before"
+            if self._agrees_after(scheduler, info, node, with_bindings=with_bindings):
+                return "as the cluster was a moment later"
         if self._agrees_out_of_order(scheduler, info, node):
             return "with the pods around it bound in another order"
         return ""
 
-    def _agrees_before(self, scheduler: ProfileScheduler, info: PodInfo, node: str) -> bool:
+    def _agrees_before(self, scheduler: ProfileScheduler, info: PodInfo, node: str, *, with_bindings: bool) -> bool:
         moments = _Moments()
         with self.followed.shifted() as shift:
             for change in reversed(self.followed.past):
-                if change.key == info.key or not shift.take_back(change):
+                is_binding = self._is_ours(change)
+                if change.key == info.key or change.is_of_pending or (is_binding and not with_bindings):
                     continue
-                if not moments.next(is_binding=self._is_ours(change)):
+                if not shift.take_back(change):
+                    continue
+                if not moments.next(is_binding=is_binding):
                     return False
                 if self._agrees_now(scheduler, info, node, moments):
                     return True
         return False
 
-    def _agrees_after(self, scheduler: ProfileScheduler, info: PodInfo, node: str) -> bool:
+    def _agrees_after(self, scheduler: ProfileScheduler, info: PodInfo, node: str, *, with_bindings: bool) -> bool:
         moments = _Moments()
         with self.followed.shifted() as shift:
             for event in self.followed.future:
-                if _key_of(event) == info.key or not shift.bring_forward(event):
+                is_binding = isinstance(event, BoundSeen)
+                if _key_of(event) == info.key or (is_binding and not with_bindings) or not shift.bring_forward(event):
                     continue
-                if not moments.next(is_binding=isinstance(event, BoundSeen)):
+                if not moments.next(is_binding=is_binding):
                     return False
                 if self._agrees_now(scheduler, info, node, moments):
                     return True

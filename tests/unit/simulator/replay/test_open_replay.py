@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,9 @@ def test_another_scoring_strategy_is_found_and_named() -> None:
 
 
 def test_a_missing_filter_is_found_and_named() -> None:
-    found = _judge(recorded_run(manifests(9), _NO_SPREAD))
+    lasting = re.sub(r", annotations: {kubesched.dev/duration: \d+s}", "", manifests(9))
+    lasting = lasting.replace("replicas: 12", "replicas: 60")
+    found = _judge(recorded_run(lasting, _NO_SPREAD))
     infeasible = [group for group in found.groups if group[0] is BindingVerdict.INFEASIBLE]
     assert {plugin for _, plugin, _ in infeasible} == {"PodTopologySpread"}
     assert "node(s) didn't match pod topology spread constraints" in infeasible[0][2]
