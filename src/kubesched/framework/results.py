@@ -49,6 +49,9 @@ class PostFilterResult:
     status: Status
     mode: NominatingMode = NominatingMode.NOOP
     node_name: str = ""
+    lasts: bool = False
+    """The next pod with the same signature would be answered the same, as long as nodes, the pods on them and those
+    nominated to them stay as they are: it need not be asked."""
 
 
 class NodeStatuses(Protocol):

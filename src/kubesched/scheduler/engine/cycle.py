@@ -407,14 +407,28 @@ class ProfileScheduler:
     def _fail_by_class(self, decision: Decision, failed: FailedClass, trial: MemberTrial | None) -> None:
         """Its class fits nowhere, and still do not: for the same reasons."""
         self.n_decided_by_class += 1
+        decision.prefilter = failed.prefilter
+        if failed.told is not None and trial is None and self._nobody_watches():
+            decision.cycle = failed.cycle
+            decision.diagnosis, decision.post_filter = failed.told
+            if failed.plans.draw is not None:
+                failed.plans.draw()
+            return
         decision.cycle = failed.cycle.fork()
         if trial is not None:
             decision.cycle.put(trial.group)
         decision.cycle.put(failed.plans)
-        decision.prefilter = failed.prefilter
         rejections = failed.rejections
         diagnosis = Diagnosis(self.cluster.nodes, failed.prefilter, rejections, messages=rejections.messages)
         self._run_post_filter(decision, diagnosis, trial)
+        result = decision.post_filter
+        if trial is None and result is not None and result.lasts:
+            failed.told = diagnosis, result
+
+    def _nobody_watches(self) -> bool:
+        """Whether nobody follows single steps, or measures them: then those may be spared that change nothing."""
+        profile = self.profile
+        return profile.watch is None and profile.observers.steps is None
 
     def _take_open_row(self, decision: Decision, failed: FailedClass) -> None:
         """Only one node has let pods of the class in since it fitted nowhere: there is nothing to compare."""

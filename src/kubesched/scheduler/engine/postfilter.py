@@ -61,6 +61,7 @@ class Diagnosis:
     post_filter_message: str = ""
     messages: dict[str, str] | None = None
     """By what PostFilter says: the messages about these findings, where they are kept for the next pod."""
+    _plugins: frozenset[str] | None = None
     within: RowArray | None = None
     """The nodes that the search was about, if not all."""
     as_of_then: tuple[str, frozenset[str]] | None = None
@@ -106,6 +107,11 @@ class Diagnosis:
         """The plugins that must change their mind before the pod is worth another try."""
         if self.as_of_then is not None:
             return self.as_of_then[1]
+        if self._plugins is None:
+            self._plugins = self._find_plugins()
+        return self._plugins
+
+    def _find_plugins(self) -> frozenset[str]:
         found = set(self.prefilter.narrowed_by)
         if self.prefilter.status.plugin:
             found.add(self.prefilter.status.plugin)
@@ -168,6 +174,7 @@ def run_post_filter(profile: Profile, cycle: CycleState, pod: PodInfo, diagnosis
     cycle.put(profile.unmeasured or profile)  # a dry run asks the filters again
     reasons: list[str] = []
     last: PostFilterResult | None = None
+    lasts = True
     for plugin in profile.post_filter:
         try:
             result = plugin.post_filter(cycle, pod, diagnosis)
@@ -187,5 +194,7 @@ def run_post_filter(profile: Profile, cycle: CycleState, pod: PodInfo, diagnosis
         if result.mode is not NominatingMode.NOOP:
             last = result
         reasons.extend(status.reasons)
+        lasts = lasts and result.lasts
     status = Status.unschedulable(*reasons)
-    return PostFilterResult(status) if last is None else PostFilterResult(status, last.mode, last.node_name)
+    mode, node_name = (NominatingMode.NOOP, "") if last is None else (last.mode, last.node_name)
+    return PostFilterResult(status, mode, node_name, lasts)

@@ -67,7 +67,7 @@ class DefaultPreemption:
         if not result.status.message:
             return result
         status = Status(result.status.code, (f"preemption: {result.status.message}",))
-        return PostFilterResult(status, result.mode, result.node_name)
+        return PostFilterResult(status, result.mode, result.node_name, result.lasts)
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         """Pods held back here wait for their own victims to go; the plugin that rejected them decides on the rest."""

@@ -4,25 +4,38 @@ alone."""
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from kubesched.framework import CycleState, NodeInfo, PodInfo, Status
+from kubesched.framework import (
+    CycleState,
+    Handle,
+    NodeInfo,
+    NodeStatuses,
+    PodInfo,
+    PostFilterResult,
+    Status,
+)
 from kubesched.framework.status import OK
 from kubesched.framework.verdicts import Verdicts
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.meta import PodKey
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.config import default
+from kubesched.scheduler.config import default, load
 from kubesched.scheduler.engine.class_cache.failed_class import KeptRejections
 from kubesched.scheduler.engine.filter import FilterOutcome, PluginVerdicts
 from kubesched.scheduler.engine.loop import Scheduler
-from kubesched.scheduler.engine.score import ByName
+from kubesched.scheduler.engine.score import ByName, Seeded
+from kubesched.scheduler.plugins.default_preemption import DefaultPreemption
 from kubesched.scheduler.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing import make
 
+_CONFIG = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
-def _full_cluster(*nodes: make.Manifest) -> Scheduler:
-    loop = build_loop(default(), ByName())
+
+def _full_cluster(*nodes: make.Manifest, loop: Scheduler | None = None) -> Scheduler:
+    loop = build_loop(default(), ByName()) if loop is None else loop
     pods = [make.pod(f"on-{name}", cpu=1, on=name) for name in "abc"]
     for item in manifests.from_dicts([*(nodes or (make.node(name, cpu=1) for name in "abc")), *pods]).objects:
         loop.put(item, 0.0)
@@ -109,3 +122,46 @@ def test_many_reasons_make_many_kinds() -> None:
     outcome.by_plugin.append(PluginVerdicts("Names", verdicts, None, verdicts.rejected))
     kept = KeptRejections(outcome)
     assert [kept.status(row).reasons for row in range(40)] == [(f"reason {i}",) for i in range(40)]
+
+
+class Undecided:
+    """A plugin from outside that does not say that its answer lasts."""
+
+    name = "Undecided"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        pass
+
+    def post_filter(self, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+        return PostFilterResult(Status.unschedulable("perhaps later"))
+
+
+_REGISTRY = REGISTRY.merged_with({"Undecided": Undecided})
+
+
+@pytest.mark.parametrize("has_outside_plugin", [False, True])
+def test_post_filter_is_spared_as_long_as_nothing_changes_unless_a_plugin_may_change_its_mind(
+    has_outside_plugin: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    original = DefaultPreemption.post_filter
+
+    def noting(self: DefaultPreemption, cycle: CycleState, pod: PodInfo, statuses: NodeStatuses) -> PostFilterResult:
+        asked.append(pod.name)
+        return original(self, cycle, pod, statuses)
+
+    monkeypatch.setattr(DefaultPreemption, "post_filter", noting)
+    enabled = [{"name": "Undecided"}] if has_outside_plugin else []
+    config = {**_CONFIG, "profiles": [{"plugins": {"postFilter": {"enabled": enabled}}}]}
+    loop = _full_cluster(loop=build_loop(load(config, "test"), Seeded(1), registry=_REGISTRY))
+    scheduler = loop.schedulers["default-scheduler"]
+    pods = [_waiting(loop, f"web-{number}") for number in range(5)]
+    messages = {scheduler.decide(pod).message for pod in pods}
+    assert len(messages) == 1
+    assert asked == [pod.name for pod in pods] if has_outside_plugin else ["web-0", "web-1"]
+    chance = scheduler.tie_break.offset(1_000_000)
+    uncached = _full_cluster(
+        loop=build_loop(load(config, "test"), Seeded(1), registry=_REGISTRY, keeps_classes=False)
+    ).schedulers["default-scheduler"]
+    assert {uncached.decide(pod).message for pod in pods} == messages
+    assert uncached.tie_break.offset(1_000_000) == chance  # the same was drawn for every attempt

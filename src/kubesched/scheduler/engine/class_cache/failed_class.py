@@ -20,6 +20,7 @@ from kubesched.framework.caching import WITHIN_NODE, FollowsPods, PodChange, Sco
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.results import PostFilterResult
 from kubesched.framework.status import OK, Code, Status
 from kubesched.k8s.model.core import PodDisruptionBudget
 from kubesched.scheduler.cluster import Cluster
@@ -27,6 +28,7 @@ from kubesched.scheduler.cluster.journal import Journal, Places
 from kubesched.scheduler.cluster.view import NodeRow
 from kubesched.scheduler.engine.class_cache.layers import following, needs_reserve, objects_do_not_matter
 from kubesched.scheduler.engine.filter import FilterOutcome
+from kubesched.scheduler.engine.postfilter import Diagnosis
 from kubesched.scheduler.engine.preemption.plans import PreemptionPlans
 from kubesched.scheduler.engine.prefilter import PreFilterOutcome
 from kubesched.scheduler.engine.profile import FilterStep, Profile
@@ -133,17 +135,25 @@ class FailedClass:
     nominations_position: int
     open_rows: set[int] = field(default_factory=set)
     """Rows that let the pod in now, beside the pods nominated to them."""
+    told: tuple[Diagnosis, PostFilterResult] | None = None
+    """What the last attempt came to, if the next one comes to the same as long as nothing changes."""
 
     def catch_up(self) -> bool:
         """Takes in what changed; False if the class has to be prepared anew."""
         journal, nominations = self.cluster.table.journal, self.cluster.nominations
         places = self.places
+        if (
+            places.pods == journal.pods.end
+            and places.nodes == journal.nodes.end
+            and places.objects == journal.objects.end
+            and self.nominations_position == nominations.changed.end
+        ):
+            return True
+        self.told = None
         if places.nodes != journal.nodes.end:
             return False
         if places.objects != journal.objects.end and not self._objects_do_not_matter(journal):
             return False
-        if places.pods == journal.pods.end and self.nominations_position == nominations.changed.end:
-            return True
         changes = journal.pods.since(places.pods)
         names = nominations.changed.since(self.nominations_position)
         if changes is None or names is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -46,18 +46,20 @@ def preempt(
     if reason:
         if tell is not None:
             tell(PreemptionConsidered(pod, ineligible=reason))
-        return PostFilterResult(Status.unschedulable(reason))
+        return PostFilterResult(Status.unschedulable(reason), lasts=reason is _NEVER)
     review = cycle.find(CandidateReview)
     if review is not None and review.answer is not None:
         return _take_reviewed(tie_break, cycle, review.answer)
     rows = statuses.resolvable_rows()
     start = tie_break.offset(len(rows))
     plans = None if review is not None else cycle.find(PreemptionPlans)
-    if plans is not None and plans.nowhere is not None and tell is None:
-        return plans.nowhere
+    if plans is not None:
+        plans.draw = partial(tie_break.offset, len(rows))
+        if plans.nowhere is not None and tell is None:
+            return plans.nowhere
     enough = _candidates_to_find(limits, len(rows))
     if pod.priority <= cluster.table.pods.lowest_priority:
-        result = _nobody_to_evict(len(cluster.nodes), len(rows))
+        result = _nobody_to_evict(len(cluster.nodes), len(rows), lasts=plans is not None)
         if plans is not None:
             plans.nowhere = result
     else:
@@ -86,7 +88,7 @@ def _find(
         if len(planned):
             row = tie_break.choose_row(plans.least_harmful(planned), cluster.table.names)
             return _take_planned(plans.candidate(row), cycle)
-        plans.nowhere = _nowhere(len(cluster.nodes), *plans.failure_counts())
+        plans.nowhere = _nowhere(len(cluster.nodes), *plans.failure_counts(), lasts=True)
         return plans.nowhere
     candidates, failures, errors = _search(np.roll(rows, -start), enough, dry_run)
     if not candidates:
@@ -178,15 +180,15 @@ def _candidates_to_find(limits: PreemptionLimits, n_nodes: int) -> int:
 
 
 @lru_cache(maxsize=64)  # most pods that wait find nobody, on as many nodes as before
-def _nobody_to_evict(n_nodes: int, n_rows: int) -> PostFilterResult:
+def _nobody_to_evict(n_nodes: int, n_rows: int, *, lasts: bool) -> PostFilterResult:
     """What dry runs on these rows would come to, if no pod anywhere has a lower priority."""
-    return _nowhere(n_nodes, dict.fromkeys(NO_VICTIMS.reasons, n_rows) if n_rows else {}, n_rows)
+    return _nowhere(n_nodes, dict.fromkeys(NO_VICTIMS.reasons, n_rows) if n_rows else {}, n_rows, lasts=lasts)
 
 
-def _nowhere(n_nodes: int, counts: dict[str, int], n_failures: int) -> PostFilterResult:
+def _nowhere(n_nodes: int, counts: dict[str, int], n_failures: int, *, lasts: bool = False) -> PostFilterResult:
     """`counts` has the reasons why evictions do not help on so many nodes; on the others nobody tried."""
     if n_failures < n_nodes:
         counts[_NOT_HELPFUL] = counts.get(_NOT_HELPFUL, 0) + n_nodes - n_failures
     lines = sorted(f"{count} {reason}" for reason, count in counts.items())
     reason = f"0/{n_nodes} nodes are available: {', '.join(lines)}."
-    return PostFilterResult(Status.unschedulable(reason), NominatingMode.OVERRIDE)
+    return PostFilterResult(Status.unschedulable(reason), NominatingMode.OVERRIDE, lasts=lasts)

@@ -123,6 +123,8 @@ class PreemptionPlans:
         """What came of dry runs, for nodes that are alike."""
         self.nowhere: PostFilterResult | None = None
         """The answer to a search that found no candidate, until a row is forgotten."""
+        self.draw: Callable[[], int] | None = None
+        """What every search draws from the tie-break, also one that is spared: later decisions meet the same chance."""
 
     def forget(self, row: int) -> None:
         self.nowhere = None

@@ -174,7 +174,7 @@ class DynamicResources:
         if state is None:
             return PostFilterResult(Status.error("not found"))
         if not state.claims:
-            return PostFilterResult(Status.unschedulable("no new claims to deallocate"))
+            return PostFilterResult(Status.unschedulable("no new claims to deallocate"), lasts=True)
         status, requests = scheduling_cycle.free_something(state, pod, self._handle.nodes, statuses)
         self._requests.extend(requests)
         return PostFilterResult(status)
