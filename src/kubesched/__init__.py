@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from kubesched.k8s.manifest_files import InputError
     from kubesched.k8s.model.manifests import ManifestError
     from kubesched.planning.capacity import CapacityReport, capacity
+    from kubesched.planning.consolidate.consolidation import consolidate
+    from kubesched.planning.consolidate.report import ConsolidationReport
     from kubesched.planning.outage import outage
     from kubesched.planning.outage_report import OutageReport
     from kubesched.planning.plan.library import plan
@@ -57,6 +59,7 @@ __all__ = [
     "ClosedReplay",
     "ColumnTable",
     "ConfigError",
+    "ConsolidationReport",
     "Explanation",
     "InputError",
     "KubeschedError",
@@ -84,6 +87,7 @@ __all__ = [
     "WorldTrial",
     "__version__",
     "capacity",
+    "consolidate",
     "explain",
     "load",
     "outage",
@@ -103,6 +107,8 @@ _HOMES = {
     "LoadedCluster": "kubesched.k8s.loaded_cluster",
     "ColumnTable": "kubesched.simulator.column_table",
     "ConfigError": "kubesched.scheduler.config",
+    "ConsolidationReport": "kubesched.planning.consolidate.report",
+    "consolidate": "kubesched.planning.consolidate.consolidation",
     "Explanation": "kubesched.explanation.explain",
     "InputError": "kubesched.k8s.manifest_files",
     "KubeschedError": "kubesched.k8s.errors",

@@ -24,6 +24,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "catalogue": ("kubesched.cli.catalogue:catalogue", "Show, check and convert lists of machines and their prices."),
     "config": ("kubesched.cli.config:config", "Show, validate and convert KubeSchedulerConfiguration files."),
     "debug": ("kubesched.cli.debug:debug", "Step through what a recorded scheduler did."),
+    "consolidate": (
+        "kubesched.cli.consolidate:consolidate",
+        "Find the nodes that can go, in which order, and what that saves.",
+    ),
     "explain": ("kubesched.cli.explain:explain", "Explain where a pending pod would go, or why it fits nowhere."),
     "extender": ("kubesched.cli.extender:extender", "Serve Python plugins to a stock kube-scheduler."),
     "nodes": ("kubesched.cli.nodes:nodes", "Run hollow nodes in a cluster."),

@@ -65,7 +65,7 @@ class AskedCluster:
             raise InputError(f"{', '.join(self.filenames) or 'the cluster'}: there are no nodes")
         return given, chosen
 
-    def world(self, command: str) -> LoadedWorld:
+    def world(self, command: str, *, keeps_classes: bool | None = True) -> LoadedWorld:
         """The cluster at rest, for trials by today's scheduler."""
         from kubesched.simulator.expansion import expand
         from kubesched.simulator.trial import LoadedWorld
@@ -83,6 +83,7 @@ class AskedCluster:
             tie_break=self.tie_break,
             seed=self.seed,
             workloads=expanded.workloads,
+            keeps_classes=keeps_classes,
         )
 
 

@@ -130,8 +130,16 @@ class ImageVolumeSource(KubeStruct, frozen=True):
     reference: str = ""
 
 
+class EmptyDirVolumeSource(KubeStruct, frozen=True):
+    medium: str = ""
+
+
+class HostPathVolumeSource(KubeStruct, frozen=True):
+    path: str = ""
+
+
 class Volume(KubeStruct, frozen=True):
-    """One volume of a pod. Sources that no scheduling rule asks about are left out."""
+    """One volume of a pod. Sources that no rule of scheduling or draining asks about are left out."""
 
     name: str
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
@@ -147,3 +155,5 @@ class Volume(KubeStruct, frozen=True):
     rbd: RBDVolumeSource | None = None
     csi: CSIVolumeSource | None = None
     image: ImageVolumeSource | None = None
+    empty_dir: EmptyDirVolumeSource | None = None
+    host_path: HostPathVolumeSource | None = None

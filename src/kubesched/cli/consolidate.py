@@ -1,0 +1,140 @@
+"""`kubesched consolidate`: which nodes can go, in which order; or what would happen if a certain node went.
+
+Next: `kubesched.planning.consolidate`, which searches.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from kubesched.cli.planning import (
+    NO_EXIT,
+    AskedCluster,
+    asked_catalogue,
+    catalogue_options,
+    cluster_options,
+    print_report,
+    report_options,
+    told_in_a_line,
+)
+from kubesched.cli.simulate import SPAN
+
+UNDECIDED_EXIT = 3
+"""The time was over before there was an answer to rely on."""
+
+
+class Percentage(click.ParamType[float]):
+    """`0.5%`, as a share."""
+
+    name = "percentage"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            share = float(str(value).removesuffix("%")) / 100
+        except ValueError:
+            share = -1.0
+        if not 0 <= share <= 1:
+            self.fail(f"{value!r} is not a percentage such as 0.5%", param, ctx)
+        return share
+
+
+@click.command("consolidate")
+@cluster_options
+@catalogue_options
+@click.option(
+    "--node", "nodes", multiple=True, metavar="NAME", help="Only say what would happen if this node went. Repeatable."
+)
+@click.option("--pool", metavar="NAME", help="Only nodes of this pool may go.")
+@click.option(
+    "--policy",
+    default="best",
+    show_default=True,
+    metavar="best|karpenter|cluster-autoscaler",
+    help="Whose search; several with commas: the first is shown, the others are compared with it.",
+)
+@click.option(
+    "--rules",
+    type=click.Choice(["drain", "karpenter", "cluster-autoscaler"]),
+    default="drain",
+    show_default=True,
+    help="Whose rules say which pods keep their node.",
+)
+@click.option("--force", is_flag=True, help="As for kubectl drain: pods without a controller are deleted.")
+@click.option("--delete-emptydir-data", is_flag=True, help="As for kubectl drain: pods with an emptyDir may go, too.")
+@click.option("--no-replace", is_flag=True, help="Buy no machine of the catalogue in place of nodes.")
+@click.option("--max-evictions", type=click.IntRange(min=0), metavar="N", help="Evict no more pods than this.")
+@click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="Take no more steps than this.")
+@click.option("--min-saving", type=Percentage(), default="0%", metavar="PERCENT", help="What a step saves, at least.")
+@click.option("--parallel", type=click.IntRange(1, 100), default=1, show_default=True, help="Nodes drained at a time.")
+@click.option("--budget", default="", metavar="N|PERCENT", help="Nodes of a pool that may be disrupted at a time.")
+@click.option("--allow-wait", is_flag=True, help="Pods may wait until the drained node is gone.")
+@click.option("--time-limit", type=SPAN, metavar="DURATION", help="Search no longer than this.")
+@report_options(("steps", "moves", "kept", "pods", "blockers"))
+@click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if no node, or not the named one, can go.")
+def consolidate(
+    asked: AskedCluster,
+    catalogues: tuple[str, ...],
+    prices: str | None,
+    nodes: tuple[str, ...],
+    pool: str | None,
+    policy: str,
+    rules: str,
+    force: bool,
+    delete_emptydir_data: bool,
+    no_replace: bool,
+    max_evictions: int | None,
+    max_steps: int | None,
+    min_saving: float,
+    parallel: int,
+    budget: str,
+    allow_wait: bool,
+    time_limit: float | None,
+    output: str,
+    table: str,
+    is_exit_code: bool,
+) -> None:
+    """Find the nodes that can go, in which order, what takes their place, and what that saves.
+
+    \b
+    kubesched consolidate -f dump.json
+    kubesched consolidate -f dump.json --catalogue aws.json --policy best,karpenter
+    kubesched consolidate -f dump.json --node worker-7
+    """
+    from kubesched.planning.consolidate.consolidation import Consolidation, ConsolidationRequest
+    from kubesched.planning.consolidate.dry_run import dry_run
+    from kubesched.planning.consolidate.rules import DrainFlags
+
+    with told_in_a_line():
+        request = ConsolidationRequest(
+            tuple(part.strip() for part in policy.split(",")),
+            rules,
+            DrainFlags(force, delete_emptydir_data),
+            pool,
+            not no_replace,
+            max_evictions,
+            max_steps,
+            min_saving,
+            parallel,
+            budget,
+            allow_wait,
+            time_limit,
+        )
+        catalogue = asked_catalogue(catalogues, prices)
+        world = asked.world("consolidate", keeps_classes=None)
+        consolidation = Consolidation(world, catalogue, request)
+        if nodes:
+            asked_about = dry_run(consolidation, world, nodes, rules)
+            print_report(asked_about, output, table if table in asked_about.tables else "pods")
+            can_go = asked_about.can_go
+        else:
+            report = consolidation.report()
+            print_report(report, output, table if table in report.tables else "steps")
+            can_go = bool(report.steps)
+            if report.stopped == "time" and is_exit_code:
+                sys.exit(UNDECIDED_EXIT)
+    if is_exit_code and not can_go:
+        sys.exit(NO_EXIT)

@@ -1,0 +1,236 @@
+"""`kubesched.consolidate`: prepares the cluster, lets a policy search, and tells what it found.
+
+`best` searches from what closing all surplus nodes at once gives, from what Karpenter would do and, with a catalogue,
+from a small cluster bought anew; it takes what saves most. So it never saves less than Karpenter's policy.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from typing import Any
+
+from kubesched.explanation.layout import counted
+from kubesched.k8s.errors import KubeschedError
+from kubesched.k8s.loaded_cluster import Document, LoadedCluster
+from kubesched.planning.catalogue import Catalogue
+from kubesched.planning.consolidate.bound import cheapest_possible
+from kubesched.planning.consolidate.budgets import RestingBudgets
+from kubesched.planning.consolidate.peers import cluster_autoscaler, karpenter
+from kubesched.planning.consolidate.removal import NodeRemover
+from kubesched.planning.consolidate.replacements import Replacements
+from kubesched.planning.consolidate.report import ConsolidationReport, KeptNode
+from kubesched.planning.consolidate.rounds import in_rounds
+from kubesched.planning.consolidate.rules import RULES, DrainFlags, EvictionRules
+from kubesched.planning.consolidate.search import best, compaction, rebought
+from kubesched.planning.consolidate.state import ConsolidationState, ConsolidationStep, SearchLimits
+from kubesched.planning.node_groups import nodes_of
+from kubesched.planning.owners import PodOwners
+from kubesched.planning.prices import NodePrices
+from kubesched.simulator.library import world as load_world
+from kubesched.simulator.trial import LoadedWorld
+
+Search = Callable[[ConsolidationState], None]
+_SEARCHES: Mapping[str, tuple[Search, ...]] = {
+    "best": tuple(partial(best, start=start) for start in (compaction, karpenter, rebought)),
+    "karpenter": (karpenter,),
+    "cluster-autoscaler": (cluster_autoscaler,),
+}
+POLICIES = tuple(_SEARCHES)
+
+
+class ConsolidationError(KubeschedError, ValueError):
+    """What is asked for makes no sense."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationRequest:
+    policies: tuple[str, ...] = ("best",)
+    """The first is reported, the others are compared with it."""
+    rules: str = "drain"
+    flags: DrainFlags | None = None
+    pool: str | None = None
+    replaces: bool = True
+    max_evictions: int | None = None
+    max_steps: int | None = None
+    min_saving_share: float = 0.0
+    parallel: int = 1
+    budget: str = ""
+    """How many nodes of a pool may be disrupted at a time, `10%` or a number; empty: any."""
+    allows_waiting: bool = False
+    time_limit_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.policies:
+            if name not in POLICIES:
+                raise ConsolidationError(f'there is no policy "{name}": {", ".join(POLICIES)} are known')
+        if self.rules not in RULES:
+            raise ConsolidationError(f'there are no rules "{self.rules}": {", ".join(RULES)} are known')
+
+
+@dataclass
+class _Found:
+    steps: list[ConsolidationStep]
+    kept: list[KeptNode]
+    is_late: bool
+
+
+def consolidate(
+    world: LoadedWorld | LoadedCluster | str | PathLike[str] | Mapping[str, Any] | Iterable[Any],
+    catalogue: Catalogue | None = None,
+    *,
+    policy: str | Sequence[str] = "best",
+    rules: str = "drain",
+    pool: str | None = None,
+    replaces: bool = True,
+    max_evictions: int | None = None,
+    max_steps: int | None = None,
+    min_saving: float = 0.0,
+    parallel: int = 1,
+    budget: str = "",
+    allow_wait: bool = False,
+    force: bool = False,
+    delete_emptydir_data: bool = False,
+    time_limit_s: float | None = None,
+    config: Document = None,
+    seed: int = 0,
+    tie_break: str = "random",
+    plugins: Iterable[type] = (),
+) -> ConsolidationReport:
+    """Which nodes can go, in which order, and what that saves.
+
+    `world` is what `kubesched.world` gave, or what it takes; it is not changed. With a `catalogue`, cheaper machines
+    may take the place of nodes, unless `replaces` is False. `policy` is `best`, `karpenter` or `cluster-autoscaler`; of
+    several, the first is reported and the others are compared with it. `rules` say which pods keep their node: `drain`
+    (kubectl's, with its `force` and `delete_emptydir_data`), `karpenter` or `cluster-autoscaler`.
+
+    A step must save at least the share `min_saving` of all costs. `parallel` nodes are drained at a time, no more of a
+    pool than `budget` allows. With `allow_wait`, a pod may wait until the drained node is gone.
+    """
+    if not isinstance(world, LoadedWorld):
+        world = load_world(world, config=config, seed=seed, tie_break=tie_break, plugins=plugins)
+    request = ConsolidationRequest(
+        (policy,) if isinstance(policy, str) else tuple(policy),
+        rules,
+        DrainFlags(force, delete_emptydir_data),
+        pool,
+        replaces,
+        max_evictions,
+        max_steps,
+        min_saving,
+        parallel,
+        budget,
+        allow_wait,
+        time_limit_s,
+    )
+    return Consolidation(world, catalogue, request).report()
+
+
+class Consolidation:
+    def __init__(self, world: LoadedWorld, catalogue: Catalogue | None, request: ConsolidationRequest) -> None:
+        """Raises CatalogueError and NoSuchGroupError."""
+        self._world = world
+        self._request = request
+        self._owners = PodOwners(world.workloads)
+        nodes = [world.node(name) for name in world.nodes]
+        if not nodes:
+            raise ConsolidationError("there are no nodes")
+        if request.pool is not None:
+            nodes_of(nodes, "pool", request.pool)
+        self._prices = NodePrices(nodes, catalogue)
+        self._replacements = Replacements(catalogue if request.replaces else None, world.workloads)
+        started_s = time.monotonic()
+        self._until_s = None if request.time_limit_s is None else started_s + request.time_limit_s
+
+    def report(self) -> ConsolidationReport:
+        with self.at_rest() as n_left_out:
+            state = self.state()
+            cost, n_nodes = state.cost(), len(self._world.nodes)
+            whole = state.disruption(self._world.nodes)
+            bound = cheapest_possible(state)
+            found = [self._searched(policy, cost) for policy in self._request.policies]
+            first = found[0]
+            steps, rounds = in_rounds(self.state(), first.steps, self._request.parallel, self._request.budget)
+        request = self._request
+        return ConsolidationReport(
+            policy=request.policies[0],
+            rules=request.rules,
+            steps=tuple(steps),
+            rounds=tuple(rounds),
+            kept=tuple(first.kept),
+            n_nodes=n_nodes,
+            cost=cost,
+            bound=min(bound, cost - sum(step.saving for step in first.steps)),
+            disruption=whole,
+            currency=self._prices.currency,
+            others={
+                policy: sum(step.saving for step in one.steps)
+                for policy, one in zip(request.policies[1:], found[1:], strict=True)
+            },
+            stopped="time" if first.is_late else "limit" if self._is_limited(first) else "fixed point",
+            assumptions=tuple(self.assumptions(n_left_out)),
+        )
+
+    @contextmanager
+    def at_rest(self) -> Iterator[int]:
+        """What waits is placed first; what finds no place is left out. Gives how many those are. Afterwards the world
+        is as it was."""
+        with self._world.trial() as trial:
+            settled = trial.settle()
+            for key in self._world.pending:
+                trial.delete_pod(key)
+            self._budgets = RestingBudgets(self._world, self._owners)
+            yield len(settled.pending)
+
+    def state(self, cost: int = 0) -> ConsolidationState:
+        request = self._request
+        return ConsolidationState(
+            self._world,
+            EvictionRules(request.rules, self._budgets, request.flags),
+            NodeRemover(self._world, self._owners, self._budgets, allows_waiting=request.allows_waiting),
+            self._prices,
+            self._replacements,
+            SearchLimits(request.max_evictions, int(cost * request.min_saving_share), request.max_steps, self._until_s),
+            request.pool,
+        )
+
+    def _searched(self, policy: str, cost: int) -> _Found:
+        searches = _SEARCHES[policy]
+        found = []
+        for search in searches:
+            state = self.state(cost)
+            with self._world.trial():
+                search(state)
+                kept = self._kept(state)
+            found.append(_Found(state.steps, kept, state.limits.is_late))
+        return max(found, key=lambda one: (sum(s.saving for s in one.steps), -sum(s.evictions for s in one.steps)))
+
+    def _kept(self, state: ConsolidationState) -> list[KeptNode]:
+        there = [name for name in self._world.nodes if name in state.kept]
+        return [KeptNode(name, state.kept[name][1]) for name in sorted(there)]
+
+    def _is_limited(self, found: _Found) -> bool:
+        request = self._request
+        n_evictions = sum(step.evictions for step in found.steps)
+        is_full = request.max_steps is not None and len(found.steps) >= request.max_steps
+        return is_full or (
+            request.max_evictions is not None
+            and any(one.reason.identifier == "TooManyEvictions" for one in found.kept)
+            and n_evictions <= request.max_evictions
+        )
+
+    def assumptions(self, n_left_out: int) -> Iterator[str]:
+        if n_left_out:
+            yield f"{counted(n_left_out, 'pod')} found no node before, and stay out of it."
+        if self._prices.are_counted:
+            yield "Nothing says what nodes cost, so each counts as one; --catalogue has prices."
+        elif self._prices.unknown:
+            n = len(self._prices.unknown)
+            yield f"{counted(n, 'node')} without a known price {'counts' if n == 1 else 'count'} as free of charge."
+        yield "Pods run again once they are placed; each eviction is tried in the order of the pods on the node."
+        yield "A node that is drained is still a topology domain, and is deleted when it is empty."
+        yield "Nobody else adds or removes nodes and pods meanwhile; autoscalers and webhooks are not asked."

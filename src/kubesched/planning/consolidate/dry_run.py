@@ -1,0 +1,154 @@
+"""What if this node went: where each of its pods would go, which would find no node, and what speaks against it.
+
+Each node is asked about by itself. Rules that keep a pod do not end the question: the pods that may leave are moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.explanation.layout import Style, Tone, counted, table, wrapped
+from kubesched.planning.consolidate.consolidation import Consolidation
+from kubesched.planning.consolidate.removal import PodMove
+from kubesched.planning.consolidate.rules import KeepReason
+from kubesched.planning.consolidate.state import ConsolidationState
+from kubesched.planning.prices import money
+from kubesched.simulator.column_table import ColumnKind, ColumnTable
+from kubesched.simulator.trial import LoadedWorld
+
+INT, TEXT = ColumnKind.INT64, ColumnKind.UTF8
+_POD_COLUMNS = {"node": TEXT, "pod": TEXT, "workload": TEXT, "target": TEXT, "message": TEXT}
+_BLOCKER_COLUMNS = {"node": TEXT, "reason": TEXT, "pod": TEXT, "text": TEXT}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDryRun:
+    node: str
+    blockers: tuple[KeepReason, ...]
+    moves: tuple[PodMove, ...]
+    stuck: tuple[tuple[str, str], ...]
+    """Pods that would find no node, each with kube-scheduler's message."""
+    waves: int
+    saving: int
+
+    @property
+    def can_go(self) -> bool:
+        return not self.blockers and not self.stuck
+
+
+@dataclass(frozen=True, repr=False)
+class DryRunReport:
+    """For each node whether it could go. `str()` is the report as text."""
+
+    nodes: tuple[NodeDryRun, ...]
+    rules: str
+    currency: str
+    assumptions: tuple[str, ...]
+
+    @property
+    def can_go(self) -> bool:
+        """Whether each of them could."""
+        return all(one.can_go for one in self.nodes)
+
+    @property
+    def headline(self) -> str:
+        return _headline(self.nodes[0]) if len(self.nodes) == 1 else _headlines(self.nodes)
+
+    @property
+    def tables(self) -> dict[str, ColumnTable]:
+        pods: list[tuple[str | None, ...]] = []
+        for one in self.nodes:
+            pods += [(one.node, move.pod, move.workload, move.target, None) for move in one.moves]
+            pods += [(one.node, pod, None, None, message) for pod, message in one.stuck]
+        blockers = [(one.node, b.identifier, b.pod or None, b.text) for one in self.nodes for b in one.blockers]
+        return {"pods": ColumnTable(_POD_COLUMNS, pods), "blockers": ColumnTable(_BLOCKER_COLUMNS, blockers)}
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "rules": self.rules,
+            "nodes": [_record(one) for one in self.nodes],
+            "assumptions": list(self.assumptions),
+        }
+
+    def render(self, style: Style) -> str:
+        lines = []
+        for one in self.nodes:
+            lines += [*_section(one, self.currency, style), ""]
+        return "\n".join([*lines, style.heading("Assumptions"), *(f"  {text}" for text in self.assumptions)])
+
+    def __str__(self) -> str:
+        return self.render(Style())
+
+    def __repr__(self) -> str:
+        return f"<DryRunReport: {self.headline}>"
+
+
+def dry_run(consolidation: Consolidation, world: LoadedWorld, names: Sequence[str], rules: str) -> DryRunReport:
+    """Raises TrialError for a node that is not there."""
+    for name in names:
+        world.node(name)
+    with consolidation.at_rest() as n_left_out:
+        state = consolidation.state()
+        found = tuple(_asked(state, name) for name in dict.fromkeys(names))
+        currency, assumptions = state.prices.currency, tuple(consolidation.assumptions(n_left_out))
+    return DryRunReport(found, rules, currency, assumptions)
+
+
+def _asked(state: ConsolidationState, name: str) -> NodeDryRun:
+    pods = state.world.pods_on(name)
+    blockers = state.rules.all_that_keeps(state.node(name), pods)
+    held = {reason.pod for reason in blockers if reason.pod}
+    with state.forked() as trial:
+        for key in held:
+            trial.delete_pod(key)  # it stays where it is, and the others are asked about
+        result = state.remover.attempt(trial, [name], tells_all=True)
+        stuck = tuple((one.pod, one.message) for one in result.stuck)
+    return NodeDryRun(name, tuple(blockers), result.moves, stuck, max(result.waves, default=0), state.price(name))
+
+
+def _headline(one: NodeDryRun) -> str:
+    n_pods = len(one.moves) + len(one.stuck)
+    if one.can_go:
+        return (
+            f"{one.node} can go: each of its {counted(n_pods, 'pod')} finds another node."
+            if n_pods
+            else (f"{one.node} can go: no pod would have to move.")
+        )
+    reasons = []
+    if one.blockers:
+        reasons.append(f"{counted(len(one.blockers), 'rule')} against it")
+    if one.stuck:
+        reasons.append(f"{len(one.stuck)} of {counted(n_pods, 'pod')} would find no node")
+    return f"{one.node} cannot go: {', and '.join(reasons)}."
+
+
+def _headlines(nodes: Sequence[NodeDryRun]) -> str:
+    n = sum(one.can_go for one in nodes)
+    return f"{n} of {counted(len(nodes), 'node')} can go, each by itself."
+
+
+def _section(one: NodeDryRun, currency: str, style: Style) -> list[str]:
+    lines = [style.painted(Tone.GOOD if one.can_go else Tone.BAD, _headline(one))]
+    if one.can_go and currency:
+        lines.append(f"That saves {money(one.saving, currency)}.")
+    if one.waves > 1:
+        lines.append(f"Disruption budgets make it wait: pods leave in {one.waves} waves.")
+    for reason in one.blockers:
+        lines += wrapped(f"{reason.identifier}: {reason}", indent=2, hanging=2, width=style.width)
+    for pod, message in one.stuck:
+        lines += wrapped(f"{pod}: {message}", indent=2, hanging=2, width=style.width)
+    rows = [[move.pod, move.workload, move.target] for move in one.moves]
+    return [*lines, *(table(["POD", "OF", "GOES TO"], rows, indent=2, n_left=3) if rows else [])]
+
+
+def _record(one: NodeDryRun) -> dict[str, Any]:
+    return {
+        "node": one.node,
+        "can_go": one.can_go,
+        "blockers": [{"reason": b.identifier, "pod": b.pod or None, "text": b.text} for b in one.blockers],
+        "moves": [{"pod": move.pod, "workload": move.workload, "to": move.target} for move in one.moves],
+        "stuck": [{"pod": pod, "message": message} for pod, message in one.stuck],
+        "waves": one.waves,
+    }

@@ -1,0 +1,149 @@
+"""One attempt to remove nodes: cordoned, drained as budgets allow, deleted; what the scheduler makes of it.
+
+*During* the drain the nodes are still there and count as topology domains, though nobody may come to them; *after* it
+they are gone. A removal counts if every pod finds a node during the drain, or, where waiting is allowed, after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.meta import PodKey, controller_of
+from kubesched.planning.catalogue import Option
+from kubesched.planning.consolidate.budgets import RestingBudgets
+from kubesched.planning.consolidate.rules import stays_with_its_node
+from kubesched.planning.daemons import daemons_for
+from kubesched.planning.new_nodes import node_from_offer, node_name
+from kubesched.planning.owners import PodOwners
+from kubesched.simulator.trial import LoadedWorld, PendingPod, WorldTrial
+
+
+@dataclass(frozen=True, slots=True)
+class PodMove:
+    pod: PodKey
+    workload: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchedNode:
+    name: str
+    option: Option
+    price: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalResult:
+    nodes: tuple[str, ...]
+    moves: tuple[PodMove, ...] = ()
+    waves: tuple[int, ...] = ()
+    """Of each node, in how many waves its pods leave: budgets make them wait until those that left run again."""
+    waited: tuple[PodKey, ...] = ()
+    """Pods that found a node only when the drained ones were gone."""
+    lost: tuple[PodKey, ...] = ()
+    """Pods that nobody makes anew."""
+    stuck: tuple[PendingPod, ...] = ()
+    """Pods that found no node; the removal does not count if there are any."""
+
+    @property
+    def is_possible(self) -> bool:
+        return not self.stuck
+
+
+class NodeRemover:
+    """Makes attempts within a trial that the caller commits or takes back."""
+
+    def __init__(
+        self, world: LoadedWorld, owners: PodOwners, budgets: RestingBudgets, *, allows_waiting: bool = False
+    ) -> None:
+        self._world = world
+        self._owners = owners
+        self._budgets = budgets
+        self._allows_waiting = allows_waiting
+
+    def leaving(self, names: Iterable[str]) -> list[PodInfo]:
+        """The pods that a drain of these nodes moves."""
+        return [info for name in names for info in self._world.pods_on(name) if not stays_with_its_node(info.pod)]
+
+    def attempt(
+        self, trial: WorldTrial, names: Sequence[str], *, at_once: bool = False, tells_all: bool = False
+    ) -> RemovalResult:
+        """All are cordoned, then drained and deleted one after another, or all at once. With `tells_all`, everybody who
+        finds no node is in the result, not only the first."""
+        for name in names:
+            trial.cordon(name)
+        pods = self.leaving(names)
+        lost = tuple(info.key for info in pods if controller_of(info.pod.metadata) is None)
+        sources = {info.key: (info.spec.node_name, self._owners.workload_of(info.pod)) for info in pods}
+        drain = _Drain(trial, goes_on=tells_all or self._allows_waiting)
+        n_waves: list[int] = []
+        for group in (names,) if at_once else [(name,) for name in names]:
+            waves = self._budgets.waves(self.leaving(group))
+            n_waves += [len(waves)] * len(group)
+            if not all(drain.evict(wave) for wave in waves):
+                return RemovalResult(tuple(names), stuck=tuple(drain.stuck.values()))
+            for name in group:
+                trial.delete_node(name)
+            if drain.stuck and self._allows_waiting:
+                drain.place_late()
+        moves = tuple(
+            PodMove(key, workload, source, drain.targets[key])
+            for key, (source, workload) in sources.items()
+            if key in drain.targets
+        )
+        return RemovalResult(
+            tuple(names), moves, tuple(n_waves), tuple(drain.waited), lost, tuple(drain.stuck.values())
+        )
+
+    def launch(self, trial: WorldTrial, option: Option) -> LaunchedNode:
+        """A new node of this option, with its daemons."""
+        rows = self._world.cluster.table.rows
+        number = next(number for number in count(1) if node_name(option, number) not in rows)
+        for item in node_from_offer(option, number):
+            if isinstance(item, Node):
+                trial.add_node(item)
+                for daemon in daemons_for(item, self._world.workloads):
+                    trial.add_pod(daemon)
+            else:
+                trial.put_object(item)
+        trial.settle(to_first_failure=True)
+        return LaunchedNode(node_name(option, number), option, option.offer.price or 0)
+
+
+class _Drain:
+    """What becomes of the pods of one attempt."""
+
+    def __init__(self, trial: WorldTrial, *, goes_on: bool) -> None:
+        self._trial = trial
+        self._goes_on = goes_on
+        self.targets: dict[PodKey, str] = {}
+        self.stuck: dict[PodKey, PendingPod] = {}
+        self.waited: list[PodKey] = []
+
+    def evict(self, wave: Iterable[PodInfo]) -> bool:
+        """False if the attempt has failed, and nobody wants to know more."""
+        self._trial.evict(*(info.key for info in wave))
+        settled = self._trial.settle(to_first_failure=True)
+        self.targets.update(settled.placed)
+        if not settled.pending:
+            return True
+        self.stuck.update((one.pod, one) for one in settled.pending)
+        if not self._goes_on:
+            return False
+        rest = self._trial.settle()
+        self.targets.update(rest.placed)
+        self.stuck.update((one.pod, one) for one in rest.pending)
+        return True
+
+    def place_late(self) -> None:
+        """The drained node is gone, and no domain any more."""
+        settled = self._trial.settle(to_first_failure=True)
+        self.targets.update(settled.placed)
+        for key in [key for key in self.stuck if key in settled.placed]:
+            del self.stuck[key]
+            self.waited.append(key)

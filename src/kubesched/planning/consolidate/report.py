@@ -1,0 +1,182 @@
+"""What a consolidation report holds: the steps in their order, what they save, and why other nodes stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.explanation.layout import Style
+from kubesched.planning.catalogue import HOURS_A_MONTH, NANOS
+from kubesched.planning.consolidate.removal import PodMove
+from kubesched.planning.consolidate.rules import KeepReason
+from kubesched.planning.consolidate.state import ConsolidationStep
+from kubesched.simulator.column_table import ColumnKind, ColumnTable
+
+INT, FLOAT, TEXT = ColumnKind.INT64, ColumnKind.FLOAT64, ColumnKind.UTF8
+
+_STEP_COLUMNS = {
+    "step": INT,
+    "round": INT,
+    "delete": TEXT,
+    "launch": TEXT,
+    "evictions": INT,
+    "waves": INT,
+    "saving": FLOAT,
+    "saved_so_far": FLOAT,
+    "evicted_so_far": INT,
+    "disruption": FLOAT,
+    "balanced_score": FLOAT,
+}
+_MOVE_COLUMNS = {"step": INT, "pod": TEXT, "workload": TEXT, "source": TEXT, "target": TEXT}
+_KEPT_COLUMNS = {"node": TEXT, "reason": TEXT, "pod": TEXT, "text": TEXT}
+
+
+@dataclass(frozen=True, slots=True)
+class KeptNode:
+    node: str
+    reason: KeepReason
+
+
+@dataclass(frozen=True, repr=False)
+class ConsolidationReport:
+    """Which nodes can go, in which order. `str()` is the report as text."""
+
+    policy: str
+    rules: str
+    steps: tuple[ConsolidationStep, ...]
+    rounds: tuple[int, ...]
+    """Of each step, in which round it is carried out; steps of a round go together."""
+    kept: tuple[KeptNode, ...]
+    n_nodes: int
+    cost: int
+    """Of all nodes before, an hour, in 10⁻⁹ of the currency."""
+    bound: int
+    """No set of nodes that holds all pods costs less."""
+    disruption: float
+    """Of draining all nodes, by Karpenter's measure."""
+    currency: str
+    """Empty if costs are numbers of nodes."""
+    others: Mapping[str, int]
+    """What other policies would save."""
+    stopped: str
+    """`fixed point`, `limit` or `time`."""
+    assumptions: tuple[str, ...]
+
+    @property
+    def saving(self) -> int:
+        return sum(step.saving for step in self.steps)
+
+    @property
+    def evictions(self) -> int:
+        return sum(step.evictions for step in self.steps)
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """The nodes that go, in the order in which they do."""
+        return tuple(name for step in self.steps for name in step.delete)
+
+    @property
+    def moves(self) -> tuple[PodMove, ...]:
+        return tuple(move for step in self.steps for move in step.moves)
+
+    @property
+    def curve(self) -> tuple[tuple[int, int], ...]:
+        """After each step: how many pods were evicted so far, and what is saved."""
+        points, evictions, saving = [], 0, 0
+        for step in self.steps:
+            evictions, saving = evictions + step.evictions, saving + step.saving
+            points.append((evictions, saving))
+        return tuple(points)
+
+    def balanced_score(self, step: ConsolidationStep) -> float:
+        """Karpenter's: the step's share of the cost over its share of the disruption. Balanced pools take 0.5 on."""
+        if not self.cost or not step.disruption:
+            return 0.0
+        return (step.saving / self.cost) / (step.disruption / self.disruption)
+
+    @property
+    def tables(self) -> dict[str, ColumnTable]:
+        """`steps`, `moves` (of each pod), and `kept` (nodes that stay, with the reason)."""
+        moves = [
+            (number, m.pod, m.workload, m.source, m.target) for number, s in enumerate(self.steps, 1) for m in s.moves
+        ]
+        kept = [(one.node, one.reason.identifier, one.reason.pod or None, one.reason.text) for one in self.kept]
+        return {
+            "steps": ColumnTable(_STEP_COLUMNS, self._step_rows()),
+            "moves": ColumnTable(_MOVE_COLUMNS, moves),
+            "kept": ColumnTable(_KEPT_COLUMNS, kept),
+        }
+
+    def _step_rows(self) -> list[tuple[Any, ...]]:
+        rows = []
+        for number, (step, turn, (evicted, saved)) in enumerate(
+            zip(self.steps, self.rounds, self.curve, strict=True), 1
+        ):
+            launched = " ".join(one.name for one in step.launch) or None
+            amounts = (step.evictions, step.waves, step.saving / NANOS, saved / NANOS, evicted)
+            scores = (round(step.disruption, 6), round(self.balanced_score(step), 6))
+            rows.append((number, turn, " ".join(step.delete), launched, *amounts, *scores))
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "policy": self.policy,
+            "rules": self.rules,
+            "nodes": {"before": self.n_nodes, "after": self.n_nodes - self._n_fewer},
+            "cost": {
+                "currency": self.currency or "nodes",
+                "before": self.cost / NANOS,
+                "after": (self.cost - self.saving) / NANOS,
+                "saving": self.saving / NANOS,
+                "saving_a_month": self.saving * HOURS_A_MONTH / NANOS if self.currency else None,
+                "bound": self.bound / NANOS,
+            },
+            "evictions": self.evictions,
+            "stopped": self.stopped,
+            "steps": [self._step_record(step, turn) for step, turn in zip(self.steps, self.rounds, strict=True)],
+            "curve": [{"evictions": evicted, "saving": saved / NANOS} for evicted, saved in self.curve],
+            "kept": [
+                {"node": k.node, "reason": k.reason.identifier, "pod": k.reason.pod or None, "text": k.reason.text}
+                for k in self.kept
+            ],
+            "other_policies": {name: saving / NANOS for name, saving in self.others.items()},
+            "assumptions": list(self.assumptions),
+        }
+
+    @property
+    def _n_fewer(self) -> int:
+        return sum(len(step.delete) - len(step.launch) for step in self.steps)
+
+    def _step_record(self, step: ConsolidationStep, turn: int) -> dict[str, Any]:
+        return {
+            "round": turn,
+            "cordon": list(step.cordon),
+            "launch": [{"name": one.name, "offer": one.option.name, "price": one.price / NANOS} for one in step.launch],
+            "delete": list(step.delete),
+            "evictions": step.evictions,
+            "waves": step.waves,
+            "saving": step.saving / NANOS,
+            "disruption": round(step.disruption, 6),
+            "balanced_score": round(self.balanced_score(step), 6),
+            "moves": [{"pod": m.pod, "workload": m.workload, "from": m.source, "to": m.target} for m in step.moves],
+            "waited": list(step.waited),
+            "lost": list(step.lost),
+        }
+
+    @property
+    def headline(self) -> str:
+        from kubesched.planning.consolidate.report_text import headline
+
+        return headline(self)
+
+    def render(self, style: Style) -> str:
+        from kubesched.planning.consolidate.report_text import render_consolidation
+
+        return render_consolidation(self, style)
+
+    def __str__(self) -> str:
+        return self.render(Style())
+
+    def __repr__(self) -> str:
+        return f"<ConsolidationReport: {self.headline}>"

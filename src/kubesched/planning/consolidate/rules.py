@@ -1,0 +1,153 @@
+"""What keeps a pod where it is: the rules of `kubectl drain`, of Karpenter and of Cluster Autoscaler.
+
+A reason has a name of the peer's own, by which its users look it up, and is told in our words. Pods that go with their
+node (daemons, static pods) keep nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import controller_of
+from kubesched.planning.consolidate.budgets import RestingBudgets
+from kubesched.simulator.virtual.deletion import MIRROR_ANNOTATION
+
+RULES = ("drain", "karpenter", "cluster-autoscaler")
+CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+SAFE_LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+_KNOWN_CONTROLLERS = ("ReplicaSet", "ReplicationController", "StatefulSet", "Job", "DaemonSet")
+
+
+@dataclass(frozen=True, slots=True)
+class KeepReason:
+    """Why a node stays."""
+
+    identifier: str
+    """As the peer whose rules are asked names it."""
+    text: str
+    pod: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.pod}: {self.text}" if self.pod else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class DrainFlags:
+    """Those of `kubectl drain` that let it do more."""
+
+    force: bool = False
+    """Pods of nobody are deleted, and nobody makes them anew."""
+    delete_emptydir_data: bool = False
+
+
+def stays_with_its_node(pod: Pod) -> bool:
+    owner = controller_of(pod.metadata)
+    is_mirror = MIRROR_ANNOTATION in (pod.metadata.annotations or {})
+    return is_mirror or (owner is not None and owner.kind in ("DaemonSet", "Node"))
+
+
+class EvictionRules:
+    def __init__(self, name: str, budgets: RestingBudgets, flags: DrainFlags | None = None) -> None:
+        self._budgets = budgets
+        self._flags = flags or DrainFlags()
+        self._of_pod: Callable[[PodInfo], KeepReason | None] = {
+            "drain": self._drain,
+            "karpenter": self._karpenter,
+            "cluster-autoscaler": self._cluster_autoscaler,
+        }[name]
+        self._is_autoscaler = name == "cluster-autoscaler"
+        self._is_karpenter = name == "karpenter"
+
+    def what_keeps(self, node: Node, pods: Sequence[PodInfo]) -> KeepReason | None:
+        """The first thing that speaks against draining the node; None if it may be tried."""
+        found = self._of_node(node)
+        for info in () if found is not None else pods:
+            if not stays_with_its_node(info.pod):
+                found = self._of_pod(info)
+            elif self._is_karpenter and DO_NOT_DISRUPT in (info.pod.metadata.annotations or {}):
+                found = self._karpenter(info)
+            if found is not None:
+                return found
+        return found or (self._too_many_of_a_budget(pods) if self._is_autoscaler else None)
+
+    def all_that_keeps(self, node: Node, pods: Sequence[PodInfo]) -> list[KeepReason]:
+        """Everything that speaks against it, for a report about one node."""
+        reasons = [self._of_node(node), *(self._of_pod(info) for info in pods if not stays_with_its_node(info.pod))]
+        found = [reason for reason in reasons if reason is not None]
+        extra = self._too_many_of_a_budget(pods) if self._is_autoscaler and not found else None
+        return found if extra is None else [extra]
+
+    # -- each peer's rules ---------------------------------------------------------------------------------------------
+
+    def _of_node(self, node: Node) -> KeepReason | None:
+        if any(label in (node.metadata.labels or {}) for label in CONTROL_PLANE):
+            return KeepReason("ControlPlane", "it is of the control plane")
+        annotations = node.metadata.annotations or {}
+        if self._is_karpenter and annotations.get(DO_NOT_DISRUPT) == "true":
+            return KeepReason(f'disruption is blocked through the "{DO_NOT_DISRUPT}" annotation', "the node says so")
+        if self._is_autoscaler and annotations.get(SCALE_DOWN_DISABLED) == "true":
+            return KeepReason("ScaleDownDisabledAnnotation", f"the node has {SCALE_DOWN_DISABLED}")
+        return None
+
+    def _drain(self, info: PodInfo) -> KeepReason | None:
+        if controller_of(info.pod.metadata) is None and not self._flags.force:
+            return KeepReason("Unmanaged", "no controller would make it anew (--force deletes it)", info.key)
+        if _local_volumes(info, host_paths=False) and not self._flags.delete_emptydir_data:
+            return KeepReason("LocalStorage", "it has an emptyDir (--delete-emptydir-data gives it up)", info.key)
+        return self._budget(info, "DisruptionBudget", "DisruptionBudgets")
+
+    def _karpenter(self, info: PodInfo) -> KeepReason | None:
+        if (info.pod.metadata.annotations or {}).get(DO_NOT_DISRUPT, "false") != "false":
+            return KeepReason(f'pod has "{DO_NOT_DISRUPT}" annotation', "it asks not to be disrupted", info.key)
+        return self._budget(info, "pdb prevents pod evictions", "eviction does not support multiple PDBs")
+
+    def _cluster_autoscaler(self, info: PodInfo) -> KeepReason | None:
+        annotations = info.pod.metadata.annotations or {}
+        if annotations.get(SAFE_TO_EVICT) != "true":
+            owner = controller_of(info.pod.metadata)
+            if owner is None or owner.kind not in _KNOWN_CONTROLLERS:
+                return _blocked("NotReplicated", "no controller is known that would make it anew", info)
+            if info.namespace == "kube-system" and not self._budgets.covering(info):
+                return _blocked("UnmovableKubeSystemPod", "it is of kube-system, and no budget covers it", info)
+            if annotations.get(SAFE_TO_EVICT) == "false":
+                return _blocked("NotSafeToEvictAnnotation", f"it has {SAFE_TO_EVICT}: false", info)
+            safe = set(annotations.get(SAFE_LOCAL_VOLUMES, "").split(","))
+            if any(name not in safe for name in _local_volumes(info, host_paths=True)):
+                return _blocked("LocalStorageRequested", "it has an emptyDir or a hostPath", info)
+        return self._budget(info, "BlockedByPod/NotEnoughPdb", "BlockedByPod/NotEnoughPdb")
+
+    def _budget(self, info: PodInfo, blocked: str, several: str) -> KeepReason | None:
+        keys = self._budgets.covering(info)
+        if len(keys) > 1:
+            return KeepReason(several, f"{len(keys)} disruption budgets cover it: {', '.join(keys)}", info.key)
+        if keys and self._budgets.allowed[keys[0]] < 1:
+            return KeepReason(blocked, f"disruption budget {keys[0]} allows none of its pods to leave", info.key)
+        if keys and controller_of(info.pod.metadata) is None:
+            return KeepReason(blocked, f"disruption budget {keys[0]} would lack it: nobody makes it anew", info.key)
+        return None
+
+    def _too_many_of_a_budget(self, pods: Sequence[PodInfo]) -> KeepReason | None:
+        """Cluster Autoscaler evicts all pods of a node at once."""
+        counts: dict[str, int] = {}
+        for info in pods:
+            for key in () if stays_with_its_node(info.pod) else self._budgets.covering(info):
+                counts[key] = counts.get(key, 0) + 1
+                if counts[key] > self._budgets.allowed[key]:
+                    text = f"disruption budget {key} allows {self._budgets.allowed[key]} of its pods to leave at once"
+                    return _blocked("NotEnoughPdb", text, info)
+        return None
+
+
+def _blocked(reason: str, text: str, info: PodInfo) -> KeepReason:
+    return KeepReason(f"BlockedByPod/{reason}", text, info.key)
+
+
+def _local_volumes(info: PodInfo, *, host_paths: bool) -> list[str]:
+    volumes = info.spec.volumes or ()
+    return [one.name for one in volumes if one.empty_dir is not None or (host_paths and one.host_path is not None)]

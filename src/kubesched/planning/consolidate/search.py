@@ -1,0 +1,185 @@
+"""Our policy: the nodes that go together are closed first, so that pods move to those that stay; then one by one, also
+against cheaper machines, and in small groups, until nothing more can be saved.
+
+A node that cannot go never ends the walk. One that could not is tried again once something has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from kubesched.k8s.model.requests import CPU, MEMORY
+from kubesched.planning.catalogue import Option
+from kubesched.planning.consolidate.peers import several_together
+from kubesched.planning.consolidate.state import ConsolidationState
+
+_SLACK = 0.02
+"""How much more room than is asked for the nodes that stay must have for others to be closed at first."""
+_GROUP_SIZES = (2, 3, 5, 8)
+_FEW = 8
+_MOST_REBOUGHT = 20
+
+
+def best(state: ConsolidationState, start: Callable[[ConsolidationState], None]) -> None:
+    """`start` makes the first steps; then everything is tried until nothing helps any more."""
+    start(state)
+    while not state.is_over and (
+        _one_by_one(state) or _in_groups(state) or several_together(state) or _compacted(state)
+    ):
+        pass
+
+
+def _compacted(state: ConsolidationState) -> bool:
+    n_before = len(state.steps)
+    compaction(state)
+    return len(state.steps) > n_before
+
+
+# -- together ----------------------------------------------------------------------------------------------------------
+
+
+def compaction(state: ConsolidationState) -> None:
+    """Closes all nodes that would not be needed if pods could be cut into parts, and drains one after another. Whoever
+    cannot go is opened again, and everything begins anew without it."""
+    going = _surplus(state)
+    while going:
+        failed = _drain_all(state, going)
+        if not failed:
+            return
+        going = [name for name in going if name not in failed]
+
+
+def _drain_all(state: ConsolidationState, going: Sequence[str]) -> set[str]:
+    """All of them go, in steps; or nothing changes, and those are given that could not."""
+    n_before = len(state.steps)
+    failed: set[str] = set()
+    with state.forked() as trial:
+        for name in going:
+            trial.cordon(name)
+        for name in going:
+            if state.is_over:
+                trial.uncordon(name)
+            elif state.remove([name]) is None:
+                failed.add(name)
+                trial.uncordon(name)
+        if not failed:
+            trial.commit()
+    if failed:
+        del state.steps[n_before:]
+    elif len(state.steps) > n_before:
+        first = state.steps[n_before]
+        state.steps[n_before] = replace(first, cordon=tuple(name for name in going if name not in first.delete))
+    return failed
+
+
+def _surplus(state: ConsolidationState) -> list[str]:
+    """Those nodes, worth most first, without which the others have room for everything, by amounts alone."""
+    table = state.world.cluster.table
+    candidates = state.candidates()
+    limits = state.limits
+    most = len(candidates) if limits.max_steps is None else limits.max_steps
+    going: list[str] = []
+    n_evictions = 0
+    spare = {}
+    for resource in (CPU, MEMORY):
+        has, asked = table.allocatable.get(resource), table.requested.get(resource)
+        if has is not None and asked is not None:
+            rows = [table.rows[name] for name in state.world.nodes]
+            spare[resource] = int(has.data[rows].sum()) - int(asked.data[rows].sum() * (1 + _SLACK))
+    for name in candidates:
+        row = table.rows[name]
+        needed = {resource: int(table.allocatable[resource].data[row]) for resource in spare}
+        n_pods = len(state.pods(name))
+        within = limits.max_evictions is None or n_evictions + n_pods <= limits.max_evictions
+        if len(going) < most and within and all(spare[resource] >= amount for resource, amount in needed.items()):
+            going.append(name)
+            n_evictions += n_pods
+            for resource, amount in needed.items():
+                spare[resource] -= amount
+    return going
+
+
+def rebought(state: ConsolidationState) -> None:
+    """All nodes of a small cluster go at once, if other machines hold the same for less."""
+    names = state.candidates()
+    if state.replacements and len(names) <= _MOST_REBOUGHT:
+        _exchange(state, names)
+
+
+# -- one by one --------------------------------------------------------------------------------------------------------
+
+
+def _one_by_one(state: ConsolidationState) -> bool:
+    """Whether anything was saved."""
+    n_before = len(state.steps)
+    for name in state.candidates():
+        if state.is_over:
+            break
+        tried = state.kept.get(name)
+        if tried is not None and tried[0] == len(state.steps):
+            continue  # nothing has changed since
+        if state.remove([name]) is None and state.replacements:
+            _exchange(state, [name])
+    return len(state.steps) > n_before
+
+
+def _exchange(state: ConsolidationState, names: Sequence[str]) -> bool:
+    """Machines that cost less take the place of the nodes, for those pods that find none elsewhere."""
+    price = sum(map(state.price, names))
+    pods = [info for name in names for info in state.pods(name)]
+    if len(names) > 1 and not state.replacements.could_save(pods, price):
+        return False
+    homeless = state.homeless(names)
+    if not homeless:
+        return state.remove(names) is not None
+    for options in state.proposals(names, homeless, most_nodes=max(2, len(names) + 1)):
+        if state.is_over:
+            return False
+        if any(state.remove(*change) is not None for change in _without_detours(state, names, options)):
+            return True
+    return False
+
+
+def _without_detours(
+    state: ConsolidationState, names: Sequence[str], options: Sequence[Option]
+) -> Iterator[tuple[list[str], list[Option]]]:
+    """First, without the nodes that would only be exchanged for one of their kind; then, as it was proposed."""
+    staying, coming = list(names), list(options)
+    for option in options:
+        same = next((name for name in staying if state.is_of(name, option)), None)
+        if same is not None:
+            staying.remove(same)
+            coming.remove(option)
+    if staying and len(staying) < len(names):
+        yield staying, coming
+    yield list(names), list(options)
+
+
+# -- in groups ---------------------------------------------------------------------------------------------------------
+
+
+def _in_groups(state: ConsolidationState) -> bool:
+    """Whether the machines of a catalogue could take the place of a few nodes together; ends with the first that do."""
+    if not state.replacements:
+        return False
+    for names in _groups(state):
+        if state.is_over:
+            return False
+        if _exchange(state, names):
+            return True
+    return False
+
+
+def _groups(state: ConsolidationState) -> Iterator[list[str]]:
+    """Neighbours in the order of how full they are, the emptiest first; of few nodes, all pairs and triples, and the
+    whole."""
+    names = sorted(state.candidates(), key=lambda name: (state.utilisation(name), name))
+    if 1 < len(names) <= _FEW:
+        for size in (2, 3):
+            yield from map(list, combinations(names, size))
+        yield names
+    for size in _GROUP_SIZES:
+        for start in range(0, len(names) - size + 1, max(1, size // 2)):
+            yield names[start : start + size]

@@ -1,0 +1,247 @@
+"""The cluster as it is consolidated, step by step: costs, limits, what was tried, and what kept nodes.
+
+Everything happens in a trial around the search, so that the world is as before when it ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.requests import CPU, MEMORY, pod_resources
+from kubesched.planning.catalogue import INSTANCE_TYPE, ZONE, Option
+from kubesched.planning.consolidate.removal import LaunchedNode, NodeRemover, PodMove, RemovalResult
+from kubesched.planning.consolidate.replacements import Replacements
+from kubesched.planning.consolidate.rules import EvictionRules, KeepReason, stays_with_its_node
+from kubesched.planning.node_groups import group_of
+from kubesched.planning.prices import NodePrices
+from kubesched.simulator.trial import LoadedWorld, WorldTrial
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+NO_PLACE = "NoPlaceToMovePods"
+_LEAST, _MOST = 0.0, 10.0
+"""A pod's eviction costs no less and no more than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsolidationStep:
+    delete: tuple[str, ...]
+    launch: tuple[LaunchedNode, ...]
+    cordon: tuple[str, ...]
+    """Nodes to cordon before, because their turn comes later and nobody should move there."""
+    moves: tuple[PodMove, ...]
+    waves: int
+    waited: tuple[PodKey, ...]
+    lost: tuple[PodKey, ...]
+    saving: int
+    """An hour, in 10⁻⁹ of the currency."""
+    disruption: float
+    """Karpenter's measure: 1 for each node, and for each pod by its deletion cost and priority."""
+
+    @property
+    def evictions(self) -> int:
+        return len(self.moves) + len(self.lost)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    max_evictions: int | None = None
+    min_saving: int = 0
+    """A step that saves less is not worth it."""
+    max_steps: int | None = None
+    until_s: float | None = None
+    """On the clock of `time.monotonic`."""
+
+    @property
+    def is_late(self) -> bool:
+        return self.until_s is not None and time.monotonic() > self.until_s
+
+
+@dataclass
+class ConsolidationState:
+    world: LoadedWorld
+    rules: EvictionRules
+    remover: NodeRemover
+    prices: NodePrices
+    replacements: Replacements
+    limits: SearchLimits
+    pool: str | None = None
+    steps: list[ConsolidationStep] = field(default_factory=list)
+    kept: dict[str, tuple[int, KeepReason]] = field(default_factory=dict)
+    """Why a node could not go, and after how many steps that was found."""
+
+    # -- what there is -------------------------------------------------------------------------------------------------
+
+    def node(self, name: str) -> Node:
+        return self.world.node(name)
+
+    def price(self, name: str) -> int:
+        return self.prices.of(self.node(name))
+
+    def cost(self) -> int:
+        return sum(self.prices.of(self.node(name)) for name in self.world.nodes)
+
+    @property
+    def saving(self) -> int:
+        return sum(step.saving for step in self.steps)
+
+    @property
+    def evictions(self) -> int:
+        return sum(step.evictions for step in self.steps)
+
+    def pods(self, name: str) -> list[PodInfo]:
+        """Those that would have to move."""
+        return [info for info in self.world.pods_on(name) if not stays_with_its_node(info.pod)]
+
+    def disruption(self, names: Iterable[str]) -> float:
+        return sum(1.0 + sum(eviction_cost(info) for info in self.pods(name)) for name in names)
+
+    def worth(self, name: str) -> float:
+        """What going saves for each unit of disruption."""
+        return self.price(name) / self.disruption([name])
+
+    def utilisation(self, name: str) -> float:
+        """The larger share of cpu and memory that is asked for."""
+        table = self.world.cluster.table
+        row = table.rows[name]
+        shares = []
+        for resource in (CPU, MEMORY):
+            has, asked = table.allocatable.get(resource), table.requested.get(resource)
+            amount = 0 if has is None else int(has.data[row])
+            shares.append(0.0 if asked is None or not amount else int(asked.data[row]) / amount)
+        return max(shares)
+
+    def asked_by_daemons(self, name: str, resource: str) -> int:
+        """What goes with the node."""
+        infos = [info for info in self.world.pods_on(name) if stays_with_its_node(info.pod)]
+        return sum(pod_resources(info.pod).requests.get(resource, 0) for info in infos)
+
+    def what_keeps(self, name: str) -> KeepReason | None:
+        """What speaks against draining the node, whatever room there is elsewhere."""
+        found = self.rules.what_keeps(self.node(name), self.world.pods_on(name))
+        if found is not None:
+            self.kept[name] = len(self.steps), found
+        return found
+
+    def candidates(self) -> list[str]:
+        """The nodes that may be drained, in the order of what that is worth."""
+        names = [name for name in self.world.nodes if self._is_in_scope(name) and self.what_keeps(name) is None]
+        return sorted(names, key=lambda name: (-self.worth(name), name))
+
+    def _is_in_scope(self, name: str) -> bool:
+        if self.pool is None or group_of(self.node(name), "pool") == self.pool:
+            return True
+        self.kept[name] = len(self.steps), KeepReason("NotInPool", f"it is not in pool {self.pool}")
+        return False
+
+    @property
+    def is_over(self) -> bool:
+        most = self.limits.max_steps
+        return self.limits.is_late or (most is not None and len(self.steps) >= most)
+
+    # -- attempts ------------------------------------------------------------------------------------------------------
+
+    def remove(
+        self,
+        names: Sequence[str],
+        options: Sequence[Option] = (),
+    ) -> ConsolidationStep | None:
+        """The nodes go and machines of these options come, if the scheduler then places everything; else nothing
+        changes, and `kept` has the reason. Nodes for which nothing comes are a step each; gives the last."""
+        saving = sum(map(self.price, names)) - sum(option.offer.price or 0 for option in options)
+        reason = self._not_worth_it(names, saving)
+        if reason is not None:
+            self._keep(names, reason)
+            return None
+        disruptions = {name: self.disruption([name]) for name in names}
+        with self.world.trial() as trial:
+            savings = {name: self.price(name) for name in names}
+            launched = tuple(self.remover.launch(trial, option) for option in options)
+            result = self.remover.attempt(trial, names)
+            if not result.is_possible:
+                if not options:
+                    self._keep(names, _no_place(result))
+                return None
+            trial.commit()
+        groups = [tuple(names)] if options else [(name,) for name in names]
+        for number, group in enumerate(groups):
+            moves = tuple(move for move in result.moves if move.source in group)
+            left = {move.pod for move in moves}
+            step = ConsolidationStep(
+                group,
+                launched,
+                tuple(name for later in groups[1:] for name in later) if number == 0 else (),
+                moves,
+                sum(n for name, n in zip(names, result.waves, strict=True) if name in group),
+                tuple(key for key in result.waited if key in left),
+                result.lost if number == 0 else (),
+                sum(savings[name] for name in group) - sum(one.price for one in launched),
+                sum(disruptions[name] for name in group),
+            )
+            self.steps.append(step)
+        return step
+
+    def homeless(self, names: Sequence[str]) -> list[PodInfo]:
+        """The pods that would find no node if these went and nothing came."""
+        with self.world.trial() as trial:
+            result = self.remover.attempt(trial, names, tells_all=True)
+            return [self.world.pod(one.pod) for one in result.stuck]
+
+    def proposals(
+        self, names: Sequence[str], pods: Sequence[PodInfo], *, most_nodes: int, below: int | None = None
+    ) -> list[tuple[Option, ...]]:
+        """Machines for the pods that cost less than the nodes."""
+        price = sum(map(self.price, names)) - self.limits.min_saving if below is None else below
+        counts = Counter((self.node(name).metadata.labels or {}).get(ZONE, "") for name in names)
+        zones = [zone for zone, _ in counts.most_common()]
+        return self.replacements.proposals(pods, price, zones, most_nodes=most_nodes)
+
+    def instance_type(self, name: str) -> str:
+        return (self.node(name).metadata.labels or {}).get(INSTANCE_TYPE, "")
+
+    def is_of(self, name: str, option: Option) -> bool:
+        """Whether the node is such a machine: by its type, zone and price."""
+        zone = (self.node(name).metadata.labels or {}).get(ZONE, "")
+        wanted = (option.shape.name, option.offer.zone, option.offer.price)
+        return (self.instance_type(name), zone, self.price(name)) == wanted
+
+    def forked(self) -> WorldTrial:
+        return self.world.trial()
+
+    def _not_worth_it(self, names: Sequence[str], saving: int) -> KeepReason | None:
+        if saving < self.limits.min_saving or saving < 0 or (saving == 0 and not self._is_free_to_go(names)):
+            return KeepReason("SavingTooSmall", "that would save too little")
+        if self.limits.max_steps is not None and len(self.steps) + len(names) > max(1, self.limits.max_steps):
+            return KeepReason("TooManySteps", f"there are {self.limits.max_steps} steps already")
+        most = self.limits.max_evictions
+        if most is not None and self.evictions + len(self.remover.leaving(names)) > most:
+            return KeepReason("TooManyEvictions", f"with it, more than {most} pods would be evicted")
+        return None
+
+    def _is_free_to_go(self, names: Sequence[str]) -> bool:
+        """Whether they have no price, so that nothing says what it would save."""
+        return all(self.price(name) == 0 for name in names)
+
+    def _keep(self, names: Sequence[str], reason: KeepReason) -> None:
+        if len(names) == 1:
+            self.kept[names[0]] = len(self.steps), reason
+
+
+def eviction_cost(info: PodInfo) -> float:
+    """Karpenter's: by the pod's deletion cost and priority."""
+    text = (info.pod.metadata.annotations or {}).get(DELETION_COST, "0")
+    try:
+        deletion_cost = int(text)
+    except ValueError:
+        deletion_cost = 0
+    return min(_MOST, max(_LEAST, 1.0 + deletion_cost / 2**27 + info.priority / 2**25))
+
+
+def _no_place(result: RemovalResult) -> KeepReason:
+    first = result.stuck[0]
+    return KeepReason(NO_PLACE, first.message, first.pod)
