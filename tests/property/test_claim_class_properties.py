@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from kubesched.framework import PodInfo
 from kubesched.framework.claim_questions import ClaimQuestion
-from kubesched.scheduler.engine.class_cache import cache
+from kubesched.scheduler.engine.class_cache.claims import QuestionBook
 from kubesched.scheduler.plugins.dynamic_resources import DynamicResources, questions
 from kubesched.scheduler.plugins.dynamic_resources.allocator import SharedDevices
 from kubesched.scheduler.plugins.dynamic_resources.state import claims_of
@@ -133,7 +133,7 @@ def _claims_for_one_pod_are_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _questions_are_no_part_of_the_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "_key", lambda pod, _: pod.signature.without_claims)
+    monkeypatch.setattr(QuestionBook, "_number", lambda *_: 1)
 
 
 @pytest.mark.parametrize(

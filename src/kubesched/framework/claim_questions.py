@@ -24,7 +24,8 @@ from kubesched.framework.pod_info import PodInfo
 @dataclass(frozen=True, slots=True)
 class ClaimQuestion:
     """Pods whose questions are equal are given the same answers, which depend on what the scopes say and on objects
-    that the plugin follows by itself. It must not be asked where a node may be answered by an error."""
+    that the plugin follows by itself. It must not be asked where a node may be answered by an error. The scopes follow
+    from what is asked."""
 
     asked: Hashable
     filter_scope: Scope = Scope.NODE
@@ -33,8 +34,9 @@ class ClaimQuestion:
 
 @runtime_checkable
 class LooksAtClaims(PreFilter, Filter, Protocol):
-    """A plugin of PreFilter and Filter that looks at the claims of pods. For a pod with claims it is not asked how
-    state follows objects: it says itself about which nodes its answer is another."""
+    """A plugin of PreFilter and Filter that looks at the claims of pods. It is asked about pods for which its filter is
+    not of scope `NODE`. For such a pod it is not asked how state follows objects: it says itself about which nodes its
+    answer is another."""
 
     def question_of(self, pod: PodInfo) -> ClaimQuestion | None:
         """What the pod's claims ask, as they are now; None if that cannot be said."""

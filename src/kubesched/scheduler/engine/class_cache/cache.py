@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 from weakref import WeakSet
 
-from kubesched.framework.claim_questions import ClaimQuestion
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.scheduler.cluster import Cluster
@@ -116,7 +115,7 @@ class ClassCache:
         """What is kept of the pod's class cannot be relied on."""
         self._failed.drop(pod.signature)
         if has_claims(pod):
-            self._classes.drop(_key(pod, self._questions.questions_of(pod)))
+            self._classes.drop(self._questions.questions_of(pod)[0])
         else:
             self._classes.drop(pod.signature)
 
@@ -149,8 +148,7 @@ class ClassCache:
         if pod.pin:
             return None
         signature = pod.signature.without_claims
-        questions = self._questions.questions_of(pod)
-        key = _key(pod, questions)
+        key, questions = self._questions.questions_of(pod)
         found = self._classes.use(key)
         if found is not None:
             if found.catch_up():
@@ -159,11 +157,7 @@ class ClassCache:
         elif signature not in self._seen:
             self._seen.add(signature)
             return None
-        made = prepare_class(self._cluster, self._profile, pod, self._questions.plugins_for(questions))
+        made = prepare_class(self._cluster, self._profile, pod, self._questions.plugins_for(pod, questions))
         if made is not None:
             self._keep(key, made)
         return made
-
-
-def _key(pod: PodInfo, questions: Mapping[str, ClaimQuestion]) -> Hashable:
-    return pod.signature.without_claims, tuple(questions.items())

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
+from kubesched.framework.caching import Scope
 from kubesched.framework.claim_questions import ClaimQuestion, LooksAtClaims
 from kubesched.framework.extension_points import PreScore
-from kubesched.framework.pod_info import PodInfo
+from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.scheduler.engine.profile import Profile
 
 _MOST_QUESTIONS = 4096
@@ -27,7 +29,7 @@ class ClaimPlugins:
     questions: Mapping[str, ClaimQuestion] = field(default_factory=dict)
     """By name, of those that say what is asked."""
     answering: tuple[LooksAtClaims, ...] = ()
-    """These."""
+    """These plugins."""
     own: tuple[LooksAtClaims, ...] = ()
     """The others, which are asked about each pod's own claims."""
     scoring: tuple[PreScore, ...] = ()
@@ -39,24 +41,34 @@ class ClaimPlugins:
 NO_CLAIMS = ClaimPlugins()
 
 
+Questions = Mapping[str, ClaimQuestion]
+"""By the name of the plugin; without those that are asked about this pod alone."""
+
+
 class QuestionBook:
     """What the claims of pods ask. Knows which questions were asked before."""
 
     def __init__(self, profile: Profile) -> None:
-        self._plugins = profile.claim_plugins
-        self._asked: OrderedDict[Hashable, None] = OrderedDict()
+        self._profile = profile
+        self._looking: WeakKeyDictionary[PodSignature, Mapping[str, LooksAtClaims]] = WeakKeyDictionary()
+        self._asked: OrderedDict[Hashable, int] = OrderedDict()
+        """Questions that were asked, by plugin and what is asked; and a number for each."""
+        self._n_asked = 0
 
-    def questions_of(self, pod: PodInfo) -> Mapping[str, ClaimQuestion]:
-        """By plugin; without those that are asked about this pod alone."""
+    def questions_of(self, pod: PodInfo) -> tuple[Hashable, Questions]:
+        """A key that is the same for pods that ask the same, and the questions."""
         found = {}
-        for name, plugin in self._plugins.items():
+        numbers = []
+        for name, plugin in self._plugins_looking_at(pod).items():
             question = plugin.question_of(pod)
-            if question is not None and self._was_asked_before((name, question)):
+            number = 0 if question is None else self._number((name, question.asked))
+            numbers.append(number)
+            if question is not None and number:
                 found[name] = question
-        return found
+        return (pod.signature.without_claims, *numbers), found
 
-    def plugins_for(self, questions: Mapping[str, ClaimQuestion]) -> ClaimPlugins:
-        plugins = self._plugins
+    def plugins_for(self, pod: PodInfo, questions: Questions) -> ClaimPlugins:
+        plugins = self._plugins_looking_at(pod)
         own = tuple(plugin for name, plugin in plugins.items() if name not in questions)
         return ClaimPlugins(
             questions,
@@ -66,15 +78,33 @@ class QuestionBook:
             names=frozenset(plugins),
         )
 
-    def _was_asked_before(self, question: Hashable) -> bool:
+    def _plugins_looking_at(self, pod: PodInfo) -> Mapping[str, LooksAtClaims]:
+        """Those for which a pod like this has claims. The others have nothing to say, whatever its claims are."""
+        signature = pod.signature.without_claims
+        found = self._looking.get(signature)
+        if found is None:
+            steps = {step.name: step for step in self._profile.filter}
+            plugins = self._profile.claim_plugins
+            found = {
+                name: plugin
+                for name, plugin in plugins.items()
+                if name not in steps or steps[name].scope_for(pod) is not Scope.NODE
+            }
+            self._looking[signature] = found
+        return found
+
+    def _number(self, question: Hashable) -> int:
+        """0 for a question that was not asked before."""
         asked = self._asked
-        if question in asked:
+        number = asked.get(question)
+        if number is not None:
             asked.move_to_end(question)
-            return True
-        asked[question] = None
+            return number
+        self._n_asked += 1
+        asked[question] = self._n_asked
         if len(asked) > _MOST_QUESTIONS:
             asked.popitem(last=False)
-        return False
+        return 0
 
 
 def has_claims(pod: PodInfo) -> bool:

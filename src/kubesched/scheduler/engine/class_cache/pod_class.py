@@ -110,9 +110,13 @@ class PodClass:
         """Takes in what changed; False if the class has to be prepared anew."""
         if not self.claims.answering:
             return self._follow_journal()
-        names = self._nodes_to_ask_again()
-        if names is None or not self._follow_journal():
+        journal = self.cluster.table.journal
+        changes, are_nodes_the_same = journal.pods.since(self.places.pods), self.places.nodes == journal.nodes.end
+        names = None if changes is None else self._nodes_to_ask_again(changes)
+        if changes is None or names is None or not self._follow_journal():
             return False
+        if len(changes) == 1 and are_nodes_the_same:
+            names.discard(changes[0][1].spec.node_name)  # asked about just now
         if names:
             by_name = self.cluster.table.rows
             rows = np.array([by_name[name] for name in names if name in by_name], dtype=np.intp)
@@ -120,11 +124,8 @@ class PodClass:
             self._freshen(rows)
         return True
 
-    def _nodes_to_ask_again(self) -> set[str] | None:
+    def _nodes_to_ask_again(self, changes: Sequence[PodChange]) -> set[str] | None:
         """The nodes about which plugins that look at claims would say something else; None if all may be."""
-        changes = self.cluster.table.journal.pods.since(self.places.pods)
-        if changes is None:
-            return None
         found: set[str] = set()
         for plugin in self.claims.answering:
             names = plugin.nodes_to_ask_again(self.cycle, self.pod, changes)

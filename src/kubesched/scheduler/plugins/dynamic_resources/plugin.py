@@ -44,8 +44,6 @@ from kubesched.scheduler.plugins.dynamic_resources.state import (
 )
 from kubesched.scheduler.plugins.resource_allocation import devices_do_not_matter
 
-_NO_DEVICES = ClaimQuestion(None)
-
 
 class DynamicResources:
     """Profiles of one scheduler give out the same devices: they should be built with the same `shared`."""
@@ -86,8 +84,6 @@ class DynamicResources:
     # -- pods of a class ----------------------------------------------------------------------------------------------
 
     def question_of(self, pod: PodInfo) -> ClaimQuestion | None:
-        if not pod.spec.resource_claims:
-            return _NO_DEVICES if not self.has_stake_in(pod) else None
         objects = self._handle.objects
         self._shared.refresh(objects)
         self._asking = questions.find_question(pod, self._shared, objects.device_classes, self._allocator())
@@ -98,20 +94,16 @@ class DynamicResources:
         return ClaimQuestion(order.fingerprint, Scope.ROW, score_scope)
 
     def generalize(self, cycle: CycleState, pod: PodInfo) -> None:
-        if pod.spec.resource_claims:
-            shared = self._shared
-            cycle.put(questions.AskedDevices(self._asked_by(pod).order, shared.changed.end, shared.n_offers_to_all))
+        shared = self._shared
+        cycle.put(questions.AskedDevices(self._asked_by(pod).order, shared.changed.end, shared.n_offers_to_all))
 
     def take_over(self, cycle: CycleState, pod: PodInfo) -> bool:
-        if pod.spec.resource_claims:
-            cycle.drop(questions.AskedDevices)
-            cycle.put(self._asked_by(pod).state(self._allocator()))
+        cycle.drop(questions.AskedDevices)
+        cycle.put(self._asked_by(pod).state(self._allocator()))
         return True
 
     def nodes_to_ask_again(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> Sequence[str] | None:
-        asked = cycle.find(questions.AskedDevices)
-        if asked is None:
-            return ()
+        asked = cycle.get(questions.AskedDevices)
         self._shared.refresh(self._handle.objects)
         names = self._shared.changed.since(asked.place)
         if asked.n_offers_to_all != self._shared.n_offers_to_all:
