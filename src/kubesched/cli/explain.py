@@ -77,9 +77,11 @@ def explain(
     kubesched explain shop/deployment/web -f dump.yaml -f web.yaml
     kubesched explain namespace/shop
     kubesched explain node/general-2
+    kubesched explain ml/podgroup/training
 
     Of a workload or a namespace, the pods are grouped by what stands in their way; of a workload that has none yet, one
-    is explained as its controller would create it now. Of a node, it is said which pending pods it could not take.
+    is explained as its controller would create it now. Of a node, it is said which pending pods it could not take. Of a
+    pod group, who is missing, which member finds no node, and which placement came nearest.
     """
     asked = asked_about(target, namespace)
     server = ServerChoice(kubeconfig, context, live)

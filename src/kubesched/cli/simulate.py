@@ -183,6 +183,8 @@ def _simulate(
 ) -> SimulationReport:
     from kubesched.cli.files import InputError
     from kubesched.cli.output import shown_progress
+    from kubesched.k8s.model.scheduling import PodGroup
+    from kubesched.scheduler.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD
     from kubesched.simulator.loading import load
     from kubesched.simulator.report import SimulationReport
     from kubesched.simulator.run import run_simulation
@@ -195,6 +197,9 @@ def _simulate(
     if chosen.config.extenders:
         say_warning("extenders are not called in a simulation")
     given = load(given_cluster(filenames, server))
+    if any(isinstance(item, PodGroup) for item in given.objects) and not chosen.config.gates.get(GENERIC_WORKLOAD):
+        gates = f"{GENERIC_WORKLOAD}=true,{GANG_SCHEDULING}=true"
+        say_warning(f"PodGroups have no effect without their feature gates: --feature-gates={gates}")
     with shown_progress() as progress:
         cluster = run_simulation(
             given,

@@ -4,6 +4,7 @@
     deployment/web, shop/sts/db                       a workload: its pods, grouped by cause
     namespace/shop                                    all that waits in a namespace
     node/general-1                                    who could not come to a node
+    podgroup/training, ml/pg/training                 a pod group: who is missing, which placement came nearest
 
 Next: `kubesched.simulator.asking`, which answers.
 """
@@ -27,6 +28,7 @@ _WORKLOADS = {
 _PODS = ("pod", "pods", "po")
 _NAMESPACES = ("namespace", "namespaces", "ns")
 _NODES = ("node", "nodes", "no")
+_POD_GROUPS = ("podgroup", "podgroups", "pg")
 
 
 class TargetError(KubeschedError, ValueError):
@@ -38,6 +40,7 @@ class AskedKind(Enum):
     WORKLOAD = auto()
     NAMESPACE = auto()
     NODE = auto()
+    POD_GROUP = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ def read_target(text: str, namespace: str | None = None) -> AskedAbout:
 
 
 def _is_kind(word: str) -> bool:
-    return word.lower() in (*_WORKLOADS, *_PODS, *_NAMESPACES, *_NODES)
+    return word.lower() in (*_WORKLOADS, *_PODS, *_NAMESPACES, *_NODES, *_POD_GROUPS)
 
 
 def _target(text: str, kind: str, name: str) -> AskedAbout:
@@ -81,4 +84,6 @@ def _target(text: str, kind: str, name: str) -> AskedAbout:
         return AskedAbout(text, AskedKind.NAMESPACE, name)
     if kind in _NODES:
         return AskedAbout(text, AskedKind.NODE, name)
+    if kind in _POD_GROUPS:
+        return AskedAbout(text, AskedKind.POD_GROUP, name)
     return AskedAbout(text, AskedKind.POD, name)

@@ -91,6 +91,8 @@ def build_schedulers(
         schedulers[profile.scheduler_name] = ProfileScheduler(
             cluster, profile, tie_break, share or 0, handle, keeps_classes=keeps_classes
         )
+    if features.groups and cluster.groups is None:
+        cluster.track_groups(schedulers.keys())
     return schedulers
 
 

@@ -14,6 +14,7 @@ from kubesched.explanation.answer import Explanation
 from kubesched.explanation.explain import NotExplainableError, explain_emulated, explain_pod
 from kubesched.explanation.overview import NodeOverview, PodsOverview, explain_node, explain_pods, pods_of
 from kubesched.explanation.placement import NodeAnswer, why_not_node
+from kubesched.explanation.pod_groups import PodGroupExplanation, explain_group
 from kubesched.explanation.targets import AskedAbout, AskedKind, read_target
 from kubesched.framework.handle import Registry
 from kubesched.k8s.errors import KubeschedWarning
@@ -26,7 +27,7 @@ from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
 from kubesched.simulator.one_pod import find_workload, n_wanted, unmade_pods, why_unmade, with_one_pod
 
-Answer = Explanation | PodsOverview | NodeOverview | NodeAnswer
+Answer = Explanation | PodsOverview | NodeOverview | NodeAnswer | PodGroupExplanation
 
 
 def explain(
@@ -55,6 +56,7 @@ def explain(
       `PodsOverview`. Of a workload without pods, one is explained as its controller would create it now.
     - `"namespace/shop"`: the same of all that waits in a namespace; a `PodsOverview`.
     - `"node/a"`: which pending pods could not come to a node, and why; a `NodeOverview`.
+    - `"ml/podgroup/training"`: why a pod group waits, and which placement came nearest; a `PodGroupExplanation`.
 
     All of them have `headline`, `to_dict()`, a text (`str`), and HTML in a notebook.
 
@@ -83,7 +85,7 @@ def explain(
 
 def kinds_for(target: AskedAbout) -> Kinds:
     """The kinds of objects that an answer looks at."""
-    return KINDS if target.kind in (AskedKind.POD, AskedKind.NODE) else CLUSTER_KINDS
+    return KINDS if target.kind in (AskedKind.POD, AskedKind.NODE, AskedKind.POD_GROUP) else CLUSTER_KINDS
 
 
 def as_typed(found: Manifests, target: AskedAbout) -> AskedAbout:
@@ -126,6 +128,8 @@ def answer(
         return (explanation if node is None else why_not_node(explanation, node)), []
     if target.kind is AskedKind.NODE:
         return explain_node(found, target.name, *with_whom), []
+    if target.kind is AskedKind.POD_GROUP:
+        return explain_group(found, target.key, *with_whom), []
     if target.kind is AskedKind.WORKLOAD:
         return _workload(found, target, *with_whom)
     notes = [unmade.note for unmade in unmade_pods(found, target.name)]

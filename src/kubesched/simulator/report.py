@@ -21,6 +21,7 @@ from kubesched.simulator.report_tables import (
     node_state,
     node_table,
     not_created_table,
+    pod_group_rows,
     pod_table,
     preemption_table,
     state_of,
@@ -72,6 +73,11 @@ class SimulationReport:
     def not_created(self) -> ColumnTable:
         """Pods of very large workloads that wait like the others of theirs, and were never made: how many of which."""
         return not_created_table(self._cluster, self._messages)
+
+    @cached_property
+    def pod_groups(self) -> list[dict[str, Any]]:
+        """Pod groups, how many of their pods have a node, and what their condition says."""
+        return pod_group_rows(self._cluster)
 
     @cached_property
     def blocked_drains(self) -> dict[str, list[str]]:
@@ -142,6 +148,7 @@ class SimulationReport:
             "utilisation": self.utilisation.to_rows(),
             "preemptions": self.preemptions.to_rows(),
             "blocked_drains": self.blocked_drains,
+            "pod_groups": self.pod_groups,
             "events": self.events.to_rows(),
         }
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS
+from kubesched.k8s.model.scheduling import POD_GROUP_SCHEDULED, PodGroup, group_key_of
 from kubesched.k8s.workloads.pod_states import POD_PENDING, READY
 from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
 from kubesched.simulator.ledger import NodeUsage, PodRecord
@@ -194,3 +196,29 @@ def _message_of(cluster: VirtualCluster, owner: KubeObject, messages: dict[str, 
 
 def _since_start(cluster: VirtualCluster, at_s: float) -> float:
     return round(at_s - cluster.clock.start_s, _DIGITS)
+
+
+def pod_group_rows(cluster: VirtualCluster) -> list[dict[str, Any]]:
+    """By key. `scheduled` is None as long as no attempt was made."""
+    groups = cluster.store.of(PodGroup)
+    placed: Counter[str] = Counter()
+    pods: Counter[str] = Counter()
+    for pod in cluster.store.of(Pod).values():
+        if key := group_key_of(pod):
+            pods[key] += 1
+            placed[key] += bool(pod.spec.node_name)
+    rows = []
+    for key, group in sorted(groups.items()):
+        condition = group.condition(POD_GROUP_SCHEDULED)
+        rows.append(
+            {
+                "namespace": group.namespace,
+                "name": group.name,
+                "min_count": group.min_count,
+                "pods": pods[key],
+                "placed": placed[key],
+                "scheduled": None if condition is None else condition.status == "True",
+                "message": "" if condition is None else condition.message,
+            }
+        )
+    return rows

@@ -126,6 +126,19 @@ def pod_section(report: SimulationReport, style: Style) -> list[str]:
     return [style.heading("Pods"), *table(header, rows, indent=2, n_left=4)] if rows else []
 
 
+def pod_group_section(report: SimulationReport, style: Style) -> list[str]:
+    """Which groups are scheduled, and what is said of the others."""
+    if not report.pod_groups:
+        return []
+    rows = []
+    for row in report.pod_groups:
+        needs = f"at least {row['min_count']}" if row["min_count"] else "-"
+        state = {True: "scheduled", False: row["message"], None: "not tried"}[row["scheduled"]]
+        rows.append([row["namespace"], row["name"], needs, f"{row['placed']} of {row['pods']}", state])
+    header = ["NAMESPACE", "POD GROUP", "NEEDS", "PODS WITH A NODE", "STATE"]
+    return [style.heading("Pod groups"), *table(header, rows, indent=2, n_left=5)]
+
+
 def pending_section(report: SimulationReport, style: Style) -> list[str]:
     """Pods without a node, those with the same reason together."""
     by_message: dict[str, list[str]] = {}
@@ -262,6 +275,7 @@ def render_report(report: SimulationReport, style: Style | None = None) -> str:
     sections = [
         [chosen.painted(_tone(report), first), *rest],
         pod_section(report, chosen) if chosen.wide else workload_section(report, chosen),
+        pod_group_section(report, chosen),
         pending_section(report, chosen),
         preemption_section(report, chosen),
         blocked_drains(report),

@@ -104,7 +104,6 @@ class Scheduler:
         self.groups: GroupCycles | None = None
         """Schedules pods that belong to a group, if that is on."""
         if features.groups:
-            cluster.track_groups(schedulers.keys())
             self.metrics.has_groups = True
             self.failures.groups = features
             self.groups = GroupCycles(

@@ -130,7 +130,7 @@ class SchedulingQueue:
         """The pod to try now, which is in flight from here on; None if there is none to try."""
         queued = self._pods.pop()
         if queued is None and self._settings.pop_from_backoff:
-            queued = self._pods.pop_early(POP_FROM_BACKOFF)
+            queued = self._pods.pop_early(POP_FROM_BACKOFF, now_s)
         if queued is None:
             return None
         queued.attempts += 1

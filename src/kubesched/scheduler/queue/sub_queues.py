@@ -69,8 +69,12 @@ class BackoffQueue:
         assert heap is not None
         heap.reorder(queued, self._order(heap, queued, sort_key))
 
-    def pop_early(self) -> QueuedPodInfo | None:
-        """The first of those that were rejected, due or not."""
+    def pop_early(self, now_s: float) -> QueuedPodInfo | None:
+        """The first of those that were rejected, due or not. A member of a pod group that came back this instant has to
+        wait for the next one: it would bring its whole group back for ever where time does not pass meanwhile."""
+        first = self._after_rejection.peek()
+        if first is not None and first.queued_at_s >= now_s and first.info.spec.scheduling_group is not None:
+            return None
         return self._after_rejection.pop()
 
     def pop_completed(self, now_s: float) -> list[QueuedPodInfo]:
@@ -285,9 +289,9 @@ class SubQueues:
             del self.by_key[queued.key]
         return queued
 
-    def pop_early(self, event: str) -> QueuedPodInfo | None:
+    def pop_early(self, event: str, now_s: float) -> QueuedPodInfo | None:
         """From those that still back off."""
-        queued = self.backoff.pop_early()
+        queued = self.backoff.pop_early(now_s)
         if queued is not None:
             del self.by_key[queued.key]
             self.incoming[ACTIVE][event] += 1

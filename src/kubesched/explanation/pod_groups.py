@@ -1,0 +1,223 @@
+"""Why a pod group waits: who is missing, which member finds no node, and which placement came nearest.
+
+The group is tried as its cycle would try it, in every placement, and taken back. What is counted are the pods that find
+a node within one: the placement that takes most of them came nearest, and its first pod without a node tells what is
+missing there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.explanation.answer import COMPLETE_SEARCH
+from kubesched.explanation.explain import NotExplainableError, build_cluster
+from kubesched.explanation.html import block, html_table, paragraph
+from kubesched.explanation.layout import Style, Tone, counted, table
+from kubesched.framework.groups import GroupCycle
+from kubesched.framework.handle import Registry
+from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.model.manifests import Manifests
+from kubesched.k8s.model.scheduling import PodGroup
+from kubesched.scheduler.build import build_schedulers
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.config import KubeSchedulerConfiguration
+from kubesched.scheduler.config.defaults import with_gates
+from kubesched.scheduler.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, TOPOLOGY_AWARE
+from kubesched.scheduler.engine.cycle import ProfileScheduler
+from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
+from kubesched.scheduler.engine.group_trial import GroupOutcome, GroupTrial
+from kubesched.scheduler.engine.placements import choose_placement, generate
+from kubesched.scheduler.engine.score import ByName
+
+PLACEMENTS_SHOWN = 12
+_DEFAULT_GATES = (GENERIC_WORKLOAD, GANG_SCHEDULING, TOPOLOGY_AWARE)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementFinding:
+    """What becomes of the group within a set of nodes."""
+
+    name: str
+    """Empty: all nodes."""
+    n_nodes: int
+    n_fitting: int
+    first_missing: str = ""
+    """The first pod that finds no node there."""
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "placement": self.name,
+            "nodes": self.n_nodes,
+            "fitting": self.n_fitting,
+            "firstMissing": self.first_missing,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PodGroupExplanation:
+    """What is with a pod group."""
+
+    key: str
+    pod_group: PodGroup
+    n_pods: int
+    n_scheduled: int
+    n_tried: int
+    """Pods that would be tried now."""
+    gate: str = ""
+    """What holds its pods back, if they are not even tried."""
+    placements: tuple[PlacementFinding, ...] = ()
+    """The nearest first."""
+    chosen: str | None = None
+    """The placement that it would go to; None if it fits in none."""
+    problem: str = ""
+    """Why there is no placement at all."""
+
+    @property
+    def n_missing(self) -> int:
+        """How many more pods must find a node for the gang to be complete."""
+        return max(self.pod_group.min_count - self.n_scheduled, 1 if self.n_tried else 0)
+
+    @property
+    def headline(self) -> str:
+        subject, needs = f"PodGroup {self.key}", self.pod_group.min_count
+        if self.gate:
+            missing = f"{needs - self.n_pods} of the {counted(needs, 'pod')} that it needs do not exist"
+            return f"{subject} waits: {missing if needs > self.n_pods else self.gate}."
+        if not self.n_tried:
+            return f"{subject}: no pod is pending; {counted(self.n_scheduled, 'pod')} have a node."
+        if self.problem:
+            return f"{subject} waits: {self.problem}."
+        nearest = self.placements[0]
+        where = f" in {self._label(nearest)}" if nearest.name else ""
+        if self.chosen is not None:
+            rest = "" if nearest.n_fitting >= self.n_tried else f", {self.n_tried - nearest.n_fitting} do not"
+            return f"{subject} fits: {nearest.n_fitting} of {counted(self.n_tried, 'pod')} find a node{where}{rest}."
+        short = f"{nearest.n_fitting} of the {counted(self.n_missing, 'pod')} that it needs find a node"
+        came = f"the nearest placement is {self._label(nearest)}, where " if nearest.name else ""
+        return f"{subject} waits: {came}{short}; {nearest.first_missing} does not: {nearest.reason}"
+
+    @property
+    def is_refusal(self) -> bool:
+        return False
+
+    @property
+    def is_unschedulable(self) -> bool:
+        return bool(self.gate or self.problem) or (self.n_tried > 0 and self.chosen is None)
+
+    def _label(self, placement: PlacementFinding) -> str:
+        return f"{self.pod_group.topology_key}={placement.name}"
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        return [
+            (
+                self._label(one) if one.name else "all nodes",
+                str(one.n_nodes),
+                f"{one.n_fitting} of {self.n_tried}",
+                f"{one.first_missing}: {one.reason}" if one.reason else "",
+            )
+            for one in self.placements[:PLACEMENTS_SHOWN]
+        ]
+
+    def render(self, style: Style | None = None) -> str:
+        chosen = style or Style()
+        tone = Tone.BAD if self.is_unschedulable else Tone.GOOD
+        lines = [chosen.painted(tone, self.headline)]
+        if self.placements:
+            lines.extend(["", chosen.heading("Placements, the nearest first")])
+            header = ["PLACEMENT", "NODES", "PODS THAT FIT", "WHAT THE NEXT ONE LACKS"]
+            lines.extend(table(header, self._rows(), indent=2, n_left=4))
+            if len(self.placements) > PLACEMENTS_SHOWN:
+                lines.append(f"  and {len(self.placements) - PLACEMENTS_SHOWN} more that take no more of them")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def __repr__(self) -> str:
+        return f"<PodGroupExplanation: {self.headline}>"
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it."""
+        return block(
+            paragraph(self.headline, "head bad" if self.is_unschedulable else "head good"),
+            html_table(["placement", "nodes", "pods that fit", "what the next one lacks"], self._rows()),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "podGroup": self.key,
+            "headline": self.headline,
+            "minCount": self.pod_group.min_count,
+            "pods": self.n_pods,
+            "scheduled": self.n_scheduled,
+            "tried": self.n_tried,
+            "fits": self.chosen is not None,
+            "placement": self.chosen or "",
+            "placements": [one.to_dict() for one in self.placements],
+        }
+
+
+def explain_group(
+    found: Manifests,
+    key: str,
+    config: KubeSchedulerConfiguration,
+    source: str = "",
+    registry: Registry | None = None,
+) -> PodGroupExplanation:
+    """The group on the cluster as it is. Without feature gates about groups, those are taken that make one."""
+    if not config.gates.get(GENERIC_WORKLOAD):
+        config = with_gates(config, dict.fromkeys(_DEFAULT_GATES, True))
+    cluster = build_cluster(found)
+    pod_group = cluster.objects.pod_groups.get(key)
+    if pod_group is None:
+        raise NotExplainableError(f"PodGroup {key} does not exist")
+    schedulers = build_schedulers(
+        cluster, config, ByName(), registry=registry, percentage=COMPLETE_SEARCH, source=source
+    )
+    state = None if cluster.groups is None else cluster.groups.get(key)
+    if state is None:
+        needs = f"{counted(pod_group.min_count, 'pod')}" if pod_group.min_count else "one"
+        return PodGroupExplanation(key, pod_group, 0, 0, 0, gate=f"no pod names it, and it needs {needs}")
+    waiting = sorted(state.unscheduled_pods(), key=lambda info: (-info.priority, info.key))
+    waiting = [info for info in waiting if not info.pod.is_terminating]
+    counts = state.n_pods, state.n_scheduled
+    if not waiting:
+        return PodGroupExplanation(key, pod_group, *counts, 0)
+    scheduler = schedulers.get(waiting[0].spec.scheduler_name) or next(iter(schedulers.values()))
+    gates = [checked_pre_enqueue(scheduler.profile, info) for info in waiting]
+    tried = [info for info, gate in zip(waiting, gates, strict=True) if gate.is_success]
+    if not tried:
+        return PodGroupExplanation(key, pod_group, *counts, 0, gate=gates[0].message)
+    return _tried(cluster, scheduler, PodGroupExplanation(key, pod_group, *counts, len(tried)), tried)
+
+
+def _tried(
+    cluster: Cluster, scheduler: ProfileScheduler, base: PodGroupExplanation, pods: list[PodInfo]
+) -> PodGroupExplanation:
+    group = GroupCycle(base.key, pods)
+    trial = GroupTrial(cluster, scheduler, 0.0)
+    generated = generate(cluster, scheduler.profile, group)
+    about = (base.key, base.pod_group, base.n_pods, base.n_scheduled, base.n_tried)
+    if not generated.status.is_success:
+        return PodGroupExplanation(*about, problem=generated.status.message)
+    findings = []
+    for placement in generated.placements:
+        within = None if len(placement.rows) == len(cluster.nodes) else placement.rows
+        outcome = trial.run(group, pods, within=within)
+        findings.append(_finding(placement.name, len(placement.rows), outcome))
+    chosen = choose_placement(cluster, scheduler, trial, group, post_filter=False, keeps=False)
+    takes = chosen.placement if chosen.status.is_success else None
+    findings.sort(key=lambda one: (one.name != takes, -one.n_fitting, one.n_nodes, one.name))
+    return PodGroupExplanation(*about, placements=tuple(findings), chosen=takes)
+
+
+def _finding(name: str, n_nodes: int, outcome: GroupOutcome) -> PlacementFinding:
+    n_fitting = sum(member.status.is_success for member in outcome.members)
+    failed = next((member for member in outcome.members if member.has_failed or member.requires_preemption), None)
+    if failed is None:
+        return PlacementFinding(name, n_nodes, n_fitting)
+    reason = failed.decision.message.partition(" no new claims")[0].partition(" preemption:")[0]
+    return PlacementFinding(name, n_nodes, n_fitting, failed.decision.pod.name, reason)
