@@ -147,6 +147,11 @@ SCALE ?=
 .PHONY: bench-scale
 bench-scale: setup
 	$(BIN)/python benchmarks/scale.py $(SCALE)
+# The goals of planning beside what is reached: `make bench-planning ROWS=plan`. Minutes.
+ROWS ?=
+.PHONY: bench-planning
+bench-planning: setup
+	$(BIN)/python benchmarks/planning.py "$(ROWS)"
 
 # Rewrites the generated pages of the reference, the picture of the house, and that of an answer.
 docs: setup

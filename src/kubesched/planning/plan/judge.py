@@ -65,7 +65,7 @@ class MixJudge:
         self._excused = frozenset(excused)
         self._waves = _waves(planned.world)
         self._seeds = tuple(seeds)
-        self._orders = max(1, orders)
+        self._circumstances = [(seed, order) for seed in seeds for order in range(max(1, orders))]
         self._survive = survive
         self._priority_at_least = priority_at_least
         self._arrival = arrival
@@ -99,15 +99,16 @@ class MixJudge:
             self.watch = watch
 
     def _ask(self, mix: Mix) -> MixVerdict:
-        first: MixVerdict | None = None
-        for seed in self._seeds:
-            for order in range(self._orders):
-                verdict = self.try_once(mix, self._arrival, seed, order)
-                if not verdict.is_yes:
-                    return verdict
-                first = first or verdict
-        assert first is not None
-        return first
+        """The circumstances that refused a mix last are the first to be asked about the next one."""
+        found: dict[tuple[int, int], MixVerdict] = {}
+        for circumstances in list(self._circumstances):
+            seed, order = circumstances
+            verdict = found[circumstances] = self.try_once(mix, self._arrival, seed, order)
+            if not verdict.is_yes:
+                self._circumstances.remove(circumstances)
+                self._circumstances.insert(0, circumstances)
+                return verdict
+        return found[self._seeds[0], 0]
 
     def try_once(self, mix: Mix, arrival: str, seed: int | None = None, order: int = 0) -> MixVerdict:
         self.watch()

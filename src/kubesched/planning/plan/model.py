@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.requests import CPU, MEMORY
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -114,6 +115,33 @@ class PackingModel:
     def with_demand(self, demand: Ints) -> PackingModel:
         """The same for other numbers of pods; what is there is not free any more."""
         return self._changed(demand, (), self.limits)
+
+    def with_room_to_spare(self, percent: int) -> PackingModel:
+        """As if each machine had less room, by this share of the largest pod that may go there. Whoever places pods one
+        by one leaves about so much unused: where nodes are filled evenly, the last large pod needs room on one of them."""
+        spare = np.zeros_like(self.capacity)
+        for option in range(len(self.options)):
+            here = (self.most[:, option] > 0) & (self.demand > 0)
+            if here.any():
+                spare[option] = self.requests[here].max(axis=0) * percent // 100
+        spare[:, [r for r, name in enumerate(self.resources) if name not in (CPU, MEMORY)]] = 0
+        room = self.capacity - spare
+        alone = most_alone(self.requests, room, self.fits)
+        for c in np.flatnonzero((alone == 0).all(axis=1) & (self.most > 0).any(axis=1)).tolist():
+            largest = int(np.argmax(self.most[c]))
+            room[largest] = self.capacity[largest]
+        return PackingModel(
+            self.classes,
+            self.options,
+            self.resources,
+            self.demand,
+            self.requests,
+            room.clip(min=0),
+            self.fits,
+            self.apart,
+            self.existing,
+            self.limits,
+        )
 
     def with_limits(self, limits: tuple[LimitRow, ...]) -> PackingModel:
         return self._changed(self.demand, self.existing, limits)

@@ -32,7 +32,8 @@ from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.loading import SimulationInput
 
 _ZONES_TRIED = 4
-_SIZES_TRIED = 5
+_SPARE_PERCENT = (100, 60, 30, 10)
+"""Of the largest pod: how much room is left on each node."""
 _EXHAUSTIBLE_NODES = 16
 _MIP_SHARE = 0.2
 """Of the time that is left, for the mixed integer program."""
@@ -152,16 +153,20 @@ class Planner:
 
 
 def _packings(model: PackingModel, bound: CostBound) -> Iterator[packing.Packing | None]:
-    """Proposals that need no solver, from machines of all sizes and from large ones only: large machines leave less
-    room unused, whoever places the pods."""
+    """Proposals that need no solver."""
     yield packing.best_single_type(model)
     yield packing.by_first_fit(model)
+    yield packing.by_value(model, np.maximum(np.array(bound.values, dtype=np.float64), 1.0))
+
+
+def _roomy_packings(model: PackingModel, bound: CostBound) -> Iterator[packing.Packing]:
+    """Proposals with room to spare, that the scheduler is likely to accept: the safest first."""
     values = np.maximum(np.array(bound.values, dtype=np.float64), 1.0)
-    yield packing.by_value(model, values)
-    for share in (0.005, 0.02, 0.05, 0.1, 0.25)[:_SIZES_TRIED]:
-        large = model.price >= share * bound.cost
-        if large.any() and not large.all():
-            yield packing.by_value(model, values, among=large)
+    for percent in _SPARE_PERCENT:
+        roomy = model.with_room_to_spare(percent)
+        for one in (packing.best_single_type(roomy), packing.by_value(roomy, values)):
+            if one is not None:
+                yield one
 
 
 def _rounded(model: PackingModel, answer: patterns.PatternAnswer, time_s: float) -> list[packing.Packing]:
@@ -236,6 +241,8 @@ class _Verified:
         search, model = self._search, self._model
         left = self._left(empty)
         starts = [one for one in _packings(left, self._bound) if one is not None]
+        for one in _roomy_packings(left, self._bound):
+            self._propose(left, [one], is_ideal=False)
         self._propose(left, starts)
         self._tell("proposals")
         if self._is_optimal():
@@ -260,10 +267,10 @@ class _Verified:
                 counts[numbers[key]] += 1
         return self._model.with_demand(counts)
 
-    def _propose(self, left: PackingModel, packings: list[packing.Packing]) -> None:
+    def _propose(self, left: PackingModel, packings: list[packing.Packing], *, is_ideal: bool = True) -> None:
         """The cheapest first, each as the zones allow it."""
         search = self._search
-        for one in packings:
+        for one in packings if is_ideal else ():
             cost = left.cost(packing.counts_of(left, one))
             self._ideal = cost if self._ideal is None else min(cost, self._ideal)
         mixes = {
@@ -272,10 +279,11 @@ class _Verified:
             for mix in (search.spread(packing.counts_of(left, one)),)
             if mix is not None
         }
-        if self._problem.zones_apart:
+        if self._problem.zones_apart and is_ideal:
             mixes.update(dict.fromkeys(self._by_zones(left)))
         for mix in sorted(mixes, key=search.rank):
-            search.propose(search.completed(mix))
+            if search.propose(search.completed(mix)):
+                self._tell("a plan")
 
     def _by_zones(self, left: PackingModel) -> Iterator[tuple[int, ...]]:
         """Everything in one zone, everything over all zones alike, and so that any zone may be missing."""

@@ -24,6 +24,8 @@ from kubesched.planning.plan.request import PlanRequest
 from kubesched.planning.plan.search import MixSearch
 from kubesched.simulator.loading import SimulationInput
 
+_QUICK = 20_000
+"""Nodes times pods up to which nodes are let join one by one."""
 _CHANCES = 5
 """How many other seeds and orders a plan is tried with in the end."""
 
@@ -227,7 +229,8 @@ def _notes(facts: PlanFacts, verdict: MixVerdict | None, judge: MixJudge | None,
         notes.append(f"It does not survive the loss of {verdict.failure}.")
     if answer == "yes" and verdict is not None and judge is not None and any(verdict.mix):
         other = "later" if request.arrival == "together" else "together"
-        found = judge.quietly(verdict.mix, other)
+        is_quick = sum(verdict.mix) * len(facts.problem.pods) <= _QUICK
+        found = judge.quietly(verdict.mix, other) if is_quick or other == "together" else verdict
         if not found.is_yes:
             when = {"later": "nodes join one by one while the pods wait", "together": "the nodes are there first"}[
                 other

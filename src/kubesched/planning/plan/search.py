@@ -20,6 +20,8 @@ from kubesched.planning.plan.model import Ints, PackingModel
 from kubesched.planning.plan.packing import by_value, counts_of, is_within_limits
 
 _MOST_REPAIRS = 24
+_FEW_REPAIRS = 2
+"""For a proposal where there is a plan already."""
 _PAIRS_TRIED = 400
 
 
@@ -154,7 +156,8 @@ class MixSearch:
 
     def propose(self, mix: Mix) -> bool:
         """Judges a mix, repairs it if need be, and keeps it if it is the best. Whether it is."""
-        for _ in range(_MOST_REPAIRS):
+        most = _MOST_REPAIRS if self.best is None else _FEW_REPAIRS
+        for number in range(most):
             if self.best is not None and self.rank(mix) >= self.rank(self.best.mix):
                 return False
             if not self.is_allowed(mix):
@@ -164,19 +167,19 @@ class MixSearch:
                 self.best = verdict
                 return True
             self.lost_to_scheduler += 1
-            repaired = self._repaired(mix, verdict)
+            repaired = self._repaired(mix, verdict, 1 + number // 2)
             if repaired is None:
                 return False
             mix = repaired
         return False
 
-    def _repaired(self, mix: Mix, verdict: MixVerdict) -> Mix | None:
-        """With the cheapest nodes on which those fit that found none."""
+    def _repaired(self, mix: Mix, verdict: MixVerdict, times: int) -> Mix | None:
+        """With the cheapest nodes on which so many times as many fit as found none."""
         left = np.zeros(len(self.model.classes), dtype=np.int64)
         for key in verdict.pending:
             c = self._class_of.get(key)
             if c is not None:
-                left[c] += 1
+                left[c] += times
         if not left.any():
             return None
         failed_zone = verdict.failure.removeprefix("zone ") if verdict.failure.startswith("zone ") else ""
@@ -227,7 +230,7 @@ class MixSearch:
     @property
     def _patience(self) -> int:
         """How many neighbours are tried one by one when the halves gave nothing; fewer where a trial is dear."""
-        return max(4, 20_000 // max(1, self.model.n_pods))
+        return max(4, 200_000 // max(1, self.model.n_pods))
 
     def _is_worth_a_trial(self, mix: Mix) -> bool:
         assert self.best is not None

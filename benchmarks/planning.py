@@ -1,0 +1,125 @@
+"""What planning is to reach, side by side with what it reaches here: `make bench-planning ROWS=plan`.
+
+A row is a goal and a function that measures it and says whether it is met. Times are those of the processor, since the
+machine may have other things to do.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import planning_cases as cases
+
+import kubesched
+from kubesched.planning.plan import packing
+from kubesched.planning.plan.bounds import aggregate_bound
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    text: str
+    is_met: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    name: str
+    goal: str
+    measure: Callable[[], Reached]
+
+
+def plan_of_a_thousand() -> Reached:
+    pods, machines = cases.pods_in_classes(1000, 30, seed=1), cases.catalogue_of(100)
+    first_s: list[float] = []
+    begun_s = time.process_time()
+
+    def told(text: str) -> None:
+        if "best" in text:
+            first_s.append(time.process_time() - begun_s)
+
+    report = cases.plan(pods, machines, 30, told)
+    whole_s = time.process_time() - begun_s
+    text = f"{first_s[0]:.1f} s / {whole_s:.0f} s, {100 * report.gap:.1f} % above the bound"
+    return Reached(text, first_s[0] < 3 and whole_s < 31)
+
+
+def plan_of_ten_thousand() -> Reached:
+    pods, machines = cases.pods_in_classes(10_000, 200, seed=2), cases.catalogue_of(600)
+    begun_s = time.process_time()
+    report = cases.plan([*cases.full_nodes(2000), *pods], machines, 110, from_scratch=False)
+    whole_s = time.process_time() - begun_s
+    return Reached(f"{whole_s:.0f} s, {100 * report.gap:.1f} % above the {report.bound_kind} bound", whole_s < 120)
+
+
+def gaps_of_large_plans(ideal: bool = False) -> Reached:
+    gaps = []
+    for seed in range(8):
+        pods, machines = cases.pods_in_classes(1500, 20 + 5 * (seed % 4), seed), cases.catalogue_of(40, most_cpus=16)
+        report = cases.plan(pods, machines, 30, ideal=ideal)
+        assert report.n_nodes >= 50, report.n_nodes
+        gaps.append(100 * report.gap)
+    gaps.sort()
+    within = (1.5, 5.0) if ideal else (2.0, 5.0)
+    text = f"median {median(gaps):.1f} %, worst {gaps[-1]:.1f} % of {len(gaps)}"
+    return Reached(text, median(gaps) <= within[0] and gaps[-1] <= within[1])
+
+
+def small_plans_decided(n: int = 100) -> Reached:
+    levels = []
+    for seed in range(n):
+        pods, machines = cases.small_case(seed)
+        report = cases.plan(pods, machines, 20)
+        if report.n_nodes <= 10:
+            levels.append(report.level)
+    share = 100 * sum(level in ("proven", "exhausted") for level in levels) / len(levels)
+    proven = 100 * levels.count("proven") / len(levels)
+    return Reached(f"{share:.0f} % of {len(levels)} ({proven:.0f} % proven)", share >= 80)
+
+
+def never_dearer(n: int = 40) -> Reached:
+    worse = 0
+    for seed in range(n):
+        pods, machines = cases.small_case(seed)
+        report = cases.plan(pods, machines, 20, ideal=True)
+        model = cases.model_of(pods, machines)
+        others = [packing.best_single_type(model), packing.by_first_fit(model)]
+        worse += any(one is not None and model.cost(packing.counts_of(model, one)) < report.cost for one in others)
+    return Reached(f"{100 * (n - worse) / n:.0f} % of {n}", worse == 0)
+
+
+def aggregate_time() -> Reached:
+    model = cases.model_of(cases.pods_in_classes(10_000, 200, seed=3), cases.catalogue_of(600))
+    begun_s = time.process_time()
+    aggregate_bound(model)
+    took_ms = 1000 * (time.process_time() - begun_s)
+    return Reached(f"{took_ms:.0f} ms for {len(model.options)} options, {len(model.classes)} classes", took_ms < 50)
+
+
+ROWS = (
+    Row("plan: 1,000 pods, 30 classes, 100 offers", "first < 3 s, final < 30 s", plan_of_a_thousand),
+    Row("plan: 10,000 pods, 200 classes, 600 offers, 2,000 nodes", "< 120 s, bound given", plan_of_ten_thousand),
+    Row("plan: gap with 50 or more new nodes", "median <= 2 %, p95 <= 5 %", gaps_of_large_plans),
+    Row("plan: the same by packing alone", "median <= 1.5 %", lambda: gaps_of_large_plans(ideal=True)),
+    Row("plan: up to 10 new nodes proven or exhausted", ">= 80 % of cases", small_plans_decided),
+    Row("plan: never dearer than first fit or one type", "100 % of cases", never_dearer),
+    Row("plan: aggregate bound", "< 50 ms, NumPy only", aggregate_time),
+)
+
+
+def main(wanted: str = "") -> None:
+    print(f"kubesched {kubesched.__version__}\n{'':4}{'WHAT':<58}{'GOAL':<28}REACHED", flush=True)
+    for row in ROWS:
+        if wanted in row.name:
+            reached = row.measure()
+            print(f"{'ok' if reached.is_met else '--':<4}{row.name:<58}{row.goal:<28}{reached.text}", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])
