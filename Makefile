@@ -147,6 +147,7 @@ SCALE ?=
 .PHONY: bench-scale
 bench-scale: setup
 	$(BIN)/python benchmarks/scale.py $(SCALE)
+
 # The goals of planning beside what is reached: `make bench-planning ROWS=plan`. Minutes.
 ROWS ?=
 .PHONY: bench-planning

@@ -10,6 +10,7 @@
     print(kubesched.sweep(cluster, seeds=20, jobs=4))        # how much of it is chance
     print(kubesched.outage(cluster, every="zone"))           # whether it survives the loss of any zone
     print(kubesched.replay("day.jsonl.gz"))                  # whether we decide as a recorded scheduler did
+    print(kubesched.optimal(cluster))                        # how near to optimal it is as it stands
     print(kubesched.plan(cluster, "catalogue.yaml"))         # which nodes to buy, at the least cost
     kubesched.world(cluster).trial()                         # what if nodes or pods came or went
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from kubesched.planning.capacity import CapacityReport, capacity
     from kubesched.planning.consolidate.consolidation import consolidate
     from kubesched.planning.consolidate.report import ConsolidationReport
+    from kubesched.planning.optimal import OptimalityReport, optimal
     from kubesched.planning.outage import outage
     from kubesched.planning.outage_report import OutageReport
     from kubesched.planning.plan.library import plan
@@ -71,6 +73,7 @@ __all__ = [
     "NodeAnswer",
     "NodeOverview",
     "NotExplainableError",
+    "OptimalityReport",
     "OptionError",
     "OutageReport",
     "PendingPod",
@@ -90,6 +93,7 @@ __all__ = [
     "consolidate",
     "explain",
     "load",
+    "optimal",
     "outage",
     "plan",
     "replay",
@@ -121,6 +125,8 @@ _HOMES = {
     "ManifestError": "kubesched.k8s.model.manifests",
     "NoSuchObjectError": "kubesched.k8s.loaded_cluster",
     "NotExplainableError": "kubesched.explanation.explain",
+    "OptimalityReport": "kubesched.planning.optimal",
+    "optimal": "kubesched.planning.optimal",
     "OptionError": "kubesched.simulator.options",
     "OutageReport": "kubesched.planning.outage_report",
     "PendingPod": "kubesched.simulator.trial",

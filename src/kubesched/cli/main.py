@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "kubesched.cli.capacity:capacity",
         "Count how many more copies of a pod fit, and what stops the next.",
     ),
+    "optimal": ("kubesched.cli.optimal:optimal", "How near to optimal a cluster is: nodes, cost, fragmentation."),
     "outage": ("kubesched.cli.outage:outage", "Find out whether a cluster survives losing a zone, pool or node."),
     "plan": ("kubesched.cli.plan:plan", "Nodes to buy: the cheapest mix that places every pod."),
     "plugin": ("kubesched.cli.plugin:plugin", "Create and check a plugin of your own."),

@@ -22,7 +22,7 @@ def run(*arguments: str) -> Result:
 
 
 def test_the_guide_shows_what_is_printed() -> None:
-    result = run("-f", SHOP, "--catalogue", CATALOGUE, "--from-scratch")
+    result = run("-f", SHOP, "--catalogue", CATALOGUE, "--from-scratch", "--time-limit", "1h")
     assert result.exit_code == 0, result.output
     assert f"```text\n{result.stdout}```" in GUIDE.read_text()
 

@@ -7,9 +7,11 @@ passes all cuts and all limits goes to the judge, the cheapest first; the first 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from itertools import product
+from math import ceil, comb, prod
 
 import numpy as np
 
@@ -123,23 +125,50 @@ class _Walk:
 
 
 def exhaust(search: MixSearch, cuts: list[Cut], most_trials: int) -> tuple[bool, list[tuple[int, ...]]]:
-    """Judges every mix that is cheaper than the best one and could hold the pods. Whether all were judged, and those
-    that were refused, by the numbers of each option of the model."""
+    """Judges every mix that is cheaper than the best one and could hold the pods, in every distribution over zones.
+    Whether all were judged, and those that were refused, by the numbers of each option of the model."""
     assert search.best is not None
-    if search.zone_matters:
-        return False, []
     below = mixes_below(search.model, cuts, search.cost(search.best.mix), search.most_nodes)
-    if below is None or len(below) > most_trials:
+    if below is None or sum(_n_distributions(search, counts) for counts in below) > most_trials:
         return False, []
     refused: list[tuple[int, ...]] = []
     for counts in below:
-        mix = search.spread(counts)
-        if mix is None or not search.is_allowed(mix):
-            continue
-        verdict = search.judge.verdict(mix)
-        if verdict.is_yes:
-            search.best = verdict
-            search.even_out()
-            return True, refused
+        for mix in _distributions(search, counts):
+            if not search.is_allowed(mix):
+                continue
+            verdict = search.judge.verdict(mix)
+            if verdict.is_yes:
+                search.best = verdict
+                search.even_out()
+                return True, refused
         refused.append(counts)
     return True, refused
+
+
+def _n_distributions(search: MixSearch, counts: Sequence[int]) -> int:
+    return prod(comb(n + len(o.members) - 1, n) for n, o in zip(counts, search.model.options, strict=True))
+
+
+def _distributions(search: MixSearch, counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """The even one first, then all others."""
+    even = search.spread(counts)
+    if even is not None:
+        yield even
+    parts = [list(_parts(n, len(one.members))) for n, one in zip(counts, search.model.options, strict=True)]
+    for chosen in product(*parts):
+        mix = [0] * search.n_options
+        for one, part in zip(search.model.options, chosen, strict=True):
+            for member, n in zip(one.members, part, strict=True):
+                mix[member] = n
+        if tuple(mix) != even:
+            yield tuple(mix)
+
+
+def _parts(n: int, k: int) -> Iterator[tuple[int, ...]]:
+    """All ways to write n as a sum of k numbers."""
+    if k == 1:
+        yield (n,)
+        return
+    for first in range(n, -1, -1):
+        for rest in _parts(n - first, k - 1):
+            yield first, *rest

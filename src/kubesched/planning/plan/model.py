@@ -54,7 +54,7 @@ class BuyingOption:
     zones: tuple[str, ...]
     """Of the members."""
     price: int
-    """Of an hour, in 10⁻⁹ of the currency; 1 if nodes are counted, not money."""
+    """Of an hour, in 10⁻⁹ of the currency; if nodes are counted, not money, each costs a whole one."""
     available: tuple[int | None, ...] = ()
     """Of each member, how many can be had."""
 
@@ -118,7 +118,7 @@ class PackingModel:
 
     def with_room_to_spare(self, percent: int) -> PackingModel:
         """As if each machine had less room, by this share of the largest pod that may go there. Whoever places pods one
-        by one leaves about so much unused: where nodes are filled evenly, the last large pod needs room on one of them."""
+        by one leaves about so much unused: where nodes are filled evenly, the last large pod needs room on one."""
         spare = np.zeros_like(self.capacity)
         for option in range(len(self.options)):
             here = (self.most[:, option] > 0) & (self.demand > 0)

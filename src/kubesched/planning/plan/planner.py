@@ -35,6 +35,8 @@ _ZONES_TRIED = 4
 _SPARE_PERCENT = (100, 60, 30, 10)
 """Of the largest pod: how much room is left on each node."""
 _EXHAUSTIBLE_NODES = 16
+_JUDGED_PODS = 200_000
+"""Pods times mixes up to which every cheaper mix is judged."""
 _MIP_SHARE = 0.2
 """Of the time that is left, for the mixed integer program."""
 
@@ -331,7 +333,7 @@ class _Verified:
             return
         self._cuts = cuts_of(self._model, np.array(self._bound.values, dtype=np.int64))
         self._tell("every cheaper mix")
-        most_trials = max(50, 400_000 // max(1, self._model.n_pods))
+        most_trials = max(50, _JUDGED_PODS // max(1, self._model.n_pods))
         is_through, self._refused = exhaust(search, self._cuts, most_trials)
         if is_through:
             self._level = EXHAUSTED if self._refused else PROVEN

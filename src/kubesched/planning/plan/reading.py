@@ -20,7 +20,7 @@ from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS, pod_resources
-from kubesched.planning.catalogue import ZONE, Option
+from kubesched.planning.catalogue import NANOS, ZONE, Option
 from kubesched.planning.new_nodes import HOSTNAME
 from kubesched.planning.plan.model import UNLIMITED, Bools, BuyingOption, FreeRoom, Ints, PackedClass, PackingModel
 from kubesched.planning.plan.planned_world import PlannedWorld, daemon_on, sample_node
@@ -379,7 +379,7 @@ def _options(
         if not fits[:, number].any():
             dropped[option.name] = "no pod may go there or fits there"
             continue
-        price = 1 if objective == "nodes" else option.offer.price
+        price = NANOS if objective == "nodes" else option.offer.price
         key = (
             option.pool.name,
             option.shape.name,
@@ -409,7 +409,7 @@ def _buying(options: Sequence[Option], members: Sequence[int], objective: str) -
     first = options[members[0]]
     zone = first.offer.zone if len(members) == 1 else ""
     name = "/".join(p for p in (first.pool.name, first.shape.name, zone, first.offer.capacity_type) if p)
-    price = 1 if objective == "nodes" else first.offer.price
+    price = NANOS if objective == "nodes" else first.offer.price
     assert price is not None
     return BuyingOption(
         name,

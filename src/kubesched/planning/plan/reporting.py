@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from kubesched.explanation.layout import counted
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.requests import node_units, pod_resources
-from kubesched.planning.catalogue import Catalogue, price_text
+from kubesched.planning.catalogue import NANOS, Catalogue, price_text
 from kubesched.planning.new_nodes import node_from_offer
 from kubesched.planning.plan import packing
 from kubesched.planning.plan.bounds import CostBound
@@ -48,7 +48,9 @@ class PlanFacts:
         return [key for key in self.planned.world.pending if key not in planned_for]
 
     def money(self, nanos: int) -> str:
-        return str(nanos) if self.request.objective == "nodes" else f"{price_text(nanos)} {self.catalogue.currency}"
+        if self.request.objective == "nodes":
+            return f"{nanos // NANOS} nodes"
+        return f"{price_text(nanos)} {self.catalogue.currency}"
 
     def inputs_hash(self) -> str:
         written = msgspec.json.encode((self.given.objects, self.catalogue.to_dict(), self.request))
@@ -73,9 +75,11 @@ def finished_report(
 ) -> PlanReport:
     request, problem, options = facts.request, facts.problem, facts.planned.options
     mix = verdict.mix if verdict is not None else _mix_of(facts, packed)
-    prices = [1 if request.objective == "nodes" else option.offer.price or 0 for option in options]
+    in_nodes = request.objective == "nodes"
+    prices = [NANOS if in_nodes else option.offer.price or 0 for option in options]
     cost = sum(n * p for n, p in zip(mix, prices, strict=True))
     least = cost if bound_cost is None else bound_cost
+    unit = NANOS if in_nodes else 1
     if request.ideal and bound is not None and answer == "yes" and cost <= least:
         level = "proven"
     pending = _pending(facts, verdict, packed)
@@ -85,17 +89,17 @@ def finished_report(
         currency=facts.catalogue.currency,
         mix=tuple(_bought(facts, mix)),
         nodes=tuple(_new_nodes(facts, verdict)),
-        cost=cost,
-        bound=least,
+        cost=cost // unit,
+        bound=-(-least // unit),
         bound_kind=bound_kind,
         level=level,
-        ideal_cost=ideal,
-        single_type=_single_type(facts, search, judge),
+        ideal_cost=None if ideal is None else ideal // unit,
+        single_type=_single_type(facts, search, judge, unit),
         verified="packing" if request.ideal else "scheduler",
         n_pods=sum(1 for key in problem.pods if not _is_kept(key)),
         pending=pending,
         unplaceable=tuple(problem.unplaceable),
-        alternatives=tuple(_alternatives(facts, search, judge, cost)),
+        alternatives=tuple(_alternatives(facts, search, judge, cost, unit)),
         dropped=problem.dropped,
         notes=tuple(_notes(facts, verdict, judge, answer)),
         assumptions=tuple(_assumptions(facts)),
@@ -182,7 +186,9 @@ def _pending(facts: PlanFacts, verdict: MixVerdict | None, packed: packing.Packi
     }
 
 
-def _single_type(facts: PlanFacts, search: MixSearch | None, judge: MixJudge | None) -> tuple[str, int, int] | None:
+def _single_type(
+    facts: PlanFacts, search: MixSearch | None, judge: MixJudge | None, unit: int
+) -> tuple[str, int, int] | None:
     """Among the plans that the scheduler accepted, or by packing."""
     model = facts.problem.model
     if search is not None and judge is not None:
@@ -190,21 +196,23 @@ def _single_type(facts: PlanFacts, search: MixSearch | None, judge: MixJudge | N
         if found:
             cost, counts = min(found)
             number = next(k for k, n in enumerate(counts) if n)
-            return model.options[number].name, counts[number], cost
+            return model.options[number].name, counts[number], cost // unit
         return None
     packed = packing.best_single_type(model) if len(model.options) and facts.request.ideal else None
     if not packed:
         return None
     counts = packing.counts_of(model, packed)
     number = next(k for k, n in enumerate(counts) if n)
-    return model.options[number].name, counts[number], model.cost(counts)
+    return model.options[number].name, counts[number], model.cost(counts) // unit
 
 
 def _n_types(search: MixSearch, verdict: MixVerdict) -> int:
     return sum(1 for n in search.counts(verdict.mix) if n)
 
 
-def _alternatives(facts: PlanFacts, search: MixSearch | None, judge: MixJudge | None, cost: int) -> list[Alternative]:
+def _alternatives(
+    facts: PlanFacts, search: MixSearch | None, judge: MixJudge | None, cost: int, unit: int
+) -> list[Alternative]:
     """Plans that the scheduler accepted and that no other one beats in cost, nodes and types at once."""
     if search is None or judge is None or not facts.request.alternatives:
         return []
@@ -219,7 +227,8 @@ def _alternatives(facts: PlanFacts, search: MixSearch | None, judge: MixJudge | 
         seen.add((price, nodes, types))
         names = {option.name: n for option, n in zip(facts.planned.options, mix, strict=True) if n}
         front.append(Alternative(price, nodes, types, names))
-    return [one for one in front if one.cost != cost][: facts.request.alternatives]
+    others = [replace(one, cost=one.cost // unit) for one in front if one.cost != cost]
+    return others[: facts.request.alternatives]
 
 
 def _notes(facts: PlanFacts, verdict: MixVerdict | None, judge: MixJudge | None, answer: str) -> list[str]:

@@ -1,0 +1,445 @@
+"""`kubesched optimal`: how near to optimal a cluster is as it stands.
+
+Four measures. How few of its nodes could hold its pods, and how little the pods would cost on machines of a catalogue:
+each as a bound that no placement beats, beside a packing that was found. How much of what is free is fragmented or
+stranded. And, by priority, how many pods any placement on these nodes could hold.
+
+Next: `plan`, whose bounds and packings these are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from os import PathLike
+from statistics import pstdev
+from typing import Any
+
+import numpy as np
+
+from kubesched.explanation.layout import Style, counted, readable, table, wrapped
+from kubesched.framework.handle import Registry
+from kubesched.k8s.loaded_cluster import Document, LoadedCluster
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.requests import CPU, MEMORY
+from kubesched.older.config.emulation import GivenConfiguration
+from kubesched.planning.catalogue import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Catalogue, price_text
+from kubesched.planning.catalogue_files import catalogue_from, from_nodes, read_catalogue
+from kubesched.planning.plan.model import Ints, PackingModel, PlanError
+from kubesched.planning.plan.patterns import has_solver
+from kubesched.planning.plan.planned_world import planned_world
+from kubesched.planning.plan.planner import Planner, PlanWatch
+from kubesched.planning.plan.reading import read_problem
+from kubesched.planning.plan.report import PlanReport
+from kubesched.planning.plan.request import PlanRequest
+from kubesched.scheduler.cluster.view import NodeRow
+from kubesched.scheduler.config import KubeSchedulerConfiguration
+from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
+from kubesched.simulator import loading
+from kubesched.simulator.column_table import ColumnKind, ColumnTable
+from kubesched.simulator.expansion import expand
+from kubesched.simulator.library import load
+from kubesched.simulator.loading import SimulationInput
+from kubesched.simulator.trial import LoadedWorld
+
+
+@dataclass(frozen=True, slots=True)
+class FreeResource:
+    """One resource over all nodes."""
+
+    resource: str
+    allocatable: int
+    requested: int
+    fragmented_percent: float
+    """Of what is free: the share that a pod of the mix, drawn at random, could not use on its node."""
+    unusable_percent: float
+    """Of what is free: the share on nodes where no pod of the mix fits at all."""
+    stranded: int
+    """Free beyond the ratio in which the pods ask for cpu and memory."""
+    imbalance_percent: float
+    """The standard deviation of the nodes' utilisation."""
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityTier:
+    priority: int
+    pods: int
+    """Of this priority or more."""
+    placed: int
+    most: int | None
+    """No placement on these nodes holds more, if higher ones come first; None without a solver."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptimalityReport:
+    n_nodes: int
+    least_nodes: int
+    """No placement does with fewer of these nodes."""
+    packed_nodes: int | None
+    """A packing was found on so many of them."""
+    currency: str
+    cost: int | None
+    """Of an hour, by the catalogue, in 10⁻⁹ of the currency; None if a node's price is not known."""
+    least_cost: int | None
+    """On machines of the catalogue, nothing does it for less."""
+    packed_cost: int | None
+    resources: tuple[FreeResource, ...]
+    tiers: tuple[PriorityTier, ...]
+    assumptions: tuple[str, ...]
+
+    @property
+    def headline(self) -> str:
+        if not self.n_nodes:
+            return "There are no nodes."
+        spare = self.n_nodes - self.least_nodes
+        packed = "" if self.packed_nodes is None else f", and a packing on {self.packed_nodes} was found"
+        text = f"{counted(self.n_nodes, 'node')}; no placement needs fewer than {self.least_nodes}{packed}."
+        if not spare:
+            text = f"{counted(self.n_nodes, 'node')}, and no placement does with fewer."
+        if self.least_cost is not None and self.cost:
+            share = 100 * (self.cost - self.least_cost) / self.cost
+            text += (
+                f" {price_text(self.cost)} {self.currency} an hour; at best {price_text(self.least_cost)} "
+                f"({share:.0f} % less)."
+            )
+        return text
+
+    @property
+    def tables(self) -> dict[str, ColumnTable]:
+        return {
+            "resources": ColumnTable(
+                {
+                    "resource": ColumnKind.UTF8,
+                    "allocatable": ColumnKind.INT64,
+                    "requested": ColumnKind.INT64,
+                    "fragmented_percent": ColumnKind.FLOAT64,
+                    "unusable_percent": ColumnKind.FLOAT64,
+                    "stranded": ColumnKind.INT64,
+                    "imbalance_percent": ColumnKind.FLOAT64,
+                },
+                [
+                    [
+                        one.resource,
+                        one.allocatable,
+                        one.requested,
+                        one.fragmented_percent,
+                        one.unusable_percent,
+                        one.stranded,
+                        one.imbalance_percent,
+                    ]
+                    for one in self.resources
+                ],
+            ),
+            "priorities": ColumnTable(
+                {
+                    "priority": ColumnKind.INT64,
+                    "pods": ColumnKind.INT64,
+                    "placed": ColumnKind.INT64,
+                    "most": ColumnKind.INT64,
+                },
+                [[one.priority, one.pods, one.placed, one.most] for one in self.tiers],
+            ),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        def money(nanos: int | None) -> str | None:
+            return None if nanos is None else price_text(nanos)
+
+        return {
+            "nodes": {"now": self.n_nodes, "atLeast": self.least_nodes, "packed": self.packed_nodes},
+            "cost": {
+                "currency": self.currency,
+                "now": money(self.cost),
+                "atLeast": money(self.least_cost),
+                "packed": money(self.packed_cost),
+            },
+            **{name: one.to_rows() for name, one in self.tables.items()},
+            "assumptions": list(self.assumptions),
+        }
+
+    def __str__(self) -> str:
+        return self.render(Style())
+
+    def render(self, style: Style) -> str:
+        resources = [
+            [
+                one.resource,
+                readable(one.resource, one.allocatable),
+                f"{100 * one.requested // max(1, one.allocatable)} %",
+                f"{one.fragmented_percent:.0f} %",
+                f"{one.unusable_percent:.0f} %",
+                readable(one.resource, one.stranded),
+                f"{one.imbalance_percent:.0f} %",
+            ]
+            for one in self.resources
+        ]
+        header = ["RESOURCE", "ALLOCATABLE", "REQUESTED", "FRAGMENTED", "UNUSABLE", "STRANDED", "IMBALANCE"]
+        tiers = [
+            [str(one.priority), str(one.pods), str(one.placed), "-" if one.most is None else str(one.most)]
+            for one in self.tiers
+        ]
+        sections = [
+            wrapped(self.headline, indent=0, hanging=0, width=style.width),
+            table(header, resources, indent=2) if resources else [],
+            [
+                "Pods by priority, the highest first",
+                *table(["PRIORITY", "PODS SO FAR", "PLACED", "AT MOST"], tiers, indent=2, n_left=0),
+            ]
+            if len(tiers) > 1 or any(one.placed < one.pods for one in self.tiers)
+            else [],
+            ["Assumptions", *(f"  {text}" for text in self.assumptions)],
+        ]
+        return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def optimal(
+    cluster: LoadedCluster | str | PathLike[str] | Mapping[str, Any] | Iterable[Any],
+    catalogue: Catalogue | str | PathLike[str] | Mapping[str, Any] | None = None,
+    *,
+    config: Document = None,
+    seed: int = 0,
+    tie_break: str = "random",
+    plugins: Iterable[type] = (),
+    time_limit_s: float = 60.0,
+) -> OptimalityReport:
+    """How near to optimal a cluster is: how few nodes, and with a `catalogue` how little money, could do for its pods;
+    what of its free room is fragmented or stranded; how many pods of each priority any placement could hold."""
+    assembled = assemble(
+        GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
+    )
+    if isinstance(catalogue, Mapping):
+        catalogue = catalogue_from(catalogue)
+    elif catalogue is not None and not isinstance(catalogue, Catalogue):
+        catalogue = read_catalogue(str(catalogue))
+    given = loading.load(load(cluster).found)
+    return measure(given, catalogue, assembled.config, assembled.registry, PlanWatch(time_limit_s), seed, tie_break)
+
+
+def measure(
+    given: SimulationInput,
+    catalogue: Catalogue | None,
+    config: KubeSchedulerConfiguration,
+    registry: Registry | None,
+    watch: PlanWatch,
+    seed: int = 0,
+    tie_break: str = "random",
+) -> OptimalityReport:
+    nodes = [item for item in given.objects if isinstance(item, Node)]
+    if not nodes:
+        raise PlanError("there are no nodes")
+    world = LoadedWorld(expand(given, seed).objects, config, registry=registry, tie_break=tie_break, seed=seed)
+    with world.trial() as trial:
+        settled = trial.settle()
+        trial.commit()
+    own = _own_machines(nodes)
+    by_nodes = PlanRequest(objective="nodes", from_scratch=True, ideal=True, time_limit_s=watch.limit_s / 2)
+    fewest = Planner(given, own, by_nodes, config, registry, watch).plan()
+    cheapest: PlanReport | None = None
+    if catalogue is not None:
+        by_cost = PlanRequest(from_scratch=True, ideal=True, time_limit_s=watch.limit_s / 2)
+        cheapest = Planner(given, catalogue, by_cost, config, registry, watch).plan()
+    return OptimalityReport(
+        n_nodes=len(nodes),
+        least_nodes=min(len(nodes), fewest.bound) if fewest.answer == "yes" else 0,
+        packed_nodes=fewest.n_nodes if fewest.answer == "yes" else None,
+        currency="USD" if catalogue is None else catalogue.currency,
+        cost=None if catalogue is None else _cost_now(nodes, catalogue),
+        least_cost=cheapest.bound if cheapest is not None and cheapest.answer == "yes" else None,
+        packed_cost=cheapest.cost if cheapest is not None and cheapest.answer == "yes" else None,
+        resources=tuple(_resource_use(world)),
+        tiers=tuple(_tiers(world, given, own, config, registry, seed)),
+        assumptions=tuple(_assumptions(fewest, cheapest, len(settled.placed), len(settled.pending))),
+    )
+
+
+def _own_machines(nodes: Sequence[Node]) -> Catalogue:
+    """The nodes that there are, as a catalogue: each kind as often as there is one."""
+    found = from_nodes(nodes)
+    shapes = []
+    for shape in found.shapes:
+        offers = []
+        for offer in shape.offers:
+            alike = [node for node in nodes if _is_of(node, shape.labels, offer.zone, dict(shape.allocatable))]
+            offers.append(changed(offer, available=len(alike)))
+        shapes.append(changed(shape, offers=tuple(offers)))
+    return changed(found, shapes=tuple(shapes))
+
+
+def _is_of(node: Node, labels: Mapping[str, str], zone: str, amounts: Mapping[str, str]) -> bool:
+    given = {name: str(value) for name, value in (node.status.allocatable or node.status.capacity or {}).items()}
+    return (
+        node.labels.get(ZONE, "") == zone
+        and all(node.labels.get(key) == value for key, value in labels.items())
+        and all(amounts.get(name) == value for name, value in given.items())
+    )
+
+
+def _cost_now(nodes: Sequence[Node], catalogue: Catalogue) -> int | None:
+    """What the nodes cost by the catalogue; None if one of them is not in it."""
+    total = 0
+    for node in nodes:
+        name = node.labels.get(INSTANCE_TYPE)
+        shape = next((one for one in catalogue.shapes if one.name == name), None)
+        zone, kind = node.labels.get(ZONE, ""), node.labels.get(CAPACITY_TYPE, "")
+        offers = [] if shape is None else [one for one in shape.offers if one.price is not None]
+        fitting = [
+            one
+            for one in offers
+            if one.zone in ("", zone) and (not one.capacity_type or one.capacity_type == kind or not kind)
+        ]
+        if not fitting:
+            return None
+        total += min(one.price or 0 for one in fitting)
+    return total
+
+
+def _assumptions(fewest: PlanReport, cheapest: PlanReport | None, n_placed: int, n_pending: int) -> list[str]:
+    found = [
+        f"{counted(n_placed, 'pending pod')} placed by the scheduler first, {n_pending} stay pending.",
+        "Bounds are for packing: every rule within a node counts, rules between nodes do not.",
+        "Pods that belong to their node (daemons, static pods) go with it; all others may move.",
+    ]
+    if fewest.answer != "yes":
+        found.append("Some pods fit on none of the nodes, so their number has no bound.")
+    if cheapest is not None and cheapest.answer != "yes":
+        found.append("Some pods fit on no machine of the catalogue, so the cost has no bound.")
+    if not has_solver():
+        found.append("Without scipy (pip install 'kubesched[plan]') bounds are weaker, and priorities have none.")
+    return found
+
+
+# -- what is free ------------------------------------------------------------------------------------------------------
+
+
+def _amounts(rows: Sequence[Sequence[int]]) -> Ints:
+    return np.array(rows, dtype=np.int64).reshape(-1, 2)
+
+
+def _resource_use(world: LoadedWorld) -> list[FreeResource]:
+    names = (CPU, MEMORY)
+    rows = [NodeRow(world.cluster.table, row) for row in range(world.cluster.table.n)]
+    open_rows = [row for row in rows if not row.node.spec.unschedulable]
+    allocatable = np.array([[row.allocatable(name) for name in names] for row in open_rows], dtype=np.int64).reshape(
+        -1, 2
+    )
+    requested = np.array([[row.requested(name) for name in names] for row in open_rows], dtype=np.int64).reshape(-1, 2)
+    free = (allocatable - requested).clip(min=0)
+    mix: Counter[tuple[int, int]] = Counter()
+    for info in (*world.cluster.placed.values(), *world.cluster.pending.values()):
+        if not info.pin:
+            wanted = info.resources.wanted
+            mix[wanted.get(CPU, 0), wanted.get(MEMORY, 0)] += 1
+    n_pods = max(1, mix.total())
+    share_unfit = np.zeros(len(open_rows))
+    fits_any = np.zeros(len(open_rows), dtype=np.bool_)
+    for (cpu, memory), n in mix.items():
+        fits = (free[:, 0] >= cpu) & (free[:, 1] >= memory)
+        share_unfit += np.where(fits, 0.0, n / n_pods)
+        fits_any |= fits
+    asked = np.array([sum(pod[r] * n for pod, n in mix.items()) for r in range(2)], dtype=np.float64)
+    found = []
+    for r, name in enumerate(names):
+        total = max(1, int(free[:, r].sum()))
+        other = free[:, 1 - r] * (asked[r] / asked[1 - r]) if asked[1 - r] else np.full(len(open_rows), np.inf)
+        stranded = int(np.maximum(free[:, r] - other, 0).sum())
+        use = [int(u) / max(1, int(a)) for u, a in zip(requested[:, r], allocatable[:, r], strict=True)]
+        found.append(
+            FreeResource(
+                name,
+                int(allocatable[:, r].sum()),
+                int(requested[:, r].sum()),
+                round(100 * float(free[:, r] @ share_unfit) / total, 1),
+                round(100 * int(free[~fits_any, r].sum()) / total, 1),
+                stranded,
+                round(100 * pstdev(use), 1) if use else 0.0,
+            )
+        )
+    return found
+
+
+# -- by priority -------------------------------------------------------------------------------------------------------
+
+
+def _tiers(
+    world: LoadedWorld,
+    given: SimulationInput,
+    own: Catalogue,
+    config: KubeSchedulerConfiguration,
+    registry: Registry | None,
+    seed: int,
+) -> list[PriorityTier]:
+    """The most pods of each priority and above that could be placed: by amounts and rules within nodes."""
+    infos = {
+        info.key: info for info in (*world.cluster.placed.values(), *world.cluster.pending.values()) if not info.pin
+    }
+    priorities = sorted({info.priority for info in infos.values()}, reverse=True)
+    placed = {key for key, info in infos.items() if info.spec.node_name}
+    most: dict[int, int] = {}
+    if has_solver() and infos:
+        planned = planned_world(given, tuple(own.options()), config, registry=registry, seed=seed, from_scratch=True)
+        model = read_problem(planned, objective="nodes").model
+        names = {key: infos[key].priority for one in model.classes for key in one.pods if key in infos}
+        most = _most_by_priority(model, [option.offer.available or 0 for option in planned.options], names, priorities)
+    found = []
+    for priority in priorities:
+        keys = [key for key, info in infos.items() if info.priority >= priority]
+        found.append(PriorityTier(priority, len(keys), sum(key in placed for key in keys), most.get(priority)))
+    return found
+
+
+def _most_by_priority(
+    model: PackingModel, available: Sequence[int], priority_of: Mapping[PodKey, int], priorities: Sequence[int]
+) -> dict[int, int]:
+    """Whole numbers of pods of each class on each kind of node, with the room of all nodes of a kind taken together;
+    what a higher priority can have is fixed before the next one is asked."""
+    from scipy.optimize import LinearConstraint, milp
+    from scipy.sparse import csr_matrix, vstack
+
+    n_nodes = np.array([sum(available[m] for m in one.members) for one in model.options], dtype=np.int64)
+    pairs = [(c, o) for c in range(len(model.classes)) for o in range(len(model.options)) if model.most[c, o] > 0]
+    counts = _counts_by_priority(model, priority_of, priorities)
+    columns = [(c, o, t) for c, o in pairs for t in range(len(priorities)) if counts[c, t]]
+    if not columns:
+        return {}
+    rows: list[Any] = []
+    limits: list[float] = []
+    for o in range(len(model.options)):
+        for r in range(len(model.resources)):
+            scale = max(1, int(model.capacity[o, r]))
+            rows.append([model.requests[c, r] / scale if k == o else 0.0 for c, k, _ in columns])
+            limits.append(float(n_nodes[o]) * model.capacity[o, r] / scale)
+    for c in range(len(model.classes)):
+        for t in range(len(priorities)):
+            if counts[c, t]:
+                rows.append([float(k == c and u == t) for k, _, u in columns])
+                limits.append(float(counts[c, t]))
+    matrix = csr_matrix(np.array(rows))
+    found: dict[int, int] = {}
+    total = 0
+    for t, priority in enumerate(priorities):
+        goal = np.array([-1.0 if u == t else 0.0 for _, _, u in columns])
+        answer = milp(
+            goal, constraints=LinearConstraint(matrix, ub=np.array(limits)), integrality=np.ones(len(columns))
+        )
+        reach = -answer.mip_dual_bound if answer.mip_dual_bound is not None else counts[:, t].sum()
+        reach = min(int(np.floor(reach + 1e-6)), int(counts[:, t].sum()))
+        total += reach
+        found[priority] = total
+        if answer.x is None:
+            break
+        matrix = vstack([matrix, csr_matrix(goal)])
+        limits.append(-float(round(-answer.fun)))
+    return found
+
+
+def _counts_by_priority(model: PackingModel, priority_of: Mapping[PodKey, int], priorities: Sequence[int]) -> Ints:
+    place = {priority: t for t, priority in enumerate(priorities)}
+    counts = np.zeros((len(model.classes), len(priorities)), dtype=np.int64)
+    for c, one in enumerate(model.classes):
+        for key in one.pods:
+            if key in priority_of:
+                counts[c, place[priority_of[key]]] += 1
+    return counts
