@@ -21,6 +21,7 @@ from kubesched.scheduler.config import default
 from kubesched.scheduler.engine.class_cache.failed_class import FailedClass
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.score import Seeded
+from kubesched.scheduler.queue.hints import HintTable
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 from kubesched.testing.world import World
@@ -182,6 +183,15 @@ def test_with_the_cache_off_every_effect_is_the_same(history: list[Step]) -> Non
     n_failed = sum(n for labels, n in kept["attempts"].items() if "unschedulable" in labels)
     event(f"evictions: {min(n_evictions, 3)}, failed attempts: {min(n_failed // 10, 3)}0 or more")
     assert kept == _outcome(history, keeps_classes=False)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_histories())
+def test_asked_pod_by_pod_every_hint_says_the_same(history: list[Step]) -> None:
+    by_signature = _outcome(history, keeps_classes=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HintTable, "judge_all", lambda self, change: lambda queued: self.judge(queued, change))
+        assert _outcome(history, keeps_classes=True) == by_signature
 
 
 def _crowd() -> list[Step]:

@@ -138,6 +138,9 @@ class RegisteredEvent:
 
     event: ClusterEvent
     hint: HintFunction | None = None
+    by_signature: bool = False
+    """Of a pod that is not itself the changed object, the hint looks at nothing but what pods with the same signature
+    share, and at the node that it is pinned to: it may be asked once for all of them."""
 
 
 EVERY_CHANGE: tuple[RegisteredEvent, ...] = tuple(

@@ -71,7 +71,7 @@ class DefaultPreemption:
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         """Pods held back here wait for their own victims to go; the plugin that rejected them decides on the rest."""
-        return (RegisteredEvent(ClusterEvent(EventResource.POD, ActionType.DELETE), _never),)
+        return (RegisteredEvent(ClusterEvent(EventResource.POD, ActionType.DELETE), _never, by_signature=True),)
 
 
 def _never(pod: PodInfo, old: object | None, new: object | None) -> Hint:  # noqa: ARG001

@@ -114,7 +114,7 @@ class NodeAffinity:
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         node_change = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
-        return (RegisteredEvent(node_change, self._hint_after_node_change),)
+        return (RegisteredEvent(node_change, self._hint_after_node_change, by_signature=True),)
 
     def _hint_after_node_change(self, pod: PodInfo, old: object | None, new: object | None) -> Hint:
         """A node helps that came matching, or that matches since its labels changed."""

@@ -73,7 +73,7 @@ class NodePorts:
     def events_to_register(self) -> Sequence[RegisteredEvent]:
         pod_gone = ClusterEvent(EventResource.POD, ActionType.DELETE)
         node_added = ClusterEvent(EventResource.NODE, ActionType.ADD)
-        return (RegisteredEvent(pod_gone, _hint_after_pod_deleted), RegisteredEvent(node_added))
+        return (RegisteredEvent(pod_gone, _hint_after_pod_deleted, by_signature=True), RegisteredEvent(node_added))
 
 
 def _hint_after_pod_deleted(pod: PodInfo, old: object | None, _new: object | None) -> Hint:

@@ -91,8 +91,8 @@ class TaintToleration:
         node_change = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
         toleration_change = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION)
         return (
-            RegisteredEvent(node_change, _hint_after_node_change),
-            RegisteredEvent(toleration_change, _hint_after_toleration_change),
+            RegisteredEvent(node_change, _hint_after_node_change, by_signature=True),
+            RegisteredEvent(toleration_change, _hint_after_toleration_change, by_signature=True),
         )
 
 

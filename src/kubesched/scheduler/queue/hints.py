@@ -36,6 +36,9 @@ MeasuredHint = Callable[[str, str, HintFunction], HintFunction]
 """(plugin, event, hint) -> the same hint, with its duration measured."""
 
 
+Judge = Callable[[QueuedPodInfo], "Requeue"]
+
+
 class Requeue(Enum):
     """What a change means for a pod that waits for one."""
 
@@ -56,6 +59,8 @@ class EventMatch:
     """Those of all profiles, each once."""
     hints: Mapping[str, HintsByPlugin]
     """By scheduler name."""
+    pod_by_pod: Mapping[str, frozenset[str]]
+    """By scheduler name: the plugins with a hint that has to be asked about every pod."""
 
     @property
     def is_of_interest(self) -> bool:
@@ -93,6 +98,7 @@ class HintTable:
         """The last hints that raised, for debugging."""
         self.failed: Callable[[HintFailure], None] | None = None
         """Notified of hints that fail."""
+        self.n_failed = 0
 
     def register(self, events: Mapping[str, Mapping[str, Sequence[RegisteredEvent]]]) -> None:
         """These, in the place of all that were registered before."""
@@ -107,6 +113,12 @@ class HintTable:
         if known is None:
             known = self._matches[event] = self._find(event)
         return known
+
+    def judge_all(self, change: ClusterChange) -> Judge:
+        """What the change means for each of many pods."""
+        if change.match.is_wildcard or self._measured is not None:  # what is measured is measured pod by pod
+            return lambda queued: self.judge(queued, change)
+        return JudgedBySignature(self, change)
 
     def judge(self, queued: QueuedPodInfo, change: ClusterChange) -> Requeue:
         """What the change means for a pod that was rejected."""
@@ -136,6 +148,7 @@ class HintTable:
         try:
             return hint(queued.info, change.old, change.new) is not Hint.SKIP
         except Exception as error:  # noqa: BLE001  a broken plugin must not keep a pod from being tried
+            self.n_failed += 1
             failure = HintFailure(plugin, change.match.label, queued.info, error)
             self.failures.append(failure)
             if self.failed is not None:
@@ -144,12 +157,16 @@ class HintTable:
 
     def _find(self, event: ClusterEvent) -> EventMatch:
         hints: dict[str, HintsByPlugin] = {}
+        pod_by_pod: dict[str, frozenset[str]] = {}
         plugins: dict[str, None] = {}
         for scheduler, by_plugin in self._events.items():
             found = {plugin: self._matching(plugin, own, event) for plugin, own in by_plugin.items()}
             hints[scheduler] = {plugin: own for plugin, own in found.items() if own}
             plugins.update(dict.fromkeys(hints[scheduler]))
-        return EventMatch(event.label, event.is_wildcard, tuple(plugins), hints)
+            pod_by_pod[scheduler] = frozenset(
+                plugin for plugin in hints[scheduler] if _is_asked_pod_by_pod(by_plugin[plugin], event)
+            )
+        return EventMatch(event.label, event.is_wildcard, tuple(plugins), hints, pod_by_pod)
 
     def _matching(
         self, plugin: str, registered: Sequence[RegisteredEvent], event: ClusterEvent
@@ -159,6 +176,40 @@ class HintTable:
         if measured is None:
             return tuple(found)
         return tuple(None if hint is None else measured(plugin, event.label, hint) for hint in found)
+
+
+class JudgedBySignature:
+    """Hints that look at no more of a pod than its signature are asked once for all pods that have it and were rejected
+    by the same plugins."""
+
+    __slots__ = ("_about", "_change", "_known", "_table")
+
+    def __init__(self, table: HintTable, change: ClusterChange) -> None:
+        self._table = table
+        self._change = change
+        changed = change.old if change.new is None else change.new
+        self._about = (changed.metadata.uid or changed.pod_key) if isinstance(changed, Pod) else ""
+        """The changed pod itself, for which hints may answer otherwise."""
+        self._known: dict[tuple[object, ...], Requeue] = {}
+
+    def __call__(self, queued: QueuedPodInfo) -> Requeue:
+        info, rejecting, pending = queued.info, queued.unschedulable_plugins, queued.pending_plugins
+        pod_by_pod = self._change.match.pod_by_pod.get(info.pod.spec.scheduler_name)
+        if pod_by_pod is None or info.uid == self._about or not pod_by_pod.isdisjoint(queued.rejectors):
+            return self._table.judge(queued, self._change)
+        key = info.signature, info.pin, rejecting, pending
+        known = self._known.get(key)
+        if known is None:
+            n_failed = self._table.n_failed
+            known = self._table.judge(queued, self._change)
+            if self._table.n_failed == n_failed:  # one that breaks is reported for every pod
+                self._known[key] = known
+        return known
+
+
+def _is_asked_pod_by_pod(registered: Sequence[RegisteredEvent], event: ClusterEvent) -> bool:
+    matching = (entry for entry in registered if entry.event.matches(event))
+    return any(entry.hint is not None and not entry.by_signature for entry in matching)
 
 
 def _with_node_taints(registered: Sequence[RegisteredEvent]) -> Sequence[RegisteredEvent]:

@@ -308,6 +308,7 @@ class SchedulingQueue:
     def _move(self, waiting: Sequence[QueuedPodInfo], change: ClusterChange, now_s: float) -> None:
         match = change.match
         is_wildcard, plugins = match.is_wildcard, match.plugins
+        judge = self._hints.judge_all(change)
         for queued in waiting:
             hold = queued.hold
             if hold is not None and hold.lasts():
@@ -317,7 +318,7 @@ class SchedulingQueue:
                 continue  # who holds it back does not care
             if gate and queued.is_still_gated:
                 continue  # asked before the hints, which cost more
-            how = self._hints.judge(queued, change)
+            how = judge(queued)
             if how is not Requeue.SKIP:
                 self._pods.unschedulable.remove(queued.key)
                 self._pods.requeue(queued, how, match.label, now_s)

@@ -18,9 +18,16 @@ from queue_driver import (
     pod,
 )
 
-from kubesched.framework import ActionType, ClusterEvent, EventResource, Hint
-from kubesched.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, EVERY_CHANGE, UNSCHEDULABLE_TIMEOUT
-from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue
+from kubesched.framework import ActionType, ClusterEvent, EventResource, Hint, PodInfo
+from kubesched.framework.events import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    EVERY_CHANGE,
+    UNSCHEDULABLE_TIMEOUT,
+    RegisteredEvent,
+)
+from kubesched.scheduler.queue import QueuedPodInfo, QueueProfile, QueueSettings, SchedulingQueue
+from kubesched.scheduler.queue.hints import ClusterChange, HintTable, Requeue
 
 POD_DELETE = ClusterEvent(EventResource.POD, ActionType.DELETE)
 ANYTHING = ClusterEvent(EventResource.WILDCARD, ActionType.ALL)
@@ -190,3 +197,41 @@ def test_each_profile_has_its_own_hints() -> None:
         queue.add_unschedulable(queued, is_error=False, now_s=0.0)
     queue.move_all(NODE_ADD, None, node(), 0.0)
     assert queue.contents.pending_pods() == {"active": 0, "backoff": 1, "unschedulable": 1, "gated": 0}
+
+
+@pytest.mark.parametrize(
+    ("answer", "by_signature", "asked"),
+    [
+        pytest.param(Hint.QUEUE, True, ["a1", "b1", "a4"], id="once for all that share it, and were rejected alike"),
+        pytest.param(Hint.QUEUE, False, ["a1", "a2", "b1", "a3", "a4"], id="about each, unless it says otherwise"),
+        pytest.param(RuntimeError("bug"), True, ["a1", "a2", "b1", "a3", "a4"], id="about each where it breaks"),
+    ],
+)
+def test_a_hint_is_asked_by_signature(answer: Hint | Exception, by_signature: bool, asked: list[str]) -> None:
+    hint = Answers(answer)
+    registered = {"Fit": [RegisteredEvent(NODE_ADD, hint, by_signature)], "Other": [on(NODE_ADD, Answers(Hint.SKIP))]}
+    table = HintTable({"default-scheduler": registered})
+    judge = table.judge_all(ClusterChange(table.match(NODE_ADD), None, node()))
+    signatures = {kind: info_of(pod(kind)).signature for kind in "ab"}
+    for name, plugins in {"a1": "Fit", "a2": "Fit", "b1": "Fit", "a3": "Fit", "a4": "Fit Ports"}.items():
+        info = PodInfo(pod(name, schedulerName="default-scheduler"), signatures[name[0]])
+        queued = QueuedPodInfo(info, _PROFILE, 0.0)
+        queued.unschedulable_plugins = frozenset(plugins.split())
+        assert judge(queued) is Requeue.AFTER_BACKOFF
+    assert hint.asked == asked
+
+
+def test_about_a_change_of_the_pod_itself_its_hint_is_asked() -> None:
+    hint = Answers(Hint.SKIP)
+    table = HintTable({"default-scheduler": {"Fit": [RegisteredEvent(POD_DELETE, hint, by_signature=True)]}})
+    signature = info_of(pod("a")).signature
+    changed, other = pod("a", schedulerName="default-scheduler"), pod("b", schedulerName="default-scheduler")
+    judge = table.judge_all(ClusterChange(table.match(ASSIGNED_POD_DELETE), changed, None))
+    for one in (other, changed, changed):
+        queued = QueuedPodInfo(PodInfo(one, signature), _PROFILE, 0.0)
+        queued.unschedulable_plugins = frozenset({"Fit"})
+        judge(queued)
+    assert hint.asked == ["b", "a", "a"]
+
+
+_PROFILE = QueueProfile(by_priority, no_gates, {})

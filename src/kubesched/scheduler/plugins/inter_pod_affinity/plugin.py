@@ -64,8 +64,8 @@ class InterPodAffinity:
         pods = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL
         nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL
         return (
-            RegisteredEvent(ClusterEvent(EventResource.POD, pods), after_pod_change),
-            RegisteredEvent(ClusterEvent(EventResource.NODE, nodes), after_node_change),
+            RegisteredEvent(ClusterEvent(EventResource.POD, pods), after_pod_change, by_signature=True),
+            RegisteredEvent(ClusterEvent(EventResource.NODE, nodes), after_node_change, by_signature=True),
         )
 
     # -- required terms ------------------------------------------------------------------------------------------------

@@ -80,9 +80,11 @@ class NodeResourcesFit:
         nodes = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
         classes = ActionType.ADD | ActionType.UPDATE
         return (
-            RegisteredEvent(ClusterEvent(EventResource.POD, pods), hints.after_pod_change),
-            RegisteredEvent(ClusterEvent(EventResource.NODE, nodes), hints.after_node_change),
-            RegisteredEvent(ClusterEvent(EventResource.DEVICE_CLASS, classes), hints.after_device_class_change),
+            RegisteredEvent(ClusterEvent(EventResource.POD, pods), hints.after_pod_change, by_signature=True),
+            RegisteredEvent(ClusterEvent(EventResource.NODE, nodes), hints.after_node_change, by_signature=True),
+            RegisteredEvent(
+                ClusterEvent(EventResource.DEVICE_CLASS, classes), hints.after_device_class_change, by_signature=True
+            ),
         )
 
     def pre_filter(self, cycle: CycleState, pod: PodInfo, _nodes: NodeTable) -> PreFilterResult:

@@ -64,8 +64,8 @@ class PodTopologySpread:
         pods = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION
         nodes = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
         return (
-            RegisteredEvent(ClusterEvent(EventResource.POD, pods), self._hints.after_pod_change),
-            RegisteredEvent(ClusterEvent(EventResource.NODE, nodes), self._hints.after_node_change),
+            RegisteredEvent(ClusterEvent(EventResource.POD, pods), self._hints.after_pod_change, by_signature=True),
+            RegisteredEvent(ClusterEvent(EventResource.NODE, nodes), self._hints.after_node_change, by_signature=True),
         )
 
     # -- hard constraints ----------------------------------------------------------------------------------------------
