@@ -99,6 +99,12 @@ FRAMES ?=
 page-frames: setup
 	PYTHONPATH=tests $(BIN)/python -m harness.page_frames $(FRAMES)
 
+# A day of 100,000 bindings as a recording: its size, and what a replay takes: `make bench-replay DAY="--pods 10000"`.
+DAY ?=
+.PHONY: bench-replay
+bench-replay: setup
+	PYTHONPATH=tests $(BIN)/python -m harness.day_recording $(DAY)
+
 # The pictures of the web page in docs/pictures, anew.
 .PHONY: page-pictures
 page-pictures: setup

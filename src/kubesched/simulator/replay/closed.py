@@ -52,7 +52,7 @@ def closed_replay(
     with collector_paused():
         recorded = recorded_lives(RecordingReader(path))
         loop = build_loop(without_extenders(config), Seeded(seed), registry=registry, variant=variant_of(emulation))
-        world = _World(loop, recorded.lives)
+        world = ReplayWorld(loop, recorded.lives)
         end_s = recorded.last_s
         for event in RecordingReader(path):
             world.take(event)
@@ -91,7 +91,7 @@ def recorded_lives(events: Iterable[Recorded]) -> RecordedLives:
     return found
 
 
-class _World:
+class ReplayWorld:
     """An API server that does at once what it is asked, and the scheduling loop; time is that of the recording."""
 
     def __init__(self, loop: Scheduler, recorded: dict[str, PodLife]) -> None:
@@ -99,14 +99,14 @@ class _World:
         self._recorded = recorded
         self.lives: dict[str, PodLife] = {}
         self.n_preempted = 0
-        self._now_s = 0.0
+        self.now_s = 0.0
         self._ends: list[tuple[float, str]] = []
         """When pods end, and their uids."""
-        self._store = TypedStore()
-        self._store.listen(self._tell_loop)
+        self.store = TypedStore()
+        self.store.listen(self._tell_loop)
         self._interpreter = EffectInterpreter(
-            self._store,
-            now=lambda: print_instant(self._now_s),
+            self.store,
+            now=lambda: print_instant(self.now_s),
             delete=self._evicted,
             also={RecordEvent: lambda action: None},
         )
@@ -122,20 +122,20 @@ class _World:
             case ObjectGone(item=Pod() as pod):
                 self._pod_gone(pod)
             case ObjectSeen(item=ResourceClaim() as claim):
-                known = self._store.find(ResourceClaim, claim.key)
+                known = self.store.find(ResourceClaim, claim.key)
                 status = ResourceClaimStatus() if known is None else known.status
                 self._keep(claim if event.is_initial else replace(claim, status=status))
             case ObjectSeen(item=item) if type(item) in _LOOKED_AT:
                 self._keep(item)
             case ObjectGone(item=item) if type(item) in _LOOKED_AT:
-                self._store.remove(item)
+                self.store.remove(item)
             case _:
                 return
         self._settle()
 
     def _keep(self, item: KubeObject) -> None:
         try:
-            self._store.keep(item)
+            self.store.keep(item)
         except AmountError:
             return  # one object that cannot be used does not stop the others
 
@@ -145,16 +145,16 @@ class _World:
         if pod.is_terminal:
             self._pod_gone(pod)
             return
-        known = self._store.find(Pod, pod.key)
+        known = self.store.find(Pod, pod.key)
         if known is not None and known.metadata.uid == uid:
             status = replace(known.status, resource_claim_statuses=pod.status.resource_claim_statuses)
             self._keep(replace(_running_on(pod, known.spec.node_name), status=status))
             return
         if uid in self.lives:
             return  # it has ended here
-        life = self.lives[uid] = PodLife.of(pod, self._now_s, was_there=is_initial)
+        life = self.lives[uid] = PodLife.of(pod, self.now_s, was_there=is_initial)
         if is_initial and pod.spec.node_name:
-            life.bound_s, life.node = self._now_s, pod.spec.node_name
+            life.bound_s, life.node = self.now_s, pod.spec.node_name
             self._keep(pod)
             return
         status = PodStatus(phase=POD_PENDING, resource_claim_statuses=pod.status.resource_claim_statuses)
@@ -170,13 +170,13 @@ class _World:
 
     def pass_time(self, until_s: float) -> None:
         while (next_s := self._next_s()) <= until_s:
-            self._now_s = max(self._now_s, next_s)
-            self._loop.tick(self._now_s)
-            while self._ends and self._ends[0][0] <= self._now_s:
+            self.now_s = max(self.now_s, next_s)
+            self._loop.tick(self.now_s)
+            while self._ends and self._ends[0][0] <= self.now_s:
                 _, uid = heappop(self._ends)
                 self._end(uid, self.lives[uid].key)
             self._settle()
-        self._now_s = max(self._now_s, until_s)
+        self.now_s = max(self.now_s, until_s)
 
     def _next_s(self) -> float:
         deadline_s = self._loop.next_deadline_s()
@@ -189,18 +189,18 @@ class _World:
             for effect in effects:
                 answer = self._interpreter.carry_out(effect.action)
                 if answer is not None:
-                    loop.answer(effect.id, answer, self._now_s)
-            if not effects and not loop.schedule_one(self._now_s):
+                    loop.answer(effect.id, answer, self.now_s)
+            if not effects and not loop.schedule_one(self.now_s):
                 return
 
     # -- what becomes of pods ------------------------------------------------------------------------------------------
 
     def _bound(self, action: BindPod) -> None:
         life = self.lives[action.uid]
-        life.bound_s, life.node = self._now_s, action.node_name
+        life.bound_s, life.node = self.now_s, action.node_name
         recorded = self._recorded.get(action.uid)
         if recorded is not None and recorded.bound_s is not None and recorded.ended_s is not None:
-            heappush(self._ends, (self._now_s + recorded.ended_s - recorded.bound_s, action.uid))
+            heappush(self._ends, (self.now_s + recorded.ended_s - recorded.bound_s, action.uid))
 
     def _evicted(self, pod: Pod, action: EvictPod) -> None:
         self.n_preempted += 1
@@ -209,27 +209,27 @@ class _World:
     def _end(self, uid: str, key: str) -> None:
         life = self.lives.get(uid)
         if life is not None and life.ended_s is None:
-            life.ended_s = self._now_s
-        pod = self._store.find(Pod, key)
+            life.ended_s = self.now_s
+        pod = self.store.find(Pod, key)
         if pod is None or pod.metadata.uid != uid:
             return
-        self._store.remove(pod)
+        self.store.remove(pod)
         if pod.spec.resource_claims:
             self._release_claims(uid)
 
     def _release_claims(self, uid: str) -> None:
-        for claim in list(self._store.of(ResourceClaim).values()):
+        for claim in list(self.store.of(ResourceClaim).values()):
             users = claim.status.reserved_for or ()
             others = tuple(user for user in users if user.uid != uid)
             if len(others) < len(users):
                 status = replace(claim.status, reserved_for=others) if others else ResourceClaimStatus()
-                self._store.write(claim, status=status)
+                self.store.write(claim, status=status)
 
     def _tell_loop(self, before: KubeObject | None, after: KubeObject | None) -> None:
         if after is not None:
-            self._loop.put(after, self._now_s)
+            self._loop.put(after, self.now_s)
         elif before is not None:
-            self._loop.remove(before, self._now_s)
+            self._loop.remove(before, self.now_s)
 
 
 def _running_on(pod: Pod, node: str) -> Pod:
