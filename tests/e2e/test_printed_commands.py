@@ -45,7 +45,7 @@ NAMED_ONLY = re.compile(r"^make ")
 """What they run, other tests run, too, or takes long. That make knows them, with all that they need, is asked of it."""
 
 ENDLESS = re.compile(
-    r" -w$| --watch$|^curl -N |^(\.venv/bin/)?kubesched (run|extender|record|shadow) (?!.*--print-config)"
+    r" -w$| --watch$|^curl -N |^(\.venv/bin/)?kubesched (run|extender|record|shadow) (?!.*--(print-config|from ))"
     r"|^kubesched up (?!--once)"
 )
 """Commands that go on until somebody stops them: they must not end, or fail, by themselves."""
@@ -61,7 +61,7 @@ FAILS = {
 """Commands whose page says that they fail, and the exit code."""
 
 ON_A_CLUSTER = re.compile(
-    r"^(kubectl |[A-Z]+=|curl |(\.venv/bin/)?kubesched (snapshot|run|extender|record|shadow)"
+    r"^(kubectl |[A-Z]+=|curl |(\.venv/bin/)?kubesched (snapshot|run|extender|record|shadow) (?!.*--from )"
     r"|(\.venv/bin/)?kubesched explain \S+( --live.*)?$)"
     r"|--live|-f dump\.json$|--context prod"
 )

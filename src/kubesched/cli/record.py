@@ -31,6 +31,13 @@ _FLUSH_EVERY_S = 0.5
 
 @click.command("record")
 @click.option("-o", "--output", required=True, metavar="FILE", help="File to write, such as day.jsonl.gz.")
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    metavar="FILE",
+    help="Make the recording from what another tool wrote, instead of a live cluster. Repeatable.",
+)
 @server_options
 @click.option("--for", "for_s", type=SPAN, help="Stop after this time; else on Ctrl-C.")
 @click.option("--rotate", "rotate_s", type=SPAN, help="Begin a new file this often: day-0002.jsonl.gz and so on.")
@@ -39,6 +46,7 @@ _FLUSH_EVERY_S = 0.5
 @click.option("--anonymise-key", metavar="FILE", help="Use the key in this file, so that recordings can be compared.")
 def record(
     output: str,
+    sources: tuple[str, ...],
     kubeconfig: str | None,
     context: str | None,
     for_s: float | None,
@@ -52,6 +60,7 @@ def record(
     \b
     kubesched record -o day.jsonl.gz --for 24h
     kubesched replay day.jsonl.gz
+    kubesched record -o trace.jsonl.gz --from nodes.csv --from pods.csv
     """
     from kubesched.explanation.layout import counted
     from kubesched.k8s.errors import KubeschedError
@@ -59,9 +68,12 @@ def record(
 
     try:
         anonymiser = _anonymiser(anonymise, anonymise_key)
-        target = ServerChoice(kubeconfig, context).target()
         path = _place(output, append)
-        written = asyncio.run(_record(target, path, anonymiser, for_s, rotate_s))
+        if sources:
+            written = _convert(sources, path, anonymiser)
+        else:
+            target = ServerChoice(kubeconfig, context).target()
+            written = asyncio.run(_record(target, path, anonymiser, for_s, rotate_s))
     except ClusterReadError as error:
         say_error(str(error))
         sys.exit(UNREACHABLE_EXIT)
@@ -90,6 +102,26 @@ def _place(output: str, append: bool) -> Path:
     if path.exists() and not append:
         raise InputError(f"{output}: exists already; --append continues it in a new file")
     return path
+
+
+def _convert(sources: tuple[str, ...], path: Path, anonymiser: Anonymiser | None) -> RecordingWriter:
+    from kubesched.k8s.dumped_kinds import READ_RESOURCES
+    from kubesched.live.recorder import write_to
+    from kubesched.simulator.recording.imports import imported
+    from kubesched.simulator.recording.lines import chunks_of, unpacked
+    from kubesched.simulator.recording.writer import RecordingWriter
+
+    read = [(name, b"".join(unpacked(chunks_of(Path(name))))) for name in sources]
+    events = imported(read)
+    kinds = [resource.type.__name__ for resource in READ_RESOURCES]
+    writer = RecordingWriter(
+        path, kinds, events[0].at_s, anonymised=anonymiser is not None, source=", ".join(map(str, sources))
+    )
+    hand_on = write_to(writer, anonymiser)
+    for event in events:
+        hand_on(event)
+    writer.close()
+    return writer
 
 
 async def _record(

@@ -105,7 +105,10 @@ class ClosedReplay:
     @property
     def headline(self) -> str:
         then, now = self.recorded, self.replayed
-        told = f"{now.n_bound} of {counted(now.n_pods, 'pod')} got a node, {then.n_bound} did then"
+        got = f"{now.n_bound} of {counted(now.n_pods, 'pod')} got a node"
+        if not then.n_bound:
+            return f"{got}, half of them within {readable_span(now.wait_p50_s)}."
+        told = f"{got}, {then.n_bound} did then"
         waits = f"half of them within {readable_span(now.wait_p50_s)} ({readable_span(then.wait_p50_s)} then)"
         return f"{told}; {waits}."
 
@@ -137,6 +140,10 @@ def render_closed(found: ClosedReplay, style: Style) -> str:
         ["99 % within", readable_span(then.wait_p99_s), readable_span(now.wait_p99_s)],
         ["nodes that got any", str(then.n_nodes), str(now.n_nodes)],
     ]
+    if not then.n_bound:  # the recording does not say where pods went
+        rows = [[name, now_] for name, _, now_ in rows]
+        lines = table(["", "REPLAYED"], rows, indent=2)
+        return "\n".join([style.first_line(found.headline, Tone.GOOD), "", *lines])
     notes = [f"  {found.n_same_node} of {now.n_bound} went to the node that was recorded."]
     if found.n_preempted:
         notes.append(f"  {counted(found.n_preempted, 'pod')} preempted here.")

@@ -1,0 +1,296 @@
+"""Recordings from what other tools wrote: each source is known by what is in it, not by its name.
+
+- `kubectl get pods -A -w -o json --output-watch-events`, or the same without the last flag: when something happened is
+  what the object says itself, at best to the second
+- the record files of kube-scheduler-simulator
+- traces of SimKube (v2 and v3): pods are made from the templates of their owners, for as long as they ran
+- the OpenB traces of Alibaba: lists of nodes and of pods as CSV, GPUs in thousandths of all that a node has
+- manifests: what there was when the recording began, nodes for example
+
+Where nobody says which node a pod went to, the recording has no bindings; it can be replayed closed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from kubesched.k8s.errors import KubeschedError
+from kubesched.k8s.model import manifests
+from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.manifests import CLUSTER_KINDS, ManifestError
+from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.times import InstantError, parse_instant
+from kubesched.simulator.recording.lines import BindingSeen
+from kubesched.simulator.recording.reader import BoundSeen, ObjectGone, ObjectSeen, Recorded, Synced
+
+Object = Mapping[str, Any]
+
+_GPU_MILLI = "openb.dev/gpu-milli"
+_GPU_MODEL = "openb.dev/gpu-model"
+_OPENB_START_S = 0.0
+_NAMESPACE = "default"
+
+
+class ImportedTraceError(KubeschedError, ValueError):
+    """A source is none of the known ones, or is damaged; says which and where."""
+
+
+def imported(sources: Iterable[tuple[str, bytes]]) -> list[Recorded]:
+    """All events of these sources (name, content) in the order of their times; bindings where they show."""
+    initial: list[KubeObject] = []
+    later: list[tuple[float, int, bool, KubeObject]] = []
+    for name, data in sources:
+        for at_s, is_gone, item in _read(name, data):
+            if at_s is None:
+                initial.append(item)
+            else:
+                later.append((at_s, len(later), is_gone, item))
+    later.sort(key=lambda one: one[:2])
+    begin_s = later[0][0] if later else 0.0
+    events: list[Recorded] = [ObjectSeen(begin_s, item, is_initial=True) for item in initial]
+    events.append(Synced(begin_s))
+    nodes: dict[str, str] = {}
+    for at_s, _, is_gone, item in later:
+        if isinstance(item, Pod):
+            uid, node = item.metadata.uid or item.key, item.spec.node_name
+            if not is_gone and node and nodes.get(uid) == "":
+                seen = BindingSeen(node, item.metadata.uid, item.spec.scheduler_name, item.metadata.resource_version)
+                events.append(BoundSeen(at_s, item.key, seen))
+            nodes[uid] = node
+        events.append(ObjectGone(at_s, item) if is_gone else ObjectSeen(at_s, item))
+    return events
+
+
+_Found = tuple[float | None, bool, KubeObject]
+"""When (None: from the beginning), whether it is gone, and the object."""
+
+
+def _read(name: str, data: bytes) -> Iterator[_Found]:
+    first = data.lstrip()[:1]
+    header = data.split(b"\n", 1)[0]
+    if header.startswith((b"sn,", b"name,cpu_milli")):
+        return _openb(name, data.decode())
+    if first == b"{":
+        return _json_stream(name, data.decode())
+    if first and first[0] >= 0x80:
+        return _simkube(name, data)
+    return _manifests(name, data)
+
+
+def _typed(name: str, where: str, document: Object) -> KubeObject | None:
+    """None for a kind that scheduling does not look at."""
+    try:
+        found = manifests.from_dicts([document], name, kinds=CLUSTER_KINDS)
+    except ManifestError as problem:
+        raise ImportedTraceError(f"{name}: {where}: {problem.where}: {problem.problem}") from None
+    return found.objects[0] if found.objects else None
+
+
+def _manifests(name: str, data: bytes) -> Iterator[_Found]:
+    try:
+        found = manifests.read(data, name, kinds=CLUSTER_KINDS)
+    except ManifestError as problem:
+        raise ImportedTraceError(str(problem)) from None
+    if not found.objects:
+        raise ImportedTraceError(f"{name}: neither a trace that is known nor manifests")
+    for item in found.objects:
+        yield None, False, item
+
+
+# -- kubectl and kube-scheduler-simulator ------------------------------------------------------------------------------
+
+
+def _json_stream(name: str, text: str) -> Iterator[_Found]:
+    """Documents one after another, on lines of their own or not."""
+    decoder, at, number = json.JSONDecoder(), 0, 0
+    before_s = 0.0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        number += 1
+        try:
+            document, at = decoder.raw_decode(text, at)
+        except ValueError as problem:
+            raise ImportedTraceError(f"{name}: document {number}: {problem}") from None
+        if not isinstance(document, dict):
+            raise ImportedTraceError(f"{name}: document {number}: an object is expected")
+        if document.get("kind") == "List" or str(document.get("kind", "")).endswith("List"):
+            yield from _manifests(name, json.dumps(document).encode())
+            continue
+        body, is_gone, at_s = _event(name, number, document)
+        item = _typed(name, f"document {number}", body)
+        if item is not None:
+            before_s = max(before_s, at_s)
+            yield before_s, is_gone, item
+
+
+def _event(name: str, number: int, document: Object) -> tuple[Object, bool, float]:
+    try:
+        if "resource" in document and "event" in document:
+            return document["resource"], document["event"] == "Delete", parse_instant(document["time"])
+        body = document["object"] if "object" in document and "type" in document else document
+        is_gone = document.get("type") == "DELETED"
+        return body, is_gone, max(map(parse_instant, _times(body)), default=0.0)
+    except (KeyError, TypeError, InstantError) as problem:
+        raise ImportedTraceError(f"{name}: document {number}: {problem}") from None
+
+
+def _times(body: Object) -> Iterator[str]:
+    """All that an object says of when something happened to it."""
+    metadata, status = body.get("metadata") or {}, body.get("status") or {}
+    for field in ("creationTimestamp", "deletionTimestamp"):
+        if metadata.get(field):
+            yield metadata[field]
+    if status.get("startTime"):
+        yield status["startTime"]
+    for condition in status.get("conditions") or ():
+        if condition.get("lastTransitionTime"):
+            yield condition["lastTransitionTime"]
+
+
+# -- SimKube -----------------------------------------------------------------------------------------------------------
+
+
+def _simkube(name: str, data: bytes) -> Iterator[_Found]:
+    try:
+        trace = msgspec.msgpack.decode(data)
+        events = trace["events"]
+    except (msgspec.DecodeError, KeyError, TypeError):
+        raise ImportedTraceError(f"{name}: neither a trace of SimKube nor another one that is known") from None
+    owners: dict[tuple[str, str], list[tuple[float, Object]]] = {}
+    for event in events:
+        at_s = float(event["ts"])
+        for body in event["applied_objs"]:
+            metadata = body.get("metadata") or {}
+            key = f"{metadata.get('namespace') or _NAMESPACE}/{metadata.get('name', '')}"
+            owners.setdefault((str(body.get("kind")), key), []).append((at_s, body))
+            item = _typed(name, f"ts {event['ts']}", body)
+            if item is not None and not isinstance(item, Pod):
+                yield at_s, False, item
+        for body in event["deleted_objs"]:
+            item = _typed(name, f"ts {event['ts']}", body)
+            if item is not None and not isinstance(item, Pod):
+                yield at_s, True, item
+    yield from _simkube_pods(name, trace, owners)
+
+
+def _simkube_pods(
+    name: str, trace: Object, owners: dict[tuple[str, str], list[tuple[float, Object]]]
+) -> Iterator[_Found]:
+    number = 0
+    for kind, key, start_s, end_s in _lifecycles(trace):
+        applied = owners.get((kind, key))
+        if not applied:
+            continue
+        owner = [body for at_s, body in applied if at_s <= start_s] or [applied[0][1]]
+        template = (((owner[-1].get("spec") or {}).get("template")) or {}) if owner else {}
+        if not template.get("spec"):
+            continue
+        number += 1
+        namespace, _, owner_name = key.rpartition("/")
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                **(template.get("metadata") or {}),
+                "name": f"{owner_name}-{number}",
+                "namespace": namespace,
+                "uid": f"simkube-{number}",
+            },
+            "spec": template["spec"],
+        }
+        item = _typed(name, f"{kind} {key}", body)
+        if item is not None:
+            yield start_s, False, item
+            if end_s is not None:
+                yield end_s, True, item
+
+
+def _lifecycles(trace: Object) -> Iterator[tuple[str, str, float, float | None]]:
+    """(kind of the owner, its key, when a pod began, when it ended) of both versions of the format."""
+    for owner, by_hash in _pairs(trace.get("pod_lifecycles")):
+        kind, key = _kind_of(owner[0]), str(owner[1])
+        for _, lives in _pairs(by_hash):
+            for life in lives:
+                yield kind, key, *_span(life)
+    for gvk, by_owner in _pairs(trace.get("index")):
+        for key, by_time in _pairs(by_owner):
+            for _, pods in _pairs(by_time) if isinstance(by_time, dict) else ():
+                for pod in pods:
+                    if isinstance(pod, dict) and pod.get("lifecycle"):
+                        yield _kind_of(gvk), str(key), *_span(pod["lifecycle"])
+
+
+def _pairs(found: Any) -> Iterable[tuple[Any, Any]]:
+    return found.items() if isinstance(found, dict) else ()
+
+
+def _kind_of(gvk: Any) -> str:
+    """`apps/v1.Deployment`, or a mapping."""
+    if isinstance(gvk, dict):
+        return str(gvk.get("kind", ""))
+    return str(gvk).rpartition("/")[2].rpartition(".")[2]
+
+
+def _span(life: Any) -> tuple[float, float | None]:
+    """`{"start_ts": 1, "end_ts": 2}`, `{"Finished": [1, 2]}` or `{"Running": 1}`."""
+    if "start_ts" in life:
+        end = life.get("end_ts")
+        return float(life["start_ts"]), None if end is None else float(end)
+    if "Finished" in life:
+        start, end = life["Finished"]
+        return float(start), float(end)
+    return float(life.get("Running", 0)), None
+
+
+# -- OpenB -------------------------------------------------------------------------------------------------------------
+
+
+def _openb(name: str, text: str) -> Iterator[_Found]:
+    reader = csv.DictReader(io.StringIO(text))
+    for number, row in enumerate(reader, start=2):
+        try:
+            yield from _openb_node(name, row) if "sn" in row else _openb_pod(name, row)
+        except (KeyError, TypeError, ValueError) as problem:
+            raise ImportedTraceError(f"{name}: line {number}: {problem}") from None
+
+
+def _openb_node(name: str, row: Mapping[str, str]) -> Iterator[_Found]:
+    amounts = {"cpu": f"{int(row['cpu_milli'])}m", "memory": f"{int(row['memory_mib'])}Mi", "pods": "110"}
+    if int(row["gpu"]):
+        amounts[_GPU_MILLI] = str(1000 * int(row["gpu"]))
+    labels = {"kubernetes.io/hostname": row["sn"]} | ({_GPU_MODEL: row["model"]} if row["model"] else {})
+    body = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": row["sn"], "uid": row["sn"], "labels": labels},
+        "status": {"allocatable": amounts, "capacity": amounts},
+    }
+    item = _typed(name, row["sn"], body)
+    if item is not None:
+        yield None, False, item
+
+
+def _openb_pod(name: str, row: Mapping[str, str]) -> Iterator[_Found]:
+    amounts = {"cpu": f"{int(row['cpu_milli'])}m", "memory": f"{int(row['memory_mib'])}Mi"}
+    gpu_milli = int(row["num_gpu"]) * int(row["gpu_milli"] or 0)
+    if gpu_milli:
+        amounts[_GPU_MILLI] = str(gpu_milli)
+    spec: dict[str, Any] = {"containers": [{"name": "c", "resources": {"requests": amounts, "limits": amounts}}]}
+    if row["gpu_spec"]:
+        wanted = {"key": _GPU_MODEL, "operator": "In", "values": row["gpu_spec"].split("|")}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}
+        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    metadata = {"name": row["name"], "namespace": _NAMESPACE, "uid": row["name"]}
+    item = _typed(name, row["name"], {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    if item is not None:
+        yield _OPENB_START_S + float(row["creation_time"]), False, item
+        if row["deletion_time"]:
+            yield _OPENB_START_S + float(row["deletion_time"]), True, item
