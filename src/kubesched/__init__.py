@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from kubesched.planning.plan.library import plan
     from kubesched.planning.plan.model import PlanError
     from kubesched.planning.plan.report import PlanReport
+    from kubesched.planning.upgrade.report import UpgradeReport
+    from kubesched.planning.upgrade.upgrading import upgrade
     from kubesched.scheduler.config import ConfigError
     from kubesched.simulator.asking import explain
     from kubesched.simulator.column_table import ColumnTable
@@ -87,6 +89,7 @@ __all__ = [
     "TargetError",
     "TrialError",
     "UnknownNodeError",
+    "UpgradeReport",
     "WorldTrial",
     "__version__",
     "capacity",
@@ -99,6 +102,7 @@ __all__ = [
     "replay",
     "simulate",
     "sweep",
+    "upgrade",
     "world",
 ]
 
@@ -111,6 +115,8 @@ _HOMES = {
     "LoadedCluster": "kubesched.k8s.loaded_cluster",
     "ColumnTable": "kubesched.simulator.column_table",
     "ConfigError": "kubesched.scheduler.config",
+    "UpgradeReport": "kubesched.planning.upgrade.report",
+    "upgrade": "kubesched.planning.upgrade.upgrading",
     "ConsolidationReport": "kubesched.planning.consolidate.report",
     "consolidate": "kubesched.planning.consolidate.consolidation",
     "Explanation": "kubesched.explanation.explain",

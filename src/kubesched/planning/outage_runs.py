@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kubesched.framework.handle import Registry
-from kubesched.k8s.model.apps import Job, ReplicaSet
 from kubesched.k8s.model.core import Node, Pod
-from kubesched.k8s.model.meta import KubeObject
 from kubesched.older.config import Emulation
 from kubesched.planning.outage_report import (
     OF_THE_NODE,
@@ -38,9 +36,6 @@ FAILS_AT_S = 60.0
 """Time for pods that were pending to be placed and start."""
 PLAYED_FOR_S = 2 * 3600.0
 """How long a run goes on after the failure where workloads would never end by themselves."""
-
-_BETWEEN: dict[str, type[KubeObject]] = {"ReplicaSet": ReplicaSet, "Job": Job}
-"""Kinds that may themselves belong to a workload."""
 
 
 @dataclass(frozen=True)
@@ -93,18 +88,9 @@ def _losses(cluster: VirtualCluster, case: FailureCase, priority_at_least: int |
         if priority_at_least is not None and record.priority < priority_at_least:
             continue
         namespace, _, name = record.key.partition("/")
-        workload = _topmost(cluster, namespace, record.workload) or f"Pod {name}"
-        groups.setdefault((namespace, workload), []).append(record)
+        groups.setdefault((namespace, record.workload or f"Pod {name}"), []).append(record)
     losses = [_loss(cluster, *key, records, failed, messages) for key, records in groups.items()]
     return worst_first(losses)
-
-
-def _topmost(cluster: VirtualCluster, namespace: str, workload: str) -> str:
-    """Pods of a dump are there before the sets that own them, and know only their names."""
-    kind, _, name = workload.partition(" ")
-    between = _BETWEEN.get(kind)
-    owner = None if between is None else cluster.store.find(between, f"{namespace}/{name}")
-    return workload if owner is None else cluster.ledger.workload_of(owner)
 
 
 def _loss(

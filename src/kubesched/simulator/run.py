@@ -9,6 +9,7 @@ Next: `virtual.cluster` for how time passes, `report` for what comes of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import msgspec
@@ -79,10 +80,11 @@ def run_simulation(
     emulation: Emulation | None = None,
     registry: Registry | None = None,
     bursts: Bursts | None = None,
+    before: Callable[[VirtualCluster], None] | None = None,
 ) -> VirtualCluster:
     """`source` names the configuration in messages. With an `emulation`, an older scheduler decides. `registry` has the
     plugins, if it is not the in-tree ones alone; `bursts` says how far controllers look ahead, if it is not for the
-    input to say."""
+    input to say. `before` is called once all objects are there, and may plan what is to happen."""
     if options.until_s is None and not given.ends_by_itself:
         options = replace(options, until_s=DEFAULT_UNTIL_S)
     tie_break: TieBreak = ByName() if options.tie_break == "name" else Seeded(options.seed)
@@ -100,6 +102,8 @@ def run_simulation(
         for item in given.objects:
             _apply(cluster, item)
         cluster.ledger.know_owners()
+    if before is not None:
+        before(cluster)
     with collector_eased():
         cluster.run(progress)
     return cluster

@@ -166,7 +166,7 @@ class Drains:
                 del self._under_way[node_name]
 
     def _to_leave(self, node_name: str) -> list[Pod]:
-        return [pod for pod in self._store.pods_on(node_name) if not _outlives_a_drain(pod)]
+        return [pod for pod in self._store.pods_on(node_name) if not outlives_a_drain(pod)]
 
     def _may_go(self, pod: Pod) -> bool:
         """Whether no budget speaks against it; if one covers the pod, it is charged."""
@@ -187,7 +187,8 @@ def _budget_covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
     return selectors.from_label_selector(budget.spec.selector).matches(pod.labels)
 
 
-def _outlives_a_drain(pod: Pod) -> bool:
+def outlives_a_drain(pod: Pod) -> bool:
+    """A daemon's pod, or a static one."""
     owner = controller_of(pod.metadata)
     is_daemon = owner is not None and owner.kind == "DaemonSet"
     return is_daemon or MIRROR_ANNOTATION in (pod.metadata.annotations or {})

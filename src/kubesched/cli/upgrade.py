@@ -1,0 +1,119 @@
+"""`kubesched upgrade`: whether a rolling upgrade of nodes finishes, and what blocks it.
+
+Next: `kubesched.planning.upgrade`, which plays it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from kubesched.cli.planning import (
+    NO_EXIT,
+    AskedCluster,
+    asked_catalogue,
+    catalogue_options,
+    cluster_options,
+    print_report,
+    report_options,
+    told_in_a_line,
+)
+from kubesched.cli.simulate import SPAN
+
+
+class CountOrPercent(click.ParamType[str]):
+    """`1` or `10%`."""
+
+    name = "number"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if not text.removesuffix("%").isdecimal():
+            self.fail(f"{text!r} is neither a number nor a percentage such as 10%", param, ctx)
+        return text
+
+
+COUNT = CountOrPercent()
+
+
+@click.command("upgrade")
+@cluster_options
+@click.option("--pool", metavar="NAME", help="Only nodes of this pool; without it, all nodes.")
+@click.option(
+    "--preset",
+    type=click.Choice(["gke", "aks", "eks", "capi", "karpenter-drift", "reboot"]),
+    help="The defaults of a service or tool; options below count more.",
+)
+@click.option("--max-surge", type=COUNT, metavar="N|PERCENT", help="New nodes that come before. [default: 1]")
+@click.option("--max-unavailable", type=COUNT, metavar="N|PERCENT", help="Nodes that may lack. [default: 0]")
+@click.option("--drain-timeout", type=SPAN, metavar="DURATION", help="How long a drain may take. [default: 1h]")
+@click.option(
+    "--on-timeout",
+    type=click.Choice(["stop", "force", "skip"]),
+    help="Then: stop, delete the pods in spite of their budgets, or leave the node as it is. [default: stop]",
+)
+@click.option("--boot", type=SPAN, metavar="DURATION", help="How long a machine takes to come up. [default: 2m]")
+@click.option("--soak", type=SPAN, metavar="DURATION", help="How long a new node is watched. [default: 0s]")
+@click.option("--order", type=click.Choice(["name", "zone", "age", "least-pods"]), help="Of the nodes. [default: name]")
+@click.option("--to-shape", metavar="NAME", help="New nodes are of this shape of the catalogue.")
+@catalogue_options
+@click.option("--find-surge", is_flag=True, help="Find the smallest surge that finishes, too.")
+@click.option("--find-order", is_flag=True, help="Find the order with the fewest moves, too.")
+@report_options(("tries", "stuck"))
+@click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if it does not finish.")
+def upgrade(
+    asked: AskedCluster,
+    pool: str | None,
+    preset: str | None,
+    max_surge: str | None,
+    max_unavailable: str | None,
+    drain_timeout: float | None,
+    on_timeout: str | None,
+    boot: float | None,
+    soak: float | None,
+    order: str | None,
+    to_shape: str | None,
+    catalogues: tuple[str, ...],
+    prices: str | None,
+    find_surge: bool,
+    find_order: bool,
+    output: str,
+    table: str,
+    is_exit_code: bool,
+) -> None:
+    """Play a rolling upgrade of nodes in virtual time: whether it finishes, what blocks it, how often pods move.
+
+    \b
+    kubesched upgrade -f dump.json --pool workers --preset gke
+    kubesched upgrade -f dump.json --max-surge 10% --drain-timeout 30m --find-surge
+    """
+    from kubesched.planning.upgrade.strategies import strategy_of
+    from kubesched.planning.upgrade.upgrading import UpgradePlayer
+    from kubesched.simulator.options import SimulationOptions
+
+    with told_in_a_line():
+        strategy = strategy_of(
+            preset,
+            max_surge=_number(max_surge),
+            max_unavailable=_number(max_unavailable),
+            drain_timeout_s=drain_timeout,
+            on_timeout=on_timeout,
+            boot_s=boot,
+            soak_s=soak,
+            order=order,
+        )
+        catalogue = asked_catalogue(catalogues, prices)
+        given, chosen = asked.read()
+        options = SimulationOptions(seed=asked.seed, tie_break=asked.tie_break)
+        player = UpgradePlayer(
+            given, chosen.config, options, chosen.registry, chosen.emulation, catalogue, to_shape, pool
+        )
+        report = player.report(strategy, preset, find_surge=find_surge, find_order=find_order)
+    print_report(report, output, table)
+    if is_exit_code and not report.finishes:
+        sys.exit(NO_EXIT)
+
+
+def _number(text: str | None) -> int | str | None:
+    return int(text) if text is not None and text.isdecimal() else text

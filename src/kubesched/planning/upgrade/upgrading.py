@@ -1,0 +1,254 @@
+"""`kubesched.upgrade`: plays a rolling upgrade in virtual time, and others beside it to find a smaller surge or a
+better order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kubesched.framework.handle import Registry
+from kubesched.k8s.loaded_cluster import Document, Objects, read_objects
+from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.times import Span, span_s
+from kubesched.older.config import Emulation
+from kubesched.older.config.emulation import GivenConfiguration
+from kubesched.planning.catalogue import Catalogue, MachineOffer, Option, Pool
+from kubesched.planning.new_nodes import node_from_offer
+from kubesched.planning.node_groups import group_of, nodes_of
+from kubesched.planning.prices import NodePrices
+from kubesched.planning.upgrade.report import UpgradeOutcome, UpgradeReport
+from kubesched.planning.upgrade.rolling import BEGINS_AT_S, FORCED, HOSTNAME, RollingUpgrade, same_shape
+from kubesched.planning.upgrade.strategies import ORDERS, UpgradeError, UpgradeStrategy, ordered, strategy_of
+from kubesched.scheduler.config import KubeSchedulerConfiguration
+from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
+from kubesched.simulator.ledger import PodRecord
+from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput, load
+from kubesched.simulator.options import SimulationOptions
+from kubesched.simulator.run import run_simulation
+from kubesched.simulator.virtual.cluster import VirtualCluster
+from kubesched.simulator.virtual.deletion import outlives_a_drain
+
+MOST_SURGE = 10
+"""Larger surges are not tried."""
+PLAYED_FOR_S = 14 * 24 * 3600.0
+"""How long an upgrade is played where workloads would never end by themselves."""
+
+
+def upgrade(
+    objects: Objects,
+    *,
+    pool: str | None = None,
+    preset: str | None = None,
+    max_surge: int | str | None = None,
+    max_unavailable: int | str | None = None,
+    drain_timeout: Span | None = None,
+    on_timeout: str | None = None,
+    boot: Span | None = None,
+    soak: Span | None = None,
+    order: str | None = None,
+    to_shape: str | None = None,
+    catalogue: Catalogue | None = None,
+    find_surge: bool = False,
+    find_order: bool = False,
+    config: Document = None,
+    plugins: Iterable[type] = (),
+    tie_break: str = "random",
+    seed: int = 0,
+) -> UpgradeReport:
+    """Whether a rolling upgrade of the nodes of a `pool` (without one, of all) finishes, what blocks it, how often pods
+    are moved and how long they wait.
+
+    `preset` is gke, aks, eks, capi, karpenter-drift or reboot; what is given besides counts more. New nodes are like
+    the old ones, or of the `catalogue`'s shape `to_shape`. With `find_surge`, the smallest surge that finishes is
+    looked for; with `find_order`, the order with the fewest moves.
+    """
+    strategy = strategy_of(
+        preset,
+        max_surge=max_surge,
+        max_unavailable=max_unavailable,
+        drain_timeout_s=None if drain_timeout is None else span_s(drain_timeout),
+        on_timeout=on_timeout,
+        boot_s=None if boot is None else span_s(boot),
+        soak_s=None if soak is None else span_s(soak),
+        order=order,
+    )
+    assembled = assemble(
+        GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
+    )
+    given = load(read_objects(objects, SIMULATED_KINDS))
+    options = SimulationOptions(seed=seed, tie_break=tie_break)
+    player = UpgradePlayer(given, assembled.config, options, assembled.registry, None, catalogue, to_shape, pool)
+    return player.report(strategy, preset, find_surge=find_surge, find_order=find_order)
+
+
+@dataclass(frozen=True)
+class UpgradePlayer:
+    """Plays upgrades of one cluster, each from the same beginning."""
+
+    given: SimulationInput
+    config: KubeSchedulerConfiguration
+    options: SimulationOptions
+    registry: Registry | None = None
+    emulation: Emulation | None = None
+    catalogue: Catalogue | None = None
+    to_shape: str | None = None
+    pool: str | None = None
+
+    def report(
+        self,
+        strategy: UpgradeStrategy,
+        preset: str | None = None,
+        *,
+        find_surge: bool = False,
+        find_order: bool = False,
+    ) -> UpgradeReport:
+        """Raises UpgradeError, CatalogueError and NoSuchGroupError."""
+        nodes = self._nodes()
+        if self.to_shape is not None:
+            if self.catalogue is None:
+                raise UpgradeError("a shape is of a catalogue, and none was given")
+            self.catalogue[self.to_shape]
+        prices = NodePrices(nodes, self.catalogue)
+        outcome = self._played(nodes, strategy)
+        orders = [replace(strategy, order=one) for one in ORDERS if one != strategy.order] if find_order else []
+        surges = list(self._surges(nodes, strategy)) if find_surge and not strategy.reboots else []
+        rate = sum(map(prices.of, nodes)) // len(nodes)
+        return UpgradeReport(
+            pool=self.pool,
+            preset=preset,
+            outcome=outcome,
+            orders=tuple(self._played(nodes, one) for one in orders),
+            surges=tuple(surges),
+            extra_cost=None if prices.are_counted else round(rate * outcome.extra_node_hours),
+            currency=prices.currency,
+            assumptions=tuple(self._assumptions(strategy)),
+        )
+
+    def _nodes(self) -> list[Node]:
+        nodes = [item for item in self.given.objects if isinstance(item, Node)]
+        if self.pool is not None:
+            nodes = nodes_of(nodes, "pool", self.pool)
+        if not nodes:
+            raise UpgradeError("there are no nodes")
+        return nodes
+
+    def _surges(self, nodes: Sequence[Node], strategy: UpgradeStrategy) -> Iterator[UpgradeOutcome]:
+        """From 0 on, until one finishes."""
+        for surge in range(min(MOST_SURGE, len(nodes)) + 1):
+            lacking = strategy.max_unavailable if surge or strategy.max_unavailable else 1
+            outcome = self._played(nodes, replace(strategy, max_surge=surge, max_unavailable=lacking))
+            yield outcome
+            if outcome.finishes:
+                return
+
+    def _played(self, nodes: Sequence[Node], strategy: UpgradeStrategy) -> UpgradeOutcome:
+        n_pods = Counter(
+            item.spec.node_name for item in self.given.objects if isinstance(item, Pod) and not outlives_a_drain(item)
+        )
+        names = ordered(nodes, strategy.order, n_pods)
+        strategy.numbers(len(names))
+        started: list[RollingUpgrade] = []
+        shape = self._successor
+
+        def begin(cluster: VirtualCluster) -> None:
+            rolling = RollingUpgrade(cluster, names, strategy, shape)
+            rolling.remember()
+            started.append(rolling)
+
+        until_s = None if self.given.ends_by_itself else BEGINS_AT_S + PLAYED_FOR_S
+        cluster = run_simulation(
+            SimulationInput(self.given.objects, ()),
+            self.config,
+            replace(self.options, until_s=self.options.until_s or until_s),
+            registry=self.registry,
+            emulation=self.emulation,
+            before=begin,
+        )
+        started[0].end()
+        return _outcome(cluster, started[0], names)
+
+    def _successor(self, old: Node) -> Node:
+        if self.to_shape is None:
+            return same_shape(old)
+        assert self.catalogue is not None
+        shape = self.catalogue[self.to_shape]
+        zone = group_of(old, "zone") or ""
+        offers = [offer for offer in shape.offers if offer.zone == zone] or list(shape.offers) or [MachineOffer()]
+        labels = dict(old.metadata.labels or {})
+        made = node_from_offer(Option(shape, offers[0], Pool(labels={})), 1)[0]
+        assert isinstance(made, Node)
+        like = same_shape(old)
+        kept = {**labels, **(made.metadata.labels or {}), HOSTNAME: like.name}
+        return Node(_relabelled(like, kept).metadata, like.spec, made.status)
+
+    def _assumptions(self, strategy: UpgradeStrategy) -> Iterator[str]:
+        if self.given.steps:
+            yield "The scenario in the files is not played."
+        yield "Pods end when their grace period is over, and run as soon as they are placed."
+        if not strategy.reboots and self.to_shape is None:
+            yield "New nodes are like those they replace, in the same zone."
+        yield "Nobody else adds or removes nodes meanwhile; autoscalers and webhooks are not asked."
+
+
+def _relabelled(node: Node, labels: dict[str, str]) -> Node:
+    from msgspec.structs import replace as changed
+
+    return changed(node, metadata=changed(node.metadata, labels=labels))
+
+
+def _outcome(cluster: VirtualCluster, rolling: RollingUpgrade, names: Sequence[str]) -> UpgradeOutcome:
+    records = list(cluster.ledger.pods.values())
+    there = set(names)
+    drained = [one for one in records if one.cause.startswith("drained from ") or one.cause == FORCED]
+    n_pods = sum(1 for one in records if _was_on(one, there) and not _belongs_to_its_node(one))
+    later = [one for one in records if one.created_s > BEGINS_AT_S and not _belongs_to_its_node(one)]
+    end_s = cluster.clock.elapsed_s
+    waiting = [one for one in later if one.scheduled_s is None and not one.is_gone]
+    finished_s = rolling.finished_s
+    return UpgradeOutcome(
+        strategy=rolling.strategy,
+        n_nodes=len(names),
+        n_upgraded=len(rolling.done),
+        skipped=tuple(rolling.skipped),
+        stuck=tuple(rolling.stuck),
+        duration_s=None if finished_s is None else round(finished_s - BEGINS_AT_S, 3),
+        n_pods=n_pods,
+        moves=len(drained),
+        forced=sum(one.cause == FORCED for one in drained),
+        most_pending=_most_at_once(later, end_s),
+        longest_wait_s=round(max((_waited_s(one, end_s) for one in later), default=0.0), 3),
+        waiting=tuple(sorted(one.key for one in waiting)),
+        peak_nodes=rolling.peak_nodes,
+        extra_node_hours=round(rolling.extra_node_s / 3600, 6),
+    )
+
+
+def _was_on(record: PodRecord, names: set[str]) -> bool:
+    placed_s = 0.0 if record.was_there else record.scheduled_s
+    return record.node in names and placed_s is not None and placed_s <= BEGINS_AT_S
+
+
+def _belongs_to_its_node(record: PodRecord) -> bool:
+    return record.workload.startswith(("DaemonSet ", "Node "))
+
+
+def _waited_s(record: PodRecord, end_s: float) -> float:
+    until_s = record.scheduled_s if record.scheduled_s is not None else record.ended_s
+    return (end_s if until_s is None else until_s) - record.created_s
+
+
+def _most_at_once(records: Iterable[PodRecord], end_s: float) -> int:
+    """Of pods that wait longer than an instant."""
+    changes: Counter[float] = Counter()
+    for record in records:
+        waited_s = _waited_s(record, end_s)
+        if waited_s > 0:
+            changes[record.created_s] += 1
+            changes[record.created_s + waited_s] -= 1
+    most = n = 0
+    for at_s in sorted(changes):
+        n += changes[at_s]
+        most = max(most, n)
+    return most
