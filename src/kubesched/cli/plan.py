@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.catalogue import read_catalogues
-from kubesched.cli.live import ServerChoice, live_option, server_options
 from kubesched.cli.output import (
     ERROR_EXIT,
     colour_option,
@@ -25,9 +24,7 @@ from kubesched.cli.output import (
     say_error,
     say_warning,
 )
-from kubesched.cli.planning import told_in_a_line
-from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
-from kubesched.cli.simulate import given_cluster
+from kubesched.cli.planning import AskedCluster, catalogue_options, cluster_options, told_in_a_line
 
 if TYPE_CHECKING:
     from kubesched.planning.plan.report import PlanReport
@@ -36,19 +33,34 @@ if TYPE_CHECKING:
 EXITS = {"yes": 0, "no": 1, "undecided": 3}
 
 
+def _verify(_context: click.Context, _: click.Parameter, filename: str | None) -> None:
+    if filename is None:
+        return
+    from kubesched.k8s.manifest_files import read_file
+    from kubesched.planning.plan.certificate import check_certificate
+    from kubesched.planning.plan.model import PlanError
+
+    with told_in_a_line():
+        try:
+            record = json.loads(read_file(filename))
+        except (ValueError, RecursionError) as problem:
+            raise PlanError(f"{filename}: not JSON: {problem}") from None
+        checked = check_certificate(record, filename)
+    click.echo(f"{filename}: {checked.text}" if checked.holds else f"{filename}: does not hold: {checked.text}")
+    sys.exit(0 if checked.holds else 1)
+
+
 @click.command("plan")
 @click.option(
-    "-f",
-    "--filename",
-    "filenames",
-    multiple=True,
+    "--verify",
     metavar="FILE",
-    help="The cluster and what is to run there: a dump, manifests, a directory; - for standard input. Repeatable.",
+    is_eager=True,
+    expose_value=False,
+    callback=_verify,
+    help="Check a certificate, and nothing else.",
 )
-@server_options
-@live_option
-@click.option("--catalogue", "catalogues", multiple=True, metavar="FILE", help="Machines to buy. Repeatable.")
-@click.option("--prices", metavar="FILE", help="Prices: CSV instanceType,zone,capacityType,hourly.")
+@cluster_options
+@catalogue_options
 @click.option("--pool", metavar="NAME", help="Only machines of this pool of the catalogue.")
 @click.option("--shape", "shapes", multiple=True, metavar="NAME", help="Only machines of this name. Repeatable.")
 @click.option("--from-scratch", is_flag=True, help="Plan a whole new cluster: nodes that are there do not count.")
@@ -82,15 +94,6 @@ EXITS = {"yes": 0, "no": 1, "undecided": 3}
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="The plan must hold for all.")
 @click.option("--orders", type=click.IntRange(min=1), default=5, show_default=True, help="Orders in which pods arrive.")
 @click.option("--time-limit", default="60s", show_default=True, metavar="DURATION", help="Stop searching after this.")
-@scheduler_options
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed; the same seed gives the same result.")
-@click.option(
-    "--tie-break",
-    type=click.Choice(["random", "name"]),
-    default="random",
-    show_default=True,
-    help="How to choose among equally good nodes: at random (by the seed), or the first by name.",
-)
 @click.option(
     "-o",
     "--output",
@@ -101,13 +104,9 @@ EXITS = {"yes": 0, "no": 1, "undecided": 3}
 )
 @click.option("--write", metavar="FILE", help="Write the nodes to buy as manifests, for kubesched up.")
 @click.option("--certificate", metavar="FILE", help="Write the proof of the plan, for --verify.")
-@click.option("--verify", metavar="FILE", help="Check a certificate, and nothing else.")
 @colour_option
 def plan(
-    filenames: tuple[str, ...],
-    kubeconfig: str | None,
-    context: str | None,
-    live: bool,
+    asked: AskedCluster,
     catalogues: tuple[str, ...],
     prices: str | None,
     pool: str | None,
@@ -129,13 +128,9 @@ def plan(
     seeds: int,
     orders: int,
     time_limit: str,
-    scheduler: SchedulerChoice,
-    seed: int,
-    tie_break: str,
     output: str,
     write: str | None,
     certificate: str | None,
-    verify: str | None,
 ) -> None:
     """Nodes to buy: the cheapest machines on which the scheduler places every pod, and how near to optimal they are.
 
@@ -144,12 +139,6 @@ def plan(
     kubesched plan -f apps/ --catalogue aws.json --from-scratch --survive zone
     kubesched plan --verify certificate.json
     """
-    if verify is not None:
-        _verify(verify)
-        return
-    server = ServerChoice(kubeconfig, context, live)
-    if not filenames and not server.is_made:
-        raise click.UsageError("a cluster is needed: -f FILE, or --live")
     if not catalogues:
         raise click.UsageError("a catalogue is needed: --catalogue FILE")
     with told_in_a_line():
@@ -179,37 +168,31 @@ def plan(
             alternatives=alternatives,
             seeds=seeds,
             orders=orders,
-            seed=seed,
-            tie_break=tie_break,
+            seed=asked.seed,
+            tie_break=asked.tie_break,
             time_limit_s=limit_s,
         )
-        report = _planned(filenames, server, catalogues, prices, shapes, scheduler, request)
+        report = _planned(asked, catalogues, prices, shapes, request)
     _write_files(report, write, certificate)
     _print(report, output)
     sys.exit(EXITS[report.answer])
 
 
 def _planned(
-    filenames: tuple[str, ...],
-    server: ServerChoice,
+    asked: AskedCluster,
     catalogues: tuple[str, ...],
     prices: str | None,
     shapes: tuple[str, ...],
-    scheduler: SchedulerChoice,
     request: PlanRequest,
 ) -> PlanReport:
     from kubesched.planning.plan.planner import Planner, PlanWatch
-    from kubesched.simulator.loading import load
 
-    chosen = scheduler.read()
-    if chosen.emulation is not None:
-        raise click.UsageError("--emulate is not for plan: pods are placed by today's scheduler")
-    for note in chosen.notes:
-        say_warning(note)
     catalogue = read_catalogues(catalogues, prices)
     if shapes:
         catalogue = catalogue.only(shapes)
-    given = load(given_cluster(filenames, server))
+    given, chosen = asked.read(needs_nodes=False)
+    if chosen.emulation is not None:
+        raise click.UsageError("--emulate is not for plan: pods are placed by today's scheduler")
     with _interruptible() as is_interrupted, _shown_steps() as told:
         watch = PlanWatch(request.time_limit_s, is_interrupted=is_interrupted, told=told)
         return Planner(given, catalogue, request, chosen.config, chosen.registry, watch).plan()
@@ -284,19 +267,3 @@ def _print(report: PlanReport, output: str) -> None:
         click.echo(_manifests(report), nl=False)
     else:
         print_answer(lambda style: render_plan(report, style), output)
-
-
-def _verify(filename: str) -> None:
-    from kubesched.k8s.manifest_files import read_file
-    from kubesched.planning.plan.certificate import check_certificate
-    from kubesched.planning.plan.model import PlanError
-
-    with told_in_a_line():
-        try:
-            record = json.loads(read_file(filename))
-        except (ValueError, RecursionError) as problem:
-            raise PlanError(f"{filename}: not JSON: {problem}") from None
-        checked = check_certificate(record, filename)
-        click.echo(f"{filename}: {checked.text}" if checked.holds else f"{filename}: does not hold: {checked.text}")
-    if not checked.holds:
-        sys.exit(1)

@@ -49,7 +49,7 @@ class AskedCluster:
     seed: int
     tie_break: str
 
-    def read(self) -> tuple[SimulationInput, ChosenScheduler]:
+    def read(self, *, needs_nodes: bool = True) -> tuple[SimulationInput, ChosenScheduler]:
         """Whatever is wrong with it is a KubeschedError; warnings are printed."""
         from kubesched.cli.files import InputError
         from kubesched.k8s.model.core import Node
@@ -61,7 +61,7 @@ class AskedCluster:
         for note in chosen.notes:
             say_warning(note)
         given = load(given_cluster(self.filenames, self.server))
-        if not any(isinstance(item, Node) for item in given.objects):
+        if needs_nodes and not any(isinstance(item, Node) for item in given.objects):
             raise InputError(f"{', '.join(self.filenames) or 'the cluster'}: there are no nodes")
         return given, chosen
 

@@ -27,6 +27,14 @@ def test_the_guide_shows_what_is_printed() -> None:
     assert f"```text\n{result.stdout}```" in GUIDE.read_text()
 
 
+def test_the_readme_shows_what_is_printed() -> None:
+    examples = ROOT / "examples" / "plan"
+    arguments = ["-f", str(examples / "apps"), "--catalogue", str(examples / "aws.yaml"), "--from-scratch"]
+    result = run(*arguments, "--time-limit", "1h")
+    assert result.exit_code == 0, result.output
+    assert f"```text\n{result.stdout}```" in (ROOT / "README.md").read_text()
+
+
 def test_nodes_and_a_certificate_are_written(tmp_path: Path) -> None:
     nodes, certificate = tmp_path / "nodes.yaml", tmp_path / "certificate.json"
     arguments = ["-f", SHOP, "--catalogue", CATALOGUE, "--from-scratch", "--orders", "1"]
