@@ -70,6 +70,11 @@ SEEDS ?= 200
 chaos: setup
 	PYTHONPATH=tests $(BIN)/python -m harness.chaos --seeds $(SEEDS)
 
+# The same with pod groups.
+.PHONY: chaos-groups
+chaos-groups: setup
+	PYTHONPATH=tests $(BIN)/python -m harness.chaos --first 1000000 --seeds $(SEEDS)
+
 # Random trials on one world, after each of which its state must have the hash it had: `make trials TRIALS=10000`.
 TRIALS ?= 10000
 .PHONY: trials

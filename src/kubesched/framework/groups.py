@@ -34,7 +34,6 @@ class GroupFeatures:
     gangs: bool = False
     topology: bool = False
     preemption: bool = False
-    claims: bool = False
     alpha: bool = False
     """With v1.36's flaws."""
 

@@ -15,6 +15,7 @@ NODE_NAMES = tuple(f"n{i}" for i in range(4))
 CLAIM_NAMES = tuple(f"c{i}" for i in range(5))
 VOLUME_NAMES = ("v0", "v1", "v2")
 APPS = ("web", "db")
+GROUP_NAMES = ("g0", "g1")
 
 PodFeature = tuple[str, float, tuple[object, ...]]
 """A setting of pods, how many of the pods have it in a run that knows it, and its values."""
@@ -41,8 +42,9 @@ VERBS_OF_FEATURE = {
 """What makes most of a feature."""
 
 PRIORITIES: PodFeature = ("priority", 0.6, (1, 5, 10))
+MEMBERS: PodFeature = ("group", 0.7, GROUP_NAMES)
 PERMITS: PodFeature = ("permit", 0.5, (3, 30, 30, "deny"))
-"""Features of most runs, and of runs with a turnstile."""
+"""Features of most runs, of runs with pod groups, and of runs with a turnstile."""
 
 
 class Dice:
@@ -69,6 +71,14 @@ class Dice:
             if random.random() < share:
                 settings[key] = random.choice(values)
         return ChaosStep.of("pod", name, **settings)
+
+    def group(self, name: str) -> ChaosStep:
+        random = self.random
+        settings: dict[str, object] = {"gang": random.choice((0, 2, 2, 3)), "priority": random.choice((0, 1, 5, 10))}
+        for key in ("whole", "near"):
+            if random.random() < 0.3:
+                settings[key] = 1
+        return ChaosStep.of("group", name, **settings)
 
     def claim(self, name: str) -> ChaosStep:
         return ChaosStep.of("claim", name, **{"class": self.random.choice(("made", "local"))})

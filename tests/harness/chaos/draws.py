@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.chaos.api_server import KINDS
-from harness.chaos.dice import APPS, CLAIM_NAMES, NODE_NAMES, POD_NAMES, VOLUME_NAMES, Dice
+from harness.chaos.dice import APPS, CLAIM_NAMES, GROUP_NAMES, NODE_NAMES, POD_NAMES, VOLUME_NAMES, Dice
 from harness.chaos.simulation import Simulation
 from harness.chaos.trace import ChaosStep
 from harness.chaos.turnstile import PERMIT_LABEL
 from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.k8s.model.volume_claims import is_fully_bound
 
@@ -92,6 +93,15 @@ def _unfinished_claim(verb: str) -> Draw:
         return ChaosStep.of(verb, dice.random.choice(names)) if names else None
 
     return draw
+
+
+def _group(dice: Dice, _sim: Simulation) -> ChaosStep:
+    return dice.group(dice.random.choice(GROUP_NAMES))
+
+
+def _drop_group(dice: Dice, sim: Simulation) -> ChaosStep | None:
+    names = [group.name for group in sim.server.all(PodGroup).values()]
+    return ChaosStep.of("drop", "group", dice.random.choice(names)) if names else None
 
 
 def _budget(dice: Dice, _sim: Simulation) -> ChaosStep:
@@ -196,9 +206,10 @@ def _allow(dice: Dice, sim: Simulation) -> ChaosStep | None:
     return ChaosStep.of("allow", info.name)
 
 
-def _restart(dice: Dice, _sim: Simulation) -> ChaosStep:
+def _restart(dice: Dice, sim: Simulation) -> ChaosStep:
     random = dice.random
-    return ChaosStep.of("restart", first=random.choice(tuple(KINDS)), lag=random.choice((0, 0, 2, 5)))
+    kinds = [kind for kind in KINDS if kind != "groups" or sim.options.number("groups")]
+    return ChaosStep.of("restart", first=random.choice(kinds), lag=random.choice((0, 0, 2, 5)))
 
 
 def _lose_lease(_dice: Dice, sim: Simulation) -> ChaosStep | None:
@@ -302,3 +313,6 @@ PAUSES: dict[str, tuple[float, Draw]] = {
     "swallow": (0.6, _harm("swallow")),
 }
 """The same for runs in which things stand still, or jump."""
+
+GROUPS: dict[str, tuple[float, Draw]] = {"group": (4, _group), "drop group": (0.5, _drop_group)}
+"""The same for runs with pod groups."""

@@ -29,11 +29,23 @@ from kubesched.k8s.model.core import (
     PodSpec,
     PodStatus,
     ResourceRequirements,
+    SchedulingGroup,
     Taint,
     Toleration,
     TopologySpreadConstraint,
 )
 from kubesched.k8s.model.meta import LabelSelector, ObjectMeta
+from kubesched.k8s.model.scheduling import (
+    MODE_POD,
+    MODE_POD_GROUP,
+    BasicSchedulingPolicy,
+    GangSchedulingPolicy,
+    PodGroup,
+    PodGroupSchedulingConstraints,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+    TopologyConstraint,
+)
 from kubesched.k8s.model.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
@@ -80,6 +92,7 @@ def pod_of(step: ChaosStep) -> Pod:
             priority=step.number("priority"),
             scheduler_name=step.get("scheduler", "default-scheduler"),
             preemption_policy="Never" if step.get("never") else None,
+            scheduling_group=SchedulingGroup(step.get("group")) if step.get("group") else None,
             scheduling_gates=(PodSchedulingGate("hold"),) if step.get("gate") else None,
             node_selector={ZONE: step.get("zone")} if step.get("zone") else None,
             tolerations=(Toleration("spot", "Exists"),) if step.get("tolerates") else None,
@@ -157,6 +170,24 @@ def volume_of(name: str, node_name: str, class_name: str = "local") -> Persisten
             node_affinity=VolumeNodeAffinity(NodeSelector((here,))),
         ),
         status=PersistentVolumeStatus("Available"),
+    )
+
+
+def group_of(step: ChaosStep) -> PodGroup:
+    """A gang of at least so many; `whole`: it is evicted whole; `near`: in one zone."""
+    gang = step.number("gang")
+    policy = PodGroupSchedulingPolicy(
+        basic=None if gang else BasicSchedulingPolicy(), gang=GangSchedulingPolicy(gang) if gang else None
+    )
+    near = PodGroupSchedulingConstraints((TopologyConstraint(ZONE),)) if step.get("near") else None
+    return PodGroup(
+        metadata=ObjectMeta(name=step.names[0], namespace=NAMESPACE),
+        spec=PodGroupSpec(
+            policy,
+            scheduling_constraints=near,
+            disruption_mode=MODE_POD_GROUP if step.get("whole") else MODE_POD,
+            priority=step.number("priority"),
+        ),
     )
 
 

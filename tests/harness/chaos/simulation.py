@@ -5,6 +5,7 @@ checks that what can be scheduled is. Both raise `Violation`.
 
 Options (first line of a trace): `seed` for ties between nodes (0: by name), `strict=1` for a queue that never flushes
 pods just because they waited long, so that a change that moved nobody shows; `permit=1` for the Turnstile plugin;
+`groups=1` for gangs, `groups=2` for gangs that stay in one zone, `groups=3` for gangs that preempt as a whole;
 `extender=1` for an extender that filters and prioritizes, `extender=2` for one that binds, too.
 """
 
@@ -30,11 +31,20 @@ from kubesched.framework.effects import Effect
 from kubesched.framework.handle import Registry
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import KubeSchedulerConfiguration, load
+from kubesched.scheduler.config.defaults import with_gates
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.score import ByName, Seeded
 from kubesched.scheduler.plugins.registry import REGISTRY
 
 _BINDS = 2
+_GANGS = ("GenericWorkload", "GangScheduling")
+_GATES = (
+    (),
+    _GANGS,
+    (*_GANGS, "TopologyAwareWorkloadScheduling"),
+    (*_GANGS, "WorkloadAwarePreemption"),
+)
+"""By the option `groups`."""
 NEVER_S = 1e9
 """Longer than any run."""
 
@@ -92,7 +102,9 @@ class Simulation:
 
     @property
     def configuration(self) -> KubeSchedulerConfiguration:
-        return _configuration(bool(self.options.number("permit")), self.options.number("extender"))
+        options = self.options
+        config = _configuration(bool(options.number("permit")), options.number("extender"))
+        return with_gates(config, dict.fromkeys(_GATES[options.number("groups")], True))
 
     @property
     def registry(self) -> Registry:

@@ -11,6 +11,8 @@ from random import Random
 
 from harness.chaos.dice import (
     CLAIM_NAMES,
+    GROUP_NAMES,
+    MEMBERS,
     NODE_NAMES,
     PERMITS,
     POD_FEATURES,
@@ -19,7 +21,7 @@ from harness.chaos.dice import (
     VOLUME_NAMES,
     Dice,
 )
-from harness.chaos.draws import DRAWS, PAUSES, end_of_pause
+from harness.chaos.draws import DRAWS, GROUPS, PAUSES, end_of_pause
 from harness.chaos.simulation import Simulation
 from harness.chaos.trace import ChaosStep
 
@@ -30,14 +32,22 @@ _MAKE_ROOM = ("delete", "terminate", "done", "node", "drop node", "other", "resi
 """What crowded runs leave out, in which pods get a place by eviction or not at all."""
 
 _FAILS_EVICTIONS = ("refuse", "lose", "timeout")
-_ALL_DRAWS = {**DRAWS, **PAUSES}
+_ALL_DRAWS = {**DRAWS, **PAUSES, **GROUPS}
 _WITHOUT_PAUSES = 0.4
 _LAST_WORD = 0.5
 """How often a run ends with a step that later ones would heal."""
 
 
+FIRST_WITH_GROUPS = 1_000_000
+"""From this seed on runs have pod groups."""
+
+
 def options_for(seed: int) -> ChaosStep:
     random = Random(f"options {seed}")
+    if seed >= FIRST_WITH_GROUPS:
+        return ChaosStep.of(
+            "options", seed=seed if random.random() < 0.7 else 0, groups=random.choice((1, 1, 2, 3)), strict=0
+        )
     return ChaosStep.of(
         "options",
         seed=seed if random.random() < 0.7 else 0,
@@ -56,11 +66,17 @@ class Weather:
         self._is_crowded = PRIORITIES in features and random.random() < 0.4
         if options.number("permit"):
             features.append(PERMITS)
+        self._has_groups = bool(options.number("groups"))
+        if self._has_groups:
+            features.append(MEMBERS)
         self._dice = Dice(random, features)
         self._has_claims = any(name == "claim" for name, _, _ in features)
         wanted = {verb for feature, _, _ in features for verb in VERBS_OF_FEATURE.get(feature, ())}
         self._verbs = list(DRAWS)
         self._weights = [self._weight(verb, verb in wanted) for verb in self._verbs]
+        if self._has_groups:
+            self._verbs += GROUPS
+            self._weights += [weight for weight, _ in GROUPS.values()]
         self.n_steps = random.choice((40, 80, 160, 300))
         self._add_pauses(Random(f"time and sleep {seed}"))
 
@@ -90,6 +106,8 @@ class Weather:
         steps = [dice.node(name, is_open=True) for name in names]
         if self._has_claims:
             steps += [*map(dice.claim, CLAIM_NAMES), *(dice.volume(name, names) for name in VOLUME_NAMES[:2])]
+        if self._has_groups:
+            steps += map(dice.group, GROUP_NAMES)
         return [*steps, ChaosStep("deliver")]
 
     def is_over_after(self, step: ChaosStep) -> bool:

@@ -41,6 +41,7 @@ REFUSED_GATES: Mapping[str, str] = MappingProxyType(
         "DRAPartitionableDevices": "shared counters of devices are always taken into account",
         "DRAPrioritizedList": "alternatives in requests are always tried",
         "DRAResourceClaimDeviceStatus": "the status of devices in claims is always taken into account",
+        WORKLOAD_RESOURCE_CLAIMS: "device claims of pod groups are not implemented",
         "DRASchedulerFilterTimeout": "the search for devices has a time limit, which filterTimeout sets",
         "InPlacePodLevelResourcesVerticalScaling": "resized resources of whole pods always count",
         "LoggingAlphaOptions": "the log cannot be split into two streams",
@@ -67,7 +68,6 @@ SWITCHES: Mapping[str, str] = MappingProxyType(
         GANG_SCHEDULING: "a gang is bound when enough of its pods fit, or not at all",
         TOPOLOGY_AWARE: "a group with a topology constraint goes to nodes with one value of that label",
         WORKLOAD_AWARE_PREEMPTION: "groups preempt as a whole, and those of disruption mode PodGroup are evicted whole",
-        WORKLOAD_RESOURCE_CLAIMS: "claims of a PodGroup are reserved for it, and shared by its pods",
     }
 )
 """Gates that can be turned on and off, and what they turn on."""
@@ -86,7 +86,7 @@ GATES_WITHOUT_EFFECT: Mapping[str, str] = MappingProxyType(
         "InOrderInformersBatchProcess": _GO_CLIENT,
         "InformerResourceVersion": _GO_CLIENT,
         "LoggingBetaOptions": "it concerns Go's logging",
-        "OpportunisticBatching": "it makes Go's scheduler faster, decisions are the same",
+        "OpportunisticBatching": "what was found for a pod always serves the next ones with the same signature",
         "UnauthenticatedHTTP2DOSMitigation": "only HTTP/1.1 is served",
         "UnlockWhileProcessingFIFO": _GO_CLIENT,
         "WatchListClient": _GO_CLIENT,
@@ -104,7 +104,6 @@ def group_features(gates: Mapping[str, bool], emulate: str | None) -> GroupFeatu
         gangs=gates.get(GANG_SCHEDULING, False),
         topology=gates.get(TOPOLOGY_AWARE, False),
         preemption=gates.get(WORKLOAD_AWARE_PREEMPTION, False),
-        claims=gates.get(WORKLOAD_RESOURCE_CLAIMS, False),
         alpha=emulate == ALPHA_POD_GROUPS,
     )
 

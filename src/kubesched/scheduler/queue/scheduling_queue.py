@@ -218,10 +218,10 @@ class SchedulingQueue:
         return queued is not None and queued.hold is not None and queued.hold.together == together
 
     def reconsider_held(self, keys: Iterable[PodKey], event: ClusterEvent, now_s: float) -> None:
-        """Pods that were held back until they are called: those that are not any more are tried again."""
+        """Pods that are held back until they are called: those that are not any more are tried again."""
         for key in keys:
             queued = self._pods.by_key.get(key)
-            if queued is not None and queued.hold is not None and not queued.hold.lasts():
+            if queued is not None and queued.is_gated and (queued.hold is None or not queued.hold.lasts()):
                 self._pods.unschedulable.remove(key)
                 self._pods.requeue(queued, Requeue.AFTER_BACKOFF, event.label, now_s)
 

@@ -8,6 +8,7 @@
 | no pod is bound twice, no volume given to two claims, nothing written after leadership was lost | `bindings` |
 | what is kept up to date is what would be built from nothing | `kubesched.scheduler.cluster.self_check` |
 | the class cache never changes an answer | `same_answer` |
+| a gang is bound whole, or not at all | `gangs` |
 | what can be scheduled is scheduled, once faults are over; and nothing is left behind | `content` |
 """
 
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 from harness.chaos.checks.answers import AnswersSeen
 from harness.chaos.checks.bindings import BindingsSeen
 from harness.chaos.checks.capacity import CapacityLedger
+from harness.chaos.checks.gangs import WholeGangs
 from harness.chaos.checks.places import check_places
 from harness.chaos.checks.same_answer import SameAnswer
 from harness.chaos.checks.violation import Violation
@@ -39,6 +41,7 @@ class Checks:
         self.answers = AnswersSeen()
         self._capacity = CapacityLedger()
         self._same_answer = SameAnswer()
+        self._gangs = WholeGangs()
 
     def before(self, sim: Simulation, step: ChaosStep) -> None:
         if step.verb == "schedule" and sim.shell.is_leading:
@@ -49,6 +52,7 @@ class Checks:
         told = sim.shell.told()
         if step.verb == "schedule":
             self._same_answer.after_cycle(loop)
+            self._gangs.check(loop)
         known = [item for item in told if isinstance(item, Pod)]
         self.bindings.forget_shared_claims([*known, *(queued.info.pod for queued in loop.queue.contents.in_flight)])
         check_places(loop, told)

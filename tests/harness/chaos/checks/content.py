@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from harness.chaos.checks.poor_hints import has_poor_hints, minds_others
 from harness.chaos.checks.violation import Violation
+from kubesched.framework.groups import GroupCycle
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
+from kubesched.scheduler.engine.group_trial import GroupTrial
 from kubesched.scheduler.engine.loop import Scheduler
+from kubesched.scheduler.engine.placements import choose_placement
 from kubesched.scheduler.engine.score import ByName
 from kubesched.scheduler.plugins.volume_binding import VolumeBinding
 
 if TYPE_CHECKING:
     from harness.chaos.simulation import Simulation
 
+WITH_TOPOLOGY = 2
 SCHEDULED = "what can be scheduled is scheduled"
 LEFT = "nothing is left behind"
 
@@ -33,7 +40,11 @@ def check_content(sim: Simulation) -> None:
     asks_for_room = not is_strict or not any(map(minds_others, sim.server.all(Pod).values()))
     cluster = Cluster.from_objects(sim.server.everything())
     schedulers = build_schedulers(cluster, sim.configuration, ByName(), registry=sim.registry)
+    if sim.options.number("groups"):
+        check_groups(sim, cluster, schedulers)
     for info in list(cluster.pending.values()):
+        if sim.options.number("groups") and info.spec.scheduling_group is not None:
+            continue
         scheduler = schedulers.get(info.spec.scheduler_name)
         if scheduler is None or info.pod.is_terminating or (is_strict and _is_not_called(sim, cluster, info)):
             continue
@@ -46,6 +57,35 @@ def check_content(sim: Simulation) -> None:
             victims = ", ".join(victim.name for victim in decision.preemption.victims)
             room = f"could preempt {victims} on {decision.preemption.node_name}"
             raise Violation(SCHEDULED, f"{info.name} waits {_where(sim, info.uid)}, and {room}")
+
+
+def check_groups(sim: Simulation, cluster: Cluster, schedulers: Mapping[str, ProfileScheduler]) -> None:
+    """No group that waits would fit, tried as a whole; be it that some of its pods have a node already."""
+    assert cluster.groups is not None
+    for key in sorted(cluster.groups.names()):
+        state = cluster.groups.get(key)
+        assert state is not None
+        pods = sorted((pod for pod in state.unscheduled_pods() if not pod.pod.is_terminating), key=_in_turn)
+        by_name = {pod.spec.scheduler_name for pod in pods}
+        if len(by_name) != 1:
+            continue
+        scheduler = schedulers[by_name.pop()]
+        pods = [pod for pod in pods if checked_pre_enqueue(scheduler.profile, pod).is_success]
+        if not pods:
+            continue
+        trial, group = GroupTrial(cluster, scheduler, 0.0), GroupCycle(key, pods)
+        if sim.options.number("groups") == WITH_TOPOLOGY:
+            outcome = choose_placement(cluster, scheduler, trial, group, post_filter=False, keeps=False)
+        else:
+            outcome = trial.run(group, pods, post_filter=False)
+        fits = [member.decision.pod.name for member in outcome.members if member.node_name]
+        if outcome.status.is_success and fits:
+            where = ", ".join(f"{pod.name} {_where(sim, pod.uid)}" for pod in pods)
+            raise Violation(SCHEDULED, f"{key} waits ({where}), and {', '.join(fits)} fit")
+
+
+def _in_turn(pod: PodInfo) -> tuple[int, str]:
+    return -pod.priority, pod.name
 
 
 def _is_not_called(sim: Simulation, cluster: Cluster, info: PodInfo) -> bool:
@@ -83,7 +123,8 @@ def _assumed(loop: Scheduler) -> list[str]:
 
 
 def _uids(sim: Simulation) -> list[str]:
-    return [info.uid for info in sim.shell.loop.cluster.pending.values()]
+    groups = [group.metadata.uid for group in sim.server.all(PodGroup).values()]
+    return [*groups, *(info.uid for info in sim.shell.loop.cluster.pending.values())]
 
 
 def _where(sim: Simulation, uid: str) -> str:

@@ -24,6 +24,8 @@ class SameAnswer:
         queued = _next_pod(loop)
         if queued is None or queued.info.pod.is_terminating or loop.cluster.is_assumed(queued.key):
             return
+        if loop.groups is not None and queued.info.spec.scheduling_group is not None:
+            return  # decided together with others of its group, after those before it
         own = loop.schedulers[queued.info.spec.scheduler_name]
         plain = ProfileScheduler(loop.cluster, own.profile, ByName(), 100, own.handle)
         self._expected = plain.decide(queued.info)

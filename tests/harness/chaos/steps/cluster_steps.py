@@ -13,6 +13,7 @@ from harness.chaos import controllers, manifest
 from harness.chaos.trace import ChaosStep
 from kubesched.k8s.model.core import Node, Pod, PodCondition, PodDisruptionBudget
 from kubesched.k8s.model.meta import KubeObject
+from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
 
 if TYPE_CHECKING:
@@ -165,6 +166,10 @@ def put_budget(sim: Simulation, step: ChaosStep) -> bool:
     return True
 
 
+def create_group(sim: Simulation, step: ChaosStep) -> bool:
+    return sim.server.create(manifest.group_of(step))
+
+
 # -- anything ----------------------------------------------------------------------------------------------------------
 
 _DROPPED: dict[str, type[KubeObject]] = {
@@ -172,6 +177,7 @@ _DROPPED: dict[str, type[KubeObject]] = {
     "claim": PersistentVolumeClaim,
     "volume": PersistentVolume,
     "budget": PodDisruptionBudget,
+    "group": PodGroup,
 }
 
 
@@ -205,5 +211,6 @@ CLUSTER_VERBS = {
     "control": control_claim,
     "give-up": give_up_claim,
     "budget": put_budget,
+    "group": create_group,
     "drop": drop,
 }
