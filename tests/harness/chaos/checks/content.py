@@ -65,7 +65,8 @@ def check_groups(sim: Simulation, cluster: Cluster, schedulers: Mapping[str, Pro
     for key in sorted(cluster.groups.names()):
         state = cluster.groups.get(key)
         assert state is not None
-        pods = sorted((pod for pod in state.unscheduled_pods() if not pod.pod.is_terminating), key=_in_turn)
+        waiting = [pod for pod in state.unscheduled_pods() if not pod.pod.is_terminating]
+        pods = sorted(waiting, key=lambda pod: _turn(sim, pod))
         by_name = {pod.spec.scheduler_name for pod in pods}
         if len(by_name) != 1:
             continue
@@ -84,8 +85,11 @@ def check_groups(sim: Simulation, cluster: Cluster, schedulers: Mapping[str, Pro
             raise Violation(SCHEDULED, f"{key} waits ({where}), and {', '.join(fits)} fit")
 
 
-def _in_turn(pod: PodInfo) -> tuple[int, str]:
-    return -pod.priority, pod.name
+def _turn(sim: Simulation, pod: PodInfo) -> tuple[float, float, str]:
+    """In which order pods of a group are tried: with another, others might fit."""
+    queued = sim.shell.loop.queue.contents.find(pod.key)
+    since_s = None if queued is None else queued.initial_attempt_at_s
+    return -pod.priority, since_s or 0.0, pod.name
 
 
 def _is_not_called(sim: Simulation, cluster: Cluster, info: PodInfo) -> bool:
