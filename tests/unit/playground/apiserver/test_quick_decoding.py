@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.playground.apiserver.openapi.decoding import CloserLookError, _read_struct, read_struct
+from kubesched.playground.apiserver.openapi.go_json import needs_no_restoring, restore_error, restore_whole_numbers
 from kubesched.playground.apiserver.openapi.schemas import ValueType, type_of_kind
 from kubesched.playground.apiserver.served_resource import DecodeError
 
@@ -96,3 +97,26 @@ def test_both_ways_of_reading_give_the_same_in_the_same_order(data: st.DataObjec
         assert repr(quick) == repr(careful)  # the order of fields counts too
     elif careful is not None and not unknown:
         assert "None" in repr(obj), "only nulls within lists and maps are left to the careful way"
+
+
+@given(st.data(), st.sampled_from(_KINDS))
+@settings(max_examples=300)
+def test_what_needs_no_restoring_has_no_error_and_does_not_change(
+    data: st.DataObject, kind: tuple[str, str, str]
+) -> None:
+    of = type_of_kind(*kind)
+    assert of is not None
+    obj = data.draw(_struct(of, 6))
+    number = data.draw(st.sampled_from(["replicas", "generation", "priority", "count", "unknown"]))
+    obj[data.draw(st.sampled_from(["spec", "metadata", number]))] = {
+        number: data.draw(st.sampled_from([1, 1.0, 1.5, "1"]))
+    }
+    if needs_no_restoring(obj, of):
+        restored = copy.deepcopy(obj)
+        restore_whole_numbers(restored, of)
+        assert restore_error(obj, of) == ""
+        assert repr(restored) == repr(obj)
+    else:
+        restored = copy.deepcopy(obj)
+        restore_whole_numbers(restored, of)
+        assert restore_error(obj, of) or repr(restored) != repr(obj) or "data" in repr(obj)

@@ -146,6 +146,39 @@ def _print_micro(text: str, at_s: float) -> str:
     return f"{times.print_instant(int(at_s))[:-1]}.{micros}Z"
 
 
+_PLAIN_TYPES: dict[str, type] = {"string": str, "boolean": bool, "integer": int}
+_CLOSER_LOOK = ("bytes", "number")
+
+
+def needs_no_restoring(value: Any, of: ValueType) -> bool:
+    """Whether `restore_error` surely has nothing to say, and `restore_whole_numbers` nothing to change. So it is of
+    nearly every object, and to ask this costs a fraction of the two."""
+    if value is None:
+        return True
+    form = of.form
+    if form == "struct":
+        if type(value) is not dict:
+            return False
+        fields = of.fields
+        for name, item in value.items():
+            known = fields.get(name)
+            if known is not None and not needs_no_restoring(item, known.type):
+                return False
+        return True
+    if form == "map":
+        element = of.element
+        if element is None or type(value) is not dict:
+            return False
+        return all(needs_no_restoring(item, element) for item in value.values())
+    if form == "list":
+        element = of.element
+        if element is None or type(value) is not list:
+            return False
+        return all(needs_no_restoring(item, element) for item in value)
+    plain = _PLAIN_TYPES.get(form)
+    return type(value) is plain if plain is not None else form not in _CLOSER_LOOK
+
+
 def restore_error(value: Any, of: ValueType) -> str:
     """The first thing that does not fit, in the words of the real server where it does not read JSON but plain values.
 

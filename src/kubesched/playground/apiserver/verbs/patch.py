@@ -16,7 +16,7 @@ from kubesched.playground.apiserver.body_text import YamlTextError, load_yaml
 from kubesched.playground.apiserver.errors import StatusError, bad_request, conflict, not_found, unclassified
 from kubesched.playground.apiserver.go_text import json_kind, printed
 from kubesched.playground.apiserver.kinds.registry import ALL_KINDS
-from kubesched.playground.apiserver.openapi.go_json import restore_error, restore_whole_numbers
+from kubesched.playground.apiserver.openapi.go_json import needs_no_restoring, restore_error, restore_whole_numbers
 from kubesched.playground.apiserver.openapi.schemas import ValueType
 from kubesched.playground.apiserver.patching import json_patch, strategic
 from kubesched.playground.apiserver.patching.apply import apply as server_side_apply
@@ -174,6 +174,7 @@ def read_patched(resource: ServedResource, new: Object, body: PatchBody, options
     shown = _shown_patch({**head, **new}, body, resource) if is_strict else ""
     mark_reset(new)
     restores = media_type == STRATEGIC_PATCH and not resource.is_custom
+    restores = restores and not needs_no_restoring(new, type_for(resource))
     problem = restore_error(new, type_for(resource)) if restores else ""
     try:
         if problem:
@@ -273,11 +274,12 @@ def _applied_version(content: Object) -> str:
 def _read_applied(target: Target, new: Object, options: WriteOptions) -> None:
     """The schema's word on the merged object."""
     resource = target.resource
-    problem = "" if resource.is_custom else restore_error(new, type_for(resource))
+    restores = not resource.is_custom and not needs_no_restoring(new, type_for(resource))
+    problem = restore_error(new, type_for(resource)) if restores else ""
     try:
         if problem:
             raise DecodeError(problem)
-        if not resource.is_custom:
+        if restores:
             restore_whole_numbers(new, type_for(resource))
         unknown = resource.decode(new)
     except DecodeError as error:
