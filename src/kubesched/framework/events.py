@@ -12,7 +12,7 @@ follows from them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, Flag, auto
 
 from kubesched.framework.pod_info import PodInfo
@@ -82,6 +82,18 @@ class ClusterEvent:
     action: ActionType
     custom_label: str = ""
     """Stands in for the label of an event that is none of an object."""
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.resource, self.action, self.custom_label)))
+
+    def __hash__(self) -> int:
+        """Looked up for every change of an object: worked out once."""
+        return self._hash
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Another process has other hashes."""
+        return ClusterEvent, (self.resource, self.action, self.custom_label)
 
     @property
     def label(self) -> str:

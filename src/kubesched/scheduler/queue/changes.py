@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from kubesched.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
+    ASSIGNED_POD_UPDATE,
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_DELETE,
+    UNSCHEDULED_POD_UPDATE,
     ActionType,
     ClusterEvent,
     EventResource,
@@ -35,6 +37,9 @@ from kubesched.k8s.model.storage import (
 )
 
 Events = tuple[ClusterEvent, ...]
+
+_ASSIGNED_UPDATE: Events = (ASSIGNED_POD_UPDATE,)
+_UNSCHEDULED_UPDATE: Events = (UNSCHEDULED_POD_UPDATE,)
 
 _OTHER_RESOURCES: Mapping[type[object], EventResource] = {
     PersistentVolume: EventResource.PERSISTENT_VOLUME,
@@ -71,6 +76,8 @@ def pod_events(old: Pod | None, new: Pod | None) -> Events:
     is_assigned = bool(new.spec.node_name)
     if old is None or (is_assigned and not old.spec.node_name):
         return (ASSIGNED_POD_ADD if is_assigned else UNSCHEDULED_POD_ADD,)
+    if _says_only_something_else(old, new):
+        return _ASSIGNED_UPDATE if is_assigned else _UNSCHEDULED_UPDATE
     resource = EventResource.ASSIGNED_POD if is_assigned else EventResource.UNSCHEDULABLE_POD
     changed = (
         (ActionType.UPDATE_POD_LABEL, old.labels != new.labels),
@@ -132,6 +139,22 @@ def _amount_fields(pod: Pod) -> tuple[object, ...]:
         status.resources,
         status.allocated_resources,
         is_resize_infeasible(pod),
+    )
+
+
+def _says_only_something_else(old: Pod, new: Pod) -> bool:
+    """Most updates do: a condition, an address. Seen at once where the rest is not even another object."""
+    before, after = old.status, new.status
+    return (
+        old.spec is new.spec
+        and old.metadata.labels is new.metadata.labels
+        and before.container_statuses is after.container_statuses
+        and before.init_container_statuses is after.init_container_statuses
+        and before.resources is after.resources
+        and before.allocated_resources is after.allocated_resources
+        and before.resource_claim_statuses is after.resource_claim_statuses
+        and before.extended_resource_claim_status is after.extended_resource_claim_status
+        and is_resize_infeasible(old) == is_resize_infeasible(new)
     )
 
 

@@ -245,14 +245,17 @@ class SchedulingQueue:
         none but these; those in flight see the change in any case."""
         if not self._pods.unschedulable and not self._in_flight:
             return
-        change = ClusterChange(self._hints.match(event), old, new)
-        if not change.match.is_of_interest:
+        match = self._hints.match(event)
+        if not match.is_of_interest:
             return
         pool = self._pods.unschedulable
-        waiting = list(pool) if change.match.is_wildcard else pool.rejected_by(change.match.plugins)
+        waiting = list(pool) if match.is_wildcard else pool.rejected_by(match.plugins)
         if only is not None:
             waiting = [queued for queued in waiting if only(queued.info)]
-        self._move(waiting, change, now_s)
+        change = ClusterChange(match, old, new)
+        if waiting:
+            self._move(waiting, change, now_s)
+        self._in_flight.record(change)
 
     def on_assigned_pod(self, old: Pod | None, new: Pod | None, now_s: float) -> None:
         """A pod with a node came (no `old`, or one without a node), changed or went (no `new`)."""
@@ -278,7 +281,9 @@ class SchedulingQueue:
             queued.was_flushed = True
             queued.flushed_at_s = check_s
         if left:
-            self._move(left, ClusterChange(self._hints.match(UNSCHEDULABLE_TIMEOUT), None, None), now_s)
+            timeout = ClusterChange(self._hints.match(UNSCHEDULABLE_TIMEOUT), None, None)
+            self._move(left, timeout, now_s)
+            self._in_flight.record(timeout)
 
     def next_deadline_s(self) -> float | None:
         """When `flush` may have something to do, not later; None if it never will."""
@@ -322,7 +327,6 @@ class SchedulingQueue:
             if how is not Requeue.SKIP:
                 self._pods.unschedulable.remove(queued.key)
                 self._pods.requeue(queued, how, match.label, now_s)
-        self._in_flight.record(change)
 
     def _reconsider(self, queued: QueuedPodInfo, before: Pod, now_s: float) -> None:
         """The pod, which waits for a change, changed itself."""

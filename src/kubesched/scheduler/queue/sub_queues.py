@@ -148,7 +148,10 @@ class UnschedulablePods:
 
     def rejected_by(self, plugins: Sequence[str]) -> list[QueuedPodInfo]:
         """Those that any of the plugins rejected, each once."""
-        groups = [group for plugin in plugins if (group := self._by_plugin.get(plugin))]
+        by_plugin = self._by_plugin
+        if not by_plugin:
+            return []
+        groups = [group for plugin in plugins if (group := by_plugin.get(plugin))]
         if not groups:
             return []
         if len(groups) == 1:

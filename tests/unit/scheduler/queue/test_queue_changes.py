@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import msgspec
@@ -203,3 +204,32 @@ def test_labels_are_those_of_kube_scheduler() -> None:
     assert FORCE_ACTIVATE.label == "ForceActivate"
     assert ClusterEvent(EventResource.WILDCARD, ActionType.ALL).label == "*All"
     assert {action.name for action in ActionType} >= {"ADD", "DELETE", "UPDATE_POD_SCALE_DOWN"}
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]},
+        {"conditions": [{"type": "DisruptionTarget", "status": "True"}]},
+        {"containerStatuses": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]},
+        {"allocatedResources": {"cpu": "1"}},
+        {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p-gpu"}]},
+        {"extendedResourceClaimStatus": {"resourceClaimName": "p-gpu", "requestMappings": []}},
+    ],
+)
+@pytest.mark.parametrize("node_name", ["", "n"])
+def test_a_status_written_onto_the_same_pod_is_seen_as_in_a_pod_that_was_read_anew(
+    status: Json, node_name: str
+) -> None:
+    spec = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}], "nodeName": node_name}
+    old, new = pod(spec=spec, labels={"app": "web"}), pod(spec=spec, labels={"app": "web"}, status=status)
+    written = msgspec.structs.replace(old, status=new.status)
+    assert events_of(old, written) == events_of(old, new)
+    assert events_of(written, old) == events_of(new, old)
+
+
+def test_an_event_is_the_same_wherever_it_comes_from() -> None:
+    event = ClusterEvent(EventResource.NODE, ActionType.ADD)
+    read = pickle.loads(pickle.dumps(event))
+    assert (read, hash(read)) == (event, hash(event))
+    assert event != ClusterEvent(EventResource.NODE, ActionType.DELETE)
