@@ -160,7 +160,9 @@ class PodAnswer:
 
     @property
     def is_unschedulable(self) -> bool:
-        return not self.explanation.placed_on and not self.explanation.fits
+        from kubesched.explanation.findings.finding import CauseKind
+
+        return self.explanation.cause.kind not in (CauseKind.FITS, CauseKind.BOUND)
 
     def to_dict(self) -> dict[str, Any]:
         return self.explanation.report()

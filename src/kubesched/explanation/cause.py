@@ -96,13 +96,15 @@ class NearestNodes:
 
 
 def find_nearest(groups: Sequence[RejectedNodes]) -> NearestNodes:
-    """`groups` are all nodes, the nearest first, none of which fits."""
+    """`groups` are all nodes, the nearest first, none of which fits. Where nodes are both tainted and too small, a
+    toleration would be in vain: then their size is the cause."""
     left = tuple(groups)
     rulings: list[RulingOut] = []
     for step in STEPS:
         ruled_out = tuple(group for group in left if rules_out(group, step))
         if len(ruled_out) == len(left):
-            return NearestNodes(step, left, tuple(rulings))
+            is_small = step is CauseKind.TAINT and all(rules_out(group, CauseKind.TOO_LARGE) for group in left)
+            return NearestNodes(CauseKind.TOO_LARGE if is_small else step, left, tuple(rulings))
         if ruled_out:
             rulings.append(RulingOut(step, ruled_out))
             left = tuple(group for group in left if group not in ruled_out)

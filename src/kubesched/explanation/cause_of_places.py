@@ -380,5 +380,6 @@ def taint(scene: Scene) -> Cause:
     if is_ours:
         remedy = f"Add a toleration for {first}: the pod asks for what that taint keeps for such pods."
     else:
-        remedy = "They are kept for others: add nodes without it, or tolerate it if the pod belongs there."
+        kept = "It is kept" if n == 1 else "They are kept"
+        remedy = f"{kept} for others: add nodes without it, or tolerate it if the pod belongs there."
     return scene.cause(CauseKind.TAINT, text, remedy, taints=dict(counts))

@@ -83,6 +83,8 @@ class PodsOverview:
     def headline(self) -> str:
         stuck = [group for group in self.groups if group.cause.kind is not CauseKind.FITS]
         n_all = self.n_wanted if self.n_wanted is not None else self.n_placed + self.n_waiting
+        if self.missing is not None and self.n_wanted is None and not self.n_placed and not self.groups:
+            return f"{self.subject} has no pods: {self.missing.sentence}"
         if self.n_missing and self.missing is not None:
             state = f"{self.n_missing} of {counted(n_all, 'pod')} do not exist: {self.missing.sentence}"
             return f"{self.subject}: {state}"
@@ -139,7 +141,8 @@ class PodsOverview:
 
     def _first_line(self, style: Style) -> str:
         stuck = (group.cause for group in self.groups if group.cause.kind is not CauseKind.FITS)
-        main = (self.missing if self.n_missing else None) or next(stuck, None)
+        is_missing = self.n_missing or not (self.n_placed or self.groups)
+        main = (self.missing if is_missing else None) or next(stuck, None)
         if main is None:
             return style.painted(Tone.STRONG if self.n_missing else Tone.GOOD, self.headline)
         return style.first_line(self.headline, Tone.BAD, main.sentence, main.nodes)

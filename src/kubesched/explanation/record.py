@@ -137,18 +137,21 @@ def _keys(pods: tuple[PodInfo, ...]) -> list[str]:
 def _once_open(explanation: Explanation) -> dict[str, Any]:
     """What would become of a gated pod without its gates."""
     without = explanation.without_gates
-    return {} if without is None else {"withoutGates": {"fits": without.fits, "cause": without.cause.to_dict()}}
+    if without is None:
+        return {}
+    return {"withoutGates": {"fits": without.fits, "cause": without.cause.to_dict(), "explanation": without.to_dict()}}
 
 
 def full_report(explanation: Explanation) -> dict[str, Any]:
     failing: dict[str, Any] = {}
     numbers: dict[str, Any] = {}
-    if explanation.failures is not None and explanation.numbers is not None:
+    judged = explanation.judged
+    if judged.failures is not None and judged.numbers is not None:
         for row, name in enumerate(explanation.cluster.table.names):
-            statuses = explanation.failures.statuses(row)
+            statuses = judged.failures.statuses(row)
             if statuses:
                 failing[name] = [status_record(status) for status in statuses]
-                numbers[name] = [finding.to_dict() for finding in explanation.numbers.of(row)]
+                numbers[name] = [finding.to_dict() for finding in judged.numbers.of(row)]
     return {
         "pod": explanation.pod.key,
         "scheduler": explanation.scheduler.profile.scheduler_name,

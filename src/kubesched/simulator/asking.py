@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from kubesched.explanation.answer import Explanation
@@ -25,7 +26,7 @@ from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.older.config.generations import generation_of
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.plugin_loading import assemble, check_no_emulation, plugins_from_classes
-from kubesched.simulator.one_pod import find_workload, n_wanted, unmade_pods, why_unmade, with_one_pod
+from kubesched.simulator.one_pod import daemons_unmade, find_workload, n_wanted, unmade_pods, why_unmade, with_one_pod
 
 Answer = Explanation | PodsOverview | NodeOverview | NodeAnswer | PodGroupExplanation
 
@@ -145,10 +146,10 @@ def _workload(
     kind, key = target.workload, target.key
     own = pods_of(found.objects, kind, key)
     workload = find_workload(found, kind, key)
-    if workload is None and not own:
-        raise NotExplainableError(f"{kind} {key} does not exist")
+    missing = daemons_unmade(found, key) if kind == "DaemonSet" and not own else None
+    if workload is None and not own and missing is None:
+        raise NotExplainableError(f"{kind} {key} does not exist{_meant(found, kind, target)}")
     wanted = None if workload is None else n_wanted(workload)
-    missing = None
     if workload is not None and kind != "DaemonSet" and (wanted is None or len(own) < wanted):
         missing = why_unmade(found, kind, key)
         if missing is None and not own:
@@ -162,6 +163,14 @@ def _workload(
         found, lambda pod: pod.key in own, subject, config, source, registry, n_wanted=wanted, missing=missing
     )
     return overview, []
+
+
+def _meant(found: Manifests, kind: str, target: AskedAbout) -> str:
+    """Workloads of the kind that have that name elsewhere, or a name that is nearly the same."""
+    known = sorted(item.key for item in found.objects if type(item).__name__ == kind)
+    same = [key for key in known if key.partition("/")[2] == target.name]
+    near = same or get_close_matches(target.key, known, 1, 0.8)
+    return f"; there is {', '.join(near[:3])}" if near else ""
 
 
 def _keep_scheduled_kinds(found: Manifests) -> None:

@@ -16,17 +16,18 @@ from kubesched.explanation.cause import Cause
 from kubesched.explanation.findings.finding import CauseKind
 from kubesched.explanation.layout import all_of
 from kubesched.explanation.overview import pods_of
-from kubesched.k8s.model.apps import CronJob, Deployment, Job, ReplicaSet, StatefulSet, StatefulSetOrdinals
-from kubesched.k8s.model.core import Pod, PriorityClass, ReplicationController
+from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet, StatefulSetOrdinals
+from kubesched.k8s.model.core import Node, Pod, PodSpec, PriorityClass, ReplicationController
 from kubesched.k8s.model.limits import LimitRange, ResourceQuota
 from kubesched.k8s.model.manifests import KINDS, ManifestError, Manifests
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
-from kubesched.k8s.model.quantity import parse
+from kubesched.k8s.model.quantity import Quantity, parse
 from kubesched.k8s.model.quota_usage import PODS, is_in_scope, missing_amounts, scope_selectors, usage
 from kubesched.k8s.model.resource import ResourceClaimTemplate
 from kubesched.k8s.model.storage import PersistentVolumeClaim, StorageClass
 from kubesched.k8s.workloads.actions import Bursts, CreateObject
 from kubesched.k8s.workloads.admission import AdmissionError, with_object_defaults
+from kubesched.k8s.workloads.daemon_sets import DaemonRules, with_daemon_tolerations
 from kubesched.k8s.workloads.names import SeededNames
 from kubesched.simulator.loading import check
 from kubesched.simulator.options import SimulationOptions
@@ -41,6 +42,7 @@ WORKLOADS: dict[str, type[Workload]] = {
     kind.__name__: kind for kind in (Deployment, ReplicaSet, ReplicationController, StatefulSet, Job, CronJob)
 }
 
+_MANY = 2**31
 _NEEDED = (LimitRange, PriorityClass, StorageClass, PersistentVolumeClaim, ResourceClaimTemplate)
 """What a pod's way in looks at."""
 
@@ -87,6 +89,10 @@ def why_unmade(found: Manifests, kind: str, key: str) -> Cause | None:
     if workload is None:
         return None
     check(workload, None, found.source_of(workload))
+    n_there = len(pods_of(found.objects, kind, key))
+    held = _held_back(workload, n_there)
+    if held is not None:
+        return held
     try:
         made = _made(found, _of_one(workload, found))
     except AdmissionError as refusal:
@@ -98,11 +104,38 @@ def why_unmade(found: Manifests, kind: str, key: str) -> Cause | None:
             remedy,
         )
     pod = next((item for item in made if isinstance(item, Pod)), None)
-    return None if pod is None else _over_quota(found, pod)
+    n_missing = max(1, (n_wanted(workload) or 1) - n_there)
+    return None if pod is None else _over_quota(found, pod, n_missing)
 
 
-def _over_quota(found: Manifests, pod: Pod) -> Cause | None:
-    """The quota of the namespace that has no room for one more such pod; None if all have."""
+def _held_back(workload: Workload, n_there: int) -> Cause | None:
+    """A workload that makes no pods because somebody said so."""
+    if isinstance(workload, Job) and workload.spec.suspend:
+        return Cause(CauseKind.NO_PODS, "it is suspended (spec.suspend)", "Its pods come when that is taken back.")
+    if isinstance(workload, Deployment) and workload.spec.paused and not n_there:
+        text = "it is paused (spec.paused), and has rolled nothing out yet"
+        return Cause(CauseKind.NO_PODS, text, "Its pods come when it is resumed: kubectl rollout resume.")
+    return None
+
+
+def daemons_unmade(found: Manifests, key: str) -> Cause | None:
+    """Why a DaemonSet that is there has no pods; None if there is no such set."""
+    owner = next((item for item in found.objects if isinstance(item, DaemonSet) and item.key == key), None)
+    if owner is None:
+        return None
+    nodes = [item for item in found.objects if isinstance(item, Node)]
+    template = owner.spec.template
+    rules = DaemonRules.of(with_daemon_tolerations(PodSpec() if template is None else template.spec))
+    n_eligible = sum(rules.should_run_on(node) for node in nodes)
+    if not n_eligible:
+        text = f"none of {len(nodes)} nodes is for it: its node selector, affinity or tolerations leave all out"
+        return Cause(CauseKind.NO_PODS, text, "Correct these in its template, or label the nodes.")
+    text = f"{n_eligible} of {len(nodes)} nodes should have one, and its controller has not made any"
+    return Cause(CauseKind.NO_PODS, text, "See its events and the log of kube-controller-manager.")
+
+
+def _over_quota(found: Manifests, pod: Pod, n_missing: int) -> Cause | None:
+    """The quota of the namespace that has no room for so many more such pods; None if all have."""
     manifest = msgspec.to_builtins(pod)
     taken = usage(PODS, manifest, datetime.fromtimestamp(0, UTC))
     for quota in found.objects:
@@ -115,10 +148,12 @@ def _over_quota(found: Manifests, pod: Pod) -> Cause | None:
         if unsaid:
             text = f"quota {quota.name} refuses its pods: {unsaid}"
             return Cause(CauseKind.QUOTA, text, "Say so in the pod template.", fields={"quota": quota.key})
+        room = {name: _room_for(quota, name, limit, taken[name]) for name, limit in hard.items() if name in taken}
+        n_more = min(room.values(), default=n_missing)
         short = [
-            _Exceeded(name, str(taken[name]), str((quota.status.used or {}).get(name, 0)), str(limit))
-            for name, limit in hard.items()
-            if name in taken and parse((quota.status.used or {}).get(name, 0)) + taken[name] > parse(limit)
+            _Exceeded(name, str(taken[name]), str((quota.status.used or {}).get(name, 0)), str(hard[name]))
+            for name, n in room.items()
+            if n < n_missing
         ]
         if short:
             fields = {"quota": quota.key, "exceeded": [asdict(one) for one in short]}
@@ -126,8 +161,20 @@ def _over_quota(found: Manifests, pod: Pod) -> Cause | None:
                 [f"{one.used} of {one.hard} {one.resource} used, a pod needs {one.requested}" for one in short]
             )
             remedy = "Have the quota raised, run less in the namespace, or ask for less."
-            return Cause(CauseKind.QUOTA, f"quota {quota.name} is used up: {told}", remedy, fields=fields)
+            return Cause(
+                CauseKind.QUOTA, f"quota {quota.name} {_state(n_more, n_missing)}: {told}", remedy, fields=fields
+            )
     return None
+
+
+def _state(n_more: int, n_missing: int) -> str:
+    return f"has room for {n_more} of the {n_missing} that are missing" if n_more else "is used up"
+
+
+def _room_for(quota: ResourceQuota, resource: str, limit: str | int | float, needed: Quantity) -> int:
+    """For how many more pods that need so much."""
+    left = parse(limit).nanos - parse((quota.status.used or {}).get(resource, 0)).nanos
+    return _MANY if needed.nanos <= 0 else max(0, left // needed.nanos)
 
 
 @dataclass(frozen=True, slots=True)

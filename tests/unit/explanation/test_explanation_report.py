@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from kubesched.playground.web.why import why
 from kubesched.simulator.asking import explain
 from kubesched.testing import make
 
@@ -66,3 +67,23 @@ def test_a_gated_pod_has_a_report_too() -> None:
     report = explain([make.node("a"), gated], "default/p").report()
     assert report["explanation"]["gated"]["plugin"] == "SchedulingGates"
     assert (report["failing"], report["numbers"], report["changes"]) == ({}, {}, [])
+
+
+def test_a_gated_pod_is_told_what_would_become_of_it() -> None:
+    gated = {"schedulingGates": [{"name": "quota"}]}
+    objects = [make.node("a"), make.node("b", cpu=1), make.pod("p", cpu=2, spec=gated)]
+    report = explain(objects, "default/p").report()
+    assert report["explanation"]["nodes"] == {}
+    assert report["withoutGates"]["fits"]
+    assert report["withoutGates"]["explanation"]["best"] == ["a"]
+    assert [group["nodes"] for group in report["groups"]] == [["b"]]
+    assert list(report["numbers"]) == ["b"]
+    shown = why(report)
+    assert (shown["fit"], shown["best"], shown["groupOf"]) == (1, ["a"], {"b": 0})
+
+
+def test_a_gated_pod_that_would_not_fit_gets_suggestions() -> None:
+    gated = {"schedulingGates": [{"name": "quota"}]}
+    answer = explain([make.node("a", cpu=1), make.pod("p", cpu=2, spec=gated)], "default/p")
+    assert answer.changes and not answer.without_gates.fits
+    assert "would not fit then either: needs 2 cpu" in answer.headline

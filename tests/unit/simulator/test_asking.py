@@ -74,6 +74,50 @@ def test_a_workload_without_pods_is_explained_by_one_and_said_so() -> None:
     assert not answer.fits
 
 
+@pytest.mark.parametrize(
+    ("item", "what", "said"),
+    [
+        pytest.param(
+            workload("Job", "x", suspend=True), "job/x", "1 of 1 pod do not exist: it is suspended", id="suspended job"
+        ),
+        pytest.param(workload("Deployment", "x", paused=True), "deploy/x", "it is paused (spec.paused)", id="paused"),
+        pytest.param(workload("DaemonSet", "x"), "ds/x", "has no pods: 1 of 1 nodes should have one", id="daemons"),
+        pytest.param(
+            workload("DaemonSet", "x", pod={"nodeSelector": {"disk": "ssd"}}),
+            "ds/x",
+            "has no pods: none of 1 nodes is for it",
+            id="daemons for no node",
+        ),
+    ],
+)
+def test_why_a_workload_has_no_pods(item: dict[str, Any], what: str, said: str) -> None:
+    answer = kubesched.explain([*ONE_NODE, item], what)
+    assert said in answer.headline
+    assert answer.is_unschedulable
+
+
+def test_a_quota_may_have_room_for_some_of_the_pods() -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team", "namespace": "default"},
+        "spec": {"hard": {"requests.cpu": "5"}},
+        "status": {"hard": {"requests.cpu": "5"}, "used": {"requests.cpu": "1"}},
+    }
+    web = workload("Deployment", "web", replicas=3, pod={"cpu": 2})
+    answer = kubesched.explain([*ONE_NODE, quota, web], "deployment/web")
+    told = "quota team has room for 2 of the 3 that are missing: 1 of 5 requests.cpu used, a pod needs 2"
+    assert told in answer.headline
+    assert answer.missing.kind.value == "quota"
+
+
+def test_a_workload_that_does_not_exist_may_be_another() -> None:
+    with pytest.raises(
+        kubesched.NotExplainableError, match="Deployment default/wbe does not exist; there is default/web"
+    ):
+        kubesched.explain([*ONE_NODE, workload("Deployment", "web")], "deployment/wbe")
+
+
 def test_a_namespace_may_be_named_apart() -> None:
     assert kubesched.explain(EXAMPLE, "report", namespace="shop").pod.key == "shop/report"
     with pytest.raises(kubesched.TargetError, match="specify the namespace once"):

@@ -171,7 +171,8 @@ def _wanted_labels(situation: Situation) -> Iterator[tuple[str, str]]:
     terms = () if required is None else required.node_selector_terms
     for term in terms[:1]:
         yield from _as_labels(compile_node_term(term).labels)
-    yield from (situation.pod.spec.node_selector or {}).items()
+    selector = (situation.pod.spec.node_selector or {}).items()
+    yield from ((key, value) for key, value in selector if key != HOSTNAME_LABEL)  # no two nodes are called the same
 
 
 def _labels_of_volumes(situation: Situation) -> Iterator[tuple[str, str]]:

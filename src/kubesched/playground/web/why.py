@@ -20,7 +20,7 @@ _AMOUNTS = ("requested", "free", "used", "allocatable", "missing")
 
 def why(report: JsonObject) -> JsonObject:
     """What `/api/explain` and `/api/whatif` answer."""
-    decision = report["explanation"]
+    decision = report.get("withoutGates", report)["explanation"]
     groups = report["groups"]
     totals = {name: node["total"] for name, node in decision["nodes"].items() if node.get("fit")}
     answer: JsonObject = {

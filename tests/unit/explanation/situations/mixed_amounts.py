@@ -47,6 +47,15 @@ def _() -> Situation:
     return Situation(cluster.objects, pod, "no-such-resource", says, tuple(gpus), ("correct",))
 
 
+@situation("more gpus than any machine has, behind a taint that it does not tolerate either")
+def _() -> Situation:
+    cluster, _ = background(425, 60, busy=0.4)
+    gpus = cluster.group("gpu", "p3.8xlarge", 4, taints=[make.taint(GPU, "true")])
+    pod = cluster.pending("train", requests={GPU: 8}, cpu=1)
+    says = ("8 nvidia.com/gpu", "4 nodes with nvidia.com/gpu", "4")
+    return Situation(cluster.objects, pod, "too-large", says, tuple(gpus))
+
+
 @situation("huge pages of a size that no node has")
 def _() -> Situation:
     cluster, names = background(405, 30, busy=0.3)
