@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from kubesched.k8s.manifest_files import InputError
     from kubesched.k8s.model.manifests import ManifestError
     from kubesched.planning.capacity import CapacityReport, capacity
+    from kubesched.planning.check.library import check
+    from kubesched.planning.check.report import CheckReport
     from kubesched.planning.consolidate.consolidation import consolidate
     from kubesched.planning.consolidate.report import ConsolidationReport
     from kubesched.planning.optimal import OptimalityReport, optimal
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Agreement",
     "CapacityReport",
+    "CheckReport",
     "ClosedReplay",
     "ColumnTable",
     "ConfigError",
@@ -93,6 +96,7 @@ __all__ = [
     "WorldTrial",
     "__version__",
     "capacity",
+    "check",
     "consolidate",
     "explain",
     "load",
@@ -107,6 +111,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CheckReport": "kubesched.planning.check.report",
+    "check": "kubesched.planning.check.library",
     "Agreement": "kubesched.simulator.replay.agreement",
     "ClosedReplay": "kubesched.simulator.replay.outcome",
     "replay": "kubesched.simulator.replay.library",

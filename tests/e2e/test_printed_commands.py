@@ -55,6 +55,7 @@ OURS_TAKEN = re.compile(r"address already in use|cannot listen on|port is (in us
 """Servers have their usual ports. Whoever runs the tests may have another one there."""
 
 FAILS = {
+    r"^kubesched check examples/check/check.yaml$": 1,  # the example is not N+1
     r"^kubectl diff ": 1,  # there is a difference
     r"invalid\.yaml": 2,
 }

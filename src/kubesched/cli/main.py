@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "apiserver": ("kubesched.cli.apiserver:apiserver", "Run the embedded Kubernetes API server."),
     "bench": ("kubesched.cli.bench:bench", "Measure scheduling throughput."),
     "catalogue": ("kubesched.cli.catalogue:catalogue", "Show, check and convert lists of machines and their prices."),
+    "check": ("kubesched.cli.check:check", "Gate for CI: whether a change may be merged."),
     "config": ("kubesched.cli.config:config", "Show, validate and convert KubeSchedulerConfiguration files."),
     "debug": ("kubesched.cli.debug:debug", "Step through what a recorded scheduler did."),
     "consolidate": (

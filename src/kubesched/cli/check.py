@@ -1,0 +1,123 @@
+"""`kubesched check`: the gate for CI. May this change be merged, by the rules of a file?
+
+Next: `kubesched.planning.check`, which answers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kubesched.cli.live import ServerChoice, read_live, server_options
+from kubesched.cli.output import ERROR_EXIT, colour_option, print_answer, print_record, say_error
+from kubesched.cli.planning import NO_EXIT
+
+if TYPE_CHECKING:
+    from kubesched.k8s.loaded_cluster import LoadedCluster
+    from kubesched.planning.check.report import CheckReport
+
+UNDECIDED_EXIT = 3
+"""Other seeds give other answers."""
+FORMS = ("text", "wide", "json", "yaml", "junit", "sarif", "markdown", "github")
+
+
+INIT = "init"
+
+
+@click.command("check")
+@click.argument("file", metavar="FILE|init")
+@click.option("-f", "--filename", metavar="DUMP", help="For init: the dump of the cluster.")
+@click.option("--change", metavar="DIR", default="rendered", help="For init: where the change's manifests are.")
+@click.option("--to", "new_file", metavar="FILE", default="check.yaml", help="For init: the file to write.")
+@server_options
+@click.option("-o", "--output", type=click.Choice(FORMS), default="text", show_default=True, help="Form of the report.")
+@colour_option
+def check(
+    file: str,
+    filename: str | None,
+    change: str,
+    new_file: str,
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+) -> None:
+    """Gate for CI: whether a change may be merged, by the checks of a file. `check init` writes a first one.
+
+    Ends with 0 if all checks pass, 1 if one fails, 3 if the answer depends on chance.
+
+    \b
+    kubesched check check.yaml
+    kubesched check check.yaml -o github
+    kubesched check init -f dump.json --change rendered/
+    """
+    from kubesched.k8s.errors import KubeschedError
+
+    try:
+        if file == INIT:
+            _init(filename, change, Path(new_file))
+            return
+        report = _run(Path(file), ServerChoice(kubeconfig, context))
+    except KubeschedError as error:
+        say_error(str(error))
+        sys.exit(ERROR_EXIT)
+    _print(report, output)
+    if not report.passed:
+        sys.exit(UNDECIDED_EXIT if report.undecided else NO_EXIT)
+
+
+def _run(path: Path, server: ServerChoice) -> CheckReport:
+    from kubesched.planning.check.check_file import read_check_file
+    from kubesched.planning.check.library import run_check
+
+    asked = read_check_file(path)
+    cluster: LoadedCluster | None = None
+    if asked.cluster.live is not None:
+        cluster = _live(ServerChoice(server.kubeconfig, server.context or asked.cluster.live or None))
+    return run_check(asked, path, cluster)
+
+
+def _live(server: ServerChoice) -> LoadedCluster:
+    from kubesched.k8s.loaded_cluster import LoadedCluster
+    from kubesched.simulator.loading import SIMULATED_KINDS
+
+    return LoadedCluster(read_live(server.target(), kinds=SIMULATED_KINDS).found)
+
+
+def _print(report: CheckReport, output: str) -> None:
+    from kubesched.planning.check import formats
+    from kubesched.planning.check.report import render_check
+
+    match output:
+        case "json" | "yaml":
+            print_record(report.to_dict(), output)
+        case "junit":
+            click.echo(formats.junit(report), nl=False)
+        case "sarif":
+            click.echo(json.dumps(formats.sarif(report), indent=2))
+        case "markdown":
+            click.echo(formats.markdown(report), nl=False)
+        case "github":
+            click.echo(formats.github(report), nl=False)
+        case _:
+            print_answer(lambda style: render_check(report, style), output)
+
+
+def _init(dump: str | None, change: str, path: Path) -> None:
+    from kubesched.cli.files import InputError
+    from kubesched.planning.check.library import first_check
+    from kubesched.simulator.library import load
+
+    if dump is None:
+        raise click.UsageError("check init needs the dump of the cluster: -f dump.json")
+    if path.exists():
+        raise InputError(f"{path}: exists already; --to names another file")
+    text = first_check(load(dump), f"file: {dump}", change, path.name)
+    try:
+        path.write_text(text)
+    except OSError as problem:
+        raise InputError(f"{path}: {problem.strerror or problem}") from None
+    click.echo(f"{path}: written; kubesched check {path} runs it")

@@ -1,0 +1,150 @@
+"""The file with the rules: kind `Check`, API version `kubesched.dev/v1alpha1`. Errors name file and field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import yaml
+
+from kubesched.k8s.errors import KubeschedError
+from kubesched.k8s.manifest_files import read_file
+from kubesched.k8s.model.kubernetes_yaml import load_documents
+from kubesched.k8s.model.partial_reading import plain_problem
+
+API_VERSION = "kubesched.dev/v1alpha1"
+
+
+class CheckError(KubeschedError, ValueError):
+    """The file cannot be read or understood; says where."""
+
+
+class _Strict(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A misspelt field is an error."""
+
+
+class Source(_Strict, frozen=True):
+    """Manifests: a file, or a directory with all below it."""
+
+    file: str = ""
+    dir: str = ""
+
+
+class ClusterSource(_Strict, frozen=True):
+    """A dump, or a context of the kubeconfig."""
+
+    file: str = ""
+    live: str | None = None
+
+
+class CheckMetadata(_Strict, frozen=True):
+    name: str = ""
+
+
+class FitsRule(_Strict, frozen=True):
+    """Every pod of the change gets a node, and nobody else loses theirs."""
+
+    rolling_update: bool = False
+    """Also while all changed Deployments roll out at once: with the pods that `maxSurge` allows beside them."""
+
+
+class CapacityRule(_Strict, frozen=True):
+    """So many more pods still fit after the change."""
+
+    at_least: int
+    shape: str = ""
+    pod: str = ""
+    by: str = ""
+    """`zone`, `pool` or a label: in each group by itself."""
+
+
+class OutageRule(_Strict, frozen=True):
+    """After the change, the cluster survives the loss of each zone, pool or node."""
+
+    every: str = "zone"
+    priority_at_least: int | None = None
+    gone: bool = False
+
+
+class CostRule(_Strict, frozen=True):
+    """What the pods' share of the nodes costs grows by no more than this: `+5%`, or an amount per month."""
+
+    at_most: str | float
+
+
+class RequestsRule(_Strict, frozen=True):
+    """Every container of the change requests these."""
+
+    cpu: str = ""
+    memory: str = ""
+
+
+class Rule(_Strict, frozen=True):
+    """One check: a name, and exactly one of the others."""
+
+    name: str = ""
+    fits: FitsRule | None = None
+    capacity: CapacityRule | None = None
+    outage: OutageRule | None = None
+    cost: CostRule | None = None
+    requests: RequestsRule | None = None
+
+    @property
+    def kinds(self) -> list[str]:
+        return [kind for kind in RULES if getattr(self, kind) is not None]
+
+
+RULES = ("fits", "capacity", "outage", "cost", "requests")
+
+
+class CheckFile(_Strict, frozen=True):
+    api_version: str
+    kind: str
+    cluster: ClusterSource
+    checks: tuple[Rule, ...]
+    metadata: CheckMetadata = CheckMetadata()
+    change: tuple[Source, ...] = ()
+    seeds: int = 5
+    config: str = ""
+    catalogue: str = ""
+
+
+def read_check_file(path: Path) -> CheckFile:
+    """Raises CheckError."""
+    data = read_file(str(path))
+    try:
+        documents = [document for document in load_documents(data) if document is not None]
+    except yaml.YAMLError as problem:
+        raise CheckError(f"{path}: not YAML: {' '.join(str(problem).split())}") from None
+    if len(documents) != 1:
+        raise CheckError(f"{path}: one document of kind Check is expected, not {len(documents)}")
+    try:
+        found = msgspec.convert(documents[0], CheckFile)
+    except msgspec.ValidationError as problem:
+        raise CheckError(f"{path}: {plain_problem(problem)}") from None
+    _validate(path, found)
+    return found
+
+
+def _validate(path: Path, found: CheckFile) -> None:
+    if found.api_version != API_VERSION or found.kind != "Check":
+        raise CheckError(f"{path}: apiVersion: {API_VERSION} and kind: Check are expected")
+    if bool(found.cluster.file) == (found.cluster.live is not None):
+        raise CheckError(f"{path}: cluster: one of file and live is expected")
+    if found.seeds < 1:
+        raise CheckError(f"{path}: seeds: at least 1 is expected")
+    if not found.checks:
+        raise CheckError(f"{path}: checks: at least one is expected")
+    for index, source in enumerate(found.change):
+        if bool(source.file) == bool(source.dir):
+            raise CheckError(f"{path}: change[{index}]: one of file and dir is expected")
+    for index, rule in enumerate(found.checks):
+        at = f"{path}: checks[{index}]"
+        if len(rule.kinds) != 1:
+            raise CheckError(f"{at}: exactly one of {', '.join(RULES)} is expected")
+        if rule.capacity is not None and bool(rule.capacity.shape) == bool(rule.capacity.pod):
+            raise CheckError(f"{at}.capacity: one of shape and pod is expected")
+        if rule.requests is not None:
+            for name in ("cpu", "memory"):
+                if getattr(rule.requests, name) not in ("", "required"):
+                    raise CheckError(f'{at}.requests.{name}: "required" is expected')
