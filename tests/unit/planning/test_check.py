@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import kubesched
 from kubesched.cli.main import main
 from kubesched.planning.check.formats import MARKDOWN_LIMIT, github, junit, markdown, sarif
-from kubesched.planning.check.report import CheckReport, CheckResult, Finding, Passed
+from kubesched.planning.check.report import CheckFinding, CheckReport, Passed, RuleResult
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "check" / "check.yaml"
 
@@ -154,21 +154,21 @@ def test_the_example() -> None:
     assert [one.name for one in report.failed] == ["zones"]
 
 
-def _report(passed: Passed, *findings: Finding) -> CheckReport:
+def _report(passed: Passed, *findings: CheckFinding) -> CheckReport:
     return CheckReport(
-        "before-merge", (CheckResult("fits", "fits", passed, "it says <so> | here", findings),), 5, "c.yaml"
+        "before-merge", (RuleResult("fits", "fits", passed, "it says <so> | here", findings),), 5, "c.yaml"
     )
 
 
 def test_junit_is_xml_that_counts() -> None:
-    suite = ElementTree.fromstring(junit(_report(Passed.NO, Finding("a & b", "Deployment x/y"))))
+    suite = ElementTree.fromstring(junit(_report(Passed.NO, CheckFinding("a & b", "Deployment x/y"))))
     assert (suite.attrib["tests"], suite.attrib["failures"]) == ("1", "1")
     assert suite.find("testcase/failure") is not None
 
 
 def test_sarif_has_places_and_fingerprints_that_stay() -> None:
     first, second = (
-        sarif(_report(Passed.NO, Finding(text, "Deployment x/y")))["runs"][0] for text in ("1 pod", "2 pods")
+        sarif(_report(Passed.NO, CheckFinding(text, "Deployment x/y")))["runs"][0] for text in ("1 pod", "2 pods")
     )
     assert first["results"][0]["partialFingerprints"] == second["results"][0]["partialFingerprints"]
     assert first["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "c.yaml"
@@ -176,7 +176,7 @@ def test_sarif_has_places_and_fingerprints_that_stay() -> None:
 
 
 def test_markdown_says_the_verdict_first_and_never_exceeds_a_comment() -> None:
-    many = [Finding("x" * 500, f"Deployment x/y{i}") for i in range(500)]
+    many = [CheckFinding("x" * 500, f"Deployment x/y{i}") for i in range(500)]
     text = markdown(_report(Passed.NO, *many))
     assert text.startswith("❌ **Failed: 1 of 1 check.") and len(text) <= MARKDOWN_LIMIT
     assert text.count("<details>") == text.count("</details>")
@@ -184,7 +184,7 @@ def test_markdown_says_the_verdict_first_and_never_exceeds_a_comment() -> None:
 
 
 def test_github_annotations_are_one_line_each() -> None:
-    text = github(_report(Passed.UNDECIDED, Finding("50%\nof it", "Deployment x/y")))
+    text = github(_report(Passed.UNDECIDED, CheckFinding("50%\nof it", "Deployment x/y")))
     assert "::warning title=fits::Deployment x/y: 50%25%0Aof it" in text
 
 

@@ -30,7 +30,7 @@ from kubesched.planning.check.check_file import (
     Rule,
 )
 from kubesched.planning.check.positions import Position, Positions
-from kubesched.planning.check.report import CheckReport, CheckResult, Finding, Passed
+from kubesched.planning.check.report import CheckFinding, CheckReport, Passed, RuleResult
 from kubesched.planning.outage import outage
 from kubesched.planning.prices import NodePrices
 from kubesched.simulator.library import load
@@ -60,7 +60,7 @@ class CheckRun:
         results = tuple(self._result(rule) for rule in self.asked.checks)
         return CheckReport(self.asked.metadata.name, results, self.asked.seeds, self.source)
 
-    def _result(self, rule: Rule) -> CheckResult:
+    def _result(self, rule: Rule) -> RuleResult:
         kind = rule.kinds[0]
         name = rule.name or kind
         if rule.fits is not None:
@@ -76,20 +76,20 @@ class CheckRun:
 
     # -- does it fit ---------------------------------------------------------------------------------------------------
 
-    def _fits(self, name: str, rule: FitsRule) -> CheckResult:
+    def _fits(self, name: str, rule: FitsRule) -> RuleResult:
         whole = self._surging() if rule.rolling_update else self._whole
         answers = [self._unplaced(whole, seed) for seed in range(self.asked.seeds)]
         n_bad = sum(bool(found) for _, found in answers)
         n_placed = answers[0][0]
         what = "rolling out all at once" if rule.rolling_update else "all of them"
         if not n_bad:
-            return CheckResult(name, "fits", Passed.YES, f"{counted(n_placed, 'pod')} placed, {what}")
+            return RuleResult(name, "fits", Passed.YES, f"{counted(n_placed, 'pod')} placed, {what}")
         findings = next(found for _, found in answers if found)
         n_pods = sum(int(one.message.split(" ", 1)[0]) for one in findings)
         headline = f"{counted(n_pods, 'pod')} would stay pending"
         return self._over_seeds(name, "fits", n_bad, headline, findings)
 
-    def _unplaced(self, whole: LoadedCluster, seed: int) -> tuple[int, list[Finding]]:
+    def _unplaced(self, whole: LoadedCluster, seed: int) -> tuple[int, list[CheckFinding]]:
         """How many pods were placed, and the workloads whose pods were not, beside those that wait already."""
         waited = self._waiting_before(seed)
         world = self._world(whole, seed)
@@ -102,9 +102,9 @@ class CheckRun:
                 owner = _workload_of(world, one.pod)
                 n, why = by_workload.get(owner, (0, ""))
                 by_workload[owner] = n + 1, why or one.explain().headline
-        refused = [Finding(f"1 object is refused: {text}") for text in world.refused]
+        refused = [CheckFinding(f"1 object is refused: {text}") for text in world.refused]
         found = [
-            Finding(f"{counted(n, 'pod')} pending: {why}", owner, self._position(owner))
+            CheckFinding(f"{counted(n, 'pod')} pending: {why}", owner, self._position(owner))
             for owner, (n, why) in by_workload.items()
         ]
         return len(settled.placed), [*refused, *found]
@@ -128,10 +128,10 @@ class CheckRun:
 
     # -- the others ----------------------------------------------------------------------------------------------------
 
-    def _capacity(self, name: str, rule: CapacityRule) -> CheckResult:
+    def _capacity(self, name: str, rule: CapacityRule) -> RuleResult:
         what = rule.shape or rule.pod
         by = (rule.by,) if rule.by else ()
-        short: list[list[Finding]] = []
+        short: list[list[CheckFinding]] = []
         fewest = 0
         for seed in range(self.asked.seeds):
             found = capacity(
@@ -145,7 +145,7 @@ class CheckRun:
             fewest = min(one.fits for one in answers)
             short.append(
                 [
-                    Finding(f"{one.fits} fit, {rule.at_least} are wanted; the next one: {one.message}", one.group)
+                    CheckFinding(f"{one.fits} fit, {rule.at_least} are wanted; the next one: {one.message}", one.group)
                     for one in answers
                     if one.fits < rule.at_least
                 ]
@@ -153,12 +153,12 @@ class CheckRun:
         n_bad = sum(map(bool, short))
         where = f" in each {rule.by}" if rule.by else ""
         if not n_bad:
-            return CheckResult(name, "capacity", Passed.YES, f"at least {rule.at_least} more of {what} fit{where}")
+            return RuleResult(name, "capacity", Passed.YES, f"at least {rule.at_least} more of {what} fit{where}")
         headline = f"{fewest} more of {what} fit{where and f' in some {rule.by}'}, {rule.at_least} are wanted"
         return self._over_seeds(name, "capacity", n_bad, headline, next(found for found in short if found))
 
-    def _outage(self, name: str, rule: OutageRule) -> CheckResult:
-        lost: list[list[Finding]] = []
+    def _outage(self, name: str, rule: OutageRule) -> RuleResult:
+        lost: list[list[CheckFinding]] = []
         n_cases = 0
         for seed in range(self.asked.seeds):
             report = outage(
@@ -172,19 +172,19 @@ class CheckRun:
             n_cases = len(report.results)
             lost.append(
                 [
-                    Finding(f"{counted(one.missing, 'pod')} not replaced after the loss of {one.case.name}")
+                    CheckFinding(f"{counted(one.missing, 'pod')} not replaced after the loss of {one.case.name}")
                     for one in report.ranked
                     if one.missing
                 ]
             )
         n_bad = sum(map(bool, lost))
         if not n_bad:
-            return CheckResult(name, "outage", Passed.YES, f"every {rule.every} can fail ({counted(n_cases, 'case')})")
+            return RuleResult(name, "outage", Passed.YES, f"every {rule.every} can fail ({counted(n_cases, 'case')})")
         findings = next(found for found in lost if found)
         headline = f"{len(findings)} of {counted(n_cases, 'case')} leave pods without a node"
         return self._over_seeds(name, "outage", n_bad, headline, findings)
 
-    def _cost(self, name: str, rule: CostRule) -> CheckResult:
+    def _cost(self, name: str, rule: CostRule) -> RuleResult:
         before, after = (self._monthly(self._world(one, 0)) for one in (self.cluster, self._whole))
         grows, share = after - before, (after - before) / before if before else 0.0
         limit = str(rule.at_most)
@@ -194,9 +194,9 @@ class CheckRun:
         except ValueError:
             raise CheckError(f'{self.source}: checks: cost.atMost: "{limit}" is neither +5% nor an amount') from None
         told = f"the pods' share of the nodes grows by {share:+.1%} ({self._money(grows)}); {limit} is allowed"
-        return CheckResult(name, "cost", Passed.YES if is_within else Passed.NO, told)
+        return RuleResult(name, "cost", Passed.YES if is_within else Passed.NO, told)
 
-    def _requests(self, name: str, rule: RequestsRule) -> CheckResult:
+    def _requests(self, name: str, rule: RequestsRule) -> RuleResult:
         wanted = [one for one in (CPU, MEMORY) if getattr(rule, one) == "required"]
         findings = []
         n_containers = 0
@@ -209,21 +209,23 @@ class CheckRun:
                 if missing:
                     about = f"{type(item).__name__} {item.key}"
                     told = f"container {container.name} requests no {' and no '.join(missing)}"
-                    findings.append(Finding(told, about, self._position(about)))
+                    findings.append(CheckFinding(told, about, self._position(about)))
         if not findings:
             told = f"{counted(n_containers, 'container')}, each with a request for {' and '.join(wanted) or 'nothing'}"
-            return CheckResult(name, "requests", Passed.YES, told)
+            return RuleResult(name, "requests", Passed.YES, told)
         headline = f"{counted(len(findings), 'container')} without requests"
-        return CheckResult(name, "requests", Passed.NO, headline, tuple(findings))
+        return RuleResult(name, "requests", Passed.NO, headline, tuple(findings))
 
     # ------------------------------------------------------------------------------------------------------------------
 
-    def _over_seeds(self, name: str, rule: str, n_bad: int, headline: str, findings: Sequence[Finding]) -> CheckResult:
+    def _over_seeds(
+        self, name: str, rule: str, n_bad: int, headline: str, findings: Sequence[CheckFinding]
+    ) -> RuleResult:
         n = self.asked.seeds
         if n_bad == n:
-            return CheckResult(name, rule, Passed.NO, headline, tuple(findings))
+            return RuleResult(name, rule, Passed.NO, headline, tuple(findings))
         told = f"{headline} with {n_bad} of {counted(n, 'seed')}: it depends on chance"
-        return CheckResult(name, rule, Passed.UNDECIDED, told, tuple(findings))
+        return RuleResult(name, rule, Passed.UNDECIDED, told, tuple(findings))
 
     def _world(self, cluster: LoadedCluster, seed: int) -> LoadedWorld:
         return load_world(cluster, config=self.config, seed=seed)

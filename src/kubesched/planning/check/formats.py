@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import Any
 from xml.etree import ElementTree
 
-from kubesched.planning.check.report import CheckReport, CheckResult, Finding, Passed
+from kubesched.planning.check.report import CheckFinding, CheckReport, Passed, RuleResult
 
 MARKDOWN_LIMIT = 60_000
 """Characters; GitHub cuts comments at 65,536."""
@@ -49,13 +49,13 @@ def sarif(found: CheckReport) -> dict[str, Any]:
         _sarif_result(found, index, one, finding)
         for index, one in enumerate(found.results)
         if one.passed is not Passed.YES
-        for finding in one.findings or (Finding(one.headline),)
+        for finding in one.findings or (CheckFinding(one.headline),)
     ]
     driver = {"name": "kubesched check", "rules": rules}
     return {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
 
 
-def _sarif_result(found: CheckReport, index: int, one: CheckResult, finding: Finding) -> dict[str, Any]:
+def _sarif_result(found: CheckReport, index: int, one: RuleResult, finding: CheckFinding) -> dict[str, Any]:
     file, line = (found.check_file, 1) if finding.position is None else (finding.position.file, finding.position.line)
     place = {"physicalLocation": {"artifactLocation": {"uri": file}, "region": {"startLine": line}}}
     # Numbers in a message change from run to run; the check and what it is about do not.
@@ -94,7 +94,7 @@ def github(found: CheckReport) -> str:
     for one in found.results:
         if one.passed is Passed.YES:
             continue
-        for finding in one.findings or (Finding(one.headline),):
+        for finding in one.findings or (CheckFinding(one.headline),):
             position = finding.position
             where = "" if position is None else f" file={position.file},line={position.line},"
             title = _command_text(one.name).replace(",", "%2C").replace(":", "%3A")
@@ -103,7 +103,7 @@ def github(found: CheckReport) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: CheckFinding) -> str:
     return f"{finding.about}: {finding.message}" if finding.about else finding.message
 
 

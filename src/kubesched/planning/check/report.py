@@ -20,7 +20,7 @@ class Passed(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """One problem, about one object."""
 
     message: str
@@ -38,12 +38,12 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class RuleResult:
     name: str
     rule: str
     passed: Passed
     headline: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[CheckFinding, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -60,7 +60,7 @@ class CheckReport:
     """`passed` is the answer; `str()` is the report as text. `kubesched.planning.check.formats` has the others."""
 
     name: str
-    results: tuple[CheckResult, ...]
+    results: tuple[RuleResult, ...]
     seeds: int
     check_file: str = ""
 
@@ -74,7 +74,7 @@ class CheckReport:
         return not self.failed and any(one.passed is Passed.UNDECIDED for one in self.results)
 
     @property
-    def failed(self) -> list[CheckResult]:
+    def failed(self) -> list[RuleResult]:
         return [one for one in self.results if one.passed is Passed.NO]
 
     @property
