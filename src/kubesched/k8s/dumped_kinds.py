@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kubesched.k8s.client.resources import RESOURCES, Resource
-from kubesched.k8s.model import apps, core, limits, resource, storage
+from kubesched.k8s.client.resources import POD_GROUPS, RESOURCES, Resource
+from kubesched.k8s.model import apps, core, limits, resource, scheduling, storage
 from kubesched.k8s.model.manifests import Manifests
 from kubesched.k8s.model.meta import KubeObject, controller_of
 
@@ -29,7 +29,16 @@ _BEYOND_SCHEDULING = (
 )
 
 READ_RESOURCES: tuple[Resource, ...] = (*RESOURCES, *_BEYOND_SCHEDULING)
-"""All that decisions, simulations and plans depend on: what a snapshot holds."""
+"""All that decisions, simulations and plans depend on, and every server has."""
+
+GATED_RESOURCES: tuple[Resource, ...] = (
+    POD_GROUPS,
+    Resource(scheduling.Workload, scheduling.GROUP, "v1alpha2", "workloads", True),
+)
+"""What servers have only behind a feature gate: read where it is there, and not missed where it is not."""
+
+ALL_RESOURCES: tuple[Resource, ...] = (*READ_RESOURCES, *GATED_RESOURCES)
+"""What a snapshot holds."""
 
 _SHORT_NAMES: dict[type[KubeObject], str] = {
     core.Service: "svc",

@@ -24,7 +24,7 @@ from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.list_watch.decoding import K, KindDecoder, Listing, Unread
 from kubesched.k8s.client.requester import Requester
 from kubesched.k8s.client.resources import Resource, resource_of
-from kubesched.k8s.dumped_kinds import READ_RESOURCES
+from kubesched.k8s.dumped_kinds import ALL_RESOURCES, GATED_RESOURCES
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
@@ -79,7 +79,7 @@ class ClusterReader:
         """Everything, or only these kinds. Nodes first and alone: what is wrong with server, login or rights shows
         there, once and at once."""
         nodes = await self._kind(resource_of(Node))
-        wanted = (known for known in READ_RESOURCES if known.type is not Node)
+        wanted = (known for known in ALL_RESOURCES if known.type is not Node)
         others = [known for known in wanted if kinds is None or known.type in kinds]
         answers = await asyncio.gather(*map(self._kind, others), return_exceptions=True)
         whole = ClusterReading()
@@ -180,4 +180,6 @@ class ClusterReader:
 
 
 def _names(read: list[_KindReading], answered: _Answered) -> str:
-    return ", ".join(kind.resource.full_name for kind in read if kind.answered is answered)
+    """Without kinds that servers need not have."""
+    kinds = (kind.resource for kind in read if kind.answered is answered)
+    return ", ".join(resource.full_name for resource in kinds if resource not in GATED_RESOURCES)

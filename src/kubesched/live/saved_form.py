@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.k8s.dumped_kinds import READ_RESOURCES
+from kubesched.k8s.dumped_kinds import ALL_RESOURCES
 from kubesched.k8s.model.core import Container, PodCondition
 from kubesched.k8s.model.csi_migration import MIGRATED_PLUGINS_ANNOTATION
 from kubesched.k8s.model.kubernetes_yaml import plain_yaml
@@ -64,7 +64,7 @@ KEPT_ANNOTATIONS = frozenset(
 )
 
 
-API_VERSIONS: dict[type[KubeObject], str] = {known.type: known.api_version for known in READ_RESOURCES}
+API_VERSIONS: dict[type[KubeObject], str] = {known.type: known.api_version for known in ALL_RESOURCES}
 
 
 def saved_list(objects: Iterable[KubeObject], dumped: Iterable[str] = ()) -> dict[str, Any]:

@@ -60,6 +60,7 @@ _NAMESPACED = {
         "resourceclaims": "ResourceClaim",
         "resourceclaimtemplates": "ResourceClaimTemplate",
     },
+    ("scheduling.k8s.io", "v1alpha2"): {"podgroups": "PodGroup", "workloads": "Workload"},
     ("storage.k8s.io", "v1"): {"csistoragecapacities": "CSIStorageCapacity"},
 }
 

@@ -13,7 +13,7 @@ from harness.scripted_server import ScriptedServer
 from harness.scripted_server.routing import ServedKind
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
-from kubesched.k8s.dumped_kinds import READ_RESOURCES
+from kubesched.k8s.dumped_kinds import ALL_RESOURCES
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.manifests import CLUSTER_KINDS
 from kubesched.live.cluster_reader import ClusterReader, ClusterReadError, ClusterReading
@@ -37,14 +37,14 @@ def keys(reading: ClusterReading, kind: str) -> list[str]:
 
 
 def test_every_kind_that_can_be_read_from_files_is_read_from_servers() -> None:
-    assert {(known.group, known.type.__name__) for known in READ_RESOURCES} == set(CLUSTER_KINDS)
+    assert {(known.group, known.type.__name__) for known in ALL_RESOURCES} == set(CLUSTER_KINDS)
 
 
 def test_the_role_of_the_guide_is_just_enough() -> None:
     guide = (Path(__file__).parents[3] / "docs" / "guides" / "live-cluster.md").read_text()
     role = yaml.safe_load(guide.partition("```yaml\n")[2].partition("```")[0])
     granted = [(rule["apiGroups"][0], resource) for rule in role["rules"] for resource in rule["resources"]]
-    assert sorted(granted) == sorted((known.group, known.plural) for known in READ_RESOURCES)
+    assert sorted(granted) == sorted((known.group, known.plural) for known in ALL_RESOURCES)
     assert all(rule["verbs"] == ["list"] for rule in role["rules"])
 
 

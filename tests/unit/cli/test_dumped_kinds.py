@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from live_clusters import LiveCluster, Manifest
 
 from kubesched.cli.main import main
-from kubesched.k8s.dumped_kinds import ABSENCES, READ_RESOURCES, kubectl_names
+from kubesched.k8s.dumped_kinds import ABSENCES, ALL_RESOURCES, kubectl_names
 from kubesched.k8s.model.manifests import CLUSTER_KINDS
 from kubesched.testing import make
 
@@ -82,7 +82,7 @@ def test_a_snapshot_has_every_kind_that_the_server_has(tmp_path: Path) -> None:
         "HorizontalPodAutoscaler": {"maxReplicas": 9, "scaleTargetRef": {"kind": "Deployment", "name": "x"}},
         "CronJob": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": template}}},
     }
-    for known in READ_RESOURCES:
+    for known in ALL_RESOURCES:
         metadata = {"name": "x", **({"namespace": "default"} if known.namespaced else {})}
         item = {"apiVersion": known.api_version, "kind": known.kind, "metadata": metadata}
         cluster.server.put({**item, "spec": specs[known.kind]} if known.kind in specs else item)
@@ -91,7 +91,7 @@ def test_a_snapshot_has_every_kind_that_the_server_has(tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr) == (0, "")
     saved = json.loads(path.read_text())
     assert {item["kind"] for item in saved["items"]} == {kind for _, kind in CLUSTER_KINDS}
-    assert set(saved["kubesched.dev/dumped"]) == {known.full_name for known in READ_RESOURCES}
+    assert set(saved["kubesched.dev/dumped"]) == {known.full_name for known in ALL_RESOURCES}
     kept = {item["kind"]: item.get("spec") for item in saved["items"]}
     assert {kind: kept[kind] for kind in specs} == specs
 
