@@ -33,12 +33,12 @@ async def _hurried_sleep(for_s: float) -> None:
     await asyncio.sleep(for_s / HURRY)
 
 
-def options(*, leader_elect: bool = False) -> RunOptions:
+def options(*, leader_elect: bool = False, flags: tuple[str, ...] = ()) -> RunOptions:
     election: dict[str, Any] = QUICK_ELECTION if leader_elect else {"leaderElect": False}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "config.yaml"
         path.write_text(yaml.safe_dump(configuration([SCHEDULER], "kubesched-test", **election)))
-        return read_options(parse_flags([f"--config={path}", "--secure-port=0"]))
+        return read_options(parse_flags([f"--config={path}", "--secure-port=0", *flags]))
 
 
 @dataclass
@@ -61,12 +61,17 @@ class Copy:
 
 
 def start_copy(
-    server: ScriptedServer, *, name: str = "only", leader_elect: bool = False, login: Credentials | None = None
+    server: ScriptedServer,
+    *,
+    name: str = "only",
+    leader_elect: bool = False,
+    login: Credentials | None = None,
+    flags: tuple[str, ...] = (),
 ) -> Copy:
     """All its requests carry its name, so that they can be told apart."""
     signed = StaticCredentials(((_COPY, name),), "")
     target = ServerTarget(url=server.url, credentials=login or signed)
-    scheduler = LiveScheduler(options(leader_elect=leader_elect), target, pace=Pace(sleep=_hurried_sleep))
+    scheduler = LiveScheduler(options(leader_elect=leader_elect, flags=flags), target, pace=Pace(sleep=_hurried_sleep))
     return Copy(scheduler, asyncio.create_task(scheduler.run(), name=f"scheduler {name}"))
 
 

@@ -1,0 +1,56 @@
+"""A gang on a server: its PodGroup is watched, its pods are bound together, and its condition is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from live_copies import SCHEDULER, all_bound, n_bound, put_nodes, scheduling, tell
+
+from harness.scripted_server import ScriptedServer, until
+
+_GATES = ("--feature-gates=GenericWorkload=true,GangScheduling=true",)
+_GROUP = {
+    "apiVersion": "scheduling.k8s.io/v1alpha2",
+    "kind": "PodGroup",
+    "metadata": {"name": "gang", "namespace": "default", "generation": 1},
+    "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+}
+
+
+def _put_members(server: ScriptedServer, n: int) -> None:
+    for i in range(n):
+        container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "1", "memory": "64Mi"}}}
+        spec = {
+            "schedulerName": SCHEDULER,
+            "containers": [container],
+            "schedulingGroup": {"podGroupName": "gang"},
+        }
+        server.put({"kind": "Pod", "metadata": {"name": f"pod-{i}"}, "spec": spec})
+
+
+def _condition(server: ScriptedServer) -> dict[str, Any]:
+    group = server.get("PodGroup", "gang", "default") or {}
+    return next(iter(group.get("status", {}).get("conditions", ())), {})
+
+
+def test_a_gang_is_bound_once_there_is_room_for_all() -> None:
+    async def story(server: ScriptedServer) -> None:
+        put_nodes(server, 1)
+        server.put(_GROUP)
+        _put_members(server, 3)
+        async with scheduling(server, flags=_GATES):
+            await until(lambda: _condition(server).get("status") == "False")
+            assert _condition(server)["reason"] == "Unschedulable"
+            assert n_bound(server) == 0
+            put_nodes(server, 2)
+            await all_bound(server)
+            await until(lambda: _condition(server).get("status") == "True")
+            found = _condition(server)
+            assert (found["type"], found["reason"], found["observedGeneration"]) == (
+                "PodGroupScheduled",
+                "Scheduled",
+                1,
+            )
+            assert found["lastTransitionTime"]
+
+    tell(story)
