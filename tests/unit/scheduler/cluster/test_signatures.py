@@ -134,3 +134,32 @@ def test_a_condition_is_looked_at_only_where_it_changes_what_a_pod_requests(
     monkeypatch.setattr(signatures, "info", ask)
     assert signatures.info_like(after, known, after.pod_key).signature is known.signature
     assert asked == ([after] if is_asked else [])
+
+
+def _volume_of(claim_name: str) -> Manifest:
+    return {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim_name}}]}
+
+
+def _device_of(claim_name: str) -> Manifest:
+    return {"resourceClaims": [{"name": "d", "resourceClaimName": claim_name}]}
+
+
+@pytest.mark.parametrize("of", [_volume_of, _device_of], ids=["volume", "device"])
+def test_pods_that_differ_in_the_names_of_claims_have_a_signature_without_these_in_common(of: Any) -> None:
+    one, other, same = _infos(of("a"), of("b"), of("a"))
+    assert one.signature is same.signature
+    assert one.signature is not other.signature
+    assert one.signature.without_claims is other.signature.without_claims
+    assert one.resources is other.resources
+
+
+def test_a_signature_without_names_of_claims_is_the_one_in_common() -> None:
+    plain, volume, device, made = _infos(
+        {},
+        _volume_of("a"),
+        _device_of("a"),
+        {"resourceClaims": [{"name": "d", "resourceClaimTemplateName": "a"}]},
+    )
+    assert plain.signature.without_claims is plain.signature
+    assert made.signature.without_claims is made.signature
+    assert len({info.signature.without_claims for info in (plain, volume, device, made)}) == 4
