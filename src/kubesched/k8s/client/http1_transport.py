@@ -4,9 +4,6 @@ It takes about a quarter of the CPU time that aiohttp takes for a write. The poo
 most `MAX_CONNECTIONS`, kept open between requests, first come first served. A connection is lent only while it is open,
 of the current epoch and not idle for too long. Who waits longest gets the next connection or the right to open one.
 
-A new connection costs as much CPU time as several requests, most of it for TLS. So only a few are opened at a time: a
-server that answers quickly serves a burst over those that are there, a slow one gets all of them soon.
-
 Next: `http1_connection`; `aiohttp_transport` for the other way.
 """
 
@@ -29,8 +26,6 @@ from kubesched.k8s.client.transport import (
     watch_for_dead_peer,
 )
 
-MOST_OPENING = 4
-
 Opened = tuple[asyncio.Transport, Http1Connection]
 
 
@@ -44,8 +39,6 @@ class ConnectionPool:
         self._ssl = (target.ssl_context or ssl.create_default_context()) if target.is_tls else None
         self._server_name = (target.tls_server_name or self._host) if target.is_tls else None
         self._n_free = max_connections
-        """How many more may be opened."""
-        self._n_opening = 0
         self._epoch = 0
         self._idle: list[Http1Connection] = []
         self._all: set[Http1Connection] = set()
@@ -59,9 +52,8 @@ class ConnectionPool:
             connection = self._take_idle(loop.time())
             if connection is not None:
                 return connection
-            if self._n_free > 0 and self._n_opening < MOST_OPENING:
+            if self._n_free > 0:
                 self._n_free -= 1
-                self._n_opening += 1
                 return await self._open(loop, epoch)
         connection = await self._wait_for_turn(loop, timeout_s)
         return connection if connection is not None else await self._open(loop, epoch)
@@ -71,8 +63,7 @@ class ConnectionPool:
         connection.idle_since_s = now_s
         if not (connection.can_be_reused and connection.is_open and connection.epoch == self._epoch):
             self._discard(connection)
-            self._n_free += 1
-            self._let_open()
+            self._give_slot()
             return
         while self._waiting:
             turn = self._waiting.popleft()
@@ -112,7 +103,6 @@ class ConnectionPool:
         """A connection, or None: the right to open one."""
         turn: asyncio.Future[Http1Connection | None] = loop.create_future()
         self._waiting.append(turn)
-        self._let_open()
         try:
             async with asyncio.timeout(timeout_s):
                 return await turn
@@ -122,36 +112,28 @@ class ConnectionPool:
             elif turn.done() and not turn.cancelled():
                 got = turn.result()
                 if got is None:
-                    self._end_opening(has_failed=True)
+                    self._give_slot()
                 else:
                     self.give_back(got)
             raise
 
-    def _let_open(self) -> None:
-        """Those who wait longest open connections, as many as may be."""
-        while self._waiting and self._n_free > 0 and self._n_opening < MOST_OPENING:
+    def _give_slot(self) -> None:
+        while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
-                self._n_free -= 1
-                self._n_opening += 1
                 turn.set_result(None)
-
-    def _end_opening(self, *, has_failed: bool) -> None:
-        self._n_opening -= 1
-        self._n_free += has_failed
-        self._let_open()
+                return
+        self._n_free += 1
 
     async def _open(self, loop: asyncio.AbstractEventLoop, epoch: int) -> Http1Connection:
-        """For who has the right to: it is counted already."""
         opening = loop.create_task(self._connect(loop, epoch))
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 transport, connection = await asyncio.shield(opening)
         except BaseException:
             self._abandon(opening)
-            self._end_opening(has_failed=True)
+            self._give_slot()
             raise
-        self._end_opening(has_failed=False)
         watch_for_dead_peer(transport.get_extra_info("socket"))
         self._all.add(connection)
         return connection

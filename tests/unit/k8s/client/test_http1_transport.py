@@ -98,50 +98,6 @@ def test_connections_are_kept_and_never_more_than_allowed() -> None:
     assert wire.n_connections == 3
 
 
-def test_a_burst_is_sent_over_few_connections_where_answers_come_quickly() -> None:
-    wire = Wire(_reply(OK))
-
-    async def story() -> None:
-        async with _wired(wire) as transport:
-            await asyncio.gather(*(_get(transport) for _ in range(300)))
-
-    asyncio.run(story())
-    assert len(wire.requests) == 300
-    assert wire.n_connections < 64 // 2
-
-
-def test_all_connections_are_opened_where_answers_take_long() -> None:
-    def when_all_have_come(wire: Wire, _transport: asyncio.Transport, _request: bytes) -> None:
-        if len(wire.requests) == 20:
-            for waiting in wire.open:
-                waiting.write(OK)
-
-    wire = Wire(when_all_have_come)
-
-    async def story() -> None:
-        async with _wired(wire, max_connections=20) as transport, asyncio.timeout(10):
-            await asyncio.gather(*(_get(transport) for _ in range(20)))
-
-    asyncio.run(story())
-    assert wire.n_connections == 20
-
-
-def test_nobody_waits_forever_for_connections_that_cannot_be_opened() -> None:
-    async def story() -> None:
-        server = await asyncio.get_running_loop().create_server(asyncio.Protocol, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        server.close()
-        await server.wait_closed()
-        transport = Http1Transport(ServerTarget(f"http://127.0.0.1:{port}"), max_connections=3)
-        async with asyncio.timeout(10):
-            for _ in range(2):
-                found = await asyncio.gather(*(_get(transport) for _ in range(30)), return_exceptions=True)
-                assert {type(one) for one in found} == {Unreachable}
-        await transport.close()
-
-    asyncio.run(story())
-
-
 @pytest.mark.parametrize(
     "reply",
     [
