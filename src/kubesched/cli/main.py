@@ -47,10 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "simulate": ("kubesched.cli.simulate:simulate", "Simulate workloads on a cluster in virtual time."),
     "snapshot": ("kubesched.cli.snapshot:snapshot", "Save a live cluster to a file, for explain and simulate."),
     "sweep": ("kubesched.cli.sweep:sweep", "Simulate with many seeds and configurations, on many cores."),
-    "upgrade": (
-        "kubesched.cli.upgrade:upgrade",
-        "Play a rolling upgrade of nodes: whether it finishes, and what blocks it.",
-    ),
+    "upgrade": ("kubesched.cli.upgrade:upgrade", "Play a rolling upgrade of nodes, and what blocks it."),
     "up": ("kubesched.cli.up:up", "Start a local cluster with hollow nodes."),
 }
 """Where each subcommand is, and what it does in a line."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 
 from kubesched.k8s.manifest_files import files_of
+from kubesched.k8s.model.kubernetes_yaml import KubernetesLoader
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Positions:
 
     def _in(self, path: Path) -> Iterator[tuple[tuple[str, str, str], Position]]:
         try:
-            documents = list(yaml.compose_all(path.read_text(), Loader=yaml.SafeLoader))
+            documents = list(yaml.compose_all(path.read_text(), Loader=KubernetesLoader))
         except (OSError, UnicodeDecodeError, yaml.YAMLError):
             return  # whoever reads the objects says what is wrong
         shown = str(path.relative_to(self._base)) if self._base and path.is_relative_to(self._base) else str(path)

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from kubesched.explanation.explain import explain_pending
 from kubesched.explanation.layout import counted
 from kubesched.framework.effects import BindPod, Effect, EvictPod
+from kubesched.k8s.model.kubernetes_yaml import load_document
 from kubesched.k8s.model.meta import PodKey
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.scheduler.build import build_loop
@@ -64,7 +63,7 @@ class ExactReplay:
         """`path` is a directory with a journal, or its only file. Raises RecordingError and ConfigError."""
         self._reader = JournalReader(path)
         header = self.header = self._reader.header
-        configured = GivenConfiguration.read(yaml.safe_load(header.configuration), None, None, None)
+        configured = GivenConfiguration.read(load_document(header.configuration), None, None, None)
         assembled = assemble(configured.as_of_today().config, files=plugin_files)
         self.config = assembled.config
         self.loop = build_loop(
