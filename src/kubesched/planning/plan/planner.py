@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import ceil
 
+import msgspec
 import numpy as np
 
+from kubesched.explanation.layout import counted
 from kubesched.framework.handle import Registry
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.meta import controller_of
@@ -32,8 +34,10 @@ from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.loading import SimulationInput
 
 _ZONES_TRIED = 4
-_SPARE_PERCENT = (100, 60, 30, 10)
+_SPARE_PERCENT = (100, 75, 55, 40, 30, 22, 15, 8)
 """Of the largest pod: how much room is left on each node."""
+_REFUSALS = 2
+"""After so many that give no better plan, less room is not tried."""
 _EXHAUSTIBLE_NODES = 16
 _JUDGED_PODS = 200_000
 """Pods times mixes up to which every cheaper mix is judged."""
@@ -88,6 +92,26 @@ class Planner:
         self._options, self._n_unpriced = buyable_options(catalogue, request)
 
     def plan(self) -> PlanReport:
+        report = self._plan()
+        notes = [] if self._watch.stopped else [note for note in self._otherwise(report) if note]
+        return replace(report, notes=(*report.notes, *notes))
+
+    def _otherwise(self, report: PlanReport) -> Iterator[str]:
+        """What the answer would be if spread constraints were read otherwise, or without the limits asked for."""
+        request = self._request
+        if report.answer == "yes" and request.spread == "literal" and not request.ideal and _spreads(self._given):
+            intent = self._asked_again(replace(request, spread="intent", alternatives=0))
+            if (intent.answer, intent.cost, intent.n_nodes) != ("yes", report.cost, report.n_nodes):
+                yield f"As if an empty node stood in every zone (--spread intent): {_told(intent)}."
+        unlimited = replace(request, max_nodes=None, max_types=None, spot_share_percent=None)
+        if report.answer == "no" and not report.unplaceable and unlimited != request:
+            yield f"Without --max-nodes, --max-types and --spot-share: {_told(self._asked_again(unlimited))}."
+
+    def _asked_again(self, request: PlanRequest) -> PlanReport:
+        watch = PlanWatch(max(1.0, self._watch.left_s / 2), self._watch.clock, self._watch.is_interrupted)
+        return Planner(self._given, self._catalogue, request, self._config, self._registry, watch)._plan()
+
+    def _plan(self) -> PlanReport:
         request = self._request
         planned = planned_world(
             self._given,
@@ -154,6 +178,17 @@ class Planner:
         )
 
 
+def _spreads(given: SimulationInput) -> bool:
+    """Whether any workload or pod must be spread."""
+    return any(b"DoNotSchedule" in msgspec.json.encode(item) for item in given.objects if not isinstance(item, Node))
+
+
+def _told(report: PlanReport) -> str:
+    if report.answer != "yes":
+        return "no plan"
+    return f"{counted(report.n_nodes, 'node')} for {report.money(report.cost)}"
+
+
 def _packings(model: PackingModel, bound: CostBound) -> Iterator[packing.Packing | None]:
     """Proposals that need no solver."""
     yield packing.best_single_type(model)
@@ -162,13 +197,10 @@ def _packings(model: PackingModel, bound: CostBound) -> Iterator[packing.Packing
 
 
 def _roomy_packings(model: PackingModel, bound: CostBound) -> Iterator[packing.Packing]:
-    """Proposals with room to spare, that the scheduler is likely to accept: the safest first."""
     values = np.maximum(np.array(bound.values, dtype=np.float64), 1.0)
-    for percent in _SPARE_PERCENT:
-        roomy = model.with_room_to_spare(percent)
-        for one in (packing.best_single_type(roomy), packing.by_value(roomy, values)):
-            if one is not None:
-                yield one
+    for one in (packing.by_value(model, values), packing.best_single_type(model)):
+        if one is not None:
+            yield one
 
 
 def _rounded(model: PackingModel, answer: patterns.PatternAnswer, time_s: float) -> list[packing.Packing]:
@@ -243,8 +275,7 @@ class _Verified:
         search, model = self._search, self._model
         left = self._left(empty)
         starts = [one for one in _packings(left, self._bound) if one is not None]
-        for one in _roomy_packings(left, self._bound):
-            self._propose(left, [one], is_ideal=False)
+        self._propose_roomy(left)
         self._propose(left, starts)
         self._tell("proposals")
         if self._is_optimal():
@@ -257,6 +288,17 @@ class _Verified:
         self._tell("improved")
         if not self._is_optimal():
             self._exhaust()
+
+    def _propose_roomy(self, left: PackingModel) -> None:
+        """Plans with room to spare, that the scheduler is likely to accept: the safest first, until it does not."""
+        n_refused = 0
+        for percent in _SPARE_PERCENT:
+            before = self._search.best
+            for one in _roomy_packings(left.with_room_to_spare(percent), self._bound):
+                self._propose(left, [one], is_ideal=False)
+            n_refused = n_refused + 1 if before is not None and self._search.best is before else 0
+            if n_refused == _REFUSALS:
+                break
 
     def _left(self, empty: MixVerdict) -> PackingModel:
         """The pods that find no room on the nodes that are there."""

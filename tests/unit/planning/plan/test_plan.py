@@ -9,8 +9,14 @@ import pytest
 from plan_oracle import catalogue, pod, shape
 
 import kubesched
+from kubesched.k8s.loaded_cluster import read_objects
+from kubesched.older.config.emulation import GivenConfiguration
+from kubesched.planning.catalogue_files import catalogue_from
 from kubesched.planning.plan import patterns
-from kubesched.planning.plan.request import percent_of
+from kubesched.planning.plan.planner import Planner, PlanWatch
+from kubesched.planning.plan.request import PlanRequest, percent_of
+from kubesched.scheduler.plugin_loading import assemble
+from kubesched.simulator.loading import SIMULATED_KINDS, load
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
 
@@ -154,7 +160,9 @@ def test_literal_and_intent() -> None:
     spec = {"containers": [container("100m")]}
     spread = make.spread("kubernetes.io/hostname", labels={"app": "web"})
     web = deployment("web", 4, {**spec, "topologySpreadConstraints": [spread]})
-    assert kubesched.plan([web], catalogue(SMALL), from_scratch=True).n_nodes == 1
+    literal = kubesched.plan([web], catalogue(SMALL), from_scratch=True)
+    assert literal.n_nodes == 1
+    assert "As if an empty node stood in every zone (--spread intent): 4 nodes for 4.0 USD." in literal.notes
     intent = kubesched.plan([web], catalogue(SMALL), from_scratch=True, spread="intent")
     assert (intent.n_nodes, intent.level) == (4, "proven")
 
@@ -214,6 +222,28 @@ def test_limits_that_are_too_small() -> None:
     report = kubesched.plan([pod(f"p{n}", 1000) for n in range(10)], catalogue(SMALL), from_scratch=True, max_nodes=2)
     assert report.answer == "no"
     assert "max nodes" in str(report)
+    assert "Without --max-nodes, --max-types and --spot-share: 5 nodes for 5.0 USD." in report.notes
+
+
+def test_whoever_stops_it_gets_the_best_so_far() -> None:
+    pods = [pod(f"p{n}", 100 + 70 * (n % 7), 200 + 300 * (n % 5)) for n in range(120)]
+    request = PlanRequest(from_scratch=True, orders=1)
+    assembled = assemble(GivenConfiguration.read(None, None, None, None).as_of_today().config)
+    machines = catalogue_from(catalogue(SMALL, LARGE, shape("odd", 3, 9, 1.4)))
+    given = load(read_objects(pods, SIMULATED_KINDS))
+    asked: list[int] = []
+
+    def pressed() -> bool:
+        asked.append(1)
+        return len(asked) > 6
+
+    for stop, why in (
+        (PlanWatch(60, is_interrupted=pressed), "interrupted"),
+        (PlanWatch(60, clock=iter(range(0, 10_000, 12)).__next__), "time"),
+    ):
+        report = Planner(given, machines, request, assembled.config, assembled.registry, stop).plan()
+        assert (report.answer, report.stopped, report.level) == ("yes", why, "within")
+        assert "The best so far" in " ".join(str(report).split())
 
 
 def test_one_node_more_can_break_a_placement() -> None:
