@@ -16,6 +16,7 @@ from statistics import median
 sys.path.insert(0, str(Path(__file__).parent))
 
 import planning_cases as cases
+from planning_worlds import filled_cluster, small_world
 
 import kubesched
 from kubesched.planning.plan import packing
@@ -102,6 +103,43 @@ def aggregate_time() -> Reached:
     return Reached(f"{took_ms:.0f} ms for {len(model.options)} options, {len(model.classes)} classes", took_ms < 50)
 
 
+def outages_of_single_nodes() -> Reached:
+    cluster = filled_cluster(5000, 100_000)
+    begun_s = time.process_time()
+    report = kubesched.outage(cluster, every="node")
+    took_s = time.process_time() - begun_s
+    return Reached(f"{took_s:.0f} s for {len(report.results)} cases, loading included", took_s < 60)
+
+
+def consolidation(n_nodes: int, n_pods: int, most_s: float, max_steps: int | None = None) -> Reached:
+    cluster = filled_cluster(n_nodes, n_pods)
+    begun_s = time.process_time()
+    report = kubesched.consolidate(cluster, max_steps=max_steps)
+    took_s = time.process_time() - begun_s
+    share = report.saving / report.cost
+    return Reached(f"{took_s:.0f} s, {len(report.steps)} steps, {share:.1%} saved ({report.stopped})", took_s < most_s)
+
+
+def more_than_karpenter(n: int = 200) -> Reached:
+    more = less = 0
+    for seed in range(n):
+        cluster, machines = small_world(seed)
+        report = kubesched.consolidate(cluster, machines, policy=["best", "karpenter"], tie_break="name")
+        more += report.saving > report.others["karpenter"]
+        less += report.saving < report.others["karpenter"]
+    text = f"at least as much in {100 * (n - less) / n:.0f} %, more in {100 * more / n:.0f} % of {n}"
+    return Reached(text, less == 0 and more >= 0.3 * n)
+
+
+def upgrade_of_five_hundred() -> Reached:
+    cluster = filled_cluster(500, 15_000)
+    begun_s = time.process_time()
+    report = kubesched.upgrade(cluster, max_surge=1)
+    took_s = time.process_time() - begun_s
+    hours = (report.outcome.duration_s or 0) / 3600
+    return Reached(f"{took_s:.0f} s for {hours:.0f} h and {report.outcome.moves:,} moves", took_s < 60)
+
+
 ROWS = (
     Row("plan: 1,000 pods, 30 classes, 100 offers", "first < 3 s, final < 30 s", plan_of_a_thousand),
     Row("plan: 10,000 pods, 200 classes, 600 offers, 2,000 nodes", "< 120 s, bound given", plan_of_ten_thousand),
@@ -110,6 +148,12 @@ ROWS = (
     Row("plan: up to 10 new nodes proven or exhausted", ">= 80 % of cases", small_plans_decided),
     Row("plan: never dearer than first fit or one type", "100 % of cases", never_dearer),
     Row("plan: aggregate bound", "< 50 ms, NumPy only", aggregate_time),
+    Row("outage: every one of 5,000 nodes, 100,000 pods", "< 60 s", outages_of_single_nodes),
+    Row("consolidate: 500 nodes, 15,000 pods", "< 60 s to the fixed point", lambda: consolidation(500, 15_000, 60)),
+    Row("consolidate: 5,000 nodes, 100 steps", "< 60 s", lambda: consolidation(5000, 100_000, 60, max_steps=100)),
+    Row("consolidate: 5,000 nodes, 100,000 pods", "< 15 min", lambda: consolidation(5000, 100_000, 900)),
+    Row("consolidate: saving beside Karpenter's policy", ">= always, > in 30 %", more_than_karpenter),
+    Row("upgrade: 500 nodes, surge 1", "< 60 s", upgrade_of_five_hundred),
 )
 
 

@@ -23,6 +23,7 @@ from kubesched.simulator.run import bursts_for
 from kubesched.simulator.virtual.admission import ObjectAdmission
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.controllers import MAKES_PODS, ControllerRules
+from kubesched.simulator.virtual.coverage import BudgetCoverage
 from kubesched.simulator.virtual.store import ClusterStore
 
 _MAKERS = (Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job)
@@ -42,7 +43,7 @@ def expand(given: SimulationInput, seed: int = 0) -> ExpandedObjects:
     clock, names = VirtualClock(SimulationOptions().start_s), SeededNames(seed)
     store = ClusterStore(clock, names)
     admission = ObjectAdmission(store)
-    rules = ControllerRules(clock, store, names, bursts_for(given))
+    rules = ControllerRules(clock, store, names, bursts_for(given), BudgetCoverage(store))
     refused: dict[str, None] = {}
 
     def admit(item: KubeObject, *, is_new: bool) -> KubeObject | None:

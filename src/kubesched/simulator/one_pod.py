@@ -34,6 +34,7 @@ from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.virtual.admission import ObjectAdmission
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.controllers import ControllerRules
+from kubesched.simulator.virtual.coverage import BudgetCoverage
 from kubesched.simulator.virtual.store import ClusterStore
 
 Workload = Deployment | ReplicaSet | ReplicationController | StatefulSet | Job | CronJob
@@ -252,7 +253,7 @@ def _made(found: Manifests, workload: KubeObject) -> list[KubeObject]:
     clock, names = VirtualClock(SimulationOptions().start_s), SeededNames(0)
     store = ClusterStore(clock, names)
     admission = ObjectAdmission(store)
-    rules = ControllerRules(clock, store, names, Bursts(most=1))
+    rules = ControllerRules(clock, store, names, Bursts(most=1), BudgetCoverage(store))
     for item in found.objects:
         if isinstance(item, _NEEDED):
             store.create(with_object_defaults(item))

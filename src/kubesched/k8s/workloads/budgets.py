@@ -5,7 +5,7 @@ Healthy pods beyond the number that must stay. Shares are of what the pods' cont
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replace_numbers
 
@@ -21,6 +21,40 @@ from kubesched.k8s.workloads.replicas import ShareError, share_of
 
 ScaleOf = Callable[[OwnerReference], tuple[str, int] | None]
 """The uid of who decides how many pods there should be, and how many; None if that cannot be said."""
+
+
+class BudgetSelectors:
+    """Budgets by the labels that they select, so that those of a pod are found without asking all."""
+
+    def __init__(self) -> None:
+        self._selectors: dict[str, selectors.Selector] = {}
+        self._by_label: dict[tuple[str, str, str], list[str]] = {}
+        """By namespace and one of the labels, key and value, that a budget asks for."""
+        self._by_namespace: dict[str, list[str]] = {}
+        """Those that no single label could find."""
+
+    def put(self, budget: PodDisruptionBudget) -> None:
+        self._selectors[budget.key] = selectors.from_label_selector(budget.spec.selector)
+        self._bucket(budget).append(budget.key)
+
+    def remove(self, budget: PodDisruptionBudget) -> None:
+        """One that was put, as it was then."""
+        del self._selectors[budget.key]
+        self._bucket(budget).remove(budget.key)
+
+    def covering(self, namespace: str, labels: Mapping[str, str]) -> list[str]:
+        """The keys of the budgets that cover a pod with these labels."""
+        found = list(self._by_namespace.get(namespace, ()))
+        for name, value in labels.items():
+            found += self._by_label.get((namespace, name, value), ())
+        return sorted(key for key in found if self._selectors[key].matches(labels))
+
+    def _bucket(self, budget: PodDisruptionBudget) -> list[str]:
+        labels = None if budget.spec.selector is None else budget.spec.selector.match_labels
+        if not labels:
+            return self._by_namespace.setdefault(budget.namespace, [])
+        name, value = min(labels.items())
+        return self._by_label.setdefault((budget.namespace, name, value), [])
 
 
 def sync_budget(budget: PodDisruptionBudget, pods: Sequence[Pod], scale_of: ScaleOf) -> Plan:

@@ -11,26 +11,20 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kubesched.framework.pod_info import PodInfo, PodSignature
-from kubesched.k8s.model.core import Pod, PodDisruptionBudget, PodStatus
-from kubesched.k8s.model.selectors import Selector, from_label_selector
-from kubesched.k8s.workloads.budgets import disruptions_allowed
+from kubesched.k8s.model.core import Pod, PodStatus
+from kubesched.k8s.workloads.budgets import BudgetSelectors, disruptions_allowed
 from kubesched.k8s.workloads.pod_states import POD_RUNNING
 from kubesched.planning.owners import PodOwners
 from kubesched.simulator.trial import LoadedWorld
-
-Label = tuple[str, str, str]
-"""Namespace, key and value."""
 
 
 class RestingBudgets:
     def __init__(self, world: LoadedWorld, owners: PodOwners) -> None:
         budgets = world.cluster.objects.pod_disruption_budgets
-        self._by_label: dict[Label, list[tuple[str, Selector]]] = {}
-        self._by_namespace: dict[str, list[tuple[str, Selector]]] = {}
-        """Those that no single label could find."""
+        self._selectors = BudgetSelectors()
         self._covering: dict[PodSignature, tuple[str, ...]] = {}
-        for key, budget in budgets.items():
-            self._index(key, budget)
+        for budget in budgets.values():
+            self._selectors.put(budget)
         covered: dict[str, list[Pod]] = {key: [] for key in budgets}
         for info in world.cluster.placed.values():
             for key in self.covering(info):
@@ -44,7 +38,7 @@ class RestingBudgets:
         """The budgets that a pod counts for."""
         known = self._covering.get(info.signature)
         if known is None:
-            known = self._covering[info.signature] = tuple(self._find(info))
+            known = self._covering[info.signature] = tuple(self._selectors.covering(info.namespace, info.labels))
         return known
 
     def waves(self, pods: Sequence[PodInfo]) -> list[list[PodInfo]]:
@@ -66,21 +60,6 @@ class RestingBudgets:
             waves.append(wave)
             waiting = later
         return waves
-
-    def _index(self, key: str, budget: PodDisruptionBudget) -> None:
-        entry = (key, from_label_selector(budget.spec.selector))
-        labels = {} if budget.spec.selector is None else budget.spec.selector.match_labels or {}
-        if labels:
-            name, value = min(labels.items())
-            self._by_label.setdefault((budget.namespace, name, value), []).append(entry)
-        else:
-            self._by_namespace.setdefault(budget.namespace, []).append(entry)
-
-    def _find(self, info: PodInfo) -> list[str]:
-        found = list(self._by_namespace.get(info.namespace, ()))
-        for name, value in info.labels.items():
-            found += self._by_label.get((info.namespace, name, value), ())
-        return sorted(key for key, selector in found if selector.matches(info.labels))
 
 
 def _as_running(pod: Pod) -> Pod:

@@ -21,6 +21,7 @@ from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.virtual.admission import ObjectAdmission, TooManyPodsError
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.controllers import ControllerRules, ControllerSet, DeviceClaims
+from kubesched.simulator.virtual.coverage import BudgetCoverage
 from kubesched.simulator.virtual.deletion import Deletions, Drains, TaintEvictions
 from kubesched.simulator.virtual.effects import EffectHandler
 from kubesched.simulator.virtual.kubelets import Kubelets, NodeFaults
@@ -47,9 +48,10 @@ class VirtualCluster:
         self.deletions = Deletions(clock, store, self.ledger.asked_to_go)
         self.kubelets = Kubelets(clock, store, self.deletions, options.start_latency_s)
         self.faults = NodeFaults(clock, store, self.kubelets, self.deletions)
-        self.drains = Drains(clock, store, self.deletions)
+        coverage = BudgetCoverage(store)
+        self.drains = Drains(clock, store, self.deletions, coverage)
         TaintEvictions(clock, store, self.deletions)
-        rules = ControllerRules(clock, store, names, bursts)
+        rules = ControllerRules(clock, store, names, bursts, coverage)
         self._controllers = ControllerSet(clock, store, self.admission, self.deletions, rules, self.ledger.refused)
         DeviceClaims(clock, store)
         self._effects = EffectHandler(clock, store, self.deletions, names, self.ledger, options.bind_latency_s)

@@ -37,6 +37,7 @@ from kubesched.k8s.workloads.stateful_sets import sync_stateful_set
 from kubesched.k8s.workloads.templates import Revisions
 from kubesched.simulator.virtual.admission import AlreadyExistsError, ObjectAdmission, plural
 from kubesched.simulator.virtual.clock import VirtualClock
+from kubesched.simulator.virtual.coverage import BudgetCoverage
 from kubesched.simulator.virtual.deletion import Deletions
 from kubesched.simulator.virtual.store import ClusterStore
 
@@ -107,9 +108,12 @@ def _all_of(store: ClusterStore, kinds: Iterable[type[KubeObject]]) -> Iterator[
 class ControllerRules:
     """Remembers what controllers keep in memory: template revisions and failures of jobs."""
 
-    def __init__(self, clock: VirtualClock, store: ClusterStore, names: NameSource, bursts: Bursts) -> None:
+    def __init__(
+        self, clock: VirtualClock, store: ClusterStore, names: NameSource, bursts: Bursts, coverage: BudgetCoverage
+    ) -> None:
         self._clock = clock
         self._store = store
+        self.coverage = coverage
         self._names = names
         self._bursts = bursts
         self._revisions = Revisions()
@@ -187,7 +191,7 @@ class ControllerRules:
         return sync_claim(claim, state)
 
     def _budget(self, budget: PodDisruptionBudget) -> Plan:
-        return sync_budget(budget, self._store.pods_in(budget.namespace), self._scale_of)
+        return sync_budget(budget, self.coverage.pods_of(budget), self._scale_of)
 
     def _scale_of(self, reference: OwnerReference) -> tuple[str, int] | None:
         return scale_behind(reference, self._store.by_uid)
@@ -260,9 +264,8 @@ class ControllerSet:
             self._marked[mark] = None
         if not is_gone and not pod.spec.node_name and needs_claims(pod):
             self._marked[Pod, pod.key] = None
-        for budget in self._store.of(PodDisruptionBudget).values():
-            if budget.metadata.namespace == metadata.namespace:
-                self._marked[PodDisruptionBudget, budget.key] = None
+        for key in self._rules.coverage.budgets_of(pod):
+            self._marked[PodDisruptionBudget, key] = None
         refused = self._refused_in.get(metadata.namespace)
         if refused and (is_gone or pod.is_terminal):
             self._marked |= refused

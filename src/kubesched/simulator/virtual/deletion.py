@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from kubesched.k8s.model import selectors
 from kubesched.k8s.model.apps import Job
 from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget
 from kubesched.k8s.model.meta import KubeObject, controller_of
@@ -25,6 +24,7 @@ from kubesched.k8s.workloads.admission import DEFAULT_GRACE_S
 from kubesched.k8s.workloads.job_pods import JOB_FINALIZER
 from kubesched.k8s.workloads.pod_states import POD_FAILED, POD_PENDING, driving_taints, tolerated_for_s
 from kubesched.simulator.virtual.clock import VirtualClock
+from kubesched.simulator.virtual.coverage import BudgetCoverage
 from kubesched.simulator.virtual.store import ClusterStore
 
 Cause = str
@@ -122,8 +122,11 @@ MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 
 class Drains:
-    def __init__(self, clock: VirtualClock, store: ClusterStore, deletions: Deletions) -> None:
+    def __init__(
+        self, clock: VirtualClock, store: ClusterStore, deletions: Deletions, coverage: BudgetCoverage
+    ) -> None:
         self._clock = clock
+        self._coverage = coverage
         self._store = store
         self._deletions = deletions
         self._under_way: dict[str, None] = {}
@@ -170,7 +173,8 @@ class Drains:
 
     def _may_go(self, pod: Pod) -> bool:
         """Whether no budget speaks against it; if one covers the pod, it is charged."""
-        budgets = [budget for budget in self._store.of(PodDisruptionBudget).values() if _budget_covers(budget, pod)]
+        known = self._store.of(PodDisruptionBudget)
+        budgets = [known[key] for key in self._coverage.budgets_of(pod) if key in known]
         if pod.status.phase == POD_PENDING or not budgets:
             return True
         budget = budgets[0]
@@ -179,12 +183,6 @@ class Drains:
         status = replace(budget.status, disruptions_allowed=budget.status.disruptions_allowed - 1)
         self._store.update(replace(budget, status=status))
         return True
-
-
-def _budget_covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    if budget.namespace != pod.namespace:
-        return False
-    return selectors.from_label_selector(budget.spec.selector).matches(pod.labels)
 
 
 def outlives_a_drain(pod: Pod) -> bool:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from random import Random
 from typing import Any
+
+from kubesched.planning.catalogue import Catalogue
+from kubesched.planning.catalogue_files import catalogue_in
 
 Manifest = dict[str, Any]
 
@@ -44,6 +48,23 @@ def filled_cluster(n_nodes: int, n_pods: int, *, seed: int = 0, budgets: bool = 
             objects.append(_pod(name, place, uids[1], template, nodes[row]["metadata"]["name"]))
         n_made += replicas
     return objects
+
+
+def small_world(seed: int) -> tuple[list[Manifest], Catalogue]:
+    """Six to twelve nodes, and machines of five sizes that could take their place."""
+    random = Random(seed)
+    n_nodes = random.randint(6, 12)
+    cluster = filled_cluster(n_nodes, random.randint(6, 15) * n_nodes, seed=seed)
+    shapes = [
+        {
+            "name": f"size-{cpu}",
+            "allocatable": {"cpu": str(cpu), "memory": f"{cpu * 4}Gi", "pods": "110"},
+            "offers": [{"zone": zone, "capacityType": "on-demand", "price": price} for zone in "abc"],
+        }
+        for cpu, price in ((1, 0.06), (2, 0.11), (4, 0.20), (8, 0.40), (16, 0.80))
+    ]
+    record = {"apiVersion": "kubesched.dev/v1alpha1", "kind": "Catalogue", "currency": "USD", "shapes": shapes}
+    return cluster, catalogue_in(json.dumps(record).encode(), "small world")
 
 
 def _node(number: int, random: Random) -> Manifest:
