@@ -245,7 +245,7 @@ def test_mistakes(flags: list[str], message: str) -> None:
             ["--feature-gates=OpportunisticBatching=false"],
             [
                 "feature gate OpportunisticBatching=false has no effect: "
-                "it makes Go's scheduler faster, decisions are the same"
+                "what was found for a pod always serves the next ones with the same signature"
             ],
             id="a gate without effect",
         ),
