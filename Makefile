@@ -198,6 +198,21 @@ $(VENV)/.site: requirements-docs.lock $(VENV)/.done
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
 	touch $@
 
+# The hot modules compiled by mypyc, beside a copy of the source in build/compiled; and the tests that they must pass as the
+# source does.
+COMPILED := build/compiled
+COMPILED_TESTS ?= tests/unit/test_compiled.py tests/test_vectors.py tests/test_older_vectors.py tests/property tests/unit/scheduler tests/unit/simulator tests/unit/planning
+.PHONY: compiled test-compiled
+compiled: setup
+	rm -rf $(COMPILED)
+	mkdir -p $(COMPILED)
+	cp -r src setup.py pyproject.toml README.md LICENSE NOTICE $(COMPILED)
+	cd $(COMPILED) && KUBESCHED_COMPILE=1 $(CURDIR)/$(BIN)/python setup.py --quiet build_ext --inplace
+
+test-compiled: compiled
+	PYTHONPATH=$(CURDIR)/$(COMPILED)/src:tests $(BIN)/pytest -p harness.compiled_parts $(COMPILED_TESTS)
+	PYTHONPATH=$(CURDIR)/$(COMPILED)/src:tests $(BIN)/python -m harness.chaos --seeds $(SEEDS)
+
 # The package as others install it, in build/dist.
 .PHONY: dist
 dist: setup

@@ -19,6 +19,7 @@ Whatever cannot be read or done is a `KubeschedError`. Plugin authors import `ku
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -176,3 +177,23 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _load_from_source() -> None:
+    """From here on, our modules are loaded from their source, even where compiled ones lie beside it."""
+    import sys
+    from importlib.abc import MetaPathFinder
+    from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
+
+    class SourceFinder(MetaPathFinder):
+        def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+            if not fullname.startswith(f"{__name__}."):
+                return None
+            finders = (FileFinder(directory, (SourceFileLoader, SOURCE_SUFFIXES)) for directory in path or ())
+            return next((found for finder in finders if (found := finder.find_spec(fullname, target))), None)
+
+    sys.meta_path.insert(0, SourceFinder())
+
+
+if os.environ.get("KUBESCHED_PURE") == "1":
+    _load_from_source()

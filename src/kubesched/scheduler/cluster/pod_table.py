@@ -141,7 +141,7 @@ class PodColumns:
         self._terminating.cells[slot] = pod.metadata.deletion_timestamp is not None
         priority = pod.spec.priority or 0
         if priority < self.lowest_priority:
-            self.lowest_priority = priority
+            self.lowest_priority = float(priority)
         if signature.affinity_class >= 0:
             self._group_of(signature).add(uid, row)
 
@@ -171,7 +171,7 @@ class PodColumns:
         self._by_slot[slot] = info
         priority = info.pod.spec.priority or 0
         if priority < self.lowest_priority:
-            self.lowest_priority = priority
+            self.lowest_priority = float(priority)
         self._by_row[self._row.cells[slot]][self._place_on_row[info.uid]] = info
         return True
 
