@@ -101,7 +101,7 @@ def finished_report(
         unplaceable=tuple(problem.unplaceable),
         alternatives=tuple(_alternatives(facts, search, judge, cost, unit)),
         dropped=problem.dropped,
-        notes=tuple(_notes(facts, verdict, judge, answer)),
+        notes=tuple(_notes(facts, verdict, None if stopped else judge, answer)),
         assumptions=tuple(_assumptions(facts)),
         stopped=stopped,
         n_trials=n_trials,
