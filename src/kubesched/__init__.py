@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kubesched.planning.capacity import CapacityReport, capacity
     from kubesched.planning.check.library import check
     from kubesched.planning.check.report import CheckReport
+    from kubesched.planning.compare import CompareError, ComparisonReport, compare
     from kubesched.planning.consolidate.consolidation import consolidate
     from kubesched.planning.consolidate.report import ConsolidationReport
     from kubesched.planning.optimal import OptimalityReport, optimal
@@ -66,6 +67,8 @@ __all__ = [
     "CheckReport",
     "ClosedReplay",
     "ColumnTable",
+    "CompareError",
+    "ComparisonReport",
     "ConfigError",
     "ConsolidationReport",
     "Explanation",
@@ -98,6 +101,7 @@ __all__ = [
     "__version__",
     "capacity",
     "check",
+    "compare",
     "consolidate",
     "explain",
     "load",
@@ -112,6 +116,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CompareError": "kubesched.planning.compare",
+    "ComparisonReport": "kubesched.planning.compare",
+    "compare": "kubesched.planning.compare",
     "CheckReport": "kubesched.planning.check.report",
     "check": "kubesched.planning.check.library",
     "Agreement": "kubesched.simulator.replay.agreement",

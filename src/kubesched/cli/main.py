@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("kubesched.cli.bench:bench", "Measure scheduling throughput."),
     "catalogue": ("kubesched.cli.catalogue:catalogue", "Show, check and convert lists of machines and their prices."),
     "check": ("kubesched.cli.check:check", "Gate for CI: whether a change may be merged."),
+    "compare": ("kubesched.cli.compare:compare", "Compare variants over one scenario, with the same seeds."),
     "config": ("kubesched.cli.config:config", "Show, validate and convert KubeSchedulerConfiguration files."),
     "debug": ("kubesched.cli.debug:debug", "Step through what a recorded scheduler did."),
     "consolidate": (

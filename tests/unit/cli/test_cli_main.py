@@ -52,7 +52,7 @@ def test_an_unknown_command_is_one_line() -> None:
 )
 def test_h_is_help(arguments: list[str]) -> None:
     result = CliRunner().invoke(main, [*arguments, "-h"])
-    assert result.exit_code == 0
+    assert result.exit_code == 0, result.output
     assert result.stdout.startswith("Usage: ")
 
 

@@ -1,0 +1,169 @@
+"""Other requests for the containers of workloads: by a factor, or as a recommendation says.
+
+Read are a factor (`cpu*0.7`), a CSV `namespace,kind,name,container,resource,value`, the JSON of krr, and the
+recommendations in the status of VerticalPodAutoscalers.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+from msgspec.structs import replace
+
+from kubesched.k8s.errors import KubeschedError
+from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
+from kubesched.k8s.model.core import Container, Pod, PodSpec, PodTemplateSpec, ReplicationController
+from kubesched.k8s.model.kubernetes_yaml import load_documents
+from kubesched.k8s.model.meta import Amount, KubeObject
+from kubesched.k8s.model.quantity import QuantityError, parse
+from kubesched.k8s.model.requests import CPU, MEMORY
+
+_FACTOR = re.compile(r"(cpu|memory)\*(\d+(?:\.\d+)?)")
+_COLUMNS = ("namespace", "kind", "name", "container", "resource", "value")
+
+ContainerKey = tuple[str, str, str, str]
+"""(namespace, kind, name, container); an empty container stands for all of the workload."""
+
+
+class ResizeError(KubeschedError, ValueError):
+    """A recommendation cannot be read; says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resizing:
+    factors: Mapping[str, float] = field(default_factory=dict)
+    wanted: Mapping[ContainerKey, Mapping[str, str]] = field(default_factory=dict)
+
+    def apply(self, objects: Iterable[KubeObject]) -> list[KubeObject]:
+        return [self._resized(item) for item in objects]
+
+    def _resized(self, item: KubeObject) -> KubeObject:
+        match item:
+            case Pod() if not item.spec.node_name:
+                return replace(item, spec=self._spec(item, item.spec))
+            case CronJob():
+                job = item.spec.job_template
+                if job.spec.template is None:
+                    return item
+                template = self._template(item, job.spec.template)
+                job = replace(job, spec=replace(job.spec, template=template))
+                return replace(item, spec=replace(item.spec, job_template=job))
+            case Deployment() | StatefulSet() | DaemonSet() | ReplicaSet() | ReplicationController() | Job():
+                if item.spec.template is None:
+                    return item
+                return replace(item, spec=replace(item.spec, template=self._template(item, item.spec.template)))
+            case _:
+                return item
+
+    def _template(self, owner: KubeObject, template: PodTemplateSpec) -> PodTemplateSpec:
+        return replace(template, spec=self._spec(owner, template.spec))
+
+    def _spec(self, owner: KubeObject, spec: PodSpec) -> PodSpec:
+        return replace(spec, containers=tuple(self._container(owner, one) for one in spec.containers))
+
+    def _container(self, owner: KubeObject, container: Container) -> Container:
+        resources = container.resources
+        if resources is None:
+            return container
+        requests = dict(resources.requests or {})
+        for resource, factor in self.factors.items():
+            if resource in requests:
+                requests[resource] = _times(resource, requests[resource], factor)
+        keys = [(owner.namespace or "default", type(owner).__name__, owner.name, name) for name in (container.name, "")]
+        wanted = next((self.wanted[key] for key in keys if key in self.wanted), {})
+        return replace(container, resources=replace(resources, requests={**requests, **wanted}))
+
+
+def _times(resource: str, amount: Amount, factor: float) -> str:
+    nanos = parse(amount).nanos * factor
+    return f"{max(1, round(nanos / 10**6))}m" if resource == CPU else str(max(1, round(nanos / 10**9)))
+
+
+def read_resizing(text: str, data: bytes | None = None) -> Resizing:
+    """A factor as `cpu*0.7` (several with `;`), or the content of the file that `text` names. Raises ResizeError."""
+    if data is None:
+        factors = {}
+        for part in text.split(";"):
+            found = _FACTOR.fullmatch(part.strip())
+            if found is None:
+                raise ResizeError(f'resize: "{part}" is neither a file nor of the form cpu*0.7')
+            factors[found[1]] = float(found[2])
+        return Resizing(factors)
+    try:
+        return Resizing(wanted=_wanted(text, data.decode()))
+    except UnicodeDecodeError:
+        raise ResizeError(f"{text}: not a text file") from None
+
+
+def _wanted(source: str, text: str) -> dict[ContainerKey, dict[str, str]]:
+    if text.lstrip().startswith("{"):
+        try:
+            document = json.loads(text)
+        except ValueError as problem:
+            raise ResizeError(f"{source}: {problem}") from None
+        if "scans" in document:
+            return _krr(source, document)
+    if text.partition("\n")[0].strip().startswith("namespace,"):
+        return _csv(source, text)
+    try:
+        documents = list(load_documents(text))
+    except yaml.YAMLError as problem:
+        raise ResizeError(f"{source}: {' '.join(str(problem).split())}") from None
+    items = [item for one in documents if isinstance(one, dict) for item in one.get("items", [one])]
+    found = _vpa([item for item in items if item.get("kind") == "VerticalPodAutoscaler"])
+    if not found:
+        raise ResizeError(f"{source}: neither CSV ({','.join(_COLUMNS)}), nor krr's JSON, nor VerticalPodAutoscalers")
+    return found
+
+
+def _csv(source: str, text: str) -> dict[ContainerKey, dict[str, str]]:
+    found: dict[ContainerKey, dict[str, str]] = {}
+    for number, row in enumerate(csv.DictReader(io.StringIO(text)), start=2):
+        if any(row.get(name) is None for name in _COLUMNS):
+            raise ResizeError(f"{source}: line {number}: {','.join(_COLUMNS)} are expected")
+        key = row["namespace"], row["kind"], row["name"], row["container"]
+        found.setdefault(key, {})[row["resource"]] = _amount(f"{source}: line {number}", row["value"])
+    return found
+
+
+def _krr(source: str, document: Mapping[str, Any]) -> dict[ContainerKey, dict[str, str]]:
+    found: dict[ContainerKey, dict[str, str]] = {}
+    for index, scan in enumerate(document["scans"]):
+        about = scan.get("object") or {}
+        key = tuple(str(about.get(name, "")) for name in ("namespace", "kind", "name", "container"))
+        requests = ((scan.get("recommended") or {}).get("requests")) or {}
+        for resource in (CPU, MEMORY):
+            value = (requests.get(resource) or {}).get("value")
+            if isinstance(value, int | float):
+                text = f"{max(1, round(value * 1000))}m" if resource == CPU else str(round(value))
+                found.setdefault(key, {})[resource] = _amount(f"{source}: scans[{index}]", text)  # type: ignore[arg-type]
+    return found
+
+
+def _vpa(items: Iterable[Mapping[str, Any]]) -> dict[ContainerKey, dict[str, str]]:
+    found: dict[ContainerKey, dict[str, str]] = {}
+    for item in items:
+        target = ((item.get("spec") or {}).get("targetRef")) or {}
+        namespace = (item.get("metadata") or {}).get("namespace") or "default"
+        recommendation = ((item.get("status") or {}).get("recommendation")) or {}
+        for one in recommendation.get("containerRecommendations") or ():
+            key = namespace, str(target.get("kind", "")), str(target.get("name", "")), str(one.get("containerName", ""))
+            amounts = {name: str(value) for name, value in (one.get("target") or {}).items() if name in (CPU, MEMORY)}
+            if amounts:
+                found[key] = amounts
+    return found
+
+
+def _amount(where: str, text: str) -> str:
+    try:
+        parse(text)
+    except QuantityError:
+        raise ResizeError(f'{where}: "{text}" is not an amount') from None
+    return text
