@@ -134,6 +134,21 @@ def test_a_loss_that_cannot_be_replaced_fails(tmp_path: Path) -> None:
     assert result.passed is Passed.NO and "not replaced after the loss of" in result.findings[0].message
 
 
+def test_a_budget_that_blocks_an_upgrade_is_named(tmp_path: Path) -> None:
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}},
+    }
+    rule = {"name": "drainable", "upgrade": {"preset": "eks"}}
+    nodes = [_node("n1"), _node("n2"), _node("n3")]
+    (result,) = kubesched.check(_write(tmp_path, nodes, [_deployment("web", 2), budget], rule)).results
+    assert result.passed is Passed.NO and "web" in result.findings[0].message
+    (result,) = kubesched.check(_write(tmp_path, nodes, [_deployment("web", 2)], rule)).results
+    assert result.passed is Passed.YES
+
+
 def test_money_is_compared_with_the_limit(tmp_path: Path) -> None:
     there = _deployment("old", 2)
     path = _write(tmp_path, [_node("n1"), there], [_deployment("web", 1)], {"cost": {"atMost": "+20%"}})

@@ -79,6 +79,14 @@ class RequestsRule(_Strict, frozen=True):
     memory: str = ""
 
 
+class UpgradeRule(_Strict, frozen=True):
+    """After the change, a rolling upgrade of the nodes finishes."""
+
+    pool: str | None = None
+    preset: str | None = None
+    max_surge: int | str | None = None
+
+
 class Rule(_Strict, frozen=True):
     """One check: a name, and exactly one of the others."""
 
@@ -88,13 +96,14 @@ class Rule(_Strict, frozen=True):
     outage: OutageRule | None = None
     cost: CostRule | None = None
     requests: RequestsRule | None = None
+    upgrade: UpgradeRule | None = None
 
     @property
     def kinds(self) -> list[str]:
         return [kind for kind in RULES if getattr(self, kind) is not None]
 
 
-RULES = ("fits", "capacity", "outage", "cost", "requests")
+RULES = ("fits", "capacity", "outage", "cost", "requests", "upgrade")
 
 
 class CheckFile(_Strict, frozen=True):

@@ -28,11 +28,13 @@ from kubesched.planning.check.check_file import (
     OutageRule,
     RequestsRule,
     Rule,
+    UpgradeRule,
 )
 from kubesched.planning.check.positions import Position, Positions
 from kubesched.planning.check.report import CheckFinding, CheckReport, Passed, RuleResult
 from kubesched.planning.outage import outage
 from kubesched.planning.prices import NodePrices
+from kubesched.planning.upgrade.upgrading import upgrade
 from kubesched.simulator.library import load
 from kubesched.simulator.library import world as load_world
 from kubesched.simulator.trial import LoadedWorld
@@ -71,6 +73,8 @@ class CheckRun:
             return self._outage(name, rule.outage)
         if rule.cost is not None:
             return self._cost(name, rule.cost)
+        if rule.upgrade is not None:
+            return self._upgrade(name, rule.upgrade)
         assert rule.requests is not None
         return self._requests(name, rule.requests)
 
@@ -195,6 +199,30 @@ class CheckRun:
             raise CheckError(f'{self.source}: checks: cost.atMost: "{limit}" is neither +5% nor an amount') from None
         told = f"the pods' share of the nodes grows by {share:+.1%} ({self._money(grows)}); {limit} is allowed"
         return RuleResult(name, "cost", Passed.YES if is_within else Passed.NO, told)
+
+    def _upgrade(self, name: str, rule: UpgradeRule) -> RuleResult:
+        stuck: list[list[CheckFinding]] = []
+        for seed in range(self.asked.seeds):
+            report = upgrade(
+                self._whole,
+                pool=rule.pool,
+                preset=rule.preset,
+                max_surge=rule.max_surge,
+                config=self.config,
+                seed=seed,
+            )
+            found = [
+                CheckFinding(f"{pod.pod} stays, kept by {' and '.join(pod.budgets) or 'no budget'}", f"node {one.node}")
+                for one in report.outcome.stuck
+                for pod in one.pods
+            ]
+            stuck.append([] if report.finishes else found or [CheckFinding(report.headline)])
+        n_bad = sum(map(bool, stuck))
+        where = f" of pool {rule.pool}" if rule.pool else ""
+        if not n_bad:
+            return RuleResult(name, "upgrade", Passed.YES, f"a rolling upgrade{where} finishes")
+        headline = f"a rolling upgrade{where} does not finish"
+        return self._over_seeds(name, "upgrade", n_bad, headline, next(found for found in stuck if found))
 
     def _requests(self, name: str, rule: RequestsRule) -> RuleResult:
         wanted = [one for one in (CPU, MEMORY) if getattr(rule, one) == "required"]
