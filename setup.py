@@ -21,15 +21,14 @@ COMPILED = [
     "src/kubesched/scheduler/engine/binding_cycles.py",
     "src/kubesched/scheduler/engine/class_cache/cache.py",
     "src/kubesched/scheduler/engine/class_cache/pod_class.py",
-    "src/kubesched/scheduler/engine/cycle.py",
     "src/kubesched/scheduler/engine/event_handlers.py",
     "src/kubesched/scheduler/engine/loop.py",
     "src/kubesched/scheduler/queue/in_flight.py",
     "src/kubesched/scheduler/queue/queued_pod.py",
-    "src/kubesched/scheduler/queue/scheduling_queue.py",
     "src/kubesched/scheduler/queue/sub_queues.py",
 ]
-"""The modules that a pod passes through on its way from the queue to its node."""
+"""The modules that a pod passes through on its way from the queue to its node; without those whose classes older
+schedulers inherit from, which a compiled class does not allow (`cycle`, `scheduling_queue`)."""
 
 
 def extensions() -> list[Extension]:
