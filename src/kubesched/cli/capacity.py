@@ -11,6 +11,7 @@ import click
 
 from kubesched.cli.output import print_record
 from kubesched.cli.planning import NO_EXIT, AskedCluster, cluster_options, told_in_a_line
+from kubesched.cli.report_file import report_file_option, write_report
 
 
 @click.command("capacity")
@@ -31,6 +32,7 @@ from kubesched.cli.planning import NO_EXIT, AskedCluster, cluster_options, told_
     show_default=True,
     help="wide shows every node; prometheus prints metrics.",
 )
+@report_file_option
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if none fits.")
 def capacity(
     asked: AskedCluster,
@@ -49,6 +51,7 @@ def capacity(
     """
     from kubesched.planning.capacity import MOST_COPIES
     from kubesched.planning.capacity import capacity as count
+    from kubesched.planning.report_pages import capacity_page
 
     if pod is None and not shapes:
         raise click.UsageError("a pod is needed: --pod FILE, or --shape 500m/1Gi")
@@ -60,5 +63,6 @@ def capacity(
         click.echo(report.to_prometheus(), nl=False)
     else:
         click.echo(report.text(wide=output == "wide"))
+    write_report(lambda command: capacity_page(command, report))
     if is_exit_code and not report.fits:
         sys.exit(NO_EXIT)

@@ -15,6 +15,7 @@ import click
 from kubesched.cli.live import ServerChoice, read_live, server_options
 from kubesched.cli.output import ERROR_EXIT, colour_option, print_answer, print_record, say_error
 from kubesched.cli.planning import NO_EXIT
+from kubesched.cli.report_file import report_file_option, write_report
 
 if TYPE_CHECKING:
     from kubesched.k8s.loaded_cluster import LoadedCluster
@@ -35,6 +36,7 @@ INIT = "init"
 @click.option("--to", "new_file", metavar="FILE", default="check.yaml", help="For init: the file to write.")
 @server_options
 @click.option("-o", "--output", type=click.Choice(FORMS), default="text", show_default=True, help="Form of the report.")
+@report_file_option
 @colour_option
 def check(
     file: str,
@@ -90,6 +92,7 @@ def _live(server: ServerChoice) -> LoadedCluster:
 def _print(report: CheckReport, output: str) -> None:
     from kubesched.planning.check import formats
     from kubesched.planning.check.report import render_check
+    from kubesched.planning.report_pages import check_page
 
     match output:
         case "json" | "yaml":
@@ -104,6 +107,7 @@ def _print(report: CheckReport, output: str) -> None:
             click.echo(formats.github(report), nl=False)
         case _:
             print_answer(lambda style: render_check(report, style), output)
+    write_report(lambda command: check_page(command, report))
 
 
 def _init(dump: str | None, change: str, path: Path) -> None:

@@ -26,6 +26,7 @@ from kubesched.cli.output import (
     say_error,
     say_warning,
 )
+from kubesched.cli.report_file import report_file_option, write_report
 from kubesched.cli.scheduler_choice import SchedulerChoice, scheduler_options
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ node_option = click.option("--node", metavar="NAME", help="Why the pod does not 
 @live_option
 @scheduler_options
 @explanation_format
+@report_file_option
 @colour_option
 @exit_code_option
 def explain(
@@ -114,6 +116,7 @@ def explain_and_print(
     from kubesched.explanation.explain import NotExplainableError
     from kubesched.explanation.placement import UnknownNodeError
     from kubesched.k8s.model.manifests import ManifestError
+    from kubesched.planning.report_pages import explanation_tables, page
     from kubesched.scheduler.config import ConfigError
 
     try:
@@ -127,6 +130,8 @@ def explain_and_print(
         print_record(answer.to_dict(), output)
     else:
         print_answer(answer.render, output)
+    explanation = answer.explanation if isinstance(answer, PodAnswer) and not answer.is_refusal else None
+    write_report(lambda command: page(command, answer.render, explanation_tables(explanation)))
     if answer.is_refusal:
         sys.exit(ERROR_EXIT)
     if is_exit_code and answer.is_unschedulable:

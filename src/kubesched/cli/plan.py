@@ -25,6 +25,7 @@ from kubesched.cli.output import (
     say_warning,
 )
 from kubesched.cli.planning import AskedCluster, catalogue_options, cluster_options, told_in_a_line
+from kubesched.cli.report_file import report_file_option, write_report
 
 if TYPE_CHECKING:
     from kubesched.planning.plan.report import PlanReport
@@ -104,6 +105,7 @@ def _verify(_context: click.Context, _: click.Parameter, filename: str | None) -
 )
 @click.option("--write", metavar="FILE", help="Write the nodes to buy as manifests, for kubesched up.")
 @click.option("--certificate", metavar="FILE", help="Write the proof of the plan, for --verify.")
+@report_file_option
 @colour_option
 def plan(
     asked: AskedCluster,
@@ -260,6 +262,7 @@ def _manifests(report: PlanReport) -> str:
 
 def _print(report: PlanReport, output: str) -> None:
     from kubesched.planning.plan.report_text import render_plan
+    from kubesched.planning.report_pages import plan_page
 
     if output in ("json", "yaml"):
         print_record(report.to_dict(), output)
@@ -267,3 +270,4 @@ def _print(report: PlanReport, output: str) -> None:
         click.echo(_manifests(report), nl=False)
     else:
         print_answer(lambda style: render_plan(report, style), output)
+    write_report(lambda command: plan_page(command, report))

@@ -25,6 +25,7 @@ from kubesched.cli.output import (
     say_error,
     say_warning,
 )
+from kubesched.cli.report_file import report_file_option, write_report
 from kubesched.cli.scheduler_choice import ChosenScheduler, SchedulerChoice, scheduler_options
 from kubesched.cli.simulate import given_cluster
 
@@ -160,7 +161,7 @@ class PlanningReport(Protocol):
 
 
 def report_options(tables: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """`-o`, `--table` and `--color`; the first table is the one printed if none is named."""
+    """`-o`, `--table`, `--report` and `--color`; the first table is the one printed if none is named."""
 
     def with_options(command: Callable[..., None]) -> Callable[..., None]:
         form = click.option(
@@ -178,12 +179,15 @@ def report_options(tables: Sequence[str]) -> Callable[[Callable[..., None]], Cal
             show_default=True,
             help="Table to print as csv.",
         )
-        return form(table(colour_option(command)))
+        return form(table(report_file_option(colour_option(command))))
 
     return with_options
 
 
 def print_report(report: PlanningReport, output: str, table: str) -> None:
+    """And writes the page, if one is asked for."""
+    from kubesched.planning.report_pages import planning_page
+
     if output in ("json", "yaml"):
         print_record(report.to_dict(), output)
     elif output == "csv":
@@ -192,6 +196,7 @@ def print_report(report: PlanningReport, output: str, table: str) -> None:
         print_markdown(report.headline, report.tables, report.assumptions)
     else:
         print_answer(report.render, output)
+    write_report(lambda command: planning_page(command, report))
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from kubesched.cli.output import (
     say_error,
     say_warning,
 )
+from kubesched.cli.report_file import report_file_option, write_report
 from kubesched.cli.scheduler_choice import SchedulerChoice, class_cache_option, scheduler_options
 from kubesched.cli.watching import manifest_files, watch
 
@@ -92,6 +93,7 @@ SPAN = SpanOfTime()
     help="wide shows every pod; csv prints one table (--table).",
 )
 @click.option("--table", type=click.Choice(TABLES), default="pods", show_default=True, help="Table to print as csv.")
+@report_file_option
 @class_cache_option
 @colour_option
 @exit_code_option
@@ -228,6 +230,7 @@ def given_cluster(filenames: tuple[str, ...], server: ServerChoice) -> Manifests
 
 
 def _print(report: SimulationReport, output: str, table: str) -> None:
+    from kubesched.planning.report_pages import simulation_page
     from kubesched.simulator.report_text import render_report
 
     if output in ("json", "yaml"):
@@ -236,3 +239,4 @@ def _print(report: SimulationReport, output: str, table: str) -> None:
         print_csv(getattr(report, table))
     else:
         print_answer(lambda style: render_report(report, style), output)
+    write_report(lambda command: simulation_page(command, report))

@@ -1,0 +1,129 @@
+"""Plots for a page, as SVG without any script: bars, levels over time, differences with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+MOST_BARS = 40
+_MOST_POINTS = 500
+_WIDTH = 560
+_LABELS = 170
+_VALUES = 90
+_BAR = 20
+_LABEL_LENGTH = 26
+_HEIGHT = 180
+_LEFT = 46
+_BUCKETS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    label: str
+    amount: float
+    text: str
+    tone: str = "a"
+    """`a`, `b`, `good` or `bad`."""
+
+
+def bars(title: str, shown: Sequence[Bar], *, whole: float | None = None) -> str:
+    """A bar for each, beside its label; `whole` is what a full bar stands for, the largest if it is not given. No plot
+    if there is nothing to compare."""
+    if not shown or (whole is None and not any(bar.amount > 0 for bar in shown)):
+        return ""
+    most = whole or max(bar.amount for bar in shown)
+    room = _WIDTH - _LABELS - _VALUES
+    lines = []
+    for position, bar in enumerate(shown[:MOST_BARS]):
+        y = position * _BAR
+        length = max(0.0, min(1.0, bar.amount / most)) * room
+        lines.append(
+            f"<g><title>{escape(bar.label)}: {escape(bar.text)}</title>"
+            f'<text x="{_LABELS - 8}" y="{y + 14}" text-anchor="end">{escape(_short(bar.label))}</text>'
+            f'<rect class="rail" x="{_LABELS}" y="{y + 3}" width="{room}" height="14"/>'
+            f'<rect class="{bar.tone}" x="{_LABELS}" y="{y + 3}" width="{length:.1f}" height="14"/>'
+            f'<text x="{_LABELS + room + 8}" y="{y + 14}">{escape(bar.text)}</text></g>'
+        )
+    more = len(shown) - MOST_BARS
+    told = f"{title}: the first {MOST_BARS} of {len(shown):,}" if more > 0 else title
+    return _figure(told, len(lines) * _BAR, lines)
+
+
+def shares(title: str, shown: Sequence[tuple[str, float]]) -> str:
+    """How full each is; of many, how many are how full."""
+    if len(shown) <= MOST_BARS:
+        return bars(title, [Bar(name, share, f"{share:.0%}") for name, share in shown], whole=1.0)
+    counts = [0] * _BUCKETS
+    for _, share in shown:
+        counts[min(_BUCKETS - 1, max(0, int(share * _BUCKETS)))] += 1
+    found = [
+        Bar(f"{low * 100 // _BUCKETS} to {(low + 1) * 100 // _BUCKETS} %", count, f"{count:,}")
+        for low, count in enumerate(counts)
+    ]
+    return bars(f"{title}: how many of {len(shown):,} are how full", found)
+
+
+def levels(title: str, at: Sequence[float], series: Sequence[tuple[str, Sequence[float]]], unit: str) -> str:
+    """Up to two numbers over time, each of which stays as it is until the next instant. No plot of a single instant."""
+    if len(at) < 2 or at[-1] <= at[0]:
+        return ""
+    step = -(-len(at) // _MOST_POINTS)
+    kept = sorted({*range(0, len(at), step), len(at) - 1})
+    most = max((max(values) for _, values in series), default=0) or 1
+    wide, start, span = _WIDTH - _LEFT - 10, at[0], at[-1] - at[0]
+    lines = []
+    for y, label in ((10, f"{most:,.6g}"), (_HEIGHT, "0")):
+        lines.append(f'<line x1="{_LEFT}" x2="{_WIDTH - 10}" y1="{y}" y2="{y}"/>')
+        lines.append(f'<text class="dim" x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{label}</text>')
+    for (name, values), tone, place in zip(series, "ab", (_LEFT, _LEFT + 110), strict=False):
+        path = []
+        for position, index in enumerate(kept):
+            x, y = _LEFT + (at[index] - start) / span * wide, _HEIGHT - values[index] / most * (_HEIGHT - 10)
+            path.append(f"M{x:.1f} {y:.1f}" if not position else f"H{x:.1f}V{y:.1f}")
+        lines.append(f'<path class="{tone}" d="{"".join(path)}"/>')
+        lines.append(f'<rect class="{tone}" x="{place}" y="{_HEIGHT + 14}" width="10" height="10"/>')
+        lines.append(f'<text x="{place + 15}" y="{_HEIGHT + 23}">{escape(name)}</text>')
+    ends = f"{start:,.6g} to {at[-1]:,.6g} {unit}"
+    lines.append(f'<text class="dim" x="{_WIDTH - 10}" y="{_HEIGHT + 23}" text-anchor="end">{escape(ends)}</text>')
+    return _figure(title, _HEIGHT + 30, lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    label: str
+    middle: float
+    low: float
+    high: float
+    text: str
+
+
+def forest(title: str, shown: Sequence[Difference]) -> str:
+    """Differences with their intervals beside a line at zero. Each has a scale of its own, since each has its unit."""
+    room = _WIDTH - _LABELS - _VALUES
+    centre = _LABELS + room / 2
+    lines = [f'<line x1="{centre}" x2="{centre}" y1="0" y2="{len(shown[:MOST_BARS]) * _BAR}"/>']
+    for position, one in enumerate(shown[:MOST_BARS]):
+        y = position * _BAR + 10
+        scale = 0.95 * room / 2 / (max(abs(one.low), abs(one.high), abs(one.middle)) or 1)
+        low, middle, high = (centre + amount * scale for amount in (one.low, one.middle, one.high))
+        lines.append(
+            f"<g><title>{escape(one.label)}: {one.middle:+,.3g} ({one.low:+,.3g} to {one.high:+,.3g})</title>"
+            f'<text x="{_LABELS - 8}" y="{y + 4}" text-anchor="end">{escape(_short(one.label))}</text>'
+            f'<line class="a" x1="{low:.1f}" x2="{high:.1f}" y1="{y}" y2="{y}"/>'
+            f'<circle class="a" cx="{middle:.1f}" cy="{y}" r="4"/>'
+            f'<text x="{_LABELS + room + 8}" y="{y + 4}">{escape(one.text)}</text></g>'
+        )
+    return _figure(title, len(shown[:MOST_BARS]) * _BAR, lines) if shown else ""
+
+
+def _figure(title: str, height: int, lines: Sequence[str]) -> str:
+    return (
+        f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {_WIDTH} {height}" role="img" '
+        f'aria-label="{escape(title)}">{"".join(lines)}</svg></figure>'
+    )
+
+
+def _short(label: str) -> str:
+    """With its end, which is what tells nodes and pods apart."""
+    return label if len(label) <= _LABEL_LENGTH else f"{label[:9]}…{label[-(_LABEL_LENGTH - 10) :]}"

@@ -1,0 +1,278 @@
+"""What is on the page of each report: its tables, and the plots that these tables give.
+
+A plot belongs to a table's name, so that whatever report has such a table has its plot.
+Next: `html_report`, which makes the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import isfinite
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kubesched.explanation.layout import Style, Tone, listed
+from kubesched.k8s.model.requests import CPU, MEMORY
+from kubesched.planning.html_plots import Bar, Difference, bars, forest, levels, shares
+from kubesched.planning.html_report import ReportPage
+from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
+
+if TYPE_CHECKING:
+    from kubesched.explanation.answer import Explanation
+    from kubesched.planning.capacity import CapacityReport
+    from kubesched.planning.check.report import CheckReport
+    from kubesched.planning.plan.report import PlanReport
+    from kubesched.simulator.report import SimulationReport
+
+INT, FLOAT, TEXT = ColumnKind.INT64, ColumnKind.FLOAT64, ColumnKind.UTF8
+_WIDTH = 120
+_NAMES_SHOWN = 6
+_NANOS = 10**9
+
+
+class TabledReport(Protocol):
+    @property
+    def assumptions(self) -> tuple[str, ...]: ...
+    @property
+    def tables(self) -> Mapping[str, ColumnTable]: ...
+    def render(self, style: Style) -> str: ...
+
+
+def planning_page(command: str, report: TabledReport) -> ReportPage:
+    return page(command, report.render, report.tables, report.assumptions)
+
+
+def page(
+    command: str,
+    render: Callable[[Style], str],
+    tables: Mapping[str, ColumnTable],
+    assumptions: tuple[str, ...] = (),
+) -> ReportPage:
+    """The headline is the first line of the text, good or bad as on a terminal."""
+    tones: list[Tone] = []
+
+    def noted(tone: Tone, text: str) -> str:
+        tones.append(tone)
+        return text
+
+    headline, _, text = render(Style(width=_WIDTH, paint=noted)).partition("\n")
+    tone = tones[0].value if tones and tones[0] in (Tone.GOOD, Tone.BAD) else ""
+    drawn = [plot for name, draw in _PLOTS.items() if name in tables for plot in draw(tables[name])]
+    shown = {name: _worst_first(name, found) for name, found in tables.items()}
+    return ReportPage(command, headline, tone, _unassumed(text, assumptions), tuple(drawn), shown, assumptions)
+
+
+def _unassumed(text: str, assumptions: tuple[str, ...]) -> str:
+    """Without the assumptions, which have a place of their own."""
+    lines = text.splitlines()
+    at = next((i for i, line in enumerate(lines) if line.strip(":") == "Assumptions"), len(lines))
+    return "\n".join(lines[:at] if assumptions else lines)
+
+
+def _worst_first(name: str, found: ColumnTable) -> ColumnTable:
+    if name != "cases":
+        return found
+    rows: list[Any] = sorted(found.named(), key=attrgetter("missing", "hit"), reverse=True)
+    return ColumnTable(found.kinds, rows)
+
+
+# -- the tables of reports that have none ------------------------------------------------------------------------------
+
+
+def capacity_page(command: str, report: CapacityReport) -> ReportPage:
+    fits = [(one.pod, one.group, one.fits, one.message or None) for one in report.answers]
+    first = report.answers[0]
+    tables = {
+        "fits": ColumnTable({"pod": TEXT, "nodes": TEXT, "fits": INT, "the_next_one": TEXT}, fits),
+        "by_node": ColumnTable({"node": TEXT, "fits": INT}, list(first.per_node.items())),
+    }
+    return page(command, lambda _style: report.text(), tables, report.assumptions)
+
+
+def plan_page(command: str, report: PlanReport) -> ReportPage:
+    from kubesched.planning.plan.report_text import render_plan
+
+    machines = [(one.shape, one.zone, one.capacity_type, one.pool, one.count, one.price / _NANOS) for one in report.mix]
+    nodes: list[tuple[Cell, ...]] = [
+        (
+            one.name,
+            one.offer,
+            len(one.pods),
+            *(amounts.get(resource, 0) for resource in (CPU, MEMORY) for amounts in (one.allocatable, one.requested)),
+        )
+        for one in report.nodes
+    ]
+    alternatives = [
+        (one.cost / _NANOS, one.nodes, ", ".join(f"{n} x {name}" for name, n in one.mix.items()))
+        for one in report.alternatives
+    ]
+    tables = {
+        "machines": ColumnTable(
+            {"shape": TEXT, "zone": TEXT, "capacity_type": TEXT, "pool": TEXT, "count": INT, "price": FLOAT}, machines
+        ),
+        "nodes": ColumnTable({"name": TEXT, "offer": TEXT, "pods": INT, **_AMOUNTS}, nodes),
+        "pending": ColumnTable(
+            {"pod": TEXT, "message": TEXT}, [(str(pod), why) for pod, why in report.pending.items()]
+        ),
+        "alternatives": ColumnTable({"price": FLOAT, "nodes": INT, "machines": TEXT}, alternatives),
+    }
+    return page(command, lambda style: render_plan(report, style), tables, report.assumptions)
+
+
+def check_page(command: str, report: CheckReport) -> ReportPage:
+    from kubesched.planning.check.report import render_check
+
+    checks = [(one.name, one.rule, one.passed.value, one.headline) for one in report.results]
+    findings = [
+        (one.name, found.about or None, found.message, *_place(found.position))
+        for one in report.results
+        for found in one.findings
+    ]
+    tables = {
+        "checks": ColumnTable({"check": TEXT, "rule": TEXT, "result": TEXT, "found": TEXT}, checks),
+        "findings": ColumnTable({"check": TEXT, "about": TEXT, "message": TEXT, "file": TEXT, "line": INT}, findings),
+    }
+    return page(command, lambda style: render_check(report, style), tables)
+
+
+def _place(position: Any) -> tuple[str | None, int | None]:
+    return (None, None) if position is None else (str(position.file), position.line)
+
+
+def simulation_page(command: str, report: SimulationReport) -> ReportPage:
+    from kubesched.simulator.report_text import render_report
+
+    kinds = {"namespace": TEXT, "name": TEXT, "workload": TEXT, "message": TEXT, "attempts": INT, "created_s": FLOAT}
+    tables = {
+        "pending": ColumnTable(kinds, [tuple(row.values()) for row in report.pending]),
+        "not_created": report.not_created,
+        "preemptions": report.preemptions,
+        "nodes": report.nodes,
+        "pods": report.pods,
+        "events": report.events,
+        "timeline": report.timeline,
+    }
+    return page(command, lambda style: render_report(report, style), tables)
+
+
+def explanation_tables(explanation: Explanation | None) -> dict[str, ColumnTable]:
+    """The nodes that fit with their scores, the best first; those that do not, by what speaks against them."""
+    if explanation is None:
+        return {}
+    judged = explanation.judged
+    groups = [(len(one.nodes), listed(one.names, _NAMES_SHOWN), one.summary()) for one in judged.groups]
+    rejected = ColumnTable({"nodes": INT, "names": TEXT, "why_not": TEXT}, groups)
+    changes = ColumnTable({"change": TEXT, "cost": TEXT}, [(one.description, one.cost) for one in explanation.changes])
+    tables = {"changes_that_make_it_fit": changes, "rejected": rejected}
+    scored = None if judged.decision is None else judged.decision.scored
+    if scored is None:
+        return tables
+    names = scored.nodes.names
+    order = sorted(range(len(names)), key=lambda at: (-int(scored.total[at]), names[at]))
+    rows: list[tuple[Cell, ...]] = [
+        (names[at], int(scored.total[at]), *(int(one.weighted[at]) for one in scored.by_plugin)) for at in order
+    ]
+    kinds = {"node": TEXT, "total": INT, **{one.plugin: INT for one in scored.by_plugin}}
+    return {"scores": ColumnTable(kinds, rows), **tables}
+
+
+# -- plots, by the table's name ----------------------------------------------------------------------------------------
+
+_AMOUNTS = {
+    "cpu_allocatable_milli": INT,
+    "cpu_requested_milli": INT,
+    "memory_allocatable_bytes": INT,
+    "memory_requested_bytes": INT,
+}
+
+
+def _node_plots(found: ColumnTable) -> list[str]:
+    plots = []
+    for resource, unit in (("cpu", "milli"), ("memory", "bytes")):
+        amounts = zip(
+            found["name"], found[f"{resource}_requested_{unit}"], found[f"{resource}_allocatable_{unit}"], strict=True
+        )
+        full = [(str(name), float(asked or 0) / float(whole)) for name, asked, whole in amounts if whole]
+        plots.append(shares(f"Requested {resource}, by node", full))
+    return plots
+
+
+def _timeline_plots(found: ColumnTable) -> list[str]:
+    series = [(name, [float(n or 0) for n in found[name]]) for name in ("running", "pending")]
+    return [levels("Pods over time", [float(at or 0) for at in found["at_s"]], series, "s")]
+
+
+def _case_plots(found: ColumnTable) -> list[str]:
+    rows = _worst_first("cases", found).named()
+    lost = [Bar(row.case, row.missing, f"{row.missing:,}", "bad") for row in rows]
+    return [bars("Pods without a node, by what fails", lost)]
+
+
+def _step_plots(found: ColumnTable) -> list[str]:
+    rows = found.named()
+    if not rows:
+        return []
+    saved = [0.0, *(float(row.saved_so_far or 0) for row in rows)]
+    evicted = [Bar(f"{row.step}: {row.delete}", row.evictions, f"{row.evictions:,}") for row in rows]
+    line = levels("Saved, step by step", [float(n) for n in range(len(saved))], [("saved an hour", saved)], "steps")
+    return [line if saved[-1] else "", bars("Evictions, step by step", evicted)]
+
+
+def _try_plots(found: ColumnTable) -> list[str]:
+    moves = [Bar(f"{row.order}, surge {row.max_surge}", row.moves, f"{row.moves:,}") for row in found.named()]
+    return [bars("Pods moved, by order and surge", moves)]
+
+
+def _resource_plots(found: ColumnTable) -> list[str]:
+    full = [(row.resource, row.requested / row.allocatable) for row in found.named() if row.allocatable]
+    return [shares("Requested on all nodes together", full)]
+
+
+def _run_plots(found: ColumnTable) -> list[str]:
+    rows = found.named()
+    waiting = [Bar(f"{row.configuration}, seed {row.seed}", row.pending, f"{row.pending:,}", "bad") for row in rows]
+    used = [Bar(f"{row.configuration}, seed {row.seed}", row.nodes_used, f"{row.nodes_used:,}") for row in rows]
+    return [bars("Pending at the end, by run", waiting), bars("Nodes used, by run", used)]
+
+
+def _metric_plots(found: ColumnTable) -> list[str]:
+    rows = [row for row in found.named() if isfinite(row.low) and isfinite(row.high) and (row.low or row.high)]
+    differences = [
+        Difference(f"{row.variant}: {row.metric}", row.difference, row.low, row.high, f"{row.difference:+,.3g}")
+        for row in rows
+    ]
+    return [forest("Difference from the baseline, with its interval", differences)]
+
+
+def _fit_plots(found: ColumnTable) -> list[str]:
+    shown = [Bar(f"{row.pod}, {row.nodes}", row.fits, f"{row.fits:,}") for row in found.named()]
+    return [bars("Copies that fit", shown) if len(shown) > 1 else ""]
+
+
+def _by_node_plots(found: ColumnTable) -> list[str]:
+    return [bars("Copies that fit, by node", [Bar(row.node, row.fits, f"{row.fits:,}") for row in found.named()])]
+
+
+def _score_plots(found: ColumnTable) -> list[str]:
+    return [bars("Score of each node that fits", [Bar(row.node, row.total, f"{row.total:,}") for row in found.named()])]
+
+
+def _rejected_plots(found: ColumnTable) -> list[str]:
+    shown = [Bar(row.why_not, row.nodes, f"{row.nodes:,}", "bad") for row in found.named()]
+    return [bars("Nodes that do not fit, by reason", shown) if len(shown) > 1 else ""]
+
+
+_PLOTS: dict[str, Callable[[ColumnTable], list[str]]] = {
+    "nodes": _node_plots,
+    "timeline": _timeline_plots,
+    "cases": _case_plots,
+    "steps": _step_plots,
+    "tries": _try_plots,
+    "resources": _resource_plots,
+    "runs": _run_plots,
+    "metrics": _metric_plots,
+    "fits": _fit_plots,
+    "by_node": _by_node_plots,
+    "scores": _score_plots,
+    "rejected": _rejected_plots,
+}
