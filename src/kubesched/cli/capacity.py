@@ -21,7 +21,22 @@ from kubesched.cli.report_file import report_file_option, write_report
     "--shape", "--shapes", "shapes", multiple=True, metavar="CPU/MEMORY", help="Or amounts: 500m/1Gi. Repeatable."
 )
 @click.option(
+    "--workload",
+    "workloads",
+    multiple=True,
+    metavar="KIND/NS/NAME",
+    help="Or more replicas of a workload: deployment/shop/web. Repeatable.",
+)
+@click.option("--every", type=click.Choice(["workload"]), help="Or more replicas of each workload, one at a time.")
+@click.option(
     "--by", multiple=True, metavar="zone|pool|LABEL", help="Ask each group of nodes by itself, too. Repeatable."
+)
+@click.option(
+    "--quota",
+    type=click.Choice(["apply", "ignore"]),
+    default="apply",
+    show_default=True,
+    help="Whether ResourceQuotas and LimitRanges hold for the copies.",
 )
 @click.option("--max", "most", type=click.IntRange(min=1), help="Try no more copies than this.")
 @click.option(
@@ -38,7 +53,10 @@ def capacity(
     asked: AskedCluster,
     pod: str | None,
     shapes: tuple[str, ...],
+    workloads: tuple[str, ...],
+    every: str | None,
     by: tuple[str, ...],
+    quota: str,
     most: int | None,
     output: str,
     is_exit_code: bool,
@@ -48,15 +66,26 @@ def capacity(
     \b
     kubesched capacity -f dump.json --pod web.yaml
     kubesched capacity -f dump.json --shape 500m/1Gi --shape 2/8Gi --by zone
+    kubesched capacity -f dump.json --workload deployment/shop/web
+    kubesched capacity -f dump.json --every workload
     """
     from kubesched.planning.capacity import MOST_COPIES
     from kubesched.planning.capacity import capacity as count
     from kubesched.planning.report_pages import capacity_page
 
-    if pod is None and not shapes:
-        raise click.UsageError("a pod is needed: --pod FILE, or --shape 500m/1Gi")
+    if pod is None and not shapes and not workloads and every is None:
+        raise click.UsageError("a pod is needed: --pod FILE, --shape 500m/1Gi, or --workload deployment/shop/web")
     with told_in_a_line():
-        report = count(asked.world("capacity"), pod, shapes=shapes, by=by, most=most or MOST_COPIES)
+        report = count(
+            asked.world("capacity"),
+            pod,
+            shapes=shapes,
+            workloads=workloads,
+            every=every is not None,
+            by=by,
+            quota=quota == "apply",
+            most=most or MOST_COPIES,
+        )
     if output in ("json", "yaml"):
         print_record(report.to_dict(), output)
     elif output == "prometheus":

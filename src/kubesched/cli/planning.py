@@ -84,6 +84,7 @@ class AskedCluster:
             tie_break=self.tie_break,
             seed=self.seed,
             workloads=expanded.workloads,
+            bounds=expanded.bounds,
             keeps_classes=keeps_classes,
         )
 

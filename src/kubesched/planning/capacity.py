@@ -8,9 +8,11 @@ Next: `kubesched.simulator.trial`, where the copies are placed and taken back.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from os import PathLike
 from typing import Any
 
@@ -20,11 +22,14 @@ from kubesched.explanation.layout import counted, table
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import Document, LoadedCluster
 from kubesched.k8s.model.core import Container, Pod, PodSpec, PodStatus, ResourceRequirements
-from kubesched.k8s.model.meta import ObjectMeta
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.quantity import QuantityError, parse
+from kubesched.k8s.workloads.admission import AdmissionError
+from kubesched.planning.copy_admission import CopyAdmission
 from kubesched.planning.node_groups import grouped
+from kubesched.planning.workload_copies import Replica, find_workload, replicas_of, scaled_workloads, title_of
 from kubesched.simulator.library import world as load_world
-from kubesched.simulator.trial import LoadedWorld, Manifest, PendingPod
+from kubesched.simulator.trial import LoadedWorld, Manifest, WorldTrial, copies_of
 
 MOST_COPIES = 100_000
 ALL_NODES = "all"
@@ -45,9 +50,10 @@ class FittingCopies:
     fits: int
     per_node: dict[str, int]
     limit: str
-    """Why there are no more: `unschedulable`, or `max` if no more were asked for."""
+    """Why there are no more: `unschedulable`, `quota` if the API server refused the next one, or `max` if no more were
+    asked for."""
     message: str
-    """What kube-scheduler would say to the next one."""
+    """What kube-scheduler or the API server would say to the next one."""
     plugins: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,6 +73,8 @@ class CapacityReport:
     answers: tuple[FittingCopies, ...]
     """One for each pod and group of nodes."""
     assumptions: tuple[str, ...]
+    is_of_every: bool = False
+    """Each workload was asked; the one with the least room comes first."""
 
     @property
     def fits(self) -> int:
@@ -89,6 +97,9 @@ class CapacityReport:
 
     def text(self, *, wide: bool = False) -> str:
         lines = [_sentence(self.answers[0])]
+        if self.is_of_every:
+            n_asked = len({one.pod for one in self.answers})
+            lines = [f"{counted(n_asked, 'workload')}; least room: {lines[0]}"]
         if len(self.answers) == 1:
             shown = list(self.answers[0].per_node.items())
             rows = [[name, str(n)] for name, n in (shown if wide else shown[:_NODES_SHOWN])]
@@ -97,7 +108,10 @@ class CapacityReport:
             lines += [f"  and {counted(hidden, 'node')} more"] if hidden else []
         else:
             rows = [[one.pod, one.group, str(one.fits)] for one in self.answers]
-            lines += table(["POD", "NODES", "FITS"], rows, indent=2, n_left=2)
+            heads = ["WORKLOAD" if self.is_of_every else "POD", "NODES", "FITS"]
+            lines += table(heads, rows, indent=2, n_left=2)
+            if self.is_of_every or wide:
+                lines += ["What stops the next one:", *(f"  {line}" for line in _stops(self.answers))]
             lines.append("Each number stands by itself: they do not add up.")
         return "\n".join([*lines, "Assumptions:", *(f"  {one}" for one in self.assumptions)])
 
@@ -107,7 +121,10 @@ def capacity(
     pod: Manifest | None = None,
     *,
     shapes: Sequence[str] = (),
+    workloads: Sequence[str] = (),
+    every: bool = False,
     by: Sequence[str] = (),
+    quota: bool = True,
     most: int = MOST_COPIES,
     config: Document = None,
     seed: int = 0,
@@ -117,25 +134,65 @@ def capacity(
     """How many more copies of a pod fit, on which nodes, and what stops the next one.
 
     `world` is what `kubesched.world` gave, or what it takes. The `pod` is a manifest, a path, or `namespace/name` of a
-    pod that is there; `shapes` are amounts such as `500m/1Gi` or `cpu=1,nvidia.com/gpu=1`. With `by` (`zone`, `pool`,
-    or a label) each group of nodes is asked by itself, too. At most `most` copies are tried.
+    pod that is there; `shapes` are amounts such as `500m/1Gi` or `cpu=1,nvidia.com/gpu=1`; `workloads` are workloads of
+    the cluster, such as `deployment/shop/web`, of which replicas are added, and `every` means each that can be scaled.
+    With `by` (`zone`, `pool`, or a label) each group of nodes is asked by itself, too. At most `most` copies are tried.
+    Quotas and limit ranges of their namespace hold for the copies, unless `quota` is False.
     """
     if not isinstance(world, LoadedWorld):
         world = load_world(world, config=config, seed=seed, tie_break=tie_break, plugins=plugins)
-    asked: list[Manifest] = [pod_of_shape(shape) for shape in shapes]
-    if pod is not None:
-        asked.insert(0, _given_pod(world, pod))
+    asked = _asked(world, pod, shapes, [find_workload(world, name) for name in workloads])
+    if every:
+        asked += [_Asked.of_workload(world, item) for item in scaled_workloads(world)]
     if not asked:
-        raise CapacityError("a pod or a shape is needed")
+        raise CapacityError("there is no workload with replicas" if every else "a pod, a shape or a workload is needed")
     groups = _groups(world, by)
     with world.trial() as trial:
         settled = trial.settle()
-        answers = [_fill(world, one, name, closed, most) for one in asked for name, closed in groups]
+        answers = [_fill(world, one, name, closed, most, quota) for one in asked for name, closed in groups]
+    unasked = (
+        "Webhooks and autoscalers are not asked."
+        if quota
+        else "Quotas, limit ranges, webhooks and autoscalers are not asked."
+    )
     assumptions = [
         f"{counted(len(settled.placed), 'pending pod')} placed before the copies, {len(settled.pending)} stay pending.",
-        "Copies preempt nobody. Quotas, limit ranges, webhooks and autoscalers are not asked.",
+        f"Copies preempt nobody. {unasked}",
     ]
-    return CapacityReport(tuple(answers), tuple(assumptions))
+    if every:
+        room = {one.pod: one.fits for one in answers if one.group == ALL_NODES}
+        answers.sort(key=lambda one: (room[one.pod], one.pod))
+    return CapacityReport(tuple(answers), tuple(assumptions), every)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is to be copied."""
+
+    title: str
+    namespace: str
+    replicas: Callable[[], Iterator[Replica]]
+
+    @classmethod
+    def of_pod(cls, world: LoadedWorld, pod: Manifest) -> _Asked:
+        with world.trial() as trial:
+            admitted = trial.read_pod(pod)
+        return cls(admitted.name, admitted.namespace, lambda: map(Replica, copies_of(admitted, sys.maxsize)))
+
+    @classmethod
+    def of_workload(cls, world: LoadedWorld, workload: KubeObject) -> _Asked:
+        return cls(title_of(workload), workload.namespace, lambda: replicas_of(world, workload))
+
+
+def _asked(
+    world: LoadedWorld, pod: Manifest | None, shapes: Sequence[str], workloads: Sequence[KubeObject]
+) -> list[_Asked]:
+    pods = [] if pod is None else [_given_pod(world, pod)]
+    pods += [pod_of_shape(shape) for shape in shapes]
+    return [
+        *(_Asked.of_pod(world, one) for one in pods),
+        *(_Asked.of_workload(world, one) for one in workloads),
+    ]
 
 
 def pod_of_shape(shape: str) -> Pod:
@@ -183,22 +240,55 @@ def _groups(world: LoadedWorld, by: Sequence[str]) -> list[tuple[str, list[str]]
     return groups
 
 
-def _fill(world: LoadedWorld, pod: Manifest, group: str, closed: Sequence[str], most: int) -> FittingCopies:
+def _fill(
+    world: LoadedWorld, asked: _Asked, group: str, closed: Sequence[str], most: int, has_quota: bool
+) -> FittingCopies:
     with world.trial() as trial:
         for name in closed:
             trial.cordon(name)
-        admitted = trial.read_pod(pod)
-        nodes, failed = trial.fill(admitted, most)
-    return _answer(admitted, group, nodes, failed)
-
-
-def _answer(pod: Pod, group: str, nodes: Sequence[str], failed: PendingPod | None) -> FittingCopies:
-    limit, message, plugins = ("max", "", ()) if failed is None else ("unschedulable", failed.message, failed.plugins)
+        entry = _Entry(trial, CopyAdmission(world, asked.namespace) if has_quota else None)
+        nodes, failed = trial.place_each(entry.let_in(islice(asked.replicas(), most)))
+    limit, message = "max", ""
+    plugins: tuple[str, ...] = ()
+    if failed is not None:
+        limit, message, plugins = "unschedulable", failed.message, failed.plugins
+    elif entry.refusal:
+        limit, message = "quota", entry.refusal
     per_node = dict(sorted(Counter(nodes).items(), key=lambda one: (-one[1], one[0])))
-    return FittingCopies(pod.name, group, len(nodes), per_node, limit, message, plugins)
+    return FittingCopies(asked.title, group, len(nodes), per_node, limit, message, plugins)
+
+
+class _Entry:
+    """Replicas on their way in, each with its claims, until the API server refuses one."""
+
+    def __init__(self, trial: WorldTrial, admission: CopyAdmission | None) -> None:
+        self._trial = trial
+        self._admission = admission
+        self.refusal = ""
+
+    def let_in(self, replicas: Iterable[Replica]) -> Iterator[Pod]:
+        for replica in replicas:
+            try:
+                admitted = replica if self._admission is None else self._admission.let_in(replica)
+            except AdmissionError as error:
+                self.refusal = str(error)
+                return
+            for claim in admitted.claims:
+                self._trial.put_object(claim)
+            yield admitted.pod
 
 
 def _sentence(one: FittingCopies) -> str:
     if one.limit == "max":
         return f"{one.pod}: at least {one.fits} more fit, as many as were asked for."
     return f"{one.pod}: {one.fits} more fit; the next one: {one.message}"
+
+
+def _stops(answers: Sequence[FittingCopies]) -> list[str]:
+    """Each message once, with those that it stops."""
+    stopped: dict[str, list[str]] = {}
+    for one in answers:
+        if one.message:
+            where = "" if one.group == ALL_NODES else f" on {one.group}"
+            stopped.setdefault(one.message, []).append(f"{one.pod}{where}")
+    return [f"{', '.join(names)}: {message}" for message, names in stopped.items()]

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kubesched.k8s.model.apps import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod, ReplicationController
+from kubesched.k8s.model.limits import LimitRange, ResourceQuota
 from kubesched.k8s.model.manifests import KINDS, collector_paused
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.workloads.actions import CreateObject
@@ -37,6 +38,8 @@ class ExpandedObjects:
     """Objects that an API server would not have let in, each with its answer."""
     workloads: tuple[KubeObject, ...]
     """All that make pods."""
+    bounds: tuple[ResourceQuota | LimitRange, ...] = ()
+    """What an API server holds new pods against."""
 
 
 def expand(given: SimulationInput, seed: int = 0) -> ExpandedObjects:
@@ -74,4 +77,5 @@ def expand(given: SimulationInput, seed: int = 0) -> ExpandedObjects:
         tuple(item for kind in kinds for item in store.of(kind).values()),
         tuple(refused),
         tuple(item for kind in MAKES_PODS for item in store.of(kind).values()),
+        (*store.of(ResourceQuota).values(), *store.of(LimitRange).values()),
     )

@@ -72,6 +72,7 @@ def world(
         seed=seed,
         refused=given.refused,
         workloads=given.workloads,
+        bounds=given.bounds,
     )
 
 

@@ -11,7 +11,7 @@ Next: `kubesched.scheduler.cluster.undo` for how a change is taken back.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from types import TracebackType
@@ -107,6 +107,7 @@ class LoadedWorld:
         seed: int = 0,
         refused: Sequence[str] = (),
         workloads: Sequence[KubeObject] = (),
+        bounds: Sequence[KubeObject] = (),
         keeps_classes: bool | None = True,
     ) -> None:
         """Keeping classes of pods changes no answer. It pays where pods of a kind come one after another; None: where
@@ -117,6 +118,8 @@ class LoadedWorld:
         """Objects that an API server would not have let in, each with its answer."""
         self.workloads = tuple(workloads)
         """What makes pods, for questions about who would make which; the scheduler looks at none of it."""
+        self.bounds = tuple(bounds)
+        """Quotas and limit ranges, for questions about which pods an API server would let in."""
         if keeps_classes is None:
             keeps_classes = len({id(info.signature) for info in self.cluster.placed.values()}) <= _FEW_KINDS
         self._ties = ByName() if tie_break == "name" else Seeded(seed)
@@ -407,14 +410,16 @@ class WorldTrial:
         Gives the node of each, and the copy that found none (which is not there any more)."""
         self._check_open()
         template = self._admitted(self._read(pod, Pod)) if not isinstance(pod, Pod) else pod
-        like = self._cluster.signatures.info(template, template.pod_key)
-        run = _Settling(self)
-        nodes: list[str] = []
-        for number in range(1, most + 1):
-            name = f"{template.name}-{number}"
-            metadata = replace(template.metadata, name=name, uid="")
-            copy = replace(template, metadata=metadata)
-            info = PodInfo(copy, like.signature, copy.pod_key, like.pin)
+        return self.place_each(copies_of(template, most))
+
+    def place_each(self, pods: Iterable[Pod]) -> tuple[list[str], PendingPod | None]:
+        """Pods that an API server has completed come one after another until one finds no node without preemption.
+        Gives the node of each, and the one that found none (which is not there any more)."""
+        self._check_open()
+        run, nodes = _Settling(self), list[str]()
+        info: PodInfo | None = None
+        for pod in pods:
+            info = self._cluster.signatures.info_like(pod, info, pod.pod_key)
             if self._cluster.find_pod(info.key) is not None:
                 raise TrialError(f"there is a pod {info.key} already")
             node_name, failed = run.place_or_say_why(info)
@@ -584,3 +589,9 @@ def _stays_with_its_node(pod: Pod) -> bool:
     """Whether nobody makes it anew elsewhere when its node goes: a daemon's pod, or one of the node itself."""
     owner = controller_of(pod.metadata)
     return owner is not None and owner.kind in ("DaemonSet", "Node")
+
+
+def copies_of(pod: Pod, most: int) -> Iterator[Pod]:
+    """`web-1`, `web-2` and so on."""
+    for number in range(1, most + 1):
+        yield replace(pod, metadata=replace(pod.metadata, name=f"{pod.name}-{number}", uid=""))

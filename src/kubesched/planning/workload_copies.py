@@ -1,0 +1,116 @@
+"""More replicas of a workload of the cluster, as its controller would make them.
+
+Labels and owner are those of the workload's pods, so that spread and affinity count them together. A replica of a
+StatefulSet comes with its volume claims.
+
+Next: `kubesched.planning.capacity`, which places them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from msgspec.structs import replace
+
+from kubesched.k8s.errors import KubeschedError
+from kubesched.k8s.model.apps import Deployment, Job, ReplicaSet, StatefulSet, StatefulSetOrdinals
+from kubesched.k8s.model.core import Pod, ReplicationController
+from kubesched.k8s.model.meta import KubeObject, controller_of
+from kubesched.k8s.model.spelling import did_you_mean
+from kubesched.k8s.model.storage import PersistentVolumeClaim
+from kubesched.k8s.workloads.actions import CreateObject
+from kubesched.k8s.workloads.admission import admit_claim, admit_pod
+from kubesched.k8s.workloads.deployments import find_current
+from kubesched.k8s.workloads.replicas import n_wanted
+from kubesched.k8s.workloads.stateful_sets import PARALLEL, sync_stateful_set
+from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, Revisions, pod_from_template
+from kubesched.simulator.trial import LoadedWorld, copies_of
+
+_SHORT = {"deploy": "deployment", "rs": "replicaset", "sts": "statefulset", "rc": "replicationcontroller"}
+_SCALABLE = Deployment | ReplicaSet | ReplicationController | StatefulSet | Job
+
+
+class NoSuchWorkloadError(KubeschedError, ValueError):
+    """There is no such workload, or it has no replicas to add to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A pod, and the volume claims that are made for it alone."""
+
+    pod: Pod
+    claims: tuple[PersistentVolumeClaim, ...] = ()
+
+
+def find_workload(world: LoadedWorld, name: str) -> KubeObject:
+    """The workload `KIND/NAMESPACE/NAME`; the kind in any case, in the plural, or short (`deploy`). Raises
+    NoSuchWorkloadError."""
+    if name.count("/") != 2:
+        raise NoSuchWorkloadError(
+            f'workload "{name}" is not of the form KIND/NAMESPACE/NAME, such as deployment/shop/web'
+        )
+    kind, _, key = name.partition("/")
+    kind = _SHORT.get(kind.lower(), kind.lower().removesuffix("s"))
+    known = {f"{type(item).__name__.lower()}/{item.key}": item for item in world.workloads}
+    found = known.get(f"{kind}/{key}")
+    if found is None:
+        raise NoSuchWorkloadError(f"there is no {name}{did_you_mean(f'{kind}/{key}', known)}")
+    if not isinstance(found, _SCALABLE):
+        raise NoSuchWorkloadError(f"{name}: a {type(found).__name__} has no replicas to add to")
+    return found
+
+
+def scaled_workloads(world: LoadedWorld) -> list[KubeObject]:
+    """Those whose number of replicas somebody chooses: not those that belong to another workload, and not jobs."""
+    return [
+        item
+        for item in world.workloads
+        if isinstance(item, _SCALABLE) and not isinstance(item, Job) and controller_of(item.metadata) is None
+    ]
+
+
+def title_of(workload: KubeObject) -> str:
+    return f"{type(workload).__name__} {workload.key}"
+
+
+def replicas_of(world: LoadedWorld, workload: KubeObject) -> Iterator[Replica]:
+    """One more after another, without end; an API server has completed each."""
+    if isinstance(workload, StatefulSet):
+        yield from _next_in_set(world, workload)
+        return
+    pod = admit_pod(_template_pod(world, workload), world.cluster.objects.priority_classes)
+    for copy in copies_of(pod, sys.maxsize):
+        yield Replica(copy)
+
+
+def _template_pod(world: LoadedWorld, workload: KubeObject) -> Pod:
+    assert isinstance(workload, _SCALABLE)
+    maker = workload
+    if isinstance(workload, Deployment):
+        sets = [one for one in world.workloads if isinstance(one, ReplicaSet) and _belongs_to(one, workload)]
+        maker = find_current(workload, sets) or workload
+    return pod_from_template(maker.spec.template or EMPTY_TEMPLATE, maker, f"{workload.name}-more")
+
+
+def _belongs_to(item: KubeObject, owner: KubeObject) -> bool:
+    reference = controller_of(item.metadata)
+    return reference is not None and reference.uid == owner.metadata.uid
+
+
+def _next_in_set(world: LoadedWorld, owner: StatefulSet) -> Iterator[Replica]:
+    objects, revisions = world.cluster.objects, Revisions()
+    start = owner.spec.ordinals.start if owner.spec.ordinals else 0
+    for ordinal in count(start + n_wanted(owner)):
+        alone = replace(owner.spec, replicas=1, ordinals=StatefulSetOrdinals(ordinal), pod_management_policy=PARALLEL)
+        plan = sync_stateful_set(replace(owner, spec=alone), (), objects.persistent_volume_claims, revisions)
+        made = [action.item for action in plan.actions if isinstance(action, CreateObject)]
+        claims = tuple(
+            admit_claim(item, objects.storage_classes.values())
+            for item in made
+            if isinstance(item, PersistentVolumeClaim)
+        )
+        pod = next(item for item in made if isinstance(item, Pod))
+        yield Replica(admit_pod(pod, objects.priority_classes), claims)
