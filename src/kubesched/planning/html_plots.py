@@ -8,8 +8,8 @@ from html import escape
 
 MOST_BARS = 40
 _MOST_POINTS = 500
-_WIDTH = 560
-_LABELS = 170
+_WIDTH = 600
+_LABELS = 220
 _VALUES = 90
 _BAR = 20
 _LABEL_LENGTH = 26
@@ -53,7 +53,7 @@ def bars(title: str, shown: Sequence[Bar], *, whole: float | None = None) -> str
 def shares(title: str, shown: Sequence[tuple[str, float]]) -> str:
     """How full each is; of many, how many are how full."""
     if len(shown) <= MOST_BARS:
-        return bars(title, [Bar(name, share, f"{share:.0%}") for name, share in shown], whole=1.0)
+        return bars(title, [Bar(name, share, f"{share:.1%}") for name, share in shown], whole=1.0)
     counts = [0] * _BUCKETS
     for _, share in shown:
         counts[min(_BUCKETS - 1, max(0, int(share * _BUCKETS)))] += 1
@@ -125,5 +125,8 @@ def _figure(title: str, height: int, lines: Sequence[str]) -> str:
 
 
 def _short(label: str) -> str:
-    """With its end, which is what tells nodes and pods apart."""
-    return label if len(label) <= _LABEL_LENGTH else f"{label[:9]}…{label[-(_LABEL_LENGTH - 10) :]}"
+    """Of a name with its end, which is what tells nodes apart; of a sentence its beginning."""
+    if len(label) <= _LABEL_LENGTH:
+        return label
+    n_first = _LABEL_LENGTH - 1 if " " in label else 9
+    return f"{label[:n_first]}…{label[len(label) - (_LABEL_LENGTH - 1 - n_first) :]}"

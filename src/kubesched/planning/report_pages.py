@@ -103,7 +103,11 @@ def plan_page(command: str, report: PlanReport) -> ReportPage:
         for one in report.nodes
     ]
     alternatives = [
-        (one.cost / _NANOS, one.nodes, ", ".join(f"{n} x {name}" for name, n in one.mix.items()))
+        (
+            one.cost / _NANOS if report.objective == "cost" else None,
+            one.nodes,
+            ", ".join(f"{n} x {name}" for name, n in one.mix.items()),
+        )
         for one in report.alternatives
     ]
     tables = {
@@ -214,7 +218,7 @@ def _step_plots(found: ColumnTable) -> list[str]:
         return []
     saved = [0.0, *(float(row.saved_so_far or 0) for row in rows)]
     evicted = [Bar(f"{row.step}: {row.delete}", row.evictions, f"{row.evictions:,}") for row in rows]
-    line = levels("Saved, step by step", [float(n) for n in range(len(saved))], [("saved an hour", saved)], "steps")
+    line = levels("Saved, step by step", [float(n) for n in range(len(saved))], [("saved so far", saved)], "steps")
     return [line if saved[-1] else "", bars("Evictions, step by step", evicted)]
 
 
@@ -259,7 +263,7 @@ def _score_plots(found: ColumnTable) -> list[str]:
 
 def _rejected_plots(found: ColumnTable) -> list[str]:
     shown = [Bar(row.why_not, row.nodes, f"{row.nodes:,}", "bad") for row in found.named()]
-    return [bars("Nodes that do not fit, by reason", shown) if len(shown) > 1 else ""]
+    return [bars("Nodes that do not fit, by reason", shown) if any(bar.amount > 1 for bar in shown) else ""]
 
 
 _PLOTS: dict[str, Callable[[ColumnTable], list[str]]] = {
