@@ -29,6 +29,13 @@ from kubesched.cli.report_file import report_file_option, write_report
 )
 @click.option("--every", type=click.Choice(["workload"]), help="Or more replicas of each workload, one at a time.")
 @click.option(
+    "--app",
+    "app_files",
+    multiple=True,
+    metavar="FILE",
+    help="Or whole copies of an application: its manifests, a directory. Repeatable.",
+)
+@click.option(
     "--by", multiple=True, metavar="zone|pool|LABEL", help="Ask each group of nodes by itself, too. Repeatable."
 )
 @click.option(
@@ -55,6 +62,7 @@ def capacity(
     shapes: tuple[str, ...],
     workloads: tuple[str, ...],
     every: str | None,
+    app_files: tuple[str, ...],
     by: tuple[str, ...],
     quota: str,
     most: int | None,
@@ -68,12 +76,13 @@ def capacity(
     kubesched capacity -f dump.json --shape 500m/1Gi --shape 2/8Gi --by zone
     kubesched capacity -f dump.json --workload deployment/shop/web
     kubesched capacity -f dump.json --every workload
+    kubesched capacity -f dump.json --app rendered.yaml
     """
     from kubesched.planning.capacity import MOST_COPIES
     from kubesched.planning.capacity import capacity as count
     from kubesched.planning.report_pages import capacity_page
 
-    if pod is None and not shapes and not workloads and every is None:
+    if pod is None and not shapes and not workloads and not app_files and every is None:
         raise click.UsageError("a pod is needed: --pod FILE, --shape 500m/1Gi, or --workload deployment/shop/web")
     with told_in_a_line():
         report = count(
@@ -82,6 +91,7 @@ def capacity(
             shapes=shapes,
             workloads=workloads,
             every=every is not None,
+            app=app_files,
             by=by,
             quota=quota == "apply",
             most=most or MOST_COPIES,

@@ -25,6 +25,7 @@ from kubesched.k8s.model.core import Container, Pod, PodSpec, PodStatus, Resourc
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.quantity import QuantityError, parse
 from kubesched.k8s.workloads.admission import AdmissionError
+from kubesched.planning.app_copies import Application
 from kubesched.planning.copy_admission import CopyAdmission
 from kubesched.planning.node_groups import grouped
 from kubesched.planning.workload_copies import Replica, find_workload, replicas_of, scaled_workloads, title_of
@@ -55,9 +56,13 @@ class FittingCopies:
     message: str
     """What kube-scheduler or the API server would say to the next one."""
     plugins: tuple[str, ...]
+    failed_pod: str = ""
+    """Of the application's next copy, the pod that finds no node; copies of a pod are all alike."""
 
     def to_dict(self) -> dict[str, Any]:
         stopped_by = {"message": self.message, "plugins": list(self.plugins)} if self.message else None
+        if stopped_by is not None and self.failed_pod:
+            stopped_by["pod"] = self.failed_pod
         return {
             "pod": self.pod,
             "nodes": self.group,
@@ -123,6 +128,7 @@ def capacity(
     shapes: Sequence[str] = (),
     workloads: Sequence[str] = (),
     every: bool = False,
+    app: Sequence[LoadedCluster | str | PathLike[str] | Mapping[str, Any]] = (),
     by: Sequence[str] = (),
     quota: bool = True,
     most: int = MOST_COPIES,
@@ -136,6 +142,7 @@ def capacity(
     `world` is what `kubesched.world` gave, or what it takes. The `pod` is a manifest, a path, or `namespace/name` of a
     pod that is there; `shapes` are amounts such as `500m/1Gi` or `cpu=1,nvidia.com/gpu=1`; `workloads` are workloads of
     the cluster, such as `deployment/shop/web`, of which replicas are added, and `every` means each that can be scaled.
+    `app` is an application in files, of which whole copies are added, each in namespaces of its own.
     With `by` (`zone`, `pool`, or a label) each group of nodes is asked by itself, too. At most `most` copies are tried.
     Quotas and limit ranges of their namespace hold for the copies, unless `quota` is False.
     """
@@ -144,12 +151,17 @@ def capacity(
     asked = _asked(world, pod, shapes, [find_workload(world, name) for name in workloads])
     if every:
         asked += [_Asked.of_workload(world, item) for item in scaled_workloads(world)]
-    if not asked:
-        raise CapacityError("there is no workload with replicas" if every else "a pod, a shape or a workload is needed")
+    application = Application.read(world, app) if app else None
+    if not asked and application is None:
+        raise CapacityError(
+            "there is no workload with replicas" if every else "a pod, a shape, a workload or an app is needed"
+        )
     groups = _groups(world, by)
     with world.trial() as trial:
         settled = trial.settle()
         answers = [_fill(world, one, name, closed, most, quota) for one in asked for name, closed in groups]
+        if application is not None:
+            answers += [_copy_app(world, application, name, closed, most) for name, closed in groups]
     unasked = (
         "Webhooks and autoscalers are not asked."
         if quota
@@ -258,6 +270,25 @@ def _fill(
     return FittingCopies(asked.title, group, len(nodes), per_node, limit, message, plugins)
 
 
+def _copy_app(
+    world: LoadedWorld, application: Application, group: str, closed: Sequence[str], most: int
+) -> FittingCopies:
+    title = f"app of {counted(len(application.pods), 'pod')}"
+    per_node: Counter[str] = Counter()
+    with world.trial() as trial:
+        for name in closed:
+            trial.cordon(name)
+        for number in range(1, most + 1):
+            nodes, failed = application.place_copy(world, number)
+            if failed is not None:
+                found = dict(sorted(per_node.items(), key=lambda one: (-one[1], one[0])))
+                message, plugins = failed.message, failed.plugins
+                return FittingCopies(title, group, number - 1, found, "unschedulable", message, plugins, failed.pod)
+            per_node.update(nodes)
+    found = dict(sorted(per_node.items(), key=lambda one: (-one[1], one[0])))
+    return FittingCopies(title, group, most, found, "max", "", ())
+
+
 class _Entry:
     """Replicas on their way in, each with its claims, until the API server refuses one."""
 
@@ -281,6 +312,8 @@ class _Entry:
 def _sentence(one: FittingCopies) -> str:
     if one.limit == "max":
         return f"{one.pod}: at least {one.fits} more fit, as many as were asked for."
+    if one.failed_pod:
+        return f"{one.pod}: {one.fits} more whole copies fit; in the next one, {one.failed_pod}: {one.message}"
     return f"{one.pod}: {one.fits} more fit; the next one: {one.message}"
 
 
