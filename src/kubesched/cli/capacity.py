@@ -11,7 +11,7 @@ import click
 
 from kubesched.cli.output import print_record
 from kubesched.cli.planning import NO_EXIT, AskedCluster, cluster_options, told_in_a_line
-from kubesched.cli.report_file import report_file_option, write_report
+from kubesched.cli.report_file import is_report_asked, report_file_option, write_report
 
 
 @click.command("capacity")
@@ -35,6 +35,10 @@ from kubesched.cli.report_file import report_file_option, write_report
     metavar="FILE",
     help="Or whole copies of an application: its manifests, a directory. Repeatable.",
 )
+@click.option(
+    "--inflate", type=click.Choice(["replicas"]), help="Or how far all workloads can grow together, in percent."
+)
+@click.option("--step", metavar="PERCENT", help="Grow in steps of this much; 1% by default.")
 @click.option(
     "--by", multiple=True, metavar="zone|pool|LABEL", help="Ask each group of nodes by itself, too. Repeatable."
 )
@@ -63,6 +67,8 @@ def capacity(
     workloads: tuple[str, ...],
     every: str | None,
     app_files: tuple[str, ...],
+    inflate: str | None,
+    step: str | None,
     by: tuple[str, ...],
     quota: str,
     most: int | None,
@@ -77,11 +83,21 @@ def capacity(
     kubesched capacity -f dump.json --workload deployment/shop/web
     kubesched capacity -f dump.json --every workload
     kubesched capacity -f dump.json --app rendered.yaml
+    kubesched capacity -f dump.json --inflate replicas --step 5%
     """
     from kubesched.planning.capacity import MOST_COPIES
     from kubesched.planning.capacity import capacity as count
     from kubesched.planning.report_pages import capacity_page
 
+    if inflate is not None:
+        if pod is not None or shapes or workloads or every or app_files or by or most is not None:
+            raise click.UsageError("--inflate asks for all workloads together: no --pod, --by, --max or the like")
+        if output == "prometheus" or is_report_asked():
+            raise click.UsageError("--inflate prints text, json or yaml, and writes no report")
+        _print_growth(asked, step or "1%", quota == "apply", output, is_exit_code)
+        return
+    if step is not None:
+        raise click.UsageError("--step needs --inflate")
     if pod is None and not shapes and not workloads and not app_files and every is None:
         raise click.UsageError("a pod is needed: --pod FILE, --shape 500m/1Gi, or --workload deployment/shop/web")
     with told_in_a_line():
@@ -104,4 +120,23 @@ def capacity(
         click.echo(report.text(wide=output == "wide"))
     write_report(lambda command: capacity_page(command, report))
     if is_exit_code and not report.fits:
+        sys.exit(NO_EXIT)
+
+
+def _print_growth(asked: AskedCluster, step: str, has_quota: bool, output: str, is_exit_code: bool) -> None:
+    from fractions import Fraction
+
+    from kubesched.planning.growth import growth
+
+    try:
+        percent = Fraction(step.removesuffix("%"))
+    except (ValueError, ZeroDivisionError):
+        raise click.UsageError(f'--step "{step}" is no percentage, such as 5%') from None
+    with told_in_a_line():
+        report = growth(asked.world("capacity"), step=percent, quota=has_quota)
+    if output in ("json", "yaml"):
+        print_record(report.to_dict(), output)
+    else:
+        click.echo(str(report))
+    if is_exit_code and not report.n_more:
         sys.exit(NO_EXIT)

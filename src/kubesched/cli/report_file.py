@@ -55,6 +55,10 @@ report_file_option = click.option(
 )
 
 
+def is_report_asked() -> bool:
+    return click.get_current_context().meta.get(_CHOSEN) is not None
+
+
 def write_report(made: Callable[[str], ReportPage]) -> None:
     """The page, if one is asked for: the whole file or none. `made` gets the command's name."""
     context = click.get_current_context()

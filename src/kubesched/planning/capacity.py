@@ -24,13 +24,12 @@ from kubesched.k8s.loaded_cluster import Document, LoadedCluster
 from kubesched.k8s.model.core import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.quantity import QuantityError, parse
-from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.planning.app_copies import Application
-from kubesched.planning.copy_admission import CopyAdmission
+from kubesched.planning.copy_admission import CopyAdmission, CopyEntry
 from kubesched.planning.node_groups import grouped
 from kubesched.planning.workload_copies import Replica, find_workload, replicas_of, scaled_workloads, title_of
 from kubesched.simulator.library import world as load_world
-from kubesched.simulator.trial import LoadedWorld, Manifest, WorldTrial, copies_of
+from kubesched.simulator.trial import LoadedWorld, Manifest, copies_of
 
 MOST_COPIES = 100_000
 ALL_NODES = "all"
@@ -258,7 +257,7 @@ def _fill(
     with world.trial() as trial:
         for name in closed:
             trial.cordon(name)
-        entry = _Entry(trial, CopyAdmission(world, asked.namespace) if has_quota else None)
+        entry = CopyEntry(trial, CopyAdmission(world, asked.namespace) if has_quota else None)
         nodes, failed = trial.place_each(entry.let_in(islice(asked.replicas(), most)))
     limit, message = "max", ""
     plugins: tuple[str, ...] = ()
@@ -287,26 +286,6 @@ def _copy_app(
             per_node.update(nodes)
     found = dict(sorted(per_node.items(), key=lambda one: (-one[1], one[0])))
     return FittingCopies(title, group, most, found, "max", "", ())
-
-
-class _Entry:
-    """Replicas on their way in, each with its claims, until the API server refuses one."""
-
-    def __init__(self, trial: WorldTrial, admission: CopyAdmission | None) -> None:
-        self._trial = trial
-        self._admission = admission
-        self.refusal = ""
-
-    def let_in(self, replicas: Iterable[Replica]) -> Iterator[Pod]:
-        for replica in replicas:
-            try:
-                admitted = replica if self._admission is None else self._admission.let_in(replica)
-            except AdmissionError as error:
-                self.refusal = str(error)
-                return
-            for claim in admitted.claims:
-                self._trial.put_object(claim)
-            yield admitted.pod
 
 
 def _sentence(one: FittingCopies) -> str:

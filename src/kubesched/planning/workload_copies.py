@@ -72,6 +72,12 @@ def scaled_workloads(world: LoadedWorld) -> list[KubeObject]:
     ]
 
 
+def n_replicas(workload: KubeObject) -> int:
+    """How many it wants; a job is not asked."""
+    assert isinstance(workload, _SCALABLE) and not isinstance(workload, Job)
+    return n_wanted(workload)
+
+
 def title_of(workload: KubeObject) -> str:
     return f"{type(workload).__name__} {workload.key}"
 
