@@ -53,9 +53,12 @@ class Application:
         sources: Iterable[LoadedCluster | str | PathLike[str] | Mapping[str, Any]],
     ) -> Application:
         """Raises ApplicationError, and whatever is wrong with the manifests."""
-        given = loading.load(load(*sources).found)
-        if any(isinstance(item, Node) for item in given.objects):
-            raise ApplicationError("an application has no nodes; those of the cluster are given with it")
+        found = load(*sources).found
+        for item in found.objects:
+            if isinstance(item, Node):
+                where = found.source_of(item)
+                raise ApplicationError(f"{where + ': ' if where else ''}Node {item.name}: an application has no nodes")
+        given = loading.load(found)
         known = world.cluster.objects
         around = (
             *(world.node(name) for name in world.nodes),

@@ -82,7 +82,7 @@ def test_at_most_so_many_copies() -> None:
 def test_what_is_no_application() -> None:
     with pytest.raises(ApplicationError, match="has no pods"):
         kubesched.capacity(NODES, app=[listed()])
-    with pytest.raises(ApplicationError, match="has no nodes"):
+    with pytest.raises(ApplicationError, match="Node n0: an application has no nodes"):
         kubesched.capacity(NODES, app=[listed(*NODES)])
 
 
