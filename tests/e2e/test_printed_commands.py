@@ -221,7 +221,8 @@ def furnished(cluster: RunningPlayground) -> None:
     cluster.does("config set-context prod --cluster={} --user={}".format(*of_us))
     policy = 'policy.cfg={"kind":"Policy","apiVersion":"v1"}'
     cluster.does(f"create configmap scheduler-policy -n kube-system --from-literal={policy}")
-    cluster.does("run kube-scheduler-a --image=x -n kube-system --labels=component=kube-scheduler")
+    there = '{"spec":{"nodeName":"node-2"}}'  # not where a page drains: nobody would replace it
+    cluster.does(f"run kube-scheduler-a --image=x -n kube-system --labels=component=kube-scheduler --overrides={there}")
     waits = '{"spec":{"schedulerName":"nobody"}}'
     cluster.does(
         f"run kubesched-lost --image=x -n kube-system --labels=app.kubernetes.io/name=kubesched --overrides={waits}"

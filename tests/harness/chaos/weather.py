@@ -46,7 +46,10 @@ def options_for(seed: int) -> ChaosStep:
     random = Random(f"options {seed}")
     if seed >= FIRST_WITH_GROUPS:
         return ChaosStep.of(
-            "options", seed=seed if random.random() < 0.7 else 0, groups=random.choice((1, 1, 2, 3)), strict=0
+            "options",
+            seed=seed if random.random() < 0.7 else 0,
+            groups=random.choice((1, 1, 2, 3)),
+            strict=int(random.random() < 0.5),
         )
     return ChaosStep.of(
         "options",
