@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.output import ERROR_EXIT, colour_option, print_answer, print_record, say_error, say_warning
+from kubesched.cli.planning import NO_EXIT
 from kubesched.cli.scheduler_choice import ChosenScheduler, SchedulerChoice, scheduler_options
 
 if TYPE_CHECKING:
     from kubesched.simulator.replay.agreement import Agreement
 
-NO_EXIT = 1
 _DAY_S = 86_400.0
 
 

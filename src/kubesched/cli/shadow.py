@@ -13,6 +13,7 @@ import click
 
 from kubesched.cli.live import ServerChoice, server_options
 from kubesched.cli.output import ERROR_EXIT, colour_option, print_answer, print_record, say_error, say_warning
+from kubesched.cli.planning import NO_EXIT
 from kubesched.cli.record import UNREACHABLE_EXIT, stop_signal
 from kubesched.cli.scheduler_choice import ChosenScheduler, SchedulerChoice, scheduler_options
 from kubesched.cli.simulate import SPAN
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from kubesched.simulator.replay.agreement import Agreement
     from kubesched.simulator.replay.judge import Judgement
 
-NO_EXIT = 1
 _EVERY_S = 0.5
 
 

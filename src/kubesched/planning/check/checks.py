@@ -139,7 +139,7 @@ class CheckRun:
         fewest = 0
         for seed in range(self.asked.seeds):
             found = capacity(
-                self._settled_world(seed),
+                self._world(self._whole, seed),
                 rule.pod or None,
                 shapes=(rule.shape,) if rule.shape else (),
                 by=by,
@@ -257,9 +257,6 @@ class CheckRun:
 
     def _world(self, cluster: LoadedCluster, seed: int) -> LoadedWorld:
         return load_world(cluster, config=self.config, seed=seed)
-
-    def _settled_world(self, seed: int) -> LoadedWorld:
-        return self._world(self._whole, seed)
 
     def _monthly(self, world: LoadedWorld) -> float:
         """What the pods' requests take of the nodes, by the mean of cpu and memory, in money or in nodes."""

@@ -16,7 +16,6 @@ scheduler.
 
 from __future__ import annotations
 
-import dataclasses
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -127,15 +126,8 @@ def checksum(effects: Sequence[Effect]) -> int:
     found = 0
     for effect in effects:
         action = effect.action
-        found = zlib.crc32(_encode((effect.id, type(action).__name__, _plain(action))), found)
+        found = zlib.crc32(_encode((effect.id, type(action).__name__, action)), found)
     return found
-
-
-def _plain(action: object) -> object:
-    """Dataclasses and structs are encoded as they are; what else a plugin asks for, by its fields."""
-    if isinstance(action, msgspec.Struct) or dataclasses.is_dataclass(action):
-        return action
-    return repr(action)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
