@@ -17,7 +17,7 @@ from aiohttp import web
 
 from kubesched.k8s.model.times import print_instant
 from kubesched.simulator.recording.reader import GapSeen, Recorded
-from kubesched.simulator.replay.agreement import Agreement
+from kubesched.simulator.replay.agreement import Agreement, reason_of
 from kubesched.simulator.replay.judge import BindingJudge, BindingVerdict, Judgement
 
 _PAGE_ROWS = 200
@@ -128,11 +128,15 @@ def shadow_page(found: Agreement) -> str:
 
 
 def _row(one: Judgement) -> str:
-    scores = ", ".join(
-        f"{gap.plugin} {gap.theirs} there, {gap.ours} here" for gap in one.scores if gap.theirs != gap.ours
+    cells = (
+        print_instant(one.at_s),
+        one.pod,
+        one.node,
+        one.ours or "no node",
+        one.verdict.value,
+        one.plugin,
+        reason_of(one),
     )
-    why = f"{one.why}: {scores}" if scores else one.why
-    cells = (print_instant(one.at_s), one.pod, one.node, one.ours or "no node", one.verdict.value, one.plugin, why)
     return "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from kubesched.explanation.layout import counted
 from kubesched.k8s.loaded_cluster import LoadedCluster
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, DeploymentStrategy, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Container, Node, Pod, PodSpec, ReplicationController
-from kubesched.k8s.model.meta import KubeObject, controller_of
+from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import CPU, MEMORY, node_units, pod_resources
 from kubesched.k8s.workloads.deployments import rolling_limits
-from kubesched.planning.capacity import capacity
+from kubesched.planning.capacity import MOST_COPIES, capacity
 from kubesched.planning.catalogue import NANOS, Catalogue
 from kubesched.planning.check.check_file import (
     CapacityRule,
@@ -33,6 +33,7 @@ from kubesched.planning.check.check_file import (
 from kubesched.planning.check.positions import Position, Positions
 from kubesched.planning.check.report import CheckFinding, CheckReport, Passed, RuleResult
 from kubesched.planning.outage import outage
+from kubesched.planning.owners import PodOwners
 from kubesched.planning.prices import NodePrices
 from kubesched.planning.upgrade.upgrading import upgrade
 from kubesched.simulator.library import load
@@ -40,6 +41,15 @@ from kubesched.simulator.library import world as load_world
 from kubesched.simulator.trial import LoadedWorld
 
 _HOURS_A_MONTH = 730
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Of one seed: no findings is a yes."""
+
+    headline: str
+    findings: tuple[CheckFinding, ...] = ()
 
 
 @dataclass(slots=True)
@@ -54,6 +64,8 @@ class CheckRun:
     config: Any = None
     catalogue: Catalogue | None = None
     _whole: LoadedCluster = field(init=False)
+    _waiting: dict[int, set[str]] = field(default_factory=dict)
+    """By seed, the pods that wait without the change."""
 
     def __post_init__(self) -> None:
         self._whole = load(self.cluster, self.change)
@@ -82,40 +94,41 @@ class CheckRun:
 
     def _fits(self, name: str, rule: FitsRule) -> RuleResult:
         whole = self._surging() if rule.rolling_update else self._whole
-        answers = [self._unplaced(whole, seed) for seed in range(self.asked.seeds)]
-        n_bad = sum(bool(found) for _, found in answers)
-        n_placed = answers[0][0]
         what = "rolling out all at once" if rule.rolling_update else "all of them"
-        if not n_bad:
-            return RuleResult(name, "fits", Passed.YES, f"{counted(n_placed, 'pod')} placed, {what}")
-        findings = next(found for _, found in answers if found)
-        n_pods = sum(int(one.message.split(" ", 1)[0]) for one in findings)
-        headline = f"{counted(n_pods, 'pod')} would stay pending"
-        return self._over_seeds(name, "fits", n_bad, headline, findings)
+        return self._for_all_seeds(name, "fits", lambda seed: self._placing(whole, seed, what))
 
-    def _unplaced(self, whole: LoadedCluster, seed: int) -> tuple[int, list[CheckFinding]]:
-        """How many pods were placed, and the workloads whose pods were not, beside those that wait already."""
+    def _placing(self, whole: LoadedCluster, seed: int, what: str) -> _Answer:
+        """Whether all pods are placed, and the workloads whose pods are not, beside those that wait already."""
         waited = self._waiting_before(seed)
         world = self._world(whole, seed)
+        owners = PodOwners(world.workloads)
+        by_workload: dict[str, tuple[int, str]] = {}
         with world.trial() as trial:
             settled = trial.settle()
-            by_workload: dict[str, tuple[int, str]] = {}
             for one in settled.pending:
                 if one.pod in waited:
                     continue
-                owner = _workload_of(world, one.pod)
-                n, why = by_workload.get(owner, (0, ""))
-                by_workload[owner] = n + 1, why or one.explain().headline
-        refused = [CheckFinding(f"1 object is refused: {text}") for text in world.refused]
-        found = [
-            CheckFinding(f"{counted(n, 'pod')} pending: {why}", owner, self._position(owner))
-            for owner, (n, why) in by_workload.items()
+                pod = world.pod(one.pod).pod
+                kind, _, owner = owners.workload_of(pod).partition(" ")
+                about = f"{kind} {pod.namespace}/{owner}"
+                n, why = by_workload.get(about, (0, ""))
+                by_workload[about] = n + 1, why or one.explain().headline
+        findings = [CheckFinding(f"1 object is refused: {text}") for text in world.refused]
+        findings += [
+            CheckFinding(f"{counted(n, 'pod')} pending: {why}", about, self._position(about))
+            for about, (n, why) in by_workload.items()
         ]
-        return len(settled.placed), [*refused, *found]
+        n_pending = sum(n for n, _ in by_workload.values())
+        if not findings:
+            return _Answer(f"{counted(len(settled.placed), 'pod')} placed, {what}")
+        told = f"{counted(n_pending, 'pod')} would stay pending" if n_pending else "an API server refuses some of it"
+        return _Answer(told, tuple(findings))
 
     def _waiting_before(self, seed: int) -> set[str]:
-        with self._world(self.cluster, seed).trial() as trial:
-            return {one.pod for one in trial.settle().pending}
+        if seed not in self._waiting:
+            with self._world(self.cluster, seed).trial() as trial:
+                self._waiting[seed] = {one.pod for one in trial.settle().pending}
+        return self._waiting[seed]
 
     def _surging(self) -> LoadedCluster:
         """As while all changed Deployments roll out: with as many pods more as they may have."""
@@ -133,96 +146,90 @@ class CheckRun:
     # -- the others ----------------------------------------------------------------------------------------------------
 
     def _capacity(self, name: str, rule: CapacityRule) -> RuleResult:
+        return self._for_all_seeds(name, "capacity", lambda seed: self._room(rule, seed))
+
+    def _room(self, rule: CapacityRule, seed: int) -> _Answer:
+        found = capacity(
+            self._world(self._whole, seed),
+            rule.pod or None,
+            shapes=(rule.shape,) if rule.shape else (),
+            by=(rule.by,) if rule.by else (),
+            most=MOST_COPIES if rule.by else rule.at_least,
+        )
+        answers = found.answers[1:] if rule.by else found.answers
+        short = tuple(
+            CheckFinding(f"{one.fits} fit, {rule.at_least} are wanted; the next one: {one.message}", one.group)
+            for one in answers
+            if one.fits < rule.at_least
+        )
         what = rule.shape or rule.pod
-        by = (rule.by,) if rule.by else ()
-        short: list[list[CheckFinding]] = []
-        fewest = 0
-        for seed in range(self.asked.seeds):
-            found = capacity(
-                self._world(self._whole, seed),
-                rule.pod or None,
-                shapes=(rule.shape,) if rule.shape else (),
-                by=by,
-                most=rule.at_least if not by else 100_000,
-            )
-            answers = found.answers[1:] if by else found.answers
-            fewest = min(one.fits for one in answers)
-            short.append(
-                [
-                    CheckFinding(f"{one.fits} fit, {rule.at_least} are wanted; the next one: {one.message}", one.group)
-                    for one in answers
-                    if one.fits < rule.at_least
-                ]
-            )
-        n_bad = sum(map(bool, short))
-        where = f" in each {rule.by}" if rule.by else ""
-        if not n_bad:
-            return RuleResult(name, "capacity", Passed.YES, f"at least {rule.at_least} more of {what} fit{where}")
-        headline = f"{fewest} more of {what} fit{where and f' in some {rule.by}'}, {rule.at_least} are wanted"
-        return self._over_seeds(name, "capacity", n_bad, headline, next(found for found in short if found))
+        if not short:
+            return _Answer(f"at least {rule.at_least} more of {what} fit{f' in each {rule.by}' if rule.by else ''}")
+        fewest = min(one.fits for one in answers)
+        where = f" in some {rule.by}" if rule.by else ""
+        return _Answer(f"{fewest} more of {what} fit{where}, {rule.at_least} are wanted", short)
 
     def _outage(self, name: str, rule: OutageRule) -> RuleResult:
-        lost: list[list[CheckFinding]] = []
-        n_cases = 0
-        for seed in range(self.asked.seeds):
-            report = outage(
-                self._whole,
-                every=rule.every,
-                gone=rule.gone,
-                priority_at_least=rule.priority_at_least,
-                config=self.config,
-                seed=seed,
-            )
-            n_cases = len(report.results)
-            lost.append(
-                [
-                    CheckFinding(f"{counted(one.missing, 'pod')} not replaced after the loss of {one.case.name}")
-                    for one in report.ranked
-                    if one.missing
-                ]
-            )
-        n_bad = sum(map(bool, lost))
-        if not n_bad:
-            return RuleResult(name, "outage", Passed.YES, f"every {rule.every} can fail ({counted(n_cases, 'case')})")
-        findings = next(found for found in lost if found)
-        headline = f"{len(findings)} of {counted(n_cases, 'case')} leave pods without a node"
-        return self._over_seeds(name, "outage", n_bad, headline, findings)
+        return self._for_all_seeds(name, "outage", lambda seed: self._surviving(rule, seed))
+
+    def _surviving(self, rule: OutageRule, seed: int) -> _Answer:
+        report = outage(
+            self._whole,
+            every=rule.every,
+            gone=rule.gone,
+            priority_at_least=rule.priority_at_least,
+            config=self.config,
+            seed=seed,
+        )
+        lost = tuple(
+            CheckFinding(f"{counted(one.missing, 'pod')} not replaced after the loss of {one.case.name}")
+            for one in report.ranked
+            if one.missing
+        )
+        cases = counted(len(report.results), "case")
+        if not lost:
+            return _Answer(f"every {rule.every} can fail ({cases})")
+        return _Answer(f"{len(lost)} of {cases} leave pods without a node", lost)
 
     def _cost(self, name: str, rule: CostRule) -> RuleResult:
-        before, after = (self._monthly(self._world(one, 0)) for one in (self.cluster, self._whole))
+        """What the pods' requests take of the nodes, by the mean of cpu and memory, in money or in nodes."""
+        worlds = [self._world(one, 0) for one in (self.cluster, self._whole)]
+        prices = [NodePrices(list(one.cluster.table.nodes), self.catalogue) for one in worlds]
+        before, after = (_hourly(world, price) for world, price in zip(worlds, prices, strict=True))
         grows, share = after - before, (after - before) / before if before else 0.0
         limit = str(rule.at_most)
         percent = re.fullmatch(r"\+?(\d+(?:\.\d+)?)\s*%", limit)
         try:
-            is_within = share * 100 <= float(percent[1]) + 1e-9 if percent else grows <= float(limit) + 1e-9
+            is_within = (
+                share * 100 <= float(percent[1]) + _ROUNDING
+                if percent
+                else grows * _HOURS_A_MONTH <= float(limit) + _ROUNDING
+            )
         except ValueError:
             raise CheckError(f'{self.source}: checks: cost.atMost: "{limit}" is neither +5% nor an amount') from None
-        told = f"the pods' share of the nodes grows by {share:+.1%} ({self._money(grows)}); {limit} is allowed"
+        if prices[0].are_counted:  # nobody says what a node costs: each counts as one
+            amount = f"{grows:+.2f} nodes"
+        else:
+            amount = f"{grows * _HOURS_A_MONTH:+.2f} {prices[0].currency} a month"
+        told = f"the pods' share of the nodes grows by {share:+.1%} ({amount}); {limit} is allowed"
         return RuleResult(name, "cost", Passed.YES if is_within else Passed.NO, told)
 
     def _upgrade(self, name: str, rule: UpgradeRule) -> RuleResult:
-        stuck: list[list[CheckFinding]] = []
-        for seed in range(self.asked.seeds):
-            report = upgrade(
-                self._whole,
-                pool=rule.pool,
-                preset=rule.preset,
-                max_surge=rule.max_surge,
-                config=self.config,
-                seed=seed,
-            )
-            found = [
-                CheckFinding(f"{pod.pod} stays, kept by {' and '.join(pod.budgets) or 'no budget'}", f"node {one.node}")
-                for one in report.outcome.stuck
-                for pod in one.pods
-            ]
-            stuck.append([] if report.finishes else found or [CheckFinding(report.headline)])
-        n_bad = sum(map(bool, stuck))
-        where = f" of pool {rule.pool}" if rule.pool else ""
-        if not n_bad:
-            return RuleResult(name, "upgrade", Passed.YES, f"a rolling upgrade{where} finishes")
-        headline = f"a rolling upgrade{where} does not finish"
-        return self._over_seeds(name, "upgrade", n_bad, headline, next(found for found in stuck if found))
+        return self._for_all_seeds(name, "upgrade", lambda seed: self._finishing(rule, seed))
+
+    def _finishing(self, rule: UpgradeRule, seed: int) -> _Answer:
+        report = upgrade(
+            self._whole, pool=rule.pool, preset=rule.preset, max_surge=rule.max_surge, config=self.config, seed=seed
+        )
+        told = f"a rolling upgrade{f' of pool {rule.pool}' if rule.pool else ''}"
+        if report.finishes:
+            return _Answer(f"{told} finishes")
+        stuck = tuple(
+            CheckFinding(f"{pod.pod} stays, kept by {' and '.join(pod.budgets) or 'no budget'}", f"node {one.node}")
+            for one in report.outcome.stuck
+            for pod in one.pods
+        )
+        return _Answer(f"{told} does not finish", stuck or (CheckFinding(report.headline),))
 
     def _requests(self, name: str, rule: RequestsRule) -> RuleResult:
         wanted = [one for one in (CPU, MEMORY) if getattr(rule, one) == "required"]
@@ -246,35 +253,21 @@ class CheckRun:
 
     # ------------------------------------------------------------------------------------------------------------------
 
-    def _over_seeds(
-        self, name: str, rule: str, n_bad: int, headline: str, findings: Sequence[CheckFinding]
-    ) -> RuleResult:
+    def _for_all_seeds(self, name: str, kind: str, ask: Callable[[int], _Answer]) -> RuleResult:
+        """A yes is a yes for all seeds, a no for all; else it depends on chance."""
         n = self.asked.seeds
-        if n_bad == n:
-            return RuleResult(name, rule, Passed.NO, headline, tuple(findings))
-        told = f"{headline} with {n_bad} of {counted(n, 'seed')}: it depends on chance"
-        return RuleResult(name, rule, Passed.UNDECIDED, told, tuple(findings))
+        answers = [ask(seed) for seed in range(n)]
+        bad = [one for one in answers if one.findings]
+        if not bad:
+            return RuleResult(name, kind, Passed.YES, answers[0].headline)
+        first = bad[0]
+        if len(bad) == n:
+            return RuleResult(name, kind, Passed.NO, first.headline, first.findings)
+        told = f"{first.headline} with {len(bad)} of {counted(n, 'seed')}: it depends on chance"
+        return RuleResult(name, kind, Passed.UNDECIDED, told, first.findings)
 
     def _world(self, cluster: LoadedCluster, seed: int) -> LoadedWorld:
         return load_world(cluster, config=self.config, seed=seed)
-
-    def _monthly(self, world: LoadedWorld) -> float:
-        """What the pods' requests take of the nodes, by the mean of cpu and memory, in money or in nodes."""
-        nodes: list[Node] = list(world.cluster.table.nodes)
-        prices = NodePrices(nodes, self.catalogue)
-        hourly = sum(prices.of(node) for node in nodes) / NANOS
-        with world.trial() as trial:
-            trial.settle()
-            pods = [info.pod for info in world.cluster.placed.values()]
-            pods += [info.pod for info in world.cluster.pending.values()]
-            shares = [_share(nodes, pods, resource) for resource in (CPU, MEMORY)]
-        return hourly * _HOURS_A_MONTH * sum(shares) / len(shares)
-
-    def _money(self, monthly: float) -> str:
-        prices = NodePrices(list(self._world(self.cluster, 0).cluster.table.nodes), self.catalogue)
-        if prices.are_counted:  # nobody says what a node costs: each counts as one
-            return f"{monthly / _HOURS_A_MONTH:+.2f} nodes"
-        return f"{monthly:+.2f} {prices.currency} a month"
 
     def _position(self, about: str) -> Position | None:
         kind, _, key = about.partition(" ")
@@ -282,21 +275,21 @@ class CheckRun:
         return self.positions.of(kind, namespace, name)
 
 
+def _hourly(world: LoadedWorld, prices: NodePrices) -> float:
+    """The pods' share of what all nodes cost."""
+    nodes: list[Node] = list(world.cluster.table.nodes)
+    with world.trial() as trial:
+        trial.settle()
+        infos = (*world.cluster.placed.values(), *world.cluster.pending.values())
+        pods = [info.pod for info in infos]
+    shares = [_share(nodes, pods, resource) for resource in (CPU, MEMORY)]
+    return sum(prices.of(node) for node in nodes) / NANOS * sum(shares) / len(shares)
+
+
 def _share(nodes: Sequence[Node], pods: Sequence[Pod], resource: str) -> float:
     there = sum(node_units(node.status.allocatable, "").get(resource, 0) for node in nodes)
     asked = sum(pod_resources(pod).requests.get(resource, 0) for pod in pods)
     return asked / there if there else 0.0
-
-
-def _workload_of(world: LoadedWorld, key: str) -> str:
-    """The workload that somebody wrote, as far as the name of the pod's owner tells."""
-    pod = world.pod(key).pod
-    owner = controller_of(pod.metadata)
-    if owner is None:
-        return f"Pod {key}"
-    if owner.kind == "ReplicaSet":
-        return f"Deployment {pod.namespace}/{owner.name.rpartition('-')[0] or owner.name}"
-    return f"{owner.kind} {pod.namespace}/{owner.name}"
 
 
 def _containers(item: KubeObject) -> tuple[Container, ...]:

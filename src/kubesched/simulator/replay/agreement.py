@@ -155,14 +155,13 @@ def _differences(found: Agreement, style: Style) -> list[str]:
 def difference_line(judged: Judgement) -> str:
     """When, which pod, where it went and where it would have gone, and why."""
     ours = f"here it would go to {judged.ours}" if judged.ours else "here it would go to no node"
-    return f"{print_instant(judged.at_s)} {judged.pod} went to {judged.node}, {ours}: {_detail(judged)}"
+    return f"{print_instant(judged.at_s)} {judged.pod} went to {judged.node}, {ours}: {reason_of(judged)}."
 
 
-def _detail(judged: Judgement) -> str:
-    if not judged.scores:
-        return f"{judged.why}."
+def reason_of(judged: Judgement) -> str:
+    """Why, with the scores of both nodes where they differ."""
     parts = [f"{gap.plugin} {gap.theirs} there, {gap.ours} here" for gap in judged.scores if gap.theirs != gap.ours]
-    return f"{judged.why}: {', '.join(parts)}." if parts else f"{judged.why}."
+    return f"{judged.why}: {', '.join(parts)}" if parts else judged.why
 
 
 def _group(judged: Judgement) -> tuple[BindingVerdict, str, str]:
