@@ -55,9 +55,10 @@ if TYPE_CHECKING:
     from kubesched.simulator.replay.outcome import ClosedReplay
     from kubesched.simulator.report import SimulationReport
     from kubesched.simulator.sequence import PlacedSequence
+    from kubesched.simulator.settling import PendingPod, Settled, TrialError
     from kubesched.simulator.sweep import sweep
     from kubesched.simulator.sweep_report import SweepReport
-    from kubesched.simulator.trial import LoadedWorld, PendingPod, Settled, TrialError, WorldTrial
+    from kubesched.simulator.trial import LoadedWorld, WorldTrial
 
     __version__: str
 
@@ -149,15 +150,15 @@ _HOMES = {
     "optimal": "kubesched.planning.optimal",
     "OptionError": "kubesched.simulator.options",
     "OutageReport": "kubesched.planning.outage_report",
-    "PendingPod": "kubesched.simulator.trial",
+    "PendingPod": "kubesched.simulator.settling",
     "PlacedSequence": "kubesched.simulator.sequence",
     "PlanError": "kubesched.planning.plan.model",
     "PlanReport": "kubesched.planning.plan.report",
     "plan": "kubesched.planning.plan.library",
-    "Settled": "kubesched.simulator.trial",
+    "Settled": "kubesched.simulator.settling",
     "SimulationReport": "kubesched.simulator.report",
     "SweepReport": "kubesched.simulator.sweep_report",
-    "TrialError": "kubesched.simulator.trial",
+    "TrialError": "kubesched.simulator.settling",
     "WorldTrial": "kubesched.simulator.trial",
     "LoadedWorld": "kubesched.simulator.trial",
     "explain": "kubesched.simulator.asking",

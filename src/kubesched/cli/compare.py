@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.live import ServerChoice, live_option, server_options
 from kubesched.cli.planning import NO_EXIT, print_report, report_options, told_in_a_line
-from kubesched.cli.simulate import SPAN, given_cluster
+from kubesched.cli.scenario import AskedScenario, jobs_option, scenario_options, seeds_option, until_option
 
 if TYPE_CHECKING:
     from kubesched.planning.compare import ComparedVariant
@@ -21,17 +20,7 @@ _KEYS = ("config", "plugin", "resize")
 
 
 @click.command("compare")
-@click.option(
-    "-f",
-    "--filename",
-    "filenames",
-    required=True,
-    multiple=True,
-    metavar="FILE",
-    help="Manifests of the cluster, workloads and scenarios, as for simulate. Repeatable.",
-)
-@server_options
-@live_option
+@scenario_options
 @click.option(
     "--variant",
     "variants",
@@ -41,16 +30,13 @@ _KEYS = ("config", "plugin", "resize")
     help="config=FILE, plugin=FILE, resize=FILE or resize=cpu*0.7. The first is the baseline. Repeatable.",
 )
 @click.option("--baseline", metavar="NAME", help="Compare with this variant instead of the first.")
-@click.option("--seeds", type=click.IntRange(min=1), default=10, show_default=True, help="How many seeds.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="How many processes.")
-@click.option("--until", type=SPAN, help="Stop after this much virtual time; workloads that never end stop after 24h.")
+@seeds_option
+@jobs_option
+@until_option
 @report_options(["metrics"])
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if a variant is worse in any metric.")
 def compare(
-    filenames: tuple[str, ...],
-    kubeconfig: str | None,
-    context: str | None,
-    live: bool,
+    scenario: AskedScenario,
     variants: tuple[str, ...],
     baseline: str | None,
     seeds: int,
@@ -67,13 +53,11 @@ def compare(
     kubesched compare -f cluster.yaml -f day.yaml --variant base --variant small:resize=krr.json --seeds 20
     """
     from kubesched.planning.compare import ComparedInput, compare_variants
-    from kubesched.simulator.loading import load
     from kubesched.simulator.options import SimulationOptions
 
     with told_in_a_line():
         asked = [_variant(text) for text in variants]
-        given = load(given_cluster(filenames, ServerChoice(kubeconfig, context, live)))
-        shared = ComparedInput(given, SimulationOptions(until_s=until))
+        shared = ComparedInput(scenario.read(), SimulationOptions(until_s=until))
         report = compare_variants(shared, asked, baseline or asked[0].name, seeds, jobs=jobs)
     print_report(report, output, table)
     if is_exit_code and any(one.is_worse for one in report.variants):

@@ -19,7 +19,7 @@ from kubesched.cli.planning import (
     report_options,
     told_in_a_line,
 )
-from kubesched.cli.simulate import SPAN
+from kubesched.cli.scenario import SPAN
 
 UNDECIDED_EXIT = 3
 """The time was over before there was an answer to rely on."""

@@ -29,14 +29,20 @@ PENDING_EXIT = 1
 WIDTH_OF_A_PIPE = 100
 """How wide tables are where nobody looks at them directly."""
 
-explanation_format = click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "wide", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="wide shows every node with every reason against it.",
-)
+
+def format_option(help_text: str, *further: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`-o`: text, wide, json, yaml, and further forms of this command."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["text", "wide", "json", "yaml", *further]),
+        default="text",
+        show_default=True,
+        help=help_text,
+    )
+
+
+explanation_format = format_option("wide shows every node with every reason against it.")
 
 
 exit_code_option = click.option(

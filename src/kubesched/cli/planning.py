@@ -18,6 +18,7 @@ from kubesched.cli.live import ServerChoice, live_option, server_options
 from kubesched.cli.output import (
     ERROR_EXIT,
     colour_option,
+    format_option,
     print_answer,
     print_csv,
     print_markdown,
@@ -26,8 +27,8 @@ from kubesched.cli.output import (
     say_warning,
 )
 from kubesched.cli.report_file import report_file_option, write_report
+from kubesched.cli.scenario import AskedScenario, seed_option, tie_break_option
 from kubesched.cli.scheduler_choice import ChosenScheduler, SchedulerChoice, scheduler_options
-from kubesched.cli.simulate import given_cluster
 
 if TYPE_CHECKING:
     from kubesched.explanation.layout import Style
@@ -54,14 +55,13 @@ class AskedCluster:
         """Whatever is wrong with it is a KubeschedError; warnings are printed."""
         from kubesched.cli.files import InputError
         from kubesched.k8s.model.core import Node
-        from kubesched.simulator.loading import load
 
         if self.scheduler.reads_stdin and "-" in self.filenames:
             raise InputError("<stdin>: cannot be both the configuration and the manifests")
         chosen = self.scheduler.read()
         for note in chosen.notes:
             say_warning(note)
-        given = load(given_cluster(self.filenames, self.server))
+        given = AskedScenario(self.filenames, self.server).read()
         if needs_nodes and not any(isinstance(item, Node) for item in given.objects):
             raise InputError(f"{', '.join(self.filenames) or 'the cluster'}: there are no nodes")
         return given, chosen
@@ -103,14 +103,8 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
     @server_options
     @live_option
     @scheduler_options
-    @click.option("--seed", type=int, default=0, show_default=True, help="Seed; the same seed gives the same result.")
-    @click.option(
-        "--tie-break",
-        type=click.Choice(["random", "name"]),
-        default="random",
-        show_default=True,
-        help="How to choose among equally good nodes: at random (by the seed), or the first by name.",
-    )
+    @seed_option
+    @tie_break_option
     @wraps(command)
     def with_cluster(
         *args: Any,
@@ -165,14 +159,7 @@ def report_options(tables: Sequence[str]) -> Callable[[Callable[..., None]], Cal
     """`-o`, `--table`, `--report` and `--color`; the first table is the one printed if none is named."""
 
     def with_options(command: Callable[..., None]) -> Callable[..., None]:
-        form = click.option(
-            "-o",
-            "--output",
-            type=click.Choice(["text", "wide", "json", "yaml", "csv", "markdown"]),
-            default="text",
-            show_default=True,
-            help="wide shows everything; csv prints one table (--table).",
-        )
+        form = format_option("wide shows everything; csv prints one table (--table).", "csv", "markdown")
         table = click.option(
             "--table",
             type=click.Choice(list(tables)),

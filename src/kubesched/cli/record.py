@@ -17,7 +17,7 @@ import click
 
 from kubesched.cli.live import ServerChoice, server_options
 from kubesched.cli.output import ERROR_EXIT, say_error
-from kubesched.cli.simulate import SPAN
+from kubesched.cli.scenario import SPAN
 
 if TYPE_CHECKING:
     from kubesched.k8s.client.target import ServerTarget

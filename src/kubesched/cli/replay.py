@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.output import ERROR_EXIT, colour_option, print_answer, print_record, say_error, say_warning
+from kubesched.cli.output import (
+    ERROR_EXIT,
+    colour_option,
+    format_option,
+    print_answer,
+    print_record,
+    say_error,
+    say_warning,
+)
 from kubesched.cli.planning import NO_EXIT
 from kubesched.cli.scheduler_choice import ChosenScheduler, SchedulerChoice, scheduler_options
 
@@ -33,14 +41,7 @@ _DAY_S = 86_400.0
 @click.option("--to", metavar="TIME", help="And until then.")
 @scheduler_options
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of --closed.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "wide", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="wide shows every difference.",
-)
+@format_option("wide shows every difference.")
 @colour_option
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if a decision differs.")
 def replay(

@@ -12,11 +12,19 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.live import ServerChoice, server_options
-from kubesched.cli.output import ERROR_EXIT, colour_option, print_answer, print_record, say_error, say_warning
+from kubesched.cli.output import (
+    ERROR_EXIT,
+    colour_option,
+    format_option,
+    print_answer,
+    print_record,
+    say_error,
+    say_warning,
+)
 from kubesched.cli.planning import NO_EXIT
 from kubesched.cli.record import UNREACHABLE_EXIT, stop_signal
+from kubesched.cli.scenario import SPAN
 from kubesched.cli.scheduler_choice import ChosenScheduler, SchedulerChoice, scheduler_options
-from kubesched.cli.simulate import SPAN
 
 if TYPE_CHECKING:
     from kubesched.k8s.client.target import ServerTarget
@@ -31,14 +39,7 @@ _EVERY_S = 0.5
 @scheduler_options
 @click.option("--for", "for_s", type=SPAN, help="Stop after this time; else on Ctrl-C.")
 @click.option("--listen", metavar="HOST:PORT", help="Serve a page, JSON (/report) and metrics (/metrics) there.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "wide", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="Of the report at the end; wide shows every difference.",
-)
+@format_option("Of the report at the end; wide shows every difference.")
 @colour_option
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if a decision differs.")
 def shadow(

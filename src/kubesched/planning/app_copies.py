@@ -25,7 +25,8 @@ from kubesched.simulator import loading
 from kubesched.simulator.expansion import expand
 from kubesched.simulator.library import load
 from kubesched.simulator.loading import SimulationInput
-from kubesched.simulator.trial import LoadedWorld, PendingPod
+from kubesched.simulator.settling import PendingPod
+from kubesched.simulator.trial import LoadedWorld
 
 Item = TypeVar("Item", bound=KubeObject)
 

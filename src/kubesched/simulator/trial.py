@@ -1,18 +1,15 @@
 """A cluster that is loaded once, and trials on it: what would happen if nodes came or went, if pods came or left.
 
 A trial changes the cluster itself, remembers the inverse of each change, and is taken back when it ends unless it is
-committed. `settle` lets the scheduler place what waits, without any waiting: pods are tried in the queue's order, again
-and again, until nothing changes any more. What is preempted or evicted comes back as a pod that waits, if it has a
-controller that would make it anew.
+committed. `settle` lets the scheduler place what waits. What is preempted or evicted comes back as a pod that waits, if
+it has a controller that would make it anew.
 
-Next: `kubesched.scheduler.cluster.undo` for how a change is taken back.
+Next: `settling` for the queue; `kubesched.scheduler.cluster.undo` for how a change is taken back.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from os import PathLike
 from types import TracebackType
 from typing import Any
@@ -20,10 +17,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubesched.explanation.explain import Explanation, explain_pending, pod_key
-from kubesched.explanation.layout import counted
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
-from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import read_objects
 from kubesched.k8s.model.core import Node, Pod, PodStatus
 from kubesched.k8s.model.manifests import KINDS
@@ -36,62 +31,18 @@ from kubesched.scheduler.build import build_schedulers, queue_profile
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.undo import UndoLog
 from kubesched.scheduler.config import KubeSchedulerConfiguration
-from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
-from kubesched.scheduler.engine.enqueue import checked_pre_enqueue
-from kubesched.scheduler.engine.postfilter import for_event
-from kubesched.scheduler.engine.reserve import run_reserve, run_unreserve
+from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.score import ByName, Seeded
 from kubesched.scheduler.queue import QueuedPodInfo
 from kubesched.simulator.loading import check
 from kubesched.simulator.run import without_extenders
+from kubesched.simulator.settling import PendingPod, Settled, Settling, TrialError
 from kubesched.simulator.virtual.kubelets import as_unreachable
 
 _LONG_AGO = "1970-01-01T00:00:00Z"
 _FEW_KINDS = 500
-MOST_ROUNDS = 10
-"""How often `settle` goes through the pods that wait; after that, whoever still moves is left as it is."""
-
 Manifest = KubeObject | Mapping[str, Any] | str | PathLike[str]
 """A manifest as a dictionary, as YAML text or as the path of a file."""
-
-
-class TrialError(KubeschedError, ValueError):
-    """What a trial was asked for cannot be done."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingPod:
-    """A pod that found no node."""
-
-    pod: PodKey
-    message: str
-    """What kube-scheduler would say."""
-    plugins: tuple[str, ...] = ()
-    """Whose plugins rejected it."""
-    _trial: WorldTrial | None = field(default=None, repr=False, compare=False)
-
-    def explain(self) -> Explanation:
-        """Why, as `kubesched.explain` says it. To be asked as long as the trial stands as it was settled."""
-        assert self._trial is not None
-        return self._trial.explain(self.pod)
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What came of a trial once the queue was at rest."""
-
-    placed: dict[PodKey, str]
-    """The pods that got a node, and which."""
-    pending: tuple[PendingPod, ...]
-    preempted: tuple[PodKey, ...]
-    """The pods that had to leave for others. Those with a controller waited again, and are above."""
-
-    def __str__(self) -> str:
-        parts = [f"{counted(len(self.placed), 'pod')} placed", f"{len(self.pending)} pending"]
-        if self.preempted:
-            parts.append(f"{len(self.preempted)} preempted")
-        lines = [f"{', '.join(parts)}.", *(f"  {one.pod}: {one.message}" for one in self.pending)]
-        return "\n".join(lines)
 
 
 class LoadedWorld:
@@ -402,7 +353,7 @@ class WorldTrial:
         """The scheduler places what waits, until nothing changes any more; or, for who needs to know only whether all
         can be placed, until one finds no node without preemption."""
         self._check_open()
-        run = _Settling(self)
+        run = Settling(self)
         return run.to_first_failure() if to_first_failure else run.to_rest()
 
     def fill(self, pod: Manifest, most: int) -> tuple[list[str], PendingPod | None]:
@@ -416,7 +367,7 @@ class WorldTrial:
         """Pods that an API server has completed come one after another until one finds no node without preemption.
         Gives the node of each, and the one that found none (which is not there any more)."""
         self._check_open()
-        run, nodes = _Settling(self), list[str]()
+        run, nodes = Settling(self), list[str]()
         info: PodInfo | None = None
         for pod in pods:
             info = self._cluster.signatures.info_like(pod, info, pod.pod_key)
@@ -463,126 +414,6 @@ class WorldTrial:
             raise TrialError(f"one manifest of kind {kind.__name__} is expected")
         check(items[0], None, source)
         return with_object_defaults(items[0])
-
-
-class _Settling:
-    """The queue, without waiting."""
-
-    def __init__(self, trial: WorldTrial) -> None:
-        self._trial = trial
-        self._world = trial._world
-        self._cluster = trial._cluster
-        self._undo = trial._undo
-        self._placed: dict[PodKey, str] = {}
-        self._preempted: dict[PodKey, None] = {}
-        self._failed: dict[PodKey, tuple[int, PendingPod]] = {}
-        """Who found no node, and at which version of the trial."""
-        self._by_class: dict[tuple[int, str], tuple[int, PendingPod]] = {}
-        """The same for all pods that ask for the same."""
-
-    def to_rest(self) -> Settled:
-        for _ in range(MOST_ROUNDS):
-            version = self._trial._version
-            for info in self._world._in_order(list(self._cluster.pending.values())):
-                if self._cluster.pending.get(info.key) is info:
-                    self._try(info)
-            if self._trial._version == version:
-                break
-        waiting = [self._failed[key][1] for key in self._cluster.pending if key in self._failed]
-        placed = {key: node for key, node in self._placed.items() if key not in self._cluster.pending}
-        return Settled(placed, tuple(waiting), tuple(self._preempted))
-
-    def to_first_failure(self) -> Settled:
-        """Nobody is preempted."""
-        for info in self._world._in_order(list(self._cluster.pending.values())):
-            _, failed = self.place_or_say_why(info)
-            if failed is not None:
-                return Settled(self._placed, (failed,), ())
-        return Settled(self._placed, (), ())
-
-    def place_or_say_why(self, info: PodInfo) -> tuple[str, PendingPod | None]:
-        """The node of a pod that is not there yet, where it is now; or why it has none."""
-        scheduler = self._world.scheduler_of(info)
-        if scheduler is None:
-            raise TrialError(f"pod {info.key} is the business of scheduler {info.spec.scheduler_name}")
-        gate = checked_pre_enqueue(scheduler.profile, info)
-        if not gate.is_success:
-            return "", self._pending(info, gate.message)
-        decision = scheduler.decide(info)
-        if decision.node_name and self._place(scheduler, decision):
-            return decision.node_name, None
-        return "", self._why(info, decision)
-
-    def _try(self, info: PodInfo) -> None:
-        scheduler = self._world.scheduler_of(info)
-        assert scheduler is not None
-        if self._is_known_to_fail(info):
-            return
-        gate = checked_pre_enqueue(scheduler.profile, info)
-        if not gate.is_success:
-            self._failed[info.key] = self._trial._version, self._pending(info, gate.message)
-            return
-        decision = scheduler.decide(info)
-        if decision.node_name:
-            if self._place(scheduler, decision):
-                return
-        elif decision.preemption is not None:
-            decision = self._preempt(scheduler, info, decision)
-            if decision.node_name and self._place(scheduler, decision):
-                return
-        self._note_failure(info, decision)
-
-    def _preempt(self, scheduler: ProfileScheduler, info: PodInfo, decision: Decision) -> Decision:
-        """The victims leave at once, and the pod is tried again."""
-        assert decision.preemption is not None
-        for victim in decision.preemption.victims:
-            self._preempted[victim.key] = None
-            self._placed.pop(victim.key, None)
-            self._trial._leave(self._world.pod(victim.key))
-        self._undo.put_pod(info, decision.preemption.node_name)
-        return scheduler.decide(info)
-
-    def _place(self, scheduler: ProfileScheduler, decision: Decision) -> bool:
-        info, node_name, cycle = decision.pod, decision.node_name, decision.cycle
-        profile = scheduler.profile
-        if decision.needs_reserve and profile.reserve:
-            status = run_reserve(profile, cycle, info, node_name)
-            if not status.is_success:
-                run_unreserve(profile, cycle, info, node_name)
-                decision.error = status.message
-                return False
-            self._undo.also(lambda: run_unreserve(profile, cycle, info, node_name))
-        self._undo.place(info, node_name)
-        self._placed[info.key] = node_name
-        self._failed.pop(info.key, None)
-        self._trial._version += 1
-        return True
-
-    def _is_known_to_fail(self, info: PodInfo) -> bool:
-        """Whether it, or a pod that asks for the same, failed and nothing has changed since."""
-        version = self._trial._version
-        known = self._failed.get(info.key)
-        if known is not None and known[0] == version:
-            return True
-        same = self._by_class.get((id(info.signature), info.pin))
-        if same is None or same[0] != version or self._cluster.nominations.has(info):
-            return False
-        self._failed[info.key] = version, dataclasses.replace(same[1], pod=info.key)
-        return True
-
-    def _note_failure(self, info: PodInfo, decision: Decision) -> None:
-        failed = self._trial._version, self._why(info, decision)
-        self._failed[info.key] = failed
-        spec = info.spec
-        if not spec.volumes and not spec.resource_claims and not self._cluster.nominations.has(info):
-            self._by_class[id(info.signature), info.pin] = failed
-
-    def _why(self, info: PodInfo, decision: Decision) -> PendingPod:
-        plugins = () if decision.diagnosis is None else tuple(sorted(decision.diagnosis.unschedulable_plugins()))
-        return self._pending(info, for_event(decision.message), plugins)
-
-    def _pending(self, info: PodInfo, message: str, plugins: tuple[str, ...] = ()) -> PendingPod:
-        return PendingPod(info.key, message, plugins, self._trial)
 
 
 def _stays_with_its_node(pod: Pod) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
 
@@ -140,8 +141,7 @@ class CheckRun:
                 surging.append(replace(item, spec=replace(item.spec, replicas=replicas + surge)))
             else:
                 surging.append(item)
-        found = replace_objects(self.change, surging)
-        return load(self.cluster, found)
+        return load(self.cluster, LoadedCluster(changed(self.change.found, objects=surging)))
 
     # -- the others ----------------------------------------------------------------------------------------------------
 
@@ -305,11 +305,6 @@ def _containers(item: KubeObject) -> tuple[Container, ...]:
         case _:
             return ()
     return () if spec is None else (*spec.containers, *(spec.init_containers or ()))
-
-
-def replace_objects(cluster: LoadedCluster, objects: Sequence[KubeObject]) -> LoadedCluster:
-    found = cluster.found
-    return LoadedCluster(type(found)(list(objects), dict(found.sources), dict(found.ignored), found.kinds))
 
 
 def check_paths(asked: CheckFile, base: Path) -> list[str]:

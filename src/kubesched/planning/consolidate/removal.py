@@ -19,7 +19,8 @@ from kubesched.planning.consolidate.rules import stays_with_its_node
 from kubesched.planning.daemons import daemons_for
 from kubesched.planning.new_nodes import node_from_offer, node_name
 from kubesched.planning.owners import PodOwners
-from kubesched.simulator.trial import LoadedWorld, PendingPod, WorldTrial
+from kubesched.simulator.settling import PendingPod
+from kubesched.simulator.trial import LoadedWorld, WorldTrial
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.planning.new_nodes import node_from_offer
 from kubesched.planning.node_groups import NODE, grouped
 from kubesched.planning.plan.planned_world import PlannedWorld, daemon_on, sample_node
-from kubesched.simulator.trial import LoadedWorld, Settled, WorldTrial
+from kubesched.simulator.settling import Settled
+from kubesched.simulator.trial import LoadedWorld, WorldTrial
 
 Mix = tuple[int, ...]
 """How many nodes of each of the catalogue's options."""
