@@ -307,7 +307,7 @@ def _assumptions(fewest: PlanReport, cheapest: PlanReport | None, n_placed: int,
     if cheapest is not None and cheapest.answer != "yes":
         found.append("Some pods fit on no machine of the catalogue, so the cost has no bound.")
     if not has_solver():
-        found.append("Without scipy (pip install 'kubesched[plan]') bounds are weaker, and priorities have none.")
+        found.append("Without scipy (pip install '.[plan]' in a clone) bounds are weaker, and priorities have none.")
     return found
 
 

@@ -5,7 +5,7 @@ Unlike `kubesched.k8s.model.manifests` nothing is left out, and any kind that th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -21,6 +21,7 @@ Body = dict[str, Any]
 
 _FIRST = ("Namespace", "CustomResourceDefinition", "PriorityClass", "StorageClass", "DeviceClass", "Node", "CSINode")
 """What others may need to be there, in this order."""
+_DEEPEST = 8
 
 
 class InvalidManifestError(ValueError):
@@ -100,13 +101,17 @@ def named_namespaces(documents: Sequence[Body]) -> list[Body]:
 async def put_in(client: RestClient, discovered: DiscoveredKinds, documents: Iterable[Body], namespace: str) -> int:
     """Creates them, or changes those that exist; how many there were. Raises InvalidManifestError."""
     n = 0
+    new_uids: dict[str, str] = {}
     for document in in_order(documents):
-        await _put(client, discovered, _as_new(document), _name_of(document), namespace)
+        uid = await _put(client, discovered, _as_new(document, new_uids), _name_of(document), namespace)
+        if known := document["metadata"].get("uid"):
+            new_uids[known] = uid
         n += 1
     return n
 
 
-async def _put(client: RestClient, discovered: DiscoveredKinds, document: Body, what: str, namespace: str) -> None:
+async def _put(client: RestClient, discovered: DiscoveredKinds, document: Body, what: str, namespace: str) -> str:
+    """The uid that the server gave it."""
     metadata = document["metadata"]
     kind = await discovered.find(document["apiVersion"], document["kind"])
     if kind is None:
@@ -115,31 +120,62 @@ async def _put(client: RestClient, discovered: DiscoveredKinds, document: Body, 
     body = msgspec.json.encode(document)
     try:
         try:
-            await client.request("POST", kind.home.path(where), body=body)
+            answer = await client.request("POST", kind.home.path(where), body=body)
         except ApiError as error:
             if not error.is_already_exists:
                 raise
             path = kind.home.path(where, metadata["name"])
-            await client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+            answer = await client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
     except ApiError as error:
         raise InvalidManifestError(f"{what}: {error.message}") from None
+    uid: str = msgspec.json.decode(answer)["metadata"]["uid"]
+    return uid
 
 
-def _as_new(document: Body) -> Body:
-    """Without what a server writes: dumps of another cluster may be given."""
+def _as_new(document: Body, new_uids: Mapping[str, str]) -> Body:
+    """Without what a server writes: dumps of another cluster may be given. What belonged to an object of the dump
+    belongs to it here; an owner that the dump does not have is left out, or the garbage collector would come for it."""
     metadata = {
         key: value
         for key, value in document["metadata"].items()
         if key not in ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink")
     }
+    if owners := metadata.get("ownerReferences"):
+        metadata["ownerReferences"] = [
+            {**owner, "uid": new_uids[owner["uid"]]} for owner in owners if owner.get("uid") in new_uids
+        ]
+    if document["kind"] == "Service" and not (document.get("spec") or {}).get("ports"):
+        # Those of `kubesched snapshot` have a selector and nothing else: only headless ones need no ports.
+        return {**document, "metadata": metadata, "spec": {**(document.get("spec") or {}), "clusterIP": "None"}}
     return {**document, "metadata": metadata}
 
 
 def in_order(documents: Iterable[Body]) -> list[Body]:
-    """Those first that others may need to be there."""
-    return sorted(documents, key=_rank)
+    """Those first that others may need to be there, and owners before what belongs to them. The Service of the API
+    server is left out: every server makes its own."""
+    in_file = [document for document in documents if not _is_server_itself(document)]
+    by_uid = {uid: document for document in in_file if (uid := document["metadata"].get("uid"))}
+    return sorted(in_file, key=lambda document: (_rank(document), _depth(document, by_uid)))
+
+
+def _is_server_itself(document: Body) -> bool:
+    metadata = document["metadata"]
+    named = (document["kind"], metadata.get("namespace"), metadata.get("name"))
+    return named == ("Service", "default", "kubernetes")
 
 
 def _rank(document: Body) -> int:
     kind = document["kind"]
     return _FIRST.index(kind) if kind in _FIRST else len(_FIRST)
+
+
+def _depth(document: Body, by_uid: Mapping[str, Body]) -> int:
+    """How many owners are above it; they may go in circles."""
+    depth, above = 0, [document]
+    while depth <= _DEEPEST:
+        owners = (owner.get("uid") for one in above for owner in one["metadata"].get("ownerReferences") or ())
+        above = [by_uid[uid] for uid in owners if uid in by_uid]
+        if not above:
+            return depth
+        depth += 1
+    return depth

@@ -139,7 +139,8 @@ class Playground:
         self._stack.push_async_callback(fleet.stop)
         first = () if self.controllers.view.of(Node) else settings.first_nodes
         self.n_nodes = await fleet.start([*settings.nodes, *first])
-        await self.put_in(settings.objects)
+        with self.controllers.held():
+            await self.put_in(settings.objects)
         await self._start_scheduler()
 
     async def run_until(self, stopped: asyncio.Event) -> None:

@@ -142,6 +142,6 @@ def _nanoarrow() -> Any:
     try:
         import nanoarrow
     except ImportError as problem:
-        hint = "dataframe libraries read this table through nanoarrow: pip install 'kubesched[arrow]', or use to_dict()"
+        hint = "dataframes read this table through nanoarrow: pip install '.[arrow]' in a clone, or use to_dict()"
         raise ImportError(hint, name="nanoarrow") from problem
     return nanoarrow

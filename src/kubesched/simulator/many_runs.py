@@ -78,7 +78,7 @@ def _on_dask(packed: bytes, cases: Sequence[Any], address: str) -> Iterator[Any]
 
         connect: Any = Client  # which is not typed
     except ImportError:
-        raise SpreadError("a Dask cluster is reached through distributed: pip install 'kubesched[dask]'") from None
+        raise SpreadError("a Dask cluster is reached through distributed: pip install '.[dask]' in a clone") from None
     try:
         client: Any = connect(address, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as problem:

@@ -83,7 +83,7 @@ def _axes(given: Any) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError as problem:
-        hint = "plots are drawn by matplotlib: pip install 'kubesched[plot]'"
+        hint = "plots are drawn by matplotlib: pip install '.[plot]' in a clone"
         raise ImportError(hint, name="matplotlib") from problem
     return pyplot.subplots(figsize=(8, 3.5), layout="constrained")[1]
 

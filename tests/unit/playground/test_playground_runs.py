@@ -45,6 +45,58 @@ def test_a_deployment_is_made_scheduled_and_run(tmp_path: Path) -> None:
     assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
 
 
+def _dumped(kind: str, name: str, uid: str, owner: dict[str, Any] | None, spec: dict[str, Any]) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "namespace": "shop", "uid": uid, "labels": {"app": "web"}}
+    if owner is not None:
+        named = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
+        kind_of_owner = {"apiVersion": owner["apiVersion"], "kind": owner["kind"]}
+        metadata["ownerReferences"] = [{**kind_of_owner, **named, "controller": True}]
+    group = "v1" if kind in ("Pod", "Service") else "apps/v1"
+    return {"apiVersion": group, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def test_the_pods_of_a_dump_stay_where_they_were_and_belong_to_whom_they_belonged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    containers = {"containers": [{"name": "c", "image": "i"}]}
+    selector = {"matchLabels": {"app": "web"}}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": containers}
+    own = _dumped("Deployment", "web", "u-d", None, {"replicas": 2, "selector": selector, "template": template})
+    replicas = _dumped("ReplicaSet", "web-1", "u-r", own, {"replicas": 2, "selector": selector, "template": template})
+    lost = _dumped("ReplicaSet", "other", "u-not-in-the-dump", None, {})
+    pods = [
+        _dumped("Pod", "web-1-a", "u-a", replicas, {**containers, "nodeName": "node-1"}),
+        _dumped("Pod", "web-1-b", "u-b", replicas, {**containers, "nodeName": "node-1"}),
+        _dumped("Pod", "orphan", "u-c", lost, {**containers, "nodeName": "node-0"}),
+    ]
+    pods[2]["metadata"]["labels"] = {"app": "other"}
+    # A snapshot has the selectors of Services, and no more; the one of the API server is among them.
+    service = _dumped("Service", "web", "u-s", None, {"selector": {"app": "web"}})
+    server = _dumped("Service", "kubernetes", "u-k", None, {})
+    server["metadata"]["namespace"] = "default"
+    settings = PlaygroundSettings(
+        ServerSettings(),
+        tmp_path / "kubeconfig",
+        nodes=list(NodeShape().bodies(2)),
+        objects=[*pods, replicas, service, server, own],
+        delays=Delays(0.0, 0.0),
+    )
+
+    async def run() -> dict[str, tuple[str, str]]:
+        async with Playground(settings) as playground:
+            view = playground.controllers.view
+            assert await wait_settled(view, lambda: playground.controllers.is_idle, 30.0, quiet_s=0.3)
+            owners = {pod.name: next(view.owners_of(pod), None) for pod in view.of(Pod).values()}
+            return {
+                pod.name: (pod.spec.node_name, "" if (owner := owners[pod.name]) is None else owner.name)
+                for pod in view.of(Pod).values()
+            }
+
+    expected = {"web-1-a": ("node-1", "web-1"), "web-1-b": ("node-1", "web-1"), "orphan": ("node-0", "")}
+    assert asyncio.run(run()) == expected
+    assert "A controller failed" not in caplog.text
+
+
 def _devices() -> list[dict[str, Any]]:
     group = "resource.k8s.io/v1"
     pool = {"name": "p", "generation": 1, "resourceSliceCount": 1}

@@ -282,5 +282,5 @@ def _assumptions(facts: PlanFacts) -> list[str]:
         found.append("Spread constraints count the nodes that there are (--spread intent counts an empty one, too).")
     found.append("Autoscalers, webhooks and operators are not asked. Prices are those of the catalogue.")
     if not has_solver():
-        found.append("Without scipy (pip install 'kubesched[plan]') the bound is the aggregate one, which is weaker.")
+        found.append("Without scipy (pip install '.[plan]' in a clone) the bound is the aggregate one, a weaker one.")
     return found

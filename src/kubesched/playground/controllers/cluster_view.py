@@ -31,6 +31,10 @@ _REMEMBERED = 20_000
 _log = logging.getLogger("kubesched.controllers")
 
 
+class GoneMeanwhile(Exception):  # noqa: N818  what happened to the object, not what its controller did wrong
+    """An object that a controller is busy with has been deleted since it was read."""
+
+
 class ClusterView:
     """An informer's handler. Objects are kept by kind and key, by uid, by owner, and pods by node."""
 
@@ -81,8 +85,11 @@ class ClusterView:
         return list(self._unowned.get(namespace, {}).values())
 
     def whole(self, item: KubeObject) -> WholeObject:
-        """Of a workload, with all that the model leaves out."""
-        return self._wholes[item.metadata.uid]
+        """Of a workload, with all that the model leaves out. Raises GoneMeanwhile."""
+        found = self._wholes.get(item.metadata.uid)
+        if found is None:
+            raise GoneMeanwhile(item.key)
+        return found
 
     def is_gone(self, uid: str) -> bool:
         """Known to have been there, and to be no more."""

@@ -13,8 +13,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.event_recorder import EventBroadcaster
@@ -27,7 +27,7 @@ from kubesched.k8s.model.core import Pod, ReplicationController
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.playground.controllers.budget_controller import BudgetController
 from kubesched.playground.controllers.claim_controllers import DeviceClaimRelease, PodClaimController
-from kubesched.playground.controllers.cluster_view import ClusterView
+from kubesched.playground.controllers.cluster_view import ClusterView, GoneMeanwhile
 from kubesched.playground.controllers.controller import Controller, ControllerContext
 from kubesched.playground.controllers.cron_job_controller import CronJobController
 from kubesched.playground.controllers.deployment_controller import DeploymentController
@@ -117,6 +117,9 @@ _PAUSE_PER_POD_S = 0.0002
 
 _NEVER_OWNED = frozenset({("", "events"), ("events.k8s.io", "events"), ("coordination.k8s.io", "leases")})
 
+_OF_NAMESPACES = frozenset({RootCaPublisher.name, ServiceAccountController.name})
+"""They make what must be there before the first pod of a namespace."""
+
 MakeControllers = Callable[[ControllerContext, DiscoveredKinds], Iterable[Controller]]
 _log = logging.getLogger("kubesched.controllers")
 
@@ -135,6 +138,8 @@ class ControllerRunner:
         self._controllers = list(make(self.context, self._discovered))
         self._queues = {controller.name: WorkQueue() for controller in self._controllers}
         self._tasks: list[asyncio.Task[None]] = []
+        self._may_work = asyncio.Event()
+        self._may_work.set()
 
     async def start(self) -> None:
         """Returns when everything there is has been seen."""
@@ -156,6 +161,16 @@ class ControllerRunner:
         await end_all(self._tasks)
         for informers in (self._informers, *self._more_informers.values()):
             await informers.stop()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Meanwhile nothing is made but what a namespace begins with, and nothing deleted. The objects of a dump come
+        one after another: an owner whose pods are still to come would make others in their place."""
+        self._may_work.clear()
+        try:
+            yield
+        finally:
+            self._may_work.set()
 
     @property
     def names(self) -> list[str]:
@@ -222,10 +237,14 @@ class ControllerRunner:
     async def _work(self, controller: Controller, queue: WorkQueue) -> None:
         while True:
             key = await queue.take()
+            if controller.name not in _OF_NAMESPACES:
+                await self._may_work.wait()
             try:
                 again_after_s = await controller.reconcile(key)
             except (ApiError, Unreachable, AnswerLost) as failure:
                 self._log_failure(controller, key, failure, queue.failed(key))
+            except GoneMeanwhile:
+                queue.succeeded(key)  # the deletion itself calls on all whom it concerns
             except Exception:  # noqa: BLE001 - one object that cannot be looked at must not stop all others
                 wait_s = queue.failed(key)
                 fields = {"controller": controller.name, "object": key, "again_in_s": wait_s}
