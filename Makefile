@@ -213,7 +213,9 @@ test-compiled: compiled
 	PYTHONPATH=$(CURDIR)/$(COMPILED)/src:tests $(BIN)/pytest -p harness.compiled_parts $(COMPILED_TESTS)
 	PYTHONPATH=$(CURDIR)/$(COMPILED)/src:tests $(BIN)/python -m harness.chaos --seeds $(SEEDS)
 
-# The package as others install it, in build/dist.
+# The package as others install it, in build/dist: the source, a wheel for every Python, and one with compiled modules for this
+# Python and machine, which pip prefers where it fits.
 .PHONY: dist
 dist: setup
 	$(BIN)/python -m build --no-isolation --outdir build/dist
+	KUBESCHED_COMPILE=1 $(BIN)/python -m build --no-isolation --wheel --outdir build/dist
