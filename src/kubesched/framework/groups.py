@@ -34,6 +34,8 @@ class GroupFeatures:
     gangs: bool = False
     topology: bool = False
     preemption: bool = False
+    claims: bool = False
+    """Groups have device claims of their own."""
     alpha: bool = False
     """With v1.36's flaws."""
 

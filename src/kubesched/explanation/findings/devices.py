@@ -84,7 +84,7 @@ class DevicesOfNodes:
     @cached_property
     def _claims(self) -> list[ResourceClaim]:
         try:
-            return list(claims_of(self._pod.pod, self._cluster.objects.resource_claims.get))
+            return list(claims_of(self._pod.pod, self._cluster.objects.resource_claims.get, of_groups=True))
         except ClaimNotReadyError:
             return []
 

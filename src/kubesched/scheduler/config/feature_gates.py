@@ -41,7 +41,6 @@ REFUSED_GATES: Mapping[str, str] = MappingProxyType(
         "DRAPartitionableDevices": "shared counters of devices are always taken into account",
         "DRAPrioritizedList": "alternatives in requests are always tried",
         "DRAResourceClaimDeviceStatus": "the status of devices in claims is always taken into account",
-        WORKLOAD_RESOURCE_CLAIMS: "device claims of pod groups are not implemented",
         "DRASchedulerFilterTimeout": "the search for devices has a time limit, which filterTimeout sets",
         "InPlacePodLevelResourcesVerticalScaling": "resized resources of whole pods always count",
         "LoggingAlphaOptions": "the log cannot be split into two streams",
@@ -68,6 +67,7 @@ SWITCHES: Mapping[str, str] = MappingProxyType(
         GANG_SCHEDULING: "a gang is bound when enough of its pods fit, or not at all",
         TOPOLOGY_AWARE: "a group with a topology constraint goes to nodes with one value of that label",
         WORKLOAD_AWARE_PREEMPTION: "groups preempt as a whole, and those of disruption mode PodGroup are evicted whole",
+        WORKLOAD_RESOURCE_CLAIMS: "device claims that a PodGroup names are reserved for it as a whole",
     }
 )
 """Gates that can be turned on and off, and what they turn on."""
@@ -104,6 +104,7 @@ def group_features(gates: Mapping[str, bool], emulate: str | None) -> GroupFeatu
         gangs=gates.get(GANG_SCHEDULING, False),
         topology=gates.get(TOPOLOGY_AWARE, False),
         preemption=gates.get(WORKLOAD_AWARE_PREEMPTION, False),
+        claims=gates.get(WORKLOAD_RESOURCE_CLAIMS, False),
         alpha=emulate == ALPHA_POD_GROUPS,
     )
 

@@ -15,6 +15,8 @@ from kubesched.scheduler.engine.outbox import Outbox
 _SCHEDULED = "Scheduled"
 _UNSCHEDULABLE = "Unschedulable"
 _SCHEDULER_ERROR = "SchedulerError"
+_SHOWN_AFTER_S = 60.0
+"""By then a write shows, or has failed."""
 
 
 def condition_of(status: Status) -> GroupCondition:
@@ -30,8 +32,10 @@ class GroupConditions:
         self._cluster = cluster
         self._outbox = outbox
         self._observers = observers
+        self._scheduled_at_s: dict[str, float] = {}
+        """By uid, the groups of which it was written lately: what the API server shows may be older."""
 
-    def report(self, key: str, status: Status) -> None:
+    def report(self, key: str, status: Status, now_s: float) -> None:
         """An attempt of the group came to this."""
         pod_group = self._cluster.objects.pod_groups.get(key)
         if pod_group is None:
@@ -39,6 +43,8 @@ class GroupConditions:
                 self._observers.trouble(GroupMissing(key))
             return
         wanted = condition_of(status)
+        if wanted.status != "True" and self._was_scheduled(pod_group.metadata.uid or key, now_s):
+            return
         known = pod_group.condition(POD_GROUP_SCHEDULED)
         if known is not None:
             if known.status == "True" and wanted.status != "True":
@@ -49,3 +55,11 @@ class GroupConditions:
         is_turn = known is None or known.status != wanted.status
         generation = pod_group.metadata.generation
         self._outbox.send(PatchPodGroupStatus(key, pod_group.metadata.uid, wanted, generation, is_turn))
+        if wanted.status == "True":
+            self._scheduled_at_s[pod_group.metadata.uid or key] = now_s
+
+    def _was_scheduled(self, uid: str, now_s: float) -> bool:
+        lately = self._scheduled_at_s
+        while lately and next(iter(lately.values())) < now_s - _SHOWN_AFTER_S:
+            del lately[next(iter(lately))]
+        return uid in lately

@@ -272,7 +272,7 @@ class GroupCycles:
         tell = observers.trouble if is_error else observers.steps
         if tell is not None:
             tell(GroupDecided(attempt.group.key, outcome, n_bound, n_left))
-        self._conditions.report(attempt.group.key, outcome.status)
+        self._conditions.report(attempt.group.key, outcome.status, attempt.now_s)
 
 
 def _nominated(node_name: str) -> PostFilterResult:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from group_worlds import GANGS, TOPOLOGY, add, bound, condition, group, group_world, members, node, shown, told
+from group_worlds import ALPHA, GANGS, TOPOLOGY, add, bound, condition, group, group_world, members, node, shown, told
 
+from kubesched.framework.effects import Effect, PatchPodGroupStatus
 from kubesched.framework.extension_points import PermitResult
 from kubesched.framework.results import NominatingMode, PostFilterResult
 from kubesched.framework.status import OK, Status
@@ -219,3 +220,13 @@ def test_the_condition_turns_once_and_keeps_its_time_until_then() -> None:
     add(world, node("more"))
     world.run(for_s=30)
     assert shown(world) == ("True", "Scheduled", "")
+
+
+def test_a_group_that_was_just_scheduled_stays_so_before_the_watch_shows_it() -> None:
+    world = group_world(*GANGS, emulate=ALPHA)
+    add(world, node(cpu="2"), group(gang=2), *members(n=3))
+    effects: list[Effect] = []
+    while world.loop.schedule_one(world.now_s) and len(effects) < 20:
+        effects += world.loop.take_effects()  # nobody carries them out
+    written = [one.action.condition.status for one in effects if isinstance(one.action, PatchPodGroupStatus)]
+    assert written == ["True"]

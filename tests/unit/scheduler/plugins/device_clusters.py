@@ -18,13 +18,14 @@ from kubesched.scheduler.plugins.dynamic_resources import DynamicResources
 from kubesched.scheduler.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.testing import make
 from kubesched.testing.make import Manifest
+from kubesched.testing.world import QuietHandle
 
 DRIVER = "gpu.example.com"
 OF_DRIVER = f'device.driver == "{DRIVER}"'
 GPU_CLASS = "gpu"
 
 
-class DeviceCluster:
+class DeviceCluster(QuietHandle):
     """Pods in it are pending; `objects` can be put and taken away at any time."""
 
     def __init__(self, *objects: Manifest, args: object = None) -> None:

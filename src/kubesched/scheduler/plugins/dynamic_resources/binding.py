@@ -9,7 +9,7 @@ Next: `effects` for the requests to the API server.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
@@ -20,11 +20,12 @@ from kubesched.framework.status import OK, Status
 from kubesched.k8s.model.resource import (
     FINALIZER,
     AllocatedDeviceStatus,
+    AllocationResult,
     DeviceCondition,
     DeviceRequestAllocationResult,
     ResourceClaim,
-    ResourceClaimConsumerReference,
 )
+from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.scheduler.plugins.dynamic_resources.claim_book import ClaimBook
 from kubesched.scheduler.plugins.dynamic_resources.effects import (
     AddClaimFinalizer,
@@ -35,7 +36,13 @@ from kubesched.scheduler.plugins.dynamic_resources.effects import (
     UpdateClaimStatus,
 )
 from kubesched.scheduler.plugins.dynamic_resources.requests import SPECIAL_CLAIM_NAME, generate_name
-from kubesched.scheduler.plugins.dynamic_resources.state import DynamicResourcesState, PodClaim, is_reserved_for
+from kubesched.scheduler.plugins.dynamic_resources.state import (
+    DynamicResourcesState,
+    PodClaim,
+    consumer_of,
+    is_reserved_for,
+    is_reserved_for_group,
+)
 
 # -- binding conditions ------------------------------------------------------------------------------------------------
 
@@ -105,6 +112,9 @@ _MAX_ATTEMPTS = 5
 _VISIBLE_TIMEOUT_S = 120.0
 """So long is a claim that was created waited for to arrive through the watch."""
 
+_MATE_TIMEOUT_S = 30.0
+"""So long is another pod of the group waited for that writes a claim of both."""
+
 ClaimWrite = Generator[object, object, ResourceClaim]
 
 
@@ -123,14 +133,14 @@ class Binding:
     refresh: Callable[[], None]
     """Takes what the API server said meanwhile into the book."""
     timeout_s: float
-    _consumer: ResourceClaimConsumerReference = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._consumer = ResourceClaimConsumerReference(resource="pods", name=self.pod.name, uid=self.pod.uid)
+    group: PodGroup | None = None
+    """The pod's group, if it has claims of its own."""
+    has_mates: bool = False
+    """Other pods of its group may write what this one was given; without, that is a failure."""
 
     def steps(self) -> Steps:
         for entry in self.state.claims:
-            if is_reserved_for(entry.claim, self.pod.uid) or self._is_served_by_node(entry):
+            if self._may_use(entry.claim) or self._is_served_by_node(entry):
                 continue
             try:
                 yield from self._bind(entry)
@@ -140,6 +150,12 @@ class Binding:
         if not has_binding_conditions(entry.claim for entry in self._real_claims()):
             return OK
         return (yield from self._await_conditions())
+
+    def _may_use(self, claim: ResourceClaim) -> bool:
+        """It is reserved for the pod, or for its group."""
+        return is_reserved_for(claim, self.pod.uid) or (
+            self.group is not None and is_reserved_for_group(claim, self.pod.pod)
+        )
 
     def _is_served_by_node(self, entry: PodClaim) -> bool:
         """Whether the special claim has nothing to ask for, because the node has the extended resources itself."""
@@ -155,12 +171,29 @@ class Binding:
     def _bind(self, entry: PodClaim) -> Generator[object, object, None]:
         if entry.is_special and entry.claim.name == SPECIAL_CLAIM_NAME:
             entry.claim = yield from self._create(entry)
+        if self.has_mates and entry.reserved is not None:
+            yield from self._await_mate(entry)
         entry.claim = yield from self._write_with_retries(entry)
         if entry.is_special:
             yield from self._tell_pod(entry.claim)
             yield from self._await_visible(entry.claim)
-        self.book.assume(entry.claim)
-        self._release(entry)
+        self._release(entry, is_known=self.book.assume(entry.claim))
+
+    def _await_mate(self, entry: PodClaim) -> Generator[object, object, None]:
+        """One pod of the group writes what it was given, and the others look what came of it."""
+
+        def newest() -> ResourceClaim:
+            self.refresh()
+            return self.book.get(entry.claim.key) or entry.claim
+
+        def is_over() -> bool:
+            is_written = newest().status.allocation is not None
+            return is_written or not self.book.is_written_by_another(entry.claim, self.pod.uid)
+
+        if not is_over():
+            yield WaitUntil(is_over, _MATE_TIMEOUT_S, watched=(ResourceClaim,))
+        entry.claim = newest()
+        self.book.begin_writing(entry.claim, self.pod.uid)
 
     def _create(self, entry: PodClaim) -> ClaimWrite:
         assert entry.reserved is not None
@@ -191,6 +224,10 @@ class Binding:
         if claim.metadata.deletion_timestamp is not None:
             raise ClaimWriteError(f"claim {key} got deleted in the meantime")
         allocation = entry.allocation
+        if self.has_mates and allocation is not None and _is_same(claim.status.allocation, allocation):
+            allocation = None
+            if self._may_use(claim):
+                return claim
         what = "reservation" if allocation is None else "allocation and reservation"
         if allocation is None:
             allocation = claim.status.allocation
@@ -201,7 +238,7 @@ class Binding:
         elif FINALIZER not in (claim.metadata.finalizers or ()):
             answer = yield AddClaimFinalizer(key, claim.metadata.uid, claim.metadata.resource_version)
             claim = _written(answer, f"add finalizer to claim {key}")
-        consumers = (*(claim.status.reserved_for or ()), self._consumer)
+        consumers = (*(claim.status.reserved_for or ()), consumer_of(self.pod.pod, claim, self.group))
         answer = yield UpdateClaimStatus(
             key, claim.metadata.uid, claim.metadata.resource_version, allocation, consumers
         )
@@ -224,9 +261,9 @@ class Binding:
             yield WaitUntil(is_visible, _VISIBLE_TIMEOUT_S, watched=(ResourceClaim,))
             self.refresh()
 
-    def _release(self, entry: PodClaim) -> None:
+    def _release(self, entry: PodClaim, *, is_known: bool = False) -> None:
         if entry.reserved is not None:
-            self.book.release(entry.reserved)
+            self.book.release(entry.reserved, self.pod.uid, is_known=is_known)
 
     # -- devices that are not ready yet -------------------------------------------------------------------------------
 
@@ -263,6 +300,11 @@ class Binding:
 
     def _real_claims(self) -> list[PodClaim]:
         return [entry for entry in self.state.claims if entry.claim.name != SPECIAL_CLAIM_NAME]
+
+
+def _is_same(one: AllocationResult | None, other: AllocationResult) -> bool:
+    """Whenever it was."""
+    return one is not None and (one.devices, one.node_selector) == (other.devices, other.node_selector)
 
 
 class _ConflictError(Exception):

@@ -139,6 +139,17 @@ def identity(claim: ResourceClaim) -> str:
     return claim.metadata.uid or claim.key
 
 
+@dataclass(slots=True)
+class _Pending:
+    """An allocation that was decided on, and is not written yet."""
+
+    claim: ResourceClaim
+    pod_uids: set[str] = field(default_factory=set)
+    """The pods that need it: one, or several of a group."""
+    writer_uid: str = ""
+    """The one of them that is about to write it; empty if none is."""
+
+
 class ClaimBook:
     """Claims by key, with what is pending and what is assumed on top."""
 
@@ -147,7 +158,7 @@ class ClaimBook:
         self._changes: ObjectChanges[ResourceClaim] = ObjectChanges()
         self._known: dict[str, ResourceClaim] = {}
         self._assumed: dict[str, ResourceClaim] = {}
-        self._pending: dict[str, ResourceClaim] = {}
+        self._pending: dict[str, _Pending] = {}
         self._for_extended_resources: dict[str, ResourceClaim] = {}
         self._timed_out: dict[str, str | None] = {}
 
@@ -184,16 +195,43 @@ class ClaimBook:
     def is_pending(self, claim: ResourceClaim) -> bool:
         return identity(claim) in self._pending
 
-    def hold(self, claim: ResourceClaim) -> None:
-        """The claim, allocated, will be written soon."""
-        assert claim.status.allocation is not None
-        self._pending[identity(claim)] = claim
-        self.ledger.enter(("pending", identity(claim)), claim.status.allocation)
+    def pending_allocation(self, claim: ResourceClaim) -> AllocationResult | None:
+        pending = self._pending.get(identity(claim))
+        return None if pending is None else pending.claim.status.allocation
 
-    def release(self, claim: ResourceClaim) -> bool:
-        """It was written, or will not be. False if it was not pending."""
+    def hold(self, claim: ResourceClaim, pod_uid: str) -> None:
+        """The claim, allocated, will be written soon, for this pod; the pods of a group share what the first of them
+        was given."""
+        assert claim.status.allocation is not None
+        pending = self._pending.get(identity(claim))
+        if pending is None:
+            pending = self._pending[identity(claim)] = _Pending(claim)
+            self.ledger.enter(("pending", identity(claim)), claim.status.allocation)
+        pending.pod_uids.add(pod_uid)
+
+    def release(self, claim: ResourceClaim, pod_uid: str, *, is_known: bool = False) -> bool:
+        """It was written, or will not be for this pod. False if it is still pending for others, or was not at all.
+        Where it `is_known` that it was written, it is pending for nobody any more."""
+        pending = self._pending.get(identity(claim))
+        if pending is None or (pod_uid not in pending.pod_uids and not is_known):
+            return False
+        pending.pod_uids.discard(pod_uid)
+        if pending.writer_uid == pod_uid:
+            pending.writer_uid = ""
+        if pending.pod_uids and not is_known:
+            return False
+        del self._pending[identity(claim)]
         self.ledger.erase(("pending", identity(claim)))
-        return self._pending.pop(identity(claim), None) is not None
+        return True
+
+    def is_written_by_another(self, claim: ResourceClaim, pod_uid: str) -> bool:
+        pending = self._pending.get(identity(claim))
+        return pending is not None and pending.writer_uid not in ("", pod_uid)
+
+    def begin_writing(self, claim: ResourceClaim, pod_uid: str) -> None:
+        pending = self._pending.get(identity(claim))
+        if pending is not None:
+            pending.writer_uid = pod_uid
 
     def assume(self, claim: ResourceClaim) -> bool:
         """The API server took this; the watch will say so. False if the claim is not known here (yet, or any more)."""

@@ -10,6 +10,7 @@ Decides as kube-scheduler does with the feature gates of its release at their de
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from kubesched.framework.claim_questions import ClaimQuestion
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.extension_points import Steps
+from kubesched.framework.groups import GroupCycle
 from kubesched.framework.handle import Handle
 from kubesched.framework.nodes import NodeInfo, NodeTable
 from kubesched.framework.pod_info import PodInfo
@@ -28,6 +30,7 @@ from kubesched.framework.verdicts import ACCEPT_ALL, Verdicts
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.resource import ResourceClaim
+from kubesched.k8s.model.scheduling import PodGroup, group_key_of
 from kubesched.scheduler.config.plugin_args import DynamicResourcesArgs
 from kubesched.scheduler.plugins.dynamic_resources import questions, scheduling_cycle
 from kubesched.scheduler.plugins.dynamic_resources.allocator import Allocator, SharedDevices
@@ -62,7 +65,7 @@ class DynamicResources:
         """The pod that was last asked about."""
 
     def events_to_register(self) -> Sequence[RegisteredEvent]:
-        return RequeueHints(self._find_claim).events()
+        return RequeueHints(self._find_claim, of_groups=self._rules.has_claims).events()
 
     def has_stake_in(self, pod: PodInfo) -> bool:
         return scheduling_cycle.may_need_devices(pod, self._handle.objects.device_classes)
@@ -86,7 +89,9 @@ class DynamicResources:
     def question_of(self, pod: PodInfo) -> ClaimQuestion | None:
         objects = self._handle.objects
         self._shared.refresh(objects)
-        self._asking = questions.find_question(pod, self._shared, objects.device_classes, self._allocator())
+        self._asking = questions.find_question(
+            pod, self._shared, objects.device_classes, self._allocator(), of_groups=self._rules.has_claims
+        )
         if self._asking is None:
             return None
         order = self._asking.order
@@ -126,7 +131,7 @@ class DynamicResources:
         if not pod.spec.resource_claims:
             return OK
         try:
-            claims_of(pod.pod, self._find_claim)
+            claims_of(pod.pod, self._find_claim, of_groups=self._rules.has_claims)
         except ClaimNotReadyError as problem:
             return Status.unresolvable(str(problem))
         return OK
@@ -137,9 +142,15 @@ class DynamicResources:
         if not scheduling_cycle.may_need_devices(pod, objects.device_classes):
             return PreFilterResult(SKIP)
         self._shared.refresh(objects)
-        prepared = scheduling_cycle.prepare(pod, self._shared, objects.device_classes, self._filter_timeout_s)
+        of_group = scheduling_cycle.allocations_of(cycle.find(GroupCycle))
+        prepared = scheduling_cycle.prepare(
+            pod, self._shared, objects.device_classes, self._filter_timeout_s, of_group, self._rules
+        )
         if isinstance(prepared, Status):
             return PreFilterResult(prepared)
+        if self._rules.has_claims and (key := group_key_of(pod.pod)) and key not in objects.pod_groups:
+            name = key.partition("/")[2]
+            return PreFilterResult(Status.unresolvable(f'podgroup.scheduling.k8s.io "{name}" not found'))
         if not prepared.claims:
             return PreFilterResult(SKIP)
         cycle.put(prepared)
@@ -168,6 +179,13 @@ class DynamicResources:
         if not state.claims:
             return PostFilterResult(Status.unschedulable("no new claims to deallocate"), lasts=True)
         status, requests = scheduling_cycle.free_something(state, pod, self._handle.nodes, statuses)
+        if not requests and (group := self._group_of(pod)) is not None and not self._is_group_placed(cycle, pod):
+            try:
+                freed = scheduling_cycle.unreserve_for_group(pod.pod, group, self._shared.book)
+            except ClaimNotReadyError as problem:
+                return PostFilterResult(Status.error(str(problem)))
+            if freed is not None:
+                status, requests = freed[0], [freed[1]]
         self._requests.extend(requests)
         return PostFilterResult(status)
 
@@ -192,7 +210,8 @@ class DynamicResources:
         state = state_of(cycle)
         if not state.claims:
             return OK
-        return scheduling_cycle.reserve(state, self._handle.nodes, node_name, self._shared.book)
+        of_group = scheduling_cycle.allocations_of(cycle.find(GroupCycle))
+        return scheduling_cycle.reserve(state, pod, self._handle.nodes, node_name, self._shared.book, of_group)
 
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
         state = cycle.find(DynamicResourcesState)
@@ -204,8 +223,34 @@ class DynamicResources:
 
     def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Steps:
         timeout_s = self._args.binding_timeout.nanoseconds / 10**9
-        state = state_of(cycle)
-        return Binding(state, pod, node_name, self._shared.book, self._refresh_claims, timeout_s).steps()
+        features = self._handle.group_features
+        return Binding(
+            state_of(cycle),
+            pod,
+            node_name,
+            self._shared.book,
+            self._refresh_claims,
+            timeout_s,
+            self._group_of(pod),
+            has_mates=features.groups and not features.alpha and bool(group_key_of(pod.pod)),
+        ).steps()
+
+    # -- groups -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _rules(self) -> scheduling_cycle.GroupRules:
+        features = self._handle.group_features
+        return scheduling_cycle.GroupRules(features.claims, features.alpha)
+
+    def _group_of(self, pod: PodInfo) -> PodGroup | None:
+        """The pod's group, if groups have claims of their own."""
+        return self._handle.objects.pod_groups.get(group_key_of(pod.pod)) if self._rules.has_claims else None
+
+    def _is_group_placed(self, cycle: CycleState, pod: PodInfo) -> bool:
+        """Whether a pod of the group has a node, beside those that are placed for trial."""
+        members, trial = self._handle.group_members(group_key_of(pod.pod)), cycle.find(GroupCycle)
+        tried = {mate.key for mate in trial.pods} if trial is not None else set()
+        return members is not None and any(mate.key not in tried for mate in members.scheduled_pods())
 
     # -- claims -------------------------------------------------------------------------------------------------------
 
@@ -221,10 +266,11 @@ class DynamicResources:
 
 
 class RequeueHints:
-    """`find` gives a claim by its key, as it is when it is asked."""
+    """`find` gives a claim by its key, as it is when it is asked; with `of_groups` it may be a group's."""
 
-    def __init__(self, find: Callable[[str], ResourceClaim | None]) -> None:
+    def __init__(self, find: Callable[[str], ResourceClaim | None], *, of_groups: bool = False) -> None:
         self._find = find
+        self._of_groups = of_groups
 
     def events(self) -> list[RegisteredEvent]:
         on_node = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
@@ -242,7 +288,7 @@ class RequeueHints:
         """A claim of the pod's own that came, or whose status changed; or any that was deallocated."""
         assert isinstance(new, ResourceClaim)
         try:
-            mine = claims_of(pod.pod, self._find)
+            mine = claims_of(pod.pod, self._find, of_groups=self._of_groups)
         except ClaimNotReadyError:
             return Hint.SKIP
         before = old if isinstance(old, ResourceClaim) else None
@@ -258,7 +304,7 @@ class RequeueHints:
         if (new.metadata.uid or new.pod_key) != pod.uid:
             return Hint.SKIP
         try:
-            claims_of(new, self._find)
+            claims_of(new, self._find, of_groups=self._of_groups)
         except ClaimNotReadyError:
             return Hint.SKIP
         return Hint.QUEUE

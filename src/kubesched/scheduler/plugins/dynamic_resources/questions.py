@@ -78,13 +78,18 @@ class AskedDevices:
 
 
 def find_question(
-    pod: PodInfo, shared: SharedDevices, classes: Mapping[str, DeviceClass], allocator: Allocator
+    pod: PodInfo,
+    shared: SharedDevices,
+    classes: Mapping[str, DeviceClass],
+    allocator: Allocator,
+    *,
+    of_groups: bool = False,
 ) -> AskingPod | None:
     """None if the claims ask for more than can be said in general. `shared` must be fresh."""
     if shared.inventory.problem is not None or shared.inventory.floating or requests.find_demand(pod, classes)[1]:
         return None
     try:
-        claims = tuple(claims_of(pod.pod, shared.book.get))
+        claims = tuple(claims_of(pod.pod, shared.book.get, of_groups=of_groups))
     except ClaimNotReadyError:
         return None
     for claim in claims:

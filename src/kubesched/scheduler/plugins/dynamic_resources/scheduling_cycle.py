@@ -11,17 +11,20 @@ Next: `allocator` for the search behind Filter, `binding` for PreBind.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
 import numpy as np
 
+from kubesched.framework.groups import GroupCycle
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, Scores
 from kubesched.framework.status import OK, Status
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray, Verdicts
 from kubesched.k8s.model import selectors
+from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.resource import (
     FINALIZER,
     FIRST_AVAILABLE_MAX_SIZE,
@@ -30,9 +33,10 @@ from kubesched.k8s.model.resource import (
     DeviceRequest,
     ResourceClaim,
 )
+from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.scheduler.plugins.dynamic_resources import binding, requests
 from kubesched.scheduler.plugins.dynamic_resources.allocator import Allocator, SharedDevices
-from kubesched.scheduler.plugins.dynamic_resources.claim_book import ClaimBook
+from kubesched.scheduler.plugins.dynamic_resources.claim_book import ClaimBook, identity
 from kubesched.scheduler.plugins.dynamic_resources.effects import (
     ClaimRequest,
     DeallocateClaim,
@@ -54,7 +58,9 @@ from kubesched.scheduler.plugins.dynamic_resources.state import (
     DynamicResourcesState,
     PodClaim,
     claims_of,
+    group_claims_of,
     is_reserved_for,
+    is_reserved_for_group,
 )
 
 # -- PreFilter ---------------------------------------------------------------------------------------------------------
@@ -67,19 +73,55 @@ def may_need_devices(pod: PodInfo, classes: Mapping[str, DeviceClass]) -> bool:
     return bool(classes) and any(map(requests.is_class_backed_name, pod.resources.requests))
 
 
+@dataclass(slots=True)
+class GroupAllocations:
+    """The claims that were allocated for pods of a group in its cycle, by identity: its other pods may use them before
+    they are written."""
+
+    claims: set[str] = field(default_factory=set)
+
+
+def allocations_of(group: GroupCycle | None) -> GroupAllocations | None:
+    """Of the group's cycle; None outside of one."""
+    if group is None:
+        return None
+    found = group.state.find(GroupAllocations)
+    if found is None:
+        group.state.put(found := GroupAllocations())
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRules:
+    """What is different for pods of a group."""
+
+    has_claims: bool = False
+    """Groups have claims of their own."""
+    ignores_place: bool = False
+    """Whether what the first pod was given can be used on the others' nodes is not asked, as in v1.36."""
+
+
 def prepare(
-    pod: PodInfo, shared: SharedDevices, classes: Mapping[str, DeviceClass], filter_timeout_s: float
+    pod: PodInfo,
+    shared: SharedDevices,
+    classes: Mapping[str, DeviceClass],
+    filter_timeout_s: float,
+    of_group: GroupAllocations | None,
+    rules: GroupRules,
 ) -> DynamicResourcesState | Status:
     """The state for the pod's cycle, or why the pod can go nowhere."""
     try:
-        claims = [PodClaim(claim) for claim in claims_of(pod.pod, shared.book.get)]
+        found = claims_of(pod.pod, shared.book.get, of_groups=rules.has_claims)
+        claims = [PodClaim(claim) for claim in found]
     except ClaimNotReadyError as problem:
         return Status.unresolvable(str(problem))
     demand = _extended_demand(pod, shared.book, classes)
     if demand is not None:
         claims.append(PodClaim(demand.claim, is_special=True))
     for entry in claims:
-        rejection = _prepare_claim(entry, shared.book, classes)
+        if of_group is not None and identity(entry.claim) in of_group.claims and not entry.is_allocated:
+            entry.shared = shared.book.pending_allocation(entry.claim)
+        rejection = _prepare_claim(entry, shared.book, classes, rules)
         if rejection is not None:
             return rejection
     state = DynamicResourcesState(claims=claims, extended=demand)
@@ -96,10 +138,12 @@ def _extended_demand(pod: PodInfo, book: ClaimBook, classes: Mapping[str, Device
     return ExtendedDemand(pod.pod, claim, resources, backed)
 
 
-def _prepare_claim(entry: PodClaim, book: ClaimBook, classes: Mapping[str, DeviceClass]) -> Status | None:
-    allocation = entry.claim.status.allocation
+def _prepare_claim(
+    entry: PodClaim, book: ClaimBook, classes: Mapping[str, DeviceClass], rules: GroupRules
+) -> Status | None:
+    allocation = entry.claim.status.allocation or entry.shared
     if allocation is not None:
-        if allocation.node_selector is not None:
+        if allocation.node_selector is not None and not (entry.shared is not None and rules.ignores_place):
             compiled = selectors.from_node_selector(allocation.node_selector)
             if compiled.errors:
                 return Status.error(", ".join(compiled.errors))
@@ -246,7 +290,7 @@ def _find_unavailable(state: DynamicResourcesState, nodes: NodeTable, book: Clai
         state.unavailable = [np.zeros(len(nodes.whole), dtype=np.bool_) for _ in state.claims]
     unavailable = np.zeros(len(nodes), dtype=np.bool_)
     for entry, by_row in zip(state.claims, state.unavailable, strict=True):
-        if entry.is_allocated:
+        if entry.is_allocated or entry.shared is not None:
             mask = _unavailable_claim(entry, nodes, book)
             by_row[nodes.rows] = mask
             unavailable |= mask
@@ -289,7 +333,9 @@ def score_nodes(state: DynamicResourcesState, nodes: NodeTable) -> Scores:
     if state.allocator is None:
         return scores
     pages, own = state.sheet.at(nodes.rows)
-    allocated = sum(_score_allocated(entry.claim) for entry in state.claims)
+    allocated = sum(
+        _score_allocated(entry.claim, entry.claim.status.allocation or entry.shared) for entry in state.claims
+    )
     for number, page in enumerate(state.sheet.pages):
         here = pages == number
         scores[here] = allocated
@@ -311,8 +357,7 @@ def score_outcome(order: Order, outcome: Outcome) -> int:
     return score
 
 
-def _score_allocated(claim: ResourceClaim) -> int:
-    allocation = claim.status.allocation
+def _score_allocated(claim: ResourceClaim, allocation: AllocationResult | None) -> int:
     if allocation is None:
         return 0
     taken = {result.request for result in allocation.devices.results or ()}
@@ -328,8 +373,30 @@ def _score_allocated(claim: ResourceClaim) -> int:
 # -- Reserve, Unreserve, PostFilter ------------------------------------------------------------------------------------
 
 
-def reserve(state: DynamicResourcesState, nodes: NodeTable, node_name: str, book: ClaimBook) -> Status:
-    """Keeps the devices that filtering found on the node."""
+def reserve(
+    state: DynamicResourcesState,
+    pod: PodInfo,
+    nodes: NodeTable,
+    node_name: str,
+    book: ClaimBook,
+    of_group: GroupAllocations | None,
+) -> Status:
+    """Keeps the devices that filtering found on the node, and what other pods of the group have kept."""
+    status = _reserve_new(state, pod, nodes, node_name, book)
+    if not status.is_success:
+        return status
+    for entry in state.claims:
+        if entry.shared is not None:
+            entry.reserved = _allocated(entry.claim, book.pending_allocation(entry.claim) or entry.shared)
+            book.hold(entry.reserved, pod.uid)
+        if of_group is not None and entry.reserved is not None and not entry.is_special:
+            of_group.claims.add(identity(entry.claim))
+    return OK
+
+
+def _reserve_new(
+    state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable, node_name: str, book: ClaimBook
+) -> Status:
     row = nodes.row_of(node_name)
     if state.allocator is None or row is None:
         return OK
@@ -345,7 +412,7 @@ def reserve(state: DynamicResourcesState, nodes: NodeTable, node_name: str, book
         return Status.error(error.message)
     for entry, wanted, result in zip(state.to_allocate(), order.claims, results, strict=True):
         entry.reserved = _allocated(wanted.claim, result)
-        book.hold(entry.reserved)
+        book.hold(entry.reserved, pod.uid)
         if entry.is_special and state.extended is not None:
             kind = next(kind for kind, known in state.orders.items() if known is order)
             state.mappings = state.extended.requests(kind or ()).mappings
@@ -363,7 +430,7 @@ def unreserve(state: DynamicResourcesState, pod: PodInfo, book: ClaimBook) -> li
     """Frees what `reserve` took, and asks to undo what PreBind wrote."""
     requests: list[ClaimRequest] = []
     for entry in state.claims:
-        if entry.reserved is not None and book.release(entry.reserved):
+        if entry.reserved is not None and book.release(entry.reserved, pod.uid):
             book.restore(entry.claim.key)
         claim = entry.claim
         if entry.is_special:
@@ -391,6 +458,16 @@ def free_something(
     return Status.unschedulable("still not schedulable"), []
 
 
+def unreserve_for_group(pod: Pod, group: PodGroup, book: ClaimBook) -> tuple[Status, RemoveReservation] | None:
+    """When no pod of the group has a node: takes the group out of a claim that an earlier attempt allocated, so that
+    other devices can be tried. None if there is no such claim. Raises ClaimNotReadyError."""
+    for claim in group_claims_of(group, book.get):
+        if claim.status.allocation is not None and is_reserved_for_group(claim, pod):
+            request = RemoveReservation(claim.key, claim.metadata.uid, group.metadata.uid or group.key)
+            return Status.unresolvable("ResourceClaim unreserved for PodGroup"), request
+    return None
+
+
 def _unavailable(state: DynamicResourcesState, nodes: NodeTable, statuses: NodeStatuses) -> list[ResourceClaim]:
     """The pod's own claims that some node was rejected for."""
     rows = [
@@ -403,7 +480,7 @@ def _unavailable(state: DynamicResourcesState, nodes: NodeTable, statuses: NodeS
     return [
         entry.claim
         for entry, by_row in zip(state.claims, state.unavailable, strict=True)
-        if not entry.is_special and by_row[rows].any()
+        if not entry.is_special and entry.is_allocated and by_row[rows].any()
     ]
 
 
