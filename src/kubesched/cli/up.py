@@ -53,6 +53,12 @@ DEFAULT_PORT = 6443
     help="Manifests to create in the cluster; - for standard input. Repeatable.",
 )
 @click.option("--config", metavar="FILE", help="A KubeSchedulerConfiguration for the scheduler.")
+@click.option(
+    "--feature-gates",
+    multiple=True,
+    metavar="NAME=BOOL,...",
+    help="Feature gates of the scheduler and the controllers. Repeatable.",
+)
 @plugin_option
 @click.option("--reload", "is_reloading", is_flag=True, help="Reload plugin files when they change.")
 @class_cache_option
@@ -76,6 +82,7 @@ def up(
     n_nodes: int | None,
     filenames: tuple[str, ...],
     config: str | None,
+    feature_gates: tuple[str, ...],
     plugin_files: tuple[str, ...],
     is_reloading: bool,
     no_class_cache: bool,
@@ -112,6 +119,7 @@ def up(
         settings = _settings(directory, in_memory or once, chosen_port, is_passing=once)
         settings = _with_content(settings, shape, n_nodes, filenames, config)
         settings = replace(settings, delays=delays, plugin_files=plugin_files, keeps_classes=not no_class_cache)
+        settings = replace(settings, feature_gates=feature_gates)
         with _quiet_logs():
             code = asyncio.run(_run_once(settings, timeout) if once else _run(settings, merge_kubeconfig, is_reloading))
     if code:
@@ -161,6 +169,7 @@ def _directory(data: str | None, is_passing: bool) -> Iterator[Path]:
 def _errors_in_one_line() -> Iterator[None]:
     from kubesched.cli.files import InputError
     from kubesched.k8s.model.quantity import QuantityError
+    from kubesched.live.options import FlagError
     from kubesched.live.serving.settings import ServingError
     from kubesched.playground.hollow_nodes.fleet import NodeRefusedError
     from kubesched.playground.kubeconfigs import InvalidKubeconfigError
@@ -171,6 +180,7 @@ def _errors_in_one_line() -> Iterator[None]:
     problems = (
         PartEndedError,
         ConfigError,
+        FlagError,
         InputError,
         InvalidKubeconfigError,
         InvalidManifestError,
@@ -246,8 +256,10 @@ async def _run_once(settings: PlaygroundSettings, timeout_s: float) -> int:
 
     async with Playground(settings) as playground:
         view = playground.controllers.view
-        is_settled = await wait_settled(view, lambda: playground.controllers.is_idle, timeout_s)
-        outcome = Outcome.of(view.of(Pod).values())
+        is_settled = await wait_settled(
+            view, lambda: playground.controllers.is_idle, timeout_s, held_back=playground.held_back
+        )
+        outcome = Outcome.of(view.of(Pod).values(), playground.held_back())
     for line in outcome.lines():
         click.echo(line)
     if not is_settled:

@@ -25,6 +25,7 @@ from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.resource import ResourceClaim, ResourceSlice
 from kubesched.live.live_scheduler import LiveScheduler
 from kubesched.live.options import RunOptions, read_options
+from kubesched.live.options.flag import GATES
 from kubesched.live.serving.debug_pages import queue_report
 from kubesched.live.serving.live_sources import LiveExplainer
 from kubesched.playground.apiserver.server import ApiServer, ServerSettings
@@ -79,6 +80,7 @@ def make_page(
 
 
 NO_LIMIT = -1.0
+WORKLOAD_WITH_JOB = "WorkloadWithJob"
 SCHEDULER = "scheduler"
 
 
@@ -99,6 +101,8 @@ class PlaygroundSettings:
     scheduler_config: Path | None = None
     plugin_files: Sequence[str] = ()
     """Python files with plugins that the scheduler runs beside the others."""
+    feature_gates: tuple[str, ...] = ()
+    """`A=true,B=false`, for the scheduler and the controllers alike."""
     keeps_classes: bool = True
     """Whether the scheduler has its class cache."""
     delays: Delays = field(default_factory=Delays)
@@ -130,6 +134,12 @@ class Playground:
 
     async def _start(self) -> None:
         settings = self._settings
+        self._options = scheduler_options(
+            settings.scheduler_config,
+            settings.plugin_files,
+            settings.feature_gates,
+            keeps_classes=settings.keeps_classes,
+        )
         await (self._start_server_process() if settings.has_server_process else self._start_server_here())
         self.client = self._client()
         self._stack.push_async_callback(self.client.close)
@@ -177,7 +187,11 @@ class Playground:
     async def _start_controllers(self) -> None:
         self.controllers = ControllerRunner(
             self._client_of_part(),
-            partial(all_controllers, root_ca_pem=certificate_authority(self._settings.kubeconfig)),
+            partial(
+                all_controllers,
+                root_ca_pem=certificate_authority(self._settings.kubeconfig),
+                jobs_have_groups=self._options.gates[WORKLOAD_WITH_JOB],
+            ),
         )
         self._stack.push_async_callback(self.controllers.stop)
         await self.controllers.start()
@@ -196,15 +210,16 @@ class Playground:
         await page.start()
         return page
 
+    def held_back(self) -> dict[str, str]:
+        """Pods that the scheduler does not try yet, and the plugin that holds each back."""
+        return {queued.key: queued.gating_plugin for queued in self.scheduler.loop.queue.contents.gated}
+
     @property
     def plugin_paths(self) -> list[Path]:
         """The files that the scheduler's plugins from outside are read from."""
         return self._options.plugins.paths()
 
     async def _start_scheduler(self) -> None:
-        self._options = scheduler_options(
-            self._settings.scheduler_config, self._settings.plugin_files, keeps_classes=self._settings.keeps_classes
-        )
         self.scheduler = LiveScheduler(self._options, self._target())
         running = asyncio.create_task(self.scheduler.run(), name=SCHEDULER)
         self._ending.append(running)
@@ -233,11 +248,19 @@ class Playground:
 
 
 def scheduler_options(
-    config: Path | None, plugin_files: Sequence[str] = (), *, keeps_classes: bool = True
+    config: Path | None,
+    plugin_files: Sequence[str] = (),
+    feature_gates: Sequence[str] = (),
+    *,
+    keeps_classes: bool = True,
 ) -> RunOptions:
     """Alone in its cluster, so it needs no election; without a configuration of its own it may write as fast as it can.
-    Raises ConfigError."""
-    given: dict[str, object] = {"secure-port": 0, "feature-gates": (("", "DRADeviceTaintRules=true"),)}
+    Raises ConfigError, or FlagError where gates are wrong."""
+    gates = ("DRADeviceTaintRules=true", *feature_gates)
+    given: dict[str, object] = {
+        "secure-port": 0,
+        "feature-gates": tuple(pair for text in gates for pair in GATES.parse(text)),
+    }
     if not keeps_classes:
         given["no-class-cache"] = True
     if config is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from kubesched.k8s.model.core import Pod
@@ -33,8 +33,17 @@ class ChangeWatch:
             self.last_s = asyncio.get_running_loop().time()
 
 
+HeldBack = Mapping[str, str]
+"""Keys of the pods that the scheduler does not even try yet (members of a gang that is not complete), and the plugin
+that says so. Nothing in such a pod tells that."""
+
+
 async def wait_settled(
-    view: ClusterView, is_idle: Callable[[], bool], timeout_s: float, quiet_s: float = QUIET_S
+    view: ClusterView,
+    is_idle: Callable[[], bool],
+    timeout_s: float,
+    quiet_s: float = QUIET_S,
+    held_back: Callable[[], HeldBack] = dict,
 ) -> bool:
     """False if the time was not enough."""
     events = asyncio.get_running_loop()
@@ -43,28 +52,30 @@ async def wait_settled(
     while events.time() < deadline_s:
         await asyncio.sleep(_LOOK_EVERY_S)
         is_quiet = events.time() - changes.last_s >= quiet_s and is_idle()
-        if is_quiet and all(map(is_decided, view.of(Pod).values())):
-            return True
+        if is_quiet:
+            held = held_back()
+            if all(is_decided(pod, held) for pod in view.of(Pod).values()):
+                return True
     return False
 
 
-def is_decided(pod: Pod) -> bool:
+def is_decided(pod: Pod, held_back: HeldBack) -> bool:
     """Has a place, has finished, or cannot have a place now. A pod that preempts others is still to come."""
     if pod.is_terminating:
         return False
     if pod.spec.node_name or pod.is_terminal or pod.spec.scheduling_gates:
         return True
-    return why_pending(pod) is not None and not pod.status.nominated_node_name
+    return why_pending(pod, held_back) is not None and not pod.status.nominated_node_name
 
 
-def why_pending(pod: Pod) -> str | None:
+def why_pending(pod: Pod, held_back: HeldBack) -> str | None:
     """What the scheduler said; None if it has not yet."""
     if pod.spec.scheduling_gates:
         return "waits for its scheduling gates: " + ", ".join(gate.name for gate in pod.spec.scheduling_gates)
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled" and condition.status == "False":
             return condition.message or condition.reason
-    return None
+    return f"held back by the plugin {held_back[pod.key]}" if pod.key in held_back else None
 
 
 _NAMES_SHOWN = 3
@@ -79,14 +90,14 @@ class Outcome:
     pending: dict[str, list[str]]
 
     @classmethod
-    def of(cls, pods: Iterable[Pod]) -> Outcome:
+    def of(cls, pods: Iterable[Pod], held_back: HeldBack) -> Outcome:
         by_node: Counter[str] = Counter()
         pending: dict[str, list[str]] = {}
         for pod in sorted(pods, key=lambda known: known.key):
             if pod.spec.node_name:
                 by_node[pod.spec.node_name] += 1
             elif not pod.is_terminal:
-                pending.setdefault(why_pending(pod) or "not looked at yet", []).append(pod.key)
+                pending.setdefault(why_pending(pod, held_back) or "not looked at yet", []).append(pod.key)
         return cls(by_node.total(), dict(sorted(by_node.items())), pending)
 
     @property

@@ -168,12 +168,69 @@ def test_once_ends_with_a_summary_and_a_code_for_ci(tmp_path: Path, cpu: str, co
     assert (result.exit_code, result.output.splitlines()[0]) == (code, told)
 
 
+_GANG_GATES = "GenericWorkload=true,GangScheduling=true,WorkloadWithJob=true"
+_JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: training}}
+spec:
+  parallelism: {size}
+  completions: {size}
+  completionMode: Indexed
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{{name: worker, image: trainer, resources: {{requests: {{cpu: "2"}}}}}}]
+"""
+_LONELY = """
+apiVersion: scheduling.k8s.io/v1alpha2
+kind: PodGroup
+metadata: {name: gang}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: lonely}
+spec: {schedulingGroup: {podGroupName: gang}, containers: [{name: main, image: i}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("manifest", "code", "told"),
+    [
+        pytest.param(_JOB.format(size=4), 0, "4 of 4 pods scheduled, on 1 node", id="a job that fits as a whole"),
+        pytest.param(
+            _JOB.format(size=5), 1, "0 of 5 pods scheduled, on 0 nodes", id="a job that lacks room for one pod"
+        ),
+        pytest.param(
+            _LONELY,
+            1,
+            "pending: default/lonely: held back by the plugin GangScheduling",
+            id="a gang that is not complete",
+        ),
+    ],
+)
+def test_gangs_are_scheduled_whole_or_not_at_all(tmp_path: Path, manifest: str, code: int, told: str) -> None:
+    file = tmp_path / "gang.yaml"
+    file.write_text(manifest)
+    options = ["--once", "-f", str(file), "--nodes", "1", "--cpu", "8", "--timeout", "30"]
+    result = CliRunner().invoke(up, [*options, "--feature-gates", _GANG_GATES])
+    assert result.exit_code == code
+    assert told in result.output.splitlines()
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
         pytest.param(["--once"], "--once needs -f", id="once without files"),
         pytest.param(["--data", "d", "--in-memory"], "specify either --data or --in-memory", id="kept and not kept"),
         pytest.param(["--in-memory", "--cpu", "lots"], "error: ", id="an amount that is none"),
+        pytest.param(
+            ["--in-memory", "--feature-gates", "GangScheduling=true"],
+            "error: GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]",
+            id="a gate that lacks another",
+        ),
+        pytest.param(["--in-memory", "--feature-gates", "Nope=true"], "unrecognized feature gate: Nope", id="no gate"),
         pytest.param(["--in-memory", "-f", "/does/not/exist"], "error: /does/not/exist: No such file", id="no file"),
     ],
 )

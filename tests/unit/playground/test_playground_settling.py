@@ -31,12 +31,12 @@ def _pod(name: str = "p", *, node: str = "", going: bool = False, gated: bool = 
     ],
 )
 def test_a_pod_is_decided_when_nothing_more_will_come(pod: Pod, decided: bool) -> None:
-    assert is_decided(pod) is decided
+    assert is_decided(pod, {}) is decided
 
 
 def test_the_summary_counts_places_and_groups_reasons() -> None:
     pods = [_pod("a", node="n"), _pod("b", node="n"), *(_pod(f"x{n}", conditions=(REFUSED,)) for n in range(5))]
-    outcome = Outcome.of(pods)
+    outcome = Outcome.of(pods, {})
     assert outcome.lines() == [
         "2 of 7 pods scheduled, on 1 node",
         "pending: d/x0, d/x1, d/x2 and 2 more: 0/1 nodes are available",

@@ -19,8 +19,8 @@ from kubesched.k8s.client.errors import ApiError
 from kubesched.k8s.client.lease import LeaseSpec
 from kubesched.k8s.client.list_watch.requests import ListOptions
 from kubesched.k8s.client.requester import Requester
-from kubesched.k8s.client.resources import Resource
-from kubesched.k8s.model import core, resource, storage
+from kubesched.k8s.client.resources import POD_GROUPS, Resource
+from kubesched.k8s.model import core, resource, scheduling, storage
 from kubesched.k8s.model.meta import KubeObject, KubeStruct, LabelSelector
 from kubesched.k8s.model.reported_pods import ReportedPod
 from kubesched.playground.controllers import whole_objects
@@ -124,6 +124,8 @@ _TYPED = (
     Resource(resource.ResourceSlice, "resource.k8s.io", "v1", "resourceslices", False, ("v1beta2",)),
     Resource(resource.DeviceTaintRule, "resource.k8s.io", "v1beta2", "devicetaintrules", False),
     Resource(resource.ResourceClaimTemplate, "resource.k8s.io", "v1", "resourceclaimtemplates", True, ("v1beta2",)),
+    POD_GROUPS,
+    Resource(scheduling.Workload, POD_GROUPS.group, POD_GROUPS.version, "workloads", True),
     Resource(NodeLease, "coordination.k8s.io", "v1", "leases", True, kind_name="Lease"),
 )
 

@@ -32,6 +32,7 @@ from kubesched.playground.controllers.controller import Controller, ControllerCo
 from kubesched.playground.controllers.cron_job_controller import CronJobController
 from kubesched.playground.controllers.deployment_controller import DeploymentController
 from kubesched.playground.controllers.garbage_collector import GarbageCollector
+from kubesched.playground.controllers.group_controllers import PodGroupProtection
 from kubesched.playground.controllers.kinds import (
     LIST_OPTIONS,
     REFRESH_S,
@@ -70,8 +71,11 @@ from kubesched.playground.controllers.workload_kinds import (
 )
 
 
-def all_controllers(context: ControllerContext, discovered: DiscoveredKinds, root_ca_pem: str = "") -> list[Controller]:
-    """`root_ca_pem` is published in every namespace; without one, nothing is."""
+def all_controllers(
+    context: ControllerContext, discovered: DiscoveredKinds, root_ca_pem: str = "", *, jobs_have_groups: bool = False
+) -> list[Controller]:
+    """`root_ca_pem` is published in every namespace; without one, nothing is. With `jobs_have_groups`, a job that is a
+    gang gets a PodGroup."""
     publishers = [RootCaPublisher(context, root_ca_pem)] if root_ca_pem else []
     return [
         *publishers,
@@ -80,7 +84,7 @@ def all_controllers(context: ControllerContext, discovered: DiscoveredKinds, roo
         WorkloadController(context, "replication", ReplicationController, ReplicaRules(context)),
         WorkloadController(context, "statefulset", StatefulSet, StatefulSetRules(context)),
         WorkloadController(context, "daemonset", DaemonSet, DaemonSetRules(context)),
-        WorkloadController(context, "job", Job, JobRules(context)),
+        WorkloadController(context, "job", Job, JobRules(context, jobs_have_groups)),
         JobPodRelease(context),
         CronJobController(context),
         PodClaimController(context),
@@ -90,6 +94,7 @@ def all_controllers(context: ControllerContext, discovered: DiscoveredKinds, roo
         ClaimProtection(context),
         VolumeProtection(context),
         AttributesClassProtection(context),
+        PodGroupProtection(context),
         BudgetController(context),
         RoleAggregationController(context),
         NodeLifecycleController(context),

@@ -211,7 +211,8 @@ def metadata_body(metadata: ObjectMeta) -> Body:
     if annotations.pop(FINGERPRINT_NOTE, None) is not None and not annotations:
         del body["annotations"]
     for reference in body.get("ownerReferences") or ():
-        reference["blockOwnerDeletion"] = True
+        if reference.get("controller"):
+            reference["blockOwnerDeletion"] = True
     return body
 
 

@@ -24,6 +24,7 @@ from kubesched.k8s.client.requester import STRATEGIC_PATCH
 from kubesched.k8s.model.apps import DaemonSet, Job, JobStatus, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Node, Pod, PodTemplateSpec, ReplicationController
 from kubesched.k8s.model.meta import KubeObject, controller_of
+from kubesched.k8s.model.scheduling import PodGroup, Workload
 from kubesched.k8s.model.storage import PersistentVolumeClaim
 from kubesched.k8s.workloads.actions import PACED, Plan, UpdateObject
 from kubesched.k8s.workloads.daemon_sets import sync_daemon_set
@@ -33,6 +34,7 @@ from kubesched.k8s.workloads.replicas import sync_replicas
 from kubesched.k8s.workloads.stateful_sets import OlderTemplate, partition_of, sync_stateful_set
 from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, REVISION_HASH_LABEL, Revisions, owner_reference
 from kubesched.playground.controllers.controller import ControllerContext
+from kubesched.playground.controllers.group_controllers import JobGroups
 from kubesched.playground.controllers.kinds import ControllerRevision, home_of, kind_name
 from kubesched.playground.controllers.status import (
     daemon_set_status,
@@ -242,14 +244,17 @@ _INDEX_VARIABLE = {
 
 
 class JobRules(PodMaking[Job]):
-    def __init__(self, context: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext, jobs_have_groups: bool = False) -> None:
         super().__init__(context)
         self._failures = JobFailures()
+        self._groups = JobGroups(context) if jobs_have_groups else None
 
     def plan(self, owner: Job) -> Plan:
         return sync_job(owner, self._pods(owner), self._context.names, self._failures, self._context.now_s(), PACED)
 
     async def prepare(self, owner: Job, plan: Plan) -> None:
+        if self._groups is not None and not owner.is_finished and owner.spec.managed_by in (None, OWN_MANAGER):
+            await self._groups.ensure(owner, self._pods(owner))
         lets_go = any(isinstance(action, UpdateObject) and isinstance(action.item, Pod) for action in plan.actions)
         if not lets_go or owner.is_finished:
             return
@@ -269,6 +274,9 @@ class JobRules(PodMaking[Job]):
         if not isinstance(item, Pod):
             return None
         body = self._pod_body(owner, item)
+        group = self._groups.group_of(owner) if self._groups is not None else None
+        if group is not None:
+            body["spec"]["schedulingGroup"] = {"podGroupName": group.name}
         index = completion_index(item)
         if index is not None:
             body["spec"]["hostname"] = f"{owner.name}-{index}"
@@ -277,6 +285,14 @@ class JobRules(PodMaking[Job]):
                 if not any(one["name"] == _INDEX_VARIABLE["name"] for one in known):
                     known.append(_INDEX_VARIABLE)
         return body
+
+    def also_concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        """The job whose workload or group went."""
+        if self._groups is None or after is not None or not isinstance(before, Workload | PodGroup):
+            return ()
+        owner = controller_of(before.metadata)
+        job = self._view.by_uid(owner.uid) if owner is not None else None
+        return (job.key,) if isinstance(job, Job) else ()
 
 
 def _planned_status(owner: Job, plan: Plan) -> JobStatus:

@@ -181,7 +181,7 @@ def test_defaults(group_version: str, plural: str, body: Object, path: str, expe
             "scheduling.k8s.io/v1alpha2",
             "podgroups",
             {"spec": {"schedulingPolicy": {"gang": {"minCount": 0}}}},
-            ["spec.schedulingPolicy.gang.minCount: Invalid value: 0: must be greater than or equal to 1"],
+            ["spec.schedulingPolicy.gang.minCount: Required value"],
             id="a gang of nobody",
         ),
         pytest.param(

@@ -7,6 +7,7 @@ import zoneinfo
 
 from kubesched.k8s.model.cron_schedule import schedule_problem
 from kubesched.k8s.model.times import parse_instant
+from kubesched.playground.apiserver.errors import StatusError
 from kubesched.playground.apiserver.kinds import field_errors as errors
 from kubesched.playground.apiserver.kinds import workload_parts as checks
 from kubesched.playground.apiserver.kinds.internal_form import internal_spec
@@ -26,6 +27,7 @@ from kubesched.playground.apiserver.served_resource import InvalidField, Object,
 from kubesched.playground.apiserver.storage.store import metadata_fields
 
 _BATCH = "io.k8s.api.batch.v1."
+_POD_GROUPS = "podgroups.scheduling.k8s.io"
 _MOST = 2**31 - 1
 _LONGEST_CRON_NAME = 52  # its jobs add eleven characters of their own
 _NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
@@ -70,13 +72,50 @@ def _validate_job(job: Object, old: Object | None) -> list[InvalidField]:
     found = job_spec_errors(job["spec"], "spec") + _selector_errors(job["spec"])
     if old is None:
         return found
-    for name in ("completions", "selector", "template", "completionMode", "podFailurePolicy"):
+    found += _completions_errors(job["spec"], old["spec"])
+    for name in ("selector", "template", "completionMode", "podFailurePolicy"):
         new_value, old_value = job["spec"].get(name), old["spec"].get(name)
         may_change = name == "template" and old["spec"].get("suspend")
         if new_value != old_value and not may_change:
             shown = _shown_template(new_value) if name == "template" else new_value
             found.append(errors.immutable(f"spec.{name}", shown))
     return found
+
+
+def _completions_errors(spec: Object, before: Object) -> list[InvalidField]:
+    """An indexed job may be made larger or smaller, with its parallelism."""
+    wanted = spec.get("completions")
+    if wanted == before.get("completions"):
+        return []
+    if spec["completionMode"] != "Indexed":
+        return [errors.immutable("spec.completions", wanted)]
+    if wanted is None or wanted == spec["parallelism"]:
+        return []
+    return [errors.invalid("spec.completions", wanted, "can only be modified in tandem with spec.parallelism")]
+
+
+def _admit_job(job: Object, old: Object | None, ctx: WriteContext) -> None:
+    """A gang is as large as it was when its group was made."""
+    if old is None or ctx.subresource or job["spec"]["parallelism"] == old["spec"]["parallelism"]:
+        return
+    namespace = old["metadata"]["namespace"]
+    named = (old["spec"]["template"]["spec"].get("schedulingGroup") or {}).get("podGroupName")
+    if named is not None:
+        found = ctx.lookup.get(_POD_GROUPS, namespace, named)
+        groups = [] if found is None else [found]
+    else:
+        groups = [one for one in ctx.lookup.list(_POD_GROUPS, namespace) if _is_controlled_by(one, old)]
+    for group in groups:
+        if "gang" in group["spec"]["schedulingPolicy"]:
+            name = old["metadata"]["name"]
+            why = f'a Job referencing gang-scheduled PodGroup "{group["metadata"]["name"]}"'
+            message = f'jobs.batch "{name}" is forbidden: cannot change parallelism for {why}'
+            raise StatusError(403, "Forbidden", message, {"name": name, "group": "batch", "kind": "jobs"})
+
+
+def _is_controlled_by(obj: Object, owner: Object) -> bool:
+    references = obj["metadata"].get("ownerReferences") or ()
+    return any(one.get("controller") and one["uid"] == owner["metadata"]["uid"] for one in references)
 
 
 def _shown_template(template: Object) -> Object:
@@ -192,6 +231,7 @@ JOB = KindRules(
     set_defaults=_set_job_defaults,
     prepare_create=_create_job,
     validate=_validate_job,
+    validate_admission=_admit_job,
     selectable_fields=_selectable,
     columns=(
         NAME,

@@ -164,6 +164,13 @@ def finalizer_name_errors(meta: Object) -> list[InvalidField]:
     ]
 
 
+def protect(obj: Object, finalizer: str) -> None:
+    """A new object that may not go while others use it."""
+    finalizers = obj["metadata"].setdefault("finalizers", [])
+    if finalizer not in finalizers:
+        finalizers.append(finalizer)
+
+
 def _finalizers_while_deleting(meta: Object, old: Object) -> list[InvalidField]:
     if old.get("deletionTimestamp") is None:
         return []

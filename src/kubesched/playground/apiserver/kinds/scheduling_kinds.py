@@ -1,4 +1,4 @@
-"""Priority classes, runtime classes, disruption budgets, pod groups and workloads."""
+"""Priority classes, runtime classes and disruption budgets; `pod_groups` has the rules of PodGroup and Workload."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ _GROUP = "scheduling.k8s.io"
 _PRIORITY_CLASS = "io.k8s.api.scheduling.v1.PriorityClass"
 _MOST_PRIORITY = 1_000_000_000
 _SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
-_MOST_TEMPLATES = 8
 _POLICIES = ("PreemptLowerPriority", "Never")
 
 
@@ -113,67 +112,9 @@ def _validate_budget_status(obj: Object, _: Object) -> list[InvalidField]:
     return found
 
 
-def _validate_pod_group(obj: Object, old: Object | None) -> list[InvalidField]:
-    found = _policy_errors(obj["spec"].get("schedulingPolicy", {}), "spec.schedulingPolicy")
-    return found + _fixed_spec_errors(obj, old)
-
-
-def _validate_workload(obj: Object, old: Object | None) -> list[InvalidField]:
-    templates = obj["spec"].get("podGroupTemplates") or []
-    at = "spec.podGroupTemplates"
-    if not templates:
-        return [errors.required(at)]
-    found = [errors.too_many(at, len(templates), _MOST_TEMPLATES)] if len(templates) > _MOST_TEMPLATES else []
-    seen: set[str] = set()
-    for position, template in enumerate(templates):
-        place, name = errors.index(at, position), template.get("name", "")
-        if not name:
-            found.append(errors.required(f"{place}.name"))
-        elif name in seen:
-            found.append(errors.duplicate(place, {"name": name}))
-        else:
-            found += errors.all_invalid(f"{place}.name", name, dns_label_errors(name))
-        seen.add(name)
-        found += _policy_errors(template.get("schedulingPolicy", {}), f"{place}.schedulingPolicy")
-    return found + _fixed_spec_errors(obj, old)
-
-
-def _fixed_spec_errors(obj: Object, old: Object | None) -> list[InvalidField]:
-    if old is None:
-        return []
-    new, before = obj["spec"], old["spec"]
-    changed = [name for name in sorted(new.keys() | before.keys()) if new.get(name) != before.get(name)]
-    return [errors.immutable(f"spec.{name}", new.get(name)) for name in changed]
-
-
-def _policy_errors(policy: Object, path: str) -> list[InvalidField]:
-    if "gang" not in policy and "basic" not in policy:
-        return [errors.invalid(path, "", "must specify one of: `basic`, `gang`")]
-    if "gang" in policy and "basic" in policy:
-        return [errors.invalid(path, "{basic, gang}", "must specify exactly one of: `basic`, `gang`")]
-    count = policy.get("gang", {}).get("minCount", 1)
-    if count < 1:
-        return [errors.invalid(f"{path}.gang.minCount", count, "must be greater than or equal to 1")]
-    return []
-
-
 def _text(name: str) -> Any:
     read = dig(f"spec.{name}", "N/A")
     return lambda obj: str(read(obj))
-
-
-def _group_policy(obj: Object) -> str:
-    return "Gang" if dig("spec.schedulingPolicy.gang", None)(obj) is not None else "Basic"
-
-
-def _group_status(obj: Object) -> str:
-    conditions = {one["type"]: one for one in obj.get("status", {}).get("conditions", [])}
-    status = "Pending"
-    if "PodGroupScheduled" in conditions:
-        status = "Scheduled" if conditions["PodGroupScheduled"]["status"] == "True" else "Unschedulable"
-    if "DisruptionTarget" in conditions:
-        status = conditions["DisruptionTarget"].get("reason", "")
-    return status
 
 
 _ALLOWED_TEXT = "Calculated number of pods that may be disrupted at this time."
@@ -216,14 +157,3 @@ BUDGET = KindRules(
         AGE,
     ),
 )
-POD_GROUP = KindRules(
-    validate=_validate_pod_group,
-    columns=(
-        NAME,
-        described("Policy", _group_policy, "io.k8s.api.scheduling.v1alpha2.PodGroupSpec", "schedulingPolicy"),
-        TableColumn("Workload", dig("spec.podGroupTemplateRef.workload.workloadName", "<none>")),
-        TableColumn("Status", _group_status),
-        AGE,
-    ),
-)
-WORKLOAD = KindRules(validate=_validate_workload, columns=(NAME, AGE))

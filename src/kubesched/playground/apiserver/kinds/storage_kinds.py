@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kubesched.playground.apiserver.kinds import storage_checks, volume_checks, warnings
 from kubesched.playground.apiserver.kinds.amounts import round_up_to_milli
+from kubesched.playground.apiserver.kinds.metadata import protect
 from kubesched.playground.apiserver.kinds.pods import admission
 from kubesched.playground.apiserver.kinds.serving import KindRules
 from kubesched.playground.apiserver.kinds.table_columns import AGE, DEFAULT_COLUMNS, NAME, described, dig, name_of
@@ -25,12 +26,6 @@ _TOKENS_OUTSIDE_SECRETS = (
 )
 
 
-def _protect(obj: Object, finalizer: str) -> None:
-    finalizers = obj["metadata"].setdefault("finalizers", [])
-    if finalizer not in finalizers:
-        finalizers.append(finalizer)
-
-
 def _set_claim_defaults(claim: Object) -> None:
     claim["spec"].setdefault("volumeMode", "Filesystem")
     claim["status"].setdefault("phase", "Pending")
@@ -40,7 +35,7 @@ def _set_claim_defaults(claim: Object) -> None:
 
 def _create_claim(claim: Object, ctx: WriteContext) -> None:
     claim["status"] = {"phase": "Pending"}
-    _protect(claim, "kubernetes.io/pvc-protection")
+    protect(claim, "kubernetes.io/pvc-protection")
     spec = claim["spec"]
     volume_checks.settle_sources(spec, None)
     if "storageClassName" in spec or _OLD_CLASS in claim["metadata"].get("annotations", {}):
@@ -75,7 +70,7 @@ def _set_volume_defaults(volume: Object) -> None:
 
 def _create_volume(volume: Object, ctx: WriteContext) -> None:
     volume["status"] = {"phase": "Pending", "lastPhaseTransitionTime": ctx.now}
-    _protect(volume, "kubernetes.io/pv-protection")
+    protect(volume, "kubernetes.io/pv-protection")
 
 
 def _update_volume(volume: Object, old: Object, ctx: WriteContext) -> None:
@@ -96,7 +91,7 @@ def _set_class_defaults(obj: Object) -> None:
 
 
 def _create_attributes_class(obj: Object, _: WriteContext) -> None:
-    _protect(obj, "kubernetes.io/vac-protection")
+    protect(obj, "kubernetes.io/vac-protection")
 
 
 def _warn_of_driver(obj: Object, old: Object | None, ctx: WriteContext) -> None:

@@ -27,10 +27,14 @@ _NEVER_EMPTY = ("struct", "time", "micro-time", "quantity", "int-or-string")
 
 
 @lru_cache(maxsize=1024)
-def declared_defaults(schema_name: str) -> dict[str, Any]:
-    """Defaults that the schema itself states (a port's protocol); most defaults are set by the kinds."""
-    declared = {name: known.default for name, known in struct_fields(schema_name).items()}
-    return {name: default for name, default in declared.items() if default not in (None, "", 0, False, {})}
+def declared_defaults(schema_name: str) -> dict[str, tuple[Any, tuple[Any, ...]]]:
+    """Defaults that the schema itself states (a port's protocol), with the values they replace: an empty text, too,
+    unless the field is a pointer. Most defaults are set by the kinds."""
+    return {
+        name: (known.default, (None,) if known.is_pointer else (None, ""))
+        for name, known in struct_fields(schema_name).items()
+        if known.default not in (None, "", 0, False, {})
+    }
 
 
 def in_order(present: Object, of: ValueType) -> Object:
@@ -153,7 +157,7 @@ class _StructPlan(NamedTuple):
     """What reading one struct needs."""
 
     fields: dict[str, _FieldPlan]
-    defaults: tuple[tuple[str, Any], ...]
+    defaults: tuple[tuple[str, tuple[Any, tuple[Any, ...]]], ...]
     absent: tuple[tuple[str, Any], ...]
 
 
@@ -183,8 +187,8 @@ def read_struct(value: Any, of: ValueType) -> Object:
             present[name] = (
                 item if type(item) is str and known.type.form == "string" else _read_quickly(item, known.type)
             )
-    for name, default in plan.defaults:
-        if present.get(name) in (None, ""):
+    for name, (default, replaced) in plan.defaults:
+        if present.get(name) in replaced:
             present[name] = default
     for name, written in plan.absent:
         if name not in present:
@@ -271,8 +275,8 @@ def _read_struct(value: Any, of: ValueType, path: str, where: str, unknown: list
             own = known.go_path
             go_path = f"{of.struct_name}.{field_path}.{own}" if field_path else f"{of.struct_name}.{own}"
             present[name] = _read(item, known.type, inner, go_path, unknown)
-    for name, default in declared_defaults(of.schema).items():
-        if present.get(name) in (None, ""):
+    for name, (default, replaced) in declared_defaults(of.schema).items():
+        if present.get(name) in replaced:
             present[name] = default
     return in_order(present, of)
 

@@ -177,18 +177,27 @@ def _covers(toleration: Object, taint: str) -> bool:
     return toleration.get("key", "") in ("", taint) and toleration.get("effect", "") in ("", "NoExecute")
 
 
-def _set_priority(pod: Object, ctx: WriteContext) -> None:
-    spec = pod["spec"]
+def priority_class_of(spec: Object, ctx: WriteContext) -> Object | None:
+    """The class that it names, or else the default one, whose name is filled in. Raises LookupError."""
     name = spec.get("priorityClassName", "")
     if name:
         chosen = ctx.lookup.get(_PRIORITY_CLASSES, "", name)
         if chosen is None:
-            raise _refused(pod, f"no PriorityClass with name {name} was found")
-    else:
-        defaults = [one for one in ctx.lookup.list(_PRIORITY_CLASSES) if one.get("globalDefault")]
-        chosen = min(defaults, key=lambda one: int(one["value"]), default=None)
-        if chosen is not None:
-            spec["priorityClassName"] = chosen["metadata"]["name"]
+            raise LookupError(f"no PriorityClass with name {name} was found")
+        return chosen
+    defaults = [one for one in ctx.lookup.list(_PRIORITY_CLASSES) if one.get("globalDefault")]
+    chosen = min(defaults, key=lambda one: int(one["value"]), default=None)
+    if chosen is not None:
+        spec["priorityClassName"] = chosen["metadata"]["name"]
+    return chosen
+
+
+def _set_priority(pod: Object, ctx: WriteContext) -> None:
+    spec = pod["spec"]
+    try:
+        chosen = priority_class_of(spec, ctx)
+    except LookupError as error:
+        raise _refused(pod, str(error)) from None
     priority = chosen["value"] if chosen is not None else 0
     policy = (chosen or {}).get("preemptionPolicy") or "PreemptLowerPriority"
     computed = (
