@@ -111,7 +111,7 @@ def _print(report: CheckReport, output: str) -> None:
 
 
 def _init(dump: str | None, change: str, path: Path) -> None:
-    from kubesched.cli.files import InputError
+    from kubesched.cli.files import InputError, write_files
     from kubesched.planning.check.library import first_check
     from kubesched.simulator.library import load
 
@@ -120,8 +120,5 @@ def _init(dump: str | None, change: str, path: Path) -> None:
     if path.exists():
         raise InputError(f"{path}: exists already; --to names another file")
     text = first_check(load(dump), f"file: {dump}", change, path.name)
-    try:
-        path.write_text(text)
-    except OSError as problem:
-        raise InputError(f"{path}: {problem.strerror or problem}") from None
+    write_files({str(path): text.encode()})
     click.echo(f"{path}: written; kubesched check {path} runs it")

@@ -1,20 +1,34 @@
-"""Reads the files that commands are given: manifests, dumps, directories of them, or standard input.
+"""Reads the files that commands are given: manifests, dumps, directories of them, or standard input; writes those that
+they are asked for, whole or not at all.
 
-What cannot be read is an `InputError` of one line that names the file. Kinds that scheduling does not look at are
-left out, with a warning.
+What cannot be read or written is an `InputError` of one line that names the file. Kinds that scheduling does not look
+at are left out, with a warning.
 
 Next: `kubesched.k8s.manifest_files`, which reads.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 from kubesched.k8s.manifest_files import InputError, bounded, files_of, manifests_in, read_file
 from kubesched.k8s.model.manifests import CLUSTER_KINDS, KINDS, Kinds, Manifests, WrittenObject
 
-__all__ = ["STDIN", "STDIN_NAME", "InputError", "expanded", "read_bytes", "read_manifests", "source_name"]
+__all__ = [
+    "STDIN",
+    "STDIN_NAME",
+    "InputError",
+    "check_place",
+    "expanded",
+    "read_bytes",
+    "read_manifests",
+    "source_name",
+    "write_files",
+]
 
 STDIN = "-"
 STDIN_NAME = "<stdin>"
@@ -70,3 +84,48 @@ def expanded(filenames: Iterable[str]) -> Iterator[str]:
     """A directory stands for the manifests in it and below."""
     for filename in filenames:
         yield from [filename] if filename == STDIN else files_of(filename)
+
+
+def check_place(filename: str) -> None:
+    """Whether a file can be written there, told before the work. Raises InputError."""
+    path = Path(filename)
+    try:
+        if path.is_dir():
+            raise InputError(f"{filename}: is a directory")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{filename}: is not a file")
+        if not path.parent.is_dir():
+            raise InputError(f"{filename}: directory {path.parent} does not exist")
+        if not os.access(path.parent, os.W_OK):
+            raise InputError(f"{filename}: directory {path.parent} cannot be written")
+    except (OSError, ValueError) as problem:
+        raise InputError(f"{filename}: {problem}") from None
+
+
+def write_files(files: Mapping[str, bytes], *, private: bool = False) -> None:
+    """The whole files or none, whatever happens meanwhile. Private ones can be read by their owner alone, whoever could
+    read what was there before: they name what runs in a cluster. Raises InputError."""
+    beside: dict[str, str] = {}
+    try:
+        for filename, data in files.items():
+            path = Path(filename)
+            number, beside[filename] = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            with os.fdopen(number, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if not private:
+                Path(beside[filename]).chmod(0o666 & ~_umask())
+        for filename, name in beside.items():
+            os.replace(name, filename)  # noqa: PTH105 - both names are texts anyway
+    except OSError as problem:
+        raise InputError(f"{filename}: {problem.strerror or problem}") from None
+    finally:
+        for name in beside.values():
+            Path(name).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

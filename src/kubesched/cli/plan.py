@@ -10,18 +10,15 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from kubesched.cli.catalogue import read_catalogues
 from kubesched.cli.output import (
-    ERROR_EXIT,
     colour_option,
     print_answer,
     print_record,
-    say_error,
     say_warning,
 )
 from kubesched.cli.planning import AskedCluster, catalogue_options, cluster_options, told_in_a_line
@@ -144,6 +141,7 @@ def plan(
     if not catalogues:
         raise click.UsageError("a catalogue is needed: --catalogue FILE")
     with told_in_a_line():
+        from kubesched.cli.files import check_place
         from kubesched.k8s.model.times import DurationError, span_s
         from kubesched.planning.plan.model import PlanError
         from kubesched.planning.plan.request import PlanRequest, percent_of
@@ -174,8 +172,10 @@ def plan(
             tie_break=asked.tie_break,
             time_limit_s=limit_s,
         )
+        for filename in filter(None, (write, certificate)):
+            check_place(filename)
         report = _planned(asked, catalogues, prices, shapes, request)
-    _write_files(report, write, certificate)
+        _write_files(report, write, certificate)
     _print(report, output)
     sys.exit(EXITS[report.answer])
 
@@ -235,7 +235,9 @@ def _shown_steps() -> Iterator[Callable[[str], None]]:
 
 
 def _write_files(report: PlanReport, write: str | None, certificate: str | None) -> None:
-    """Whole files or none: nothing is written for an answer that is not yes."""
+    """Nothing is written for an answer that is not yes."""
+    from kubesched.cli.files import write_files
+
     if report.answer != "yes":
         for name in filter(None, (write, certificate)):
             say_warning(f"{name} is not written: there is no plan")
@@ -244,13 +246,7 @@ def _write_files(report: PlanReport, write: str | None, certificate: str | None)
         say_warning(f"{certificate} is not written: --ideal gives no certificate")
         certificate = None
     files = {write: _manifests(report), certificate: json.dumps(report.certificate, indent=1) + "\n"}
-    for filename, text in files.items():
-        try:
-            if filename is not None:
-                Path(filename).write_text(text, encoding="utf-8")
-        except OSError as problem:
-            say_error(f"{filename}: {problem.strerror or problem}")
-            sys.exit(ERROR_EXIT)
+    write_files({filename: text.encode() for filename, text in files.items() if filename is not None})
 
 
 def _manifests(report: PlanReport) -> str:

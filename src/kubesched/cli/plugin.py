@@ -36,6 +36,7 @@ def new(name: str, directory: str) -> None:
 
     NAME is CamelCase or kebab-case: QuietHours or quiet-hours. Existing files are not overwritten.
     """
+    from kubesched.cli.files import InputError, write_files
     from kubesched.plugin_tools.new_plugin import PluginNameError, new_plugin
 
     try:
@@ -45,9 +46,8 @@ def new(name: str, directory: str) -> None:
             if path.exists():
                 raise FileExistsError(f"{path}: already exists, not overwritten")
         Path(directory).mkdir(parents=True, exist_ok=True)
-        for path, text in paths.items():
-            path.write_text(text, encoding="utf-8")
-    except PluginNameError as error:
+        write_files({str(path): text.encode() for path, text in paths.items()})
+    except (PluginNameError, InputError) as error:
         say_error(str(error))
         sys.exit(ERROR_EXIT)
     except OSError as problem:

@@ -94,8 +94,7 @@ def _anonymiser(wanted: bool, key_file: str | None) -> Anonymiser | None:
 
 
 def _place(output: str, append: bool) -> Path:
-    from kubesched.cli.files import InputError
-    from kubesched.cli.snapshot import check_place
+    from kubesched.cli.files import InputError, check_place
 
     check_place(output)
     path = Path(output)

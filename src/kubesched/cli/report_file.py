@@ -5,16 +5,13 @@ Next: `kubesched.planning.report_pages`, which makes it.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from kubesched.cli.output import ERROR_EXIT, say_error
-from kubesched.cli.snapshot import write_private
 
 if TYPE_CHECKING:
     from kubesched.planning.html_report import ReportPage
@@ -26,24 +23,14 @@ def _choose_file(ctx: click.Context, _: click.Parameter, filename: str | None) -
     """A bad place is told before the work."""
     if filename is None or ctx.resilient_parsing:
         return
-    problem = _problem(Path(filename))
-    if problem:
-        say_error(f"--report {filename}: {problem}")
-        sys.exit(ERROR_EXIT)
-    ctx.meta[_CHOSEN] = Path(filename)
+    from kubesched.cli.files import InputError, check_place
 
-
-def _problem(path: Path) -> str:
     try:
-        if path.is_dir():
-            return "is a directory"
-        if path.exists() and not path.is_file():
-            return "is not a file"
-        if not path.parent.is_dir():
-            return "its directory does not exist"
-    except (OSError, ValueError) as problem:
-        return str(problem)
-    return "" if os.access(path.parent, os.W_OK) else "its directory cannot be written"
+        check_place(filename)
+    except InputError as problem:
+        say_error(f"--report {problem}")
+        sys.exit(ERROR_EXIT)
+    ctx.meta[_CHOSEN] = filename
 
 
 report_file_option = click.option(
@@ -62,11 +49,13 @@ def is_report_asked() -> bool:
 def write_report(made: Callable[[str], ReportPage]) -> None:
     """The page, if one is asked for: the whole file or none. `made` gets the command's name."""
     context = click.get_current_context()
-    path: Path | None = context.meta.get(_CHOSEN)
-    if path is None:
+    filename: str | None = context.meta.get(_CHOSEN)
+    if filename is None:
         return
+    from kubesched.cli.files import InputError, write_files
+
     try:
-        write_private(path, made(f"kubesched {context.info_name}").to_html().encode())
-    except OSError as problem:
-        say_error(f"--report {path}: {problem.strerror or problem}")
+        write_files({filename: made(f"kubesched {context.info_name}").to_html().encode()}, private=True)
+    except InputError as problem:
+        say_error(f"--report {problem}")
         sys.exit(ERROR_EXIT)

@@ -7,10 +7,7 @@ Next: `kubesched.k8s.dumped_kinds` and `kubesched.live.saved_form`, which say wh
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -39,11 +36,12 @@ def snapshot(output: str, kubeconfig: str | None, context: str | None) -> None:
     \b
     kubesched snapshot -o dump.json && kubesched explain shop/web-1 -f dump.json
     """
-    from kubesched.cli.files import InputError
+    from kubesched.cli.files import InputError, check_place
     from kubesched.k8s.model.manifests import CLUSTER_KINDS
 
     try:
-        check_place(output)
+        if output != STDOUT:
+            check_place(output)
         given = read_live(ServerChoice(kubeconfig, context).target(), kinds=CLUSTER_KINDS)
         _write(output, given)
     except InputError as error:
@@ -55,47 +53,15 @@ def snapshot(output: str, kubeconfig: str | None, context: str | None) -> None:
         click.echo(f"{output}: {_counted(given)}")
 
 
-def check_place(output: str) -> None:
-    """Finds out before the cluster is read."""
-    from kubesched.cli.files import InputError
-
-    path = Path(output)
-    if output == STDOUT:
-        return
-    if path.is_dir():
-        raise InputError(f"{output}: is a directory")
-    if not path.parent.is_dir():
-        raise InputError(f"{output}: directory {path.parent} does not exist")
-
-
 def _write(output: str, given: GivenCluster) -> None:
-    from kubesched.cli.files import InputError
+    from kubesched.cli.files import write_files
     from kubesched.live.saved_form import as_json, as_yaml, saved_list
 
     saved = saved_list(given.found.objects, sorted(given.found.dumped or ()))
     if output == STDOUT:
         click.echo(as_yaml(saved), nl=False)
         return
-    path = Path(output)
-    try:
-        write_private(path, as_json(saved) if path.suffix == ".json" else as_yaml(saved))
-    except OSError as problem:
-        raise InputError(f"{output}: {problem.strerror or problem}") from None
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """The whole file or none, whatever happens meanwhile; only its owner can read it, whoever could read what was there
-    before."""
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)  # noqa: PTH105 - one name is a text anyway
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_files({output: as_json(saved) if output.endswith(".json") else as_yaml(saved)}, private=True)
 
 
 def _counted(given: GivenCluster) -> str:

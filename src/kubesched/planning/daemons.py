@@ -1,24 +1,47 @@
-"""The daemons of a node that is not there yet: what DaemonSets would put on it."""
+"""The daemons of nodes that are not there yet: what DaemonSets would put on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
 
 from kubesched.k8s.model.apps import DaemonSet
-from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.core import Node, Pod, PriorityClass
+from kubesched.k8s.model.limits import LimitRange
 from kubesched.k8s.model.meta import KubeObject
-from kubesched.k8s.workloads.daemon_sets import DaemonRules, tied_to_node, with_daemon_tolerations
-from kubesched.k8s.workloads.templates import EMPTY_TEMPLATE, pod_from_template
+from kubesched.k8s.workloads.daemon_sets import node_of, tied_to_node
+from kubesched.planning.catalogue import Option
+from kubesched.planning.new_nodes import sample_node
+from kubesched.simulator.expansion import expand
+from kubesched.simulator.loading import SimulationInput
+from kubesched.simulator.trial import LoadedWorld
 
 
-def daemons_for(node: Node, workloads: Iterable[KubeObject]) -> list[Pod]:
-    """By the rules of the DaemonSet controller; an API server has yet to complete them."""
-    found = []
-    for owner in workloads:
-        if isinstance(owner, DaemonSet):
-            template = owner.spec.template or EMPTY_TEMPLATE
-            spec = with_daemon_tolerations(template.spec)
-            if DaemonRules.of(spec).should_run_on(node):
-                name = f"{owner.name}-on-{node.name}"[:253]
-                found.append(pod_from_template(template, owner, name, spec=tied_to_node(spec, node.name)))
-    return found
+def daemons_of(objects: Iterable[KubeObject], options: Sequence[Option], seed: int = 0) -> tuple[tuple[Pod, ...], ...]:
+    """What the daemon sets among the objects put on a node of each option, by the controller's own rules, admitted as
+    an API server would. They are for a node of another name: `daemon_on` gives them the right one."""
+    objects = tuple(objects)
+    sets = [item for item in objects if isinstance(item, DaemonSet)]
+    if not sets:
+        return tuple(() for _ in options)
+    around = [item for item in objects if isinstance(item, PriorityClass | LimitRange)]
+    samples = [sample_node(option, number) for number, option in enumerate(options)]
+    nodes = [item for sample in samples for item in sample if isinstance(item, Node)]
+    found = expand(SimulationInput((*around, *nodes, *sets), ()), seed)
+    by_node: dict[str, list[Pod]] = {}
+    for item in found.objects:
+        if isinstance(item, Pod):
+            by_node.setdefault(node_of(item), []).append(item)
+    return tuple(tuple(by_node.get(node.name, ())) for node in nodes)
+
+
+def daemon_makers(world: LoadedWorld) -> tuple[KubeObject, ...]:
+    """What decides about the daemons of a loaded cluster: `objects` of `daemons_of`."""
+    return (*world.workloads, *world.bounds, *world.cluster.objects.priority_classes.values())
+
+
+def daemon_on(daemon: Pod, node_name: str, suffix: str) -> Pod:
+    """The daemon's pod for another node."""
+    metadata = replace(daemon.metadata, name=f"{daemon.name[:180]}-{suffix}", uid="")
+    return replace(daemon, metadata=metadata, spec=tied_to_node(daemon.spec, node_name))

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.k8s.model.core import Node, NodeCondition, NodeSpec, NodeStatus
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
@@ -42,6 +43,18 @@ def node_from_offer(option: Option, number: int) -> list[KubeObject]:
         for driver, most in sorted(option.shape.volume_limits.items())
     )
     return [node, CSINode(metadata=ObjectMeta(name=name), spec=CSINodeSpec(drivers=drivers))]
+
+
+def sample_node(option: Option, number: int) -> list[KubeObject]:
+    """A node of an option to ask about, under a name that no other node has."""
+    node, *others = node_from_offer(option, number)
+    name = f"{node.name}-sample-{number}"
+    return [replace(one, metadata=_renamed(one.metadata, name)) for one in (node, *others)]
+
+
+def _renamed(metadata: ObjectMeta, name: str) -> ObjectMeta:
+    labels = {key: name if value == metadata.name else value for key, value in (metadata.labels or {}).items()}
+    return replace(metadata, name=name, labels=labels or None)
 
 
 def manifest_of(item: KubeObject) -> dict[str, Any]:

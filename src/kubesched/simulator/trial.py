@@ -27,6 +27,7 @@ from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus
 from kubesched.k8s.model.spelling import did_you_mean
 from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT
 from kubesched.k8s.workloads.admission import admit_pod, with_object_defaults
+from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.scheduler.build import build_schedulers, queue_profile
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.undo import UndoLog
@@ -209,7 +210,7 @@ class WorldTrial:
         """A node goes, and the pods on it with it; those with a controller wait again, but for daemons' pods."""
         self._check_open()
         for info in self._world.pods_on(name):
-            self._leave(info, for_good=_stays_with_its_node(info.pod))
+            self._leave(info, for_good=belongs_to_its_node(info.pod))
         self._undo.remove_node(name)
         self._version += 1
 
@@ -224,7 +225,7 @@ class WorldTrial:
         """Cordons the node and evicts its pods, but for those of daemons and of the node itself."""
         self.cordon(name)
         for info in self._world.pods_on(name):
-            if not _stays_with_its_node(info.pod):
+            if not belongs_to_its_node(info.pod):
                 self._leave(info)
 
     def lose_node(self, name: str) -> None:
@@ -414,12 +415,6 @@ class WorldTrial:
             raise TrialError(f"one manifest of kind {kind.__name__} is expected")
         check(items[0], None, source)
         return with_object_defaults(items[0])
-
-
-def _stays_with_its_node(pod: Pod) -> bool:
-    """Whether nobody makes it anew elsewhere when its node goes: a daemon's pod, or one of the node itself."""
-    owner = controller_of(pod.metadata)
-    return owner is not None and owner.kind in ("DaemonSet", "Node")
 
 
 def copies_of(pod: Pod, most: int) -> Iterator[Pod]:

@@ -11,8 +11,8 @@ import yaml
 from click.testing import CliRunner, Result
 from live_clusters import ROOT, LiveCluster, Manifest, example_objects, the_one_error
 
+from kubesched.cli.files import InputError, write_files
 from kubesched.cli.main import main
-from kubesched.cli.snapshot import write_private
 from kubesched.testing import make
 
 ANSWERS = Path(__file__).parent / "answers"
@@ -72,14 +72,19 @@ def test_what_was_there_stays_when_the_cluster_cannot_be_read(example: LiveClust
     assert dump.read_text() == "what was there before"
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_files_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "dump.yaml"
     path.write_text("old")
     with pytest.raises(TypeError):
-        write_private(path, "no bytes")  # type: ignore[arg-type]
+        write_files({str(path): "no bytes"})  # type: ignore[dict-item]
+    with pytest.raises(InputError, match="no directory/other: No such file"):
+        write_files({str(path): b"new", str(tmp_path / "no directory" / "other"): b"new"})
     assert {entry.name: entry.read_text() for entry in tmp_path.iterdir()} == {"dump.yaml": "old"}
-    write_private(path, b"new")
+    write_files({str(path): b"new"})
     assert {entry.name: entry.read_text() for entry in tmp_path.iterdir()} == {"dump.yaml": "new"}
+    assert path.stat().st_mode & 0o044
+    write_files({str(path): b"secret"}, private=True)
+    assert not path.stat().st_mode & 0o077
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.core import Node, Pod, PodCondition, Taint, Toleration
-from kubesched.k8s.model.meta import ObjectMeta
+from kubesched.k8s.model.meta import ObjectMeta, controller_of
 from kubesched.k8s.model.reported_pods import ReportedCondition
 from kubesched.k8s.model.taints import NO_EXECUTE, tolerates
 from kubesched.k8s.model.times import Duration, DurationError, InstantError, parse_instant
@@ -29,6 +29,18 @@ READY = "Ready"
 def is_active(pod: Pod) -> bool:
     """Neither finished nor on its way out: the pod counts for its controller."""
     return not pod.is_terminal and not pod.is_terminating
+
+
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+NODE_BOUND_OWNERS = ("DaemonSet", "Node")
+"""Kinds whose pods come and go with a node."""
+
+
+def belongs_to_its_node(pod: Pod) -> bool:
+    """A daemon's pod, or a static one: a drain leaves it, and nobody makes it anew elsewhere when the node goes."""
+    owner = controller_of(pod.metadata)
+    is_mirror = MIRROR_ANNOTATION in (pod.metadata.annotations or {})
+    return is_mirror or (owner is not None and owner.kind in NODE_BOUND_OWNERS)
 
 
 def condition_of(pod: Pod, kind: str) -> PodCondition | None:

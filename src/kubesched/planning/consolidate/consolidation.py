@@ -28,6 +28,7 @@ from kubesched.planning.consolidate.rounds import in_rounds
 from kubesched.planning.consolidate.rules import RULES, DrainFlags, EvictionRules
 from kubesched.planning.consolidate.search import best, compaction, rebought
 from kubesched.planning.consolidate.state import ConsolidationState, ConsolidationStep, SearchLimits
+from kubesched.planning.daemons import daemon_makers
 from kubesched.planning.node_groups import nodes_of
 from kubesched.planning.owners import PodOwners
 from kubesched.planning.prices import NodePrices
@@ -142,7 +143,7 @@ class Consolidation:
         if request.pool is not None:
             nodes_of(nodes, "pool", request.pool)
         self._prices = NodePrices(nodes, catalogue)
-        self._replacements = Replacements(catalogue if request.replaces else None, world.workloads)
+        self._replacements = Replacements(catalogue if request.replaces else None, daemon_makers(world))
         started_s = time.monotonic()
         self._until_s = None if request.time_limit_s is None else started_s + request.time_limit_s
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import count
 
 from kubesched.framework.pod_info import PodInfo
-from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import PodKey, controller_of
+from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.planning.catalogue import Option
 from kubesched.planning.consolidate.budgets import RestingBudgets
-from kubesched.planning.consolidate.rules import stays_with_its_node
-from kubesched.planning.daemons import daemons_for
+from kubesched.planning.daemons import daemon_makers, daemon_on, daemons_of
 from kubesched.planning.new_nodes import node_from_offer, node_name
 from kubesched.planning.owners import PodOwners
 from kubesched.simulator.settling import PendingPod
@@ -66,10 +66,11 @@ class NodeRemover:
         self._owners = owners
         self._budgets = budgets
         self._allows_waiting = allows_waiting
+        self._daemons: dict[str, tuple[Pod, ...]] = {}
 
     def leaving(self, names: Iterable[str]) -> list[PodInfo]:
         """The pods that a drain of these nodes moves."""
-        return [info for name in names for info in self._world.pods_on(name) if not stays_with_its_node(info.pod)]
+        return [info for name in names for info in self._world.pods_on(name) if not belongs_to_its_node(info.pod)]
 
     def attempt(
         self, trial: WorldTrial, names: Sequence[str], *, at_once: bool = False, tells_all: bool = False
@@ -108,12 +109,18 @@ class NodeRemover:
         for item in node_from_offer(option, number):
             if isinstance(item, Node):
                 trial.add_node(item)
-                for daemon in daemons_for(item, self._world.workloads):
-                    trial.add_pod(daemon)
+                for n, daemon in enumerate(self._daemons_of(option)):
+                    trial.add_admitted(daemon_on(daemon, item.name, f"{item.name}-{n}"))
             else:
                 trial.put_object(item)
         trial.settle(to_first_failure=True)
         return LaunchedNode(node_name(option, number), option, option.offer.price or 0)
+
+    def _daemons_of(self, option: Option) -> tuple[Pod, ...]:
+        known = self._daemons.get(option.name)
+        if known is None:
+            known = self._daemons[option.name] = daemons_of(daemon_makers(self._world), [option])[0]
+        return known
 
 
 class _Drain:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesched.framework.pod_info import PodInfo
-from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.requests import PODS, node_units, pod_resources
 from kubesched.planning.catalogue import Catalogue, Option
-from kubesched.planning.daemons import daemons_for
+from kubesched.planning.daemons import daemons_of
 from kubesched.planning.new_nodes import node_from_offer
 
 Amounts = dict[str, int]
@@ -30,12 +30,15 @@ class _Machine:
 
 
 class Replacements:
-    def __init__(self, catalogue: Catalogue | None, workloads: Iterable[KubeObject]) -> None:
-        workloads = tuple(workloads)
+    def __init__(self, catalogue: Catalogue | None, objects: Iterable[KubeObject]) -> None:
+        """`objects` say which daemons a new node gets."""
         options = () if catalogue is None else catalogue.options()
         priced = [option for option in options if option.offer.price is not None]
         self._machines = sorted(
-            (_Machine(option, option.offer.price or 0, _room(option, workloads)) for option in priced),
+            (
+                _Machine(option, option.offer.price or 0, _room(option, daemons))
+                for option, daemons in zip(priced, daemons_of(objects, priced), strict=True)
+            ),
             key=lambda machine: (machine.price, machine.option.name),
         )
         self._rates: dict[str, float] = {}
@@ -111,10 +114,10 @@ class Replacements:
         return known
 
 
-def _room(option: Option, workloads: Sequence[KubeObject]) -> Amounts:
+def _room(option: Option, daemons: Sequence[Pod]) -> Amounts:
     node = next(item for item in node_from_offer(option, 0) if isinstance(item, Node))
     room = node_units(node.status.allocatable, "allocatable")
-    for daemon in daemons_for(node, workloads):
+    for daemon in daemons:
         for name, amount in {**pod_resources(daemon).requests, PODS: 1}.items():
             room[name] = room.get(name, 0) - amount
     return room

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kubesched.framework.pod_info import PodInfo
-from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.meta import controller_of
+from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.planning.consolidate.budgets import RestingBudgets
-from kubesched.simulator.virtual.deletion import MIRROR_ANNOTATION
 
 RULES = ("drain", "karpenter", "cluster-autoscaler")
 CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
@@ -46,12 +46,6 @@ class DrainFlags:
     delete_emptydir_data: bool = False
 
 
-def stays_with_its_node(pod: Pod) -> bool:
-    owner = controller_of(pod.metadata)
-    is_mirror = MIRROR_ANNOTATION in (pod.metadata.annotations or {})
-    return is_mirror or (owner is not None and owner.kind in ("DaemonSet", "Node"))
-
-
 class EvictionRules:
     def __init__(self, name: str, budgets: RestingBudgets, flags: DrainFlags | None = None) -> None:
         self._budgets = budgets
@@ -68,7 +62,7 @@ class EvictionRules:
         """The first thing that speaks against draining the node; None if it may be tried."""
         found = self._of_node(node)
         for info in () if found is not None else pods:
-            if not stays_with_its_node(info.pod):
+            if not belongs_to_its_node(info.pod):
                 found = self._of_pod(info)
             elif self._is_karpenter and DO_NOT_DISRUPT in (info.pod.metadata.annotations or {}):
                 found = self._karpenter(info)
@@ -78,7 +72,7 @@ class EvictionRules:
 
     def all_that_keeps(self, node: Node, pods: Sequence[PodInfo]) -> list[KeepReason]:
         """Everything that speaks against it, for a report about one node."""
-        reasons = [self._of_node(node), *(self._of_pod(info) for info in pods if not stays_with_its_node(info.pod))]
+        reasons = [self._of_node(node), *(self._of_pod(info) for info in pods if not belongs_to_its_node(info.pod))]
         found = [reason for reason in reasons if reason is not None]
         extra = self._too_many_of_a_budget(pods) if self._is_autoscaler and not found else None
         return found if extra is None else [extra]
@@ -136,7 +130,7 @@ class EvictionRules:
         """Cluster Autoscaler evicts all pods of a node at once."""
         counts: dict[str, int] = {}
         for info in pods:
-            for key in () if stays_with_its_node(info.pod) else self._budgets.covering(info):
+            for key in () if belongs_to_its_node(info.pod) else self._budgets.covering(info):
                 counts[key] = counts.get(key, 0) + 1
                 if counts[key] > self._budgets.allowed[key]:
                     text = f"disruption budget {key} allows {self._budgets.allowed[key]} of its pods to leave at once"

@@ -14,10 +14,11 @@ from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node
 from kubesched.k8s.model.meta import PodKey
 from kubesched.k8s.model.requests import CPU, MEMORY, pod_resources
+from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.planning.catalogue import INSTANCE_TYPE, ZONE, Option
 from kubesched.planning.consolidate.removal import LaunchedNode, NodeRemover, PodMove, RemovalResult
 from kubesched.planning.consolidate.replacements import Replacements
-from kubesched.planning.consolidate.rules import EvictionRules, KeepReason, stays_with_its_node
+from kubesched.planning.consolidate.rules import EvictionRules, KeepReason
 from kubesched.planning.node_groups import group_of
 from kubesched.planning.prices import NodePrices
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
@@ -96,7 +97,7 @@ class ConsolidationState:
 
     def pods(self, name: str) -> list[PodInfo]:
         """Those that would have to move."""
-        return [info for info in self.world.pods_on(name) if not stays_with_its_node(info.pod)]
+        return [info for info in self.world.pods_on(name) if not belongs_to_its_node(info.pod)]
 
     def disruption(self, names: Iterable[str]) -> float:
         return sum(1.0 + sum(eviction_cost(info) for info in self.pods(name)) for name in names)
@@ -118,7 +119,7 @@ class ConsolidationState:
 
     def asked_by_daemons(self, name: str, resource: str) -> int:
         """What goes with the node."""
-        infos = [info for info in self.world.pods_on(name) if stays_with_its_node(info.pod)]
+        infos = [info for info in self.world.pods_on(name) if belongs_to_its_node(info.pod)]
         return sum(pod_resources(info.pod).requests.get(resource, 0) for info in infos)
 
     def what_keeps(self, name: str) -> KeepReason | None:

@@ -9,22 +9,19 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from kubesched.framework.handle import Registry
-from kubesched.k8s.model.apps import DaemonSet
-from kubesched.k8s.model.core import Node, Pod, PodStatus, PriorityClass
-from kubesched.k8s.model.limits import LimitRange
-from kubesched.k8s.model.meta import KubeObject, ObjectMeta, controller_of
+from kubesched.k8s.model.core import Node, Pod, PodStatus
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.storage import CSINode, VolumeAttachment
-from kubesched.k8s.workloads.daemon_sets import node_of, tied_to_node
+from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.planning.capacity import CapacityError, pod_of_shape
 from kubesched.planning.catalogue import ZONE, Option
-from kubesched.planning.new_nodes import node_from_offer
+from kubesched.planning.daemons import daemons_of
 from kubesched.planning.plan.model import PlanError
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.simulator.expansion import expand
 from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.trial import LoadedWorld
 
-MIRROR = "kubernetes.io/config.mirror"
 KEPT = "kubesched-keep"
 """The namespace of the pods that stand for room to keep."""
 _KEPT_PRIORITY = -(10**9)
@@ -68,50 +65,11 @@ def _without_nodes(objects: Iterable[KubeObject]) -> Iterable[KubeObject]:
         if isinstance(item, Node | CSINode | VolumeAttachment):
             continue
         if isinstance(item, Pod):
-            if item.is_terminal or _belongs_to_its_node(item):
+            if item.is_terminal or belongs_to_its_node(item):
                 continue
             metadata = replace(item.metadata, deletion_timestamp=None)
             item = replace(item, metadata=metadata, spec=replace(item.spec, node_name=""), status=PodStatus())
         yield item
-
-
-def _belongs_to_its_node(pod: Pod) -> bool:
-    owner = controller_of(pod.metadata)
-    return MIRROR in (pod.metadata.annotations or {}) or (owner is not None and owner.kind in ("DaemonSet", "Node"))
-
-
-def daemons_of(objects: Iterable[KubeObject], options: Sequence[Option], seed: int = 0) -> tuple[tuple[Pod, ...], ...]:
-    """What the daemon sets put on a new node, by the controller's own rules, admitted as an API server would."""
-    sets = [item for item in objects if isinstance(item, DaemonSet)]
-    if not sets:
-        return tuple(() for _ in options)
-    around = [item for item in objects if isinstance(item, PriorityClass | LimitRange)]
-    samples = [sample_node(option, number) for number, option in enumerate(options)]
-    nodes = [item for sample in samples for item in sample if isinstance(item, Node)]
-    found = expand(SimulationInput((*around, *nodes, *sets), ()), seed)
-    by_node: dict[str, list[Pod]] = {}
-    for item in found.objects:
-        if isinstance(item, Pod):
-            by_node.setdefault(node_of(item), []).append(item)
-    return tuple(tuple(by_node.get(node.name, ())) for node in nodes)
-
-
-def sample_node(option: Option, number: int) -> list[KubeObject]:
-    """A node of an option to ask about, under a name that no other node has."""
-    node, *others = node_from_offer(option, number)
-    name = f"{node.name}-sample-{number}"
-    return [replace(one, metadata=_renamed(one.metadata, name)) for one in (node, *others)]
-
-
-def _renamed(metadata: ObjectMeta, name: str) -> ObjectMeta:
-    labels = {key: name if value == metadata.name else value for key, value in (metadata.labels or {}).items()}
-    return replace(metadata, name=name, labels=labels or None)
-
-
-def daemon_on(daemon: Pod, node_name: str, suffix: str) -> Pod:
-    """The daemon's pod for another node."""
-    metadata = replace(daemon.metadata, name=f"{daemon.name[:180]}-{suffix}", uid="")
-    return replace(daemon, metadata=metadata, spec=tied_to_node(daemon.spec, node_name))
 
 
 def _kept_pods(text: str, number: int) -> list[Pod]:

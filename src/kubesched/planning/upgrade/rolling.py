@@ -16,10 +16,9 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.selectors import from_label_selector
 from kubesched.k8s.model.storage import CSINode
 from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT
-from kubesched.k8s.workloads.pod_states import READY
+from kubesched.k8s.workloads.pod_states import READY, belongs_to_its_node
 from kubesched.planning.upgrade.strategies import UpgradeStrategy
 from kubesched.simulator.virtual.cluster import VirtualCluster
-from kubesched.simulator.virtual.deletion import outlives_a_drain
 
 BEGINS_AT_S = 60.0
 """Time for pods that were pending to be placed and start."""
@@ -204,7 +203,7 @@ class RollingUpgrade:
         return [node, replace(csi, metadata=replace(csi.metadata, name=node.name, uid=""))]
 
     def _leaving(self, name: str) -> list[Pod]:
-        return [pod for pod in self.cluster.store.pods_on(name) if not outlives_a_drain(pod)]
+        return [pod for pod in self.cluster.store.pods_on(name) if not belongs_to_its_node(pod)]
 
     def _stuck(self, name: str, outcome: str) -> StuckNode:
         pods = tuple(BlockedPod(pod.pod_key, self._budgets_of(pod)) for pod in self._leaving(name))

@@ -12,6 +12,7 @@ from kubesched.framework.handle import Registry
 from kubesched.k8s.loaded_cluster import Document, Objects, read_objects
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.times import Span, span_s
+from kubesched.k8s.workloads.pod_states import NODE_BOUND_OWNERS, belongs_to_its_node
 from kubesched.older.config import Emulation
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.catalogue import Catalogue, MachineOffer, Option, Pool
@@ -28,7 +29,6 @@ from kubesched.simulator.loading import SIMULATED_KINDS, SimulationInput, load
 from kubesched.simulator.options import SimulationOptions
 from kubesched.simulator.run import run_simulation
 from kubesched.simulator.virtual.cluster import VirtualCluster
-from kubesched.simulator.virtual.deletion import outlives_a_drain
 
 MOST_SURGE = 10
 """Larger surges are not tried."""
@@ -145,7 +145,9 @@ class UpgradePlayer:
 
     def _played(self, nodes: Sequence[Node], strategy: UpgradeStrategy) -> UpgradeOutcome:
         n_pods = Counter(
-            item.spec.node_name for item in self.given.objects if isinstance(item, Pod) and not outlives_a_drain(item)
+            item.spec.node_name
+            for item in self.given.objects
+            if isinstance(item, Pod) and not belongs_to_its_node(item)
         )
         names = ordered(nodes, strategy.order, n_pods)
         strategy.numbers(len(names))
@@ -231,7 +233,7 @@ def _was_on(record: PodRecord, names: set[str]) -> bool:
 
 
 def _belongs_to_its_node(record: PodRecord) -> bool:
-    return record.workload.startswith(("DaemonSet ", "Node "))
+    return record.workload.partition(" ")[0] in NODE_BOUND_OWNERS
 
 
 def _waited_s(record: PodRecord, end_s: float) -> float:

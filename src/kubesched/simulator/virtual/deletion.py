@@ -22,7 +22,13 @@ from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT
 from kubesched.k8s.model.times import parse_instant, print_instant
 from kubesched.k8s.workloads.admission import DEFAULT_GRACE_S
 from kubesched.k8s.workloads.job_pods import JOB_FINALIZER
-from kubesched.k8s.workloads.pod_states import POD_FAILED, POD_PENDING, driving_taints, tolerated_for_s
+from kubesched.k8s.workloads.pod_states import (
+    POD_FAILED,
+    POD_PENDING,
+    belongs_to_its_node,
+    driving_taints,
+    tolerated_for_s,
+)
 from kubesched.simulator.virtual.clock import VirtualClock
 from kubesched.simulator.virtual.coverage import BudgetCoverage
 from kubesched.simulator.virtual.store import ClusterStore
@@ -118,9 +124,6 @@ def _marked(pod: Pod, at_s: float) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, deletion_timestamp=print_instant(at_s)))
 
 
-MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
-
-
 class Drains:
     def __init__(
         self, clock: VirtualClock, store: ClusterStore, deletions: Deletions, coverage: BudgetCoverage
@@ -169,7 +172,7 @@ class Drains:
                 del self._under_way[node_name]
 
     def _to_leave(self, node_name: str) -> list[Pod]:
-        return [pod for pod in self._store.pods_on(node_name) if not outlives_a_drain(pod)]
+        return [pod for pod in self._store.pods_on(node_name) if not belongs_to_its_node(pod)]
 
     def _may_go(self, pod: Pod) -> bool:
         """Whether no budget speaks against it; if one covers the pod, it is charged."""
@@ -183,13 +186,6 @@ class Drains:
         status = replace(budget.status, disruptions_allowed=budget.status.disruptions_allowed - 1)
         self._store.update(replace(budget, status=status))
         return True
-
-
-def outlives_a_drain(pod: Pod) -> bool:
-    """A daemon's pod, or a static one."""
-    owner = controller_of(pod.metadata)
-    is_daemon = owner is not None and owner.kind == "DaemonSet"
-    return is_daemon or MIRROR_ANNOTATION in (pod.metadata.annotations or {})
 
 
 class TaintEvictions:
