@@ -9,9 +9,11 @@ Next: `kubesched.simulator.replay.judge` for how decisions are compared.
 from __future__ import annotations
 
 import html
+import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from queue import SimpleQueue
 
 from aiohttp import web
 
@@ -24,43 +26,81 @@ _PAGE_ROWS = 200
 
 
 class Shadow:
-    """Hand it what happens (`kubesched.live.recorder`). `told` hears of every judgement."""
+    """Hand it what happens (`kubesched.live.recorder`). `told` hears of every judgement.
+
+    Judging is done by a thread of its own: who reads the watches must not fall behind, or kinds that are watched on
+    different connections are seen out of order.
+    """
 
     def __init__(self, judge: BindingJudge, told: Callable[[Judgement], None] = lambda judgement: None) -> None:
         self._judge = judge
         self._told = told
-        self.agreement = Agreement()
+        self._agreement = Agreement()
+        self._lock = threading.Lock()
+        self._waiting: SimpleQueue[Recorded | float | None] = SimpleQueue()
+        """What happened; the time, if nothing else did; None at the end."""
+        self._problem: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name="shadow", daemon=True)
+        self._thread.start()
 
     def take(self, event: Recorded) -> None:
-        if isinstance(event, GapSeen):
-            self.agreement.gaps.append(event)
-        self._add(self._judge.feed(event))
+        self._waiting.put(event)
 
     def pass_time(self) -> None:
-        self._add(self._judge.pass_time(time.time()))
+        if self._problem is not None:
+            raise self._problem
+        self._waiting.put(time.time())
 
     def finish(self) -> Agreement:
-        self._add(self._judge.finish())
-        return self.agreement
+        """Everything so far is judged before this returns."""
+        self._waiting.put(None)
+        self._thread.join()
+        if self._problem is not None:
+            raise self._problem
+        return self._agreement
+
+    @contextmanager
+    def looking(self) -> Iterator[Agreement]:
+        """What is found so far, which does not change meanwhile."""
+        with self._lock:
+            yield self._agreement
+
+    def _work(self) -> None:
+        try:
+            while (happened := self._waiting.get()) is not None:
+                if isinstance(happened, float):
+                    self._add(self._judge.pass_time(happened))
+                    continue
+                if isinstance(happened, GapSeen):
+                    with self._lock:
+                        self._agreement.gaps.append(happened)
+                self._add(self._judge.feed(happened))
+            self._add(self._judge.finish())
+        except BaseException as problem:  # noqa: BLE001  whoever waits for the answer gets it
+            self._problem = problem
 
     def _add(self, found: Iterable[Judgement]) -> None:
         for judgement in found:
-            self.agreement.add(judgement)
+            with self._lock:
+                self._agreement.add(judgement)
             self._told(judgement)
-        self.agreement.n_unusable = self._judge.followed.n_unusable
+        self._agreement.n_unusable = self._judge.followed.n_unusable
 
 
 def shadow_app(shadow: Shadow) -> web.Application:
     """`/` is a page, `/report` JSON, `/metrics` for Prometheus."""
 
     async def page(_: web.Request) -> web.Response:
-        return web.Response(text=shadow_page(shadow.agreement), content_type="text/html")
+        with shadow.looking() as found:
+            return web.Response(text=shadow_page(found), content_type="text/html")
 
     async def report(_: web.Request) -> web.Response:
-        return web.json_response(shadow.agreement.to_dict())
+        with shadow.looking() as found:
+            return web.json_response(found.to_dict())
 
     async def metrics(_: web.Request) -> web.Response:
-        return web.Response(text=shadow_metrics(shadow.agreement), content_type="text/plain")
+        with shadow.looking() as found:
+            return web.Response(text=shadow_metrics(found), content_type="text/plain")
 
     async def healthz(_: web.Request) -> web.Response:
         return web.Response(text="ok")

@@ -45,11 +45,67 @@ class StateChange:
         return next((one for one in (self.after, self.before) if isinstance(one, PodInfo)), None)
 
     @property
-    def is_of_pending(self) -> bool:
-        """A pod came, or changed, and has no node afterwards: that matters to no other pod."""
+    def is_placing(self) -> bool:
+        """A pod got its node."""
+        had_node = isinstance(self.before, PodInfo) and bool(self.before.spec.node_name)
+        return isinstance(self.after, PodInfo) and bool(self.after.spec.node_name) and not had_node
+
+    @property
+    def is_decision(self) -> bool:
+        """A pod got its node, or is nominated to one."""
         before, after = self.before, self.after
-        had_node = isinstance(before, PodInfo) and bool(before.spec.node_name)
-        return isinstance(after, PodInfo) and not after.spec.node_name and not had_node
+        if self.is_placing or not isinstance(after, PodInfo):
+            return self.is_placing
+        was = before.pod.status.nominated_node_name if isinstance(before, PodInfo) else ""
+        return after.pod.status.nominated_node_name not in ("", was)
+
+    @property
+    def is_arrival(self) -> bool:
+        return self.before is None and isinstance(self.after, PodInfo)
+
+    @property
+    def matters(self) -> bool:
+        """To other pods: a pod that has no node, nor a nomination, does not; nor do reports of kubelets."""
+        before, after = self.before, self.after
+        if self.pod is None:
+            return True
+        was, is_ = _place(before), _place(after)
+        if was != is_:
+            return True
+        if is_ is None or not isinstance(before, PodInfo) or not isinstance(after, PodInfo):
+            return False
+        return before.signature is not after.signature or before.pod.is_terminating != after.pod.is_terminating
+
+
+def _place(info: KubeObject | PodInfo | None) -> tuple[str, str] | None:
+    """The node that a pod has, and the one that it is nominated to; None if neither."""
+    if not isinstance(info, PodInfo):
+        return None
+    place = info.spec.node_name, info.pod.status.nominated_node_name
+    return place if any(place) else None
+
+
+def scheduled_condition(pod: Pod) -> tuple[str, str] | None:
+    """Status and reason of the pod's condition; recordings have no messages."""
+    found = (one for one in pod.status.conditions or () if one.type == "PodScheduled")
+    return next(((one.status, one.reason) for one in found), None)
+
+
+def _has_waited_in_vain(pod: Pod) -> bool:
+    """It was tried, or had gates: nobody knows when it is tried again."""
+    condition = scheduled_condition(pod)
+    return condition is not None and condition[0] == "False"
+
+
+def _decided(event: Recorded) -> tuple[PodKey, str]:
+    """The pod that is seen to have been decided, and its node: bound, or nominated while its claims are written."""
+    match event:
+        case BoundSeen(pod=key, seen=seen):
+            return PodKey(key), seen.node
+        case ObjectSeen(item=Pod() as pod) if not pod.spec.node_name and not _has_waited_in_vain(pod):
+            return pod.pod_key, pod.status.nominated_node_name
+        case _:
+            return PodKey(""), ""
 
 
 class FollowedCluster:
@@ -59,6 +115,9 @@ class FollowedCluster:
         """The last seconds, the newest last."""
         self.future: deque[Recorded] = deque()
         """The next seconds, the nearest first."""
+        self._arrivals: dict[str, int] = {}
+        """By uid, in which order pods began to wait that have not been tried in vain, as far as that matters still."""
+        self._n_arrivals = 0
         self.n_unusable = 0
         """Objects that could not be used, since an amount in them cannot be read."""
 
@@ -84,6 +143,9 @@ class FollowedCluster:
         if not isinstance(event, ObjectSeen | ObjectGone) or type(event.item) not in _LOOKED_AT:
             return
         item = event.item
+        if isinstance(item, Pod):
+            self._forget_if_failed(item, event.at_s)
+            self._note_arrival(event, item)
         before = self._known(item)
         try:
             if isinstance(event, ObjectSeen):
@@ -93,9 +155,63 @@ class FollowedCluster:
         except AmountError:
             self.n_unusable += 1
             return
-        self.past.append(StateChange(event.at_s, item.key, before, self._known(item)))
-        while self.past and self.past[0].at_s + LAG_S < event.at_s:
-            self.past.popleft()
+        if isinstance(event, ObjectGone) or not event.is_initial:
+            self._note(event.at_s, item.key, before, self._known(item))
+
+    def assume(self, key: PodKey, node: str, at_s: float) -> None:
+        """The pod is decided, and not bound yet: its scheduler counts it on this node."""
+        before = self.cluster.pending[key]
+        self._note(at_s, key, before, self.cluster.assume(before, node))
+
+    def forget(self, key: PodKey, at_s: float) -> None:
+        """If it was assumed: it is not any more."""
+        known = self.cluster.find_pod(key)
+        if known is not None and self.cluster.forget(known):
+            self._note(at_s, key, known, self.cluster.find_pod(key))
+
+    def _forget_if_failed(self, pod: Pod, at_s: float) -> None:
+        """A scheduler that gives up binding a pod says so in its condition."""
+        known = self.cluster.pending.get(pod.pod_key)
+        if known is None or not self.cluster.is_assumed(pod.pod_key) or pod.spec.node_name:
+            return
+        if scheduled_condition(pod) != scheduled_condition(known.pod):
+            self.forget(pod.pod_key, at_s)
+
+    def _note(
+        self, at_s: float, key: str, before: KubeObject | PodInfo | None, after: KubeObject | PodInfo | None
+    ) -> None:
+        self.past.append(StateChange(at_s, key, before, after))
+        self.let_go(at_s)
+
+    def let_go(self, now_s: float) -> None:
+        """Of what has been for so long that every scheduler knows it."""
+        while self.past and self.past[0].at_s + LAG_S < now_s:
+            self._is_over(self.past.popleft())
+
+    # -- the queue -----------------------------------------------------------------------------------------------------
+
+    def _note_arrival(self, event: ObjectSeen | ObjectGone, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        if isinstance(event, ObjectGone) or _has_waited_in_vain(pod):
+            self._arrivals.pop(uid, None)
+        elif not event.is_initial and not pod.spec.node_name and uid not in self._arrivals:
+            self._n_arrivals += 1
+            self._arrivals[uid] = self._n_arrivals
+
+    def _is_over(self, change: StateChange) -> None:
+        if isinstance(change.after, PodInfo) and change.after.spec.node_name:
+            self._arrivals.pop(change.after.uid, None)
+
+    def is_tried_before(self, one: PodInfo, other: PodInfo, *, overtakes: bool = False) -> bool:
+        """Whether its scheduler tried this pod first. It did if it came first, and its priority is no lower. With
+        `overtakes`, also if it came later, and its priority is higher: if the other one had to wait."""
+        first, second = self._arrivals.get(one.uid), self._arrivals.get(other.uid)
+        if first is None or second is None or one.spec.scheduler_name != other.spec.scheduler_name:
+            return False
+        above = (one.spec.priority or 0) - (other.spec.priority or 0)
+        if overtakes and above:
+            return above > 0
+        return first < second and above >= 0
 
     def _known(self, item: KubeObject) -> KubeObject | PodInfo | None:
         if isinstance(item, Pod):
@@ -129,12 +245,38 @@ class Shift:
         before, after = change.before, change.after
         if change.pod is not None:
             return self._set_pod(PodKey(change.key), before if isinstance(before, PodInfo) else None)
-        if isinstance(after, Node) or isinstance(before, Node):
-            return isinstance(before, Node) and after is not None and self._put_node(before)
+        if isinstance(before, Node):
+            return self._put_node(before)
+        if isinstance(after, Node):
+            return self._remove_node(after.name)
         if isinstance(before, KubeObject):
             self._undo.put_object(before)
             return True
         return False
+
+    def to_queue_order(self, info: PodInfo, *, overtakes: bool) -> bool:
+        """As if pods had been bound in the order in which they were tried. False if they were."""
+        followed, n_moved = self._followed, 0
+        for change in reversed(followed.past):
+            other = change.after
+            if (
+                change.is_placing
+                and isinstance(other, PodInfo)
+                and followed.is_tried_before(info, other, overtakes=overtakes)
+            ):
+                n_moved += self.take_back(change)
+        for event in followed.future:
+            key, node = _decided(event)
+            waiting = followed.cluster.pending.get(key) if node in followed.cluster.table.rows else None
+            if waiting is not None and followed.is_tried_before(waiting, info, overtakes=overtakes):
+                self._undo.place(waiting, node)
+                n_moved += 1
+        return n_moved > 0
+
+    def is_placed(self, key: str) -> bool:
+        """Whether the pod has a node at that moment."""
+        known = self._followed.cluster.find_pod(PodKey(key))
+        return known is not None and bool(known.spec.node_name)
 
     def bring_forward(self, event: Recorded) -> bool:
         """As if this had happened already. False if it makes no difference."""
@@ -168,8 +310,17 @@ class Shift:
             self._undo.remove_pod(key)
         else:
             self._undo.put_pod(info, info.pod.status.nominated_node_name)
-        return bool((known is not None and known.spec.node_name) or (info is not None and info.spec.node_name))
+        return True
 
     def _put_node(self, node: Node) -> bool:
         self._undo.put_node(node)
+        return True
+
+    def _remove_node(self, name: str) -> bool:
+        """A node that has pods was known."""
+        table = self._followed.cluster.table
+        row = table.rows.get(name)
+        if row is None or table.pods.on(row):
+            return False
+        self._undo.remove_node(name)
         return True

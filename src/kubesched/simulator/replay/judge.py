@@ -8,8 +8,8 @@
     differs      it could take the pod, and others are better: by these scores
     infeasible   it could not take the pod: by this plugin
 
-The first four are agreement. A pod whose volume or device was assigned before its binding is judged at that moment:
-later on there is only one node left.
+The first four are agreement. A pod whose volumes or devices are assigned before it is bound is judged at that moment:
+later on there is only one node left. From then on it counts on that node, as it does for its scheduler.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.filter import feasible_nodes_to_find
 from kubesched.scheduler.engine.score import ByName
 from kubesched.simulator.recording.reader import BoundSeen, ObjectSeen, Recorded
-from kubesched.simulator.replay.followed_cluster import FollowedCluster, Shift, StateChange
+from kubesched.simulator.replay.followed_cluster import FollowedCluster, Shift, StateChange, scheduled_condition
 from kubesched.simulator.run import without_extenders
 
-_MOST_MOMENTS = 120
+_MOST_MOMENTS = 400
 """How many earlier and how many later states are looked at for one binding."""
 _MOST_OVERLAP = 4
 """How many other bindings may have overtaken one, or been overtaken by it: a scheduler knows its own decisions at once,
@@ -142,27 +142,56 @@ class BindingJudge:
         if isinstance(event, BoundSeen):
             yield self._bound(event)
             return
+        decided: list[tuple[PodKey, str]] = []
         if isinstance(event, ObjectSeen) and not event.is_initial:
-            self._note_claims(event)
+            decided = self._decided_before_binding(event.item)
+            for key, node in decided:
+                info = self._cluster.pending[key]
+                self._early[info.uid] = self._judged(event.at_s, info, node)
         self.followed.apply(event)
+        for key, node in decided:
+            self.followed.assume(key, node, event.at_s)
 
-    # -- claims that are assigned before the binding -------------------------------------------------------------------
+    # -- decisions that are seen before the binding --------------------------------------------------------------------
 
-    def _note_claims(self, event: ObjectSeen) -> None:
-        item = event.item
+    def _decided_before_binding(self, item: KubeObject) -> list[tuple[PodKey, str]]:
+        """The pods that have just been decided, with their nodes, as this object says; it is not applied yet."""
         if isinstance(item, Pod):
-            if not item.spec.node_name and (item.spec.volumes or item.spec.resource_claims):
-                for key in _claim_keys(item):
-                    self._users.setdefault(key, set()).add(item.pod_key)
+            if item.spec.node_name:
+                return []
+            for claim in _claim_keys(item):
+                self._users.setdefault(claim, set()).add(item.pod_key)
+            users, node = {item.pod_key}, self._expected_node(item)
         elif isinstance(item, PersistentVolumeClaim | ResourceClaim) and item.key in self._users:
-            node = _assigned_node(item)
             before = self._cluster.objects.find(item)
+            node = _assigned_node(item)
             if not node or (before is not None and _assigned_node(before) == node):
-                return
-            for key in sorted(self._users.pop(item.key)):
-                info = self._cluster.pending.get(key)
-                if info is not None and info.uid not in self._early:
-                    self._early[info.uid] = self._judged(event.at_s, info, node)
+                return []
+            users = self._users.pop(item.key)
+        else:
+            return []
+        if node not in self._cluster.table.rows:
+            return []
+        waiting = [key for key in sorted(users) if key in self._cluster.pending and not self._cluster.is_assumed(key)]
+        return [(key, node) for key in waiting]
+
+    def _expected_node(self, pod: Pod) -> str:
+        """The node that a scheduler nominates a pod to before it writes to claims. Not the one that preemption makes
+        room on: that comes with the pod being unschedulable, and cannot take it yet."""
+        known = self._cluster.pending.get(pod.pod_key)
+        node = pod.status.nominated_node_name
+        if known is None or not node or node == known.pod.status.nominated_node_name:
+            return ""
+        if scheduled_condition(pod) != scheduled_condition(known.pod):
+            return ""
+        scheduler, row = self._schedulers.get(known.spec.scheduler_name), self._cluster.table.rows.get(node)
+        if scheduler is None or row is None:
+            return ""
+        filtered = self._complete(scheduler, known).filtered
+        if filtered is None:
+            return ""
+        fits = filtered.fits[filtered.nodes.rows == row]
+        return node if bool(fits.any()) else ""
 
     # -- one binding ---------------------------------------------------------------------------------------------------
 
@@ -174,6 +203,7 @@ class BindingJudge:
         early = self._early.pop(info.uid, None)
         if early is not None and early.node == node:
             return dataclasses.replace(early, at_s=event.at_s)
+        self.followed.forget(key, event.at_s)
         return self._judged(event.at_s, info, node)
 
     def _judged(self, at_s: float, info: PodInfo, node: str) -> Judgement:
@@ -184,6 +214,7 @@ class BindingJudge:
         found = self._agrees(scheduler, info, node)
         if found is not None:
             return Judgement(at_s, info.key, node, found)
+        self.followed.let_go(at_s)
         complete = self._complete(scheduler, info)
         if self._is_best_of_a_part(scheduler, info, node, complete):
             return Judgement(at_s, info.key, node, BindingVerdict.SAMPLED, "the best of a part of the nodes")
@@ -240,31 +271,61 @@ class BindingJudge:
     def _another_moment(self, scheduler: ProfileScheduler, info: PodInfo, node: str) -> str:
         """What was different when it agreed; empty if it never did. A scheduler knows its own decisions at once, so
         that they may only have been made in another order; of everything else, it knows what its watch has shown."""
-        for with_bindings in (False, True):
-            if self._agrees_before(scheduler, info, node, with_bindings=with_bindings):
-                return "as the cluster was a moment before"
-            if self._agrees_after(scheduler, info, node, with_bindings=with_bindings):
-                return "as the cluster was a moment later"
+        if self._agrees_before(scheduler, info, node):
+            return "as the cluster was a moment before"
+        if self._agrees_after(scheduler, info, node):
+            return "as the cluster was a moment later"
+        for overtakes in (False, True):
+            if self._agrees_in_queue_order(scheduler, info, node, overtakes=overtakes):
+                return "with the pods around it decided in the order in which they came"
+        if self._agrees_before(scheduler, info, node, with_bindings=True):
+            return "as the cluster was a moment before"
+        if self._agrees_after(scheduler, info, node, with_bindings=True):
+            return "as the cluster was a moment later"
         if self._agrees_out_of_order(scheduler, info, node):
             return "with the pods around it bound in another order"
         return ""
 
-    def _agrees_before(self, scheduler: ProfileScheduler, info: PodInfo, node: str, *, with_bindings: bool) -> bool:
-        moments = _Moments()
+    def _agrees_before(
+        self, scheduler: ProfileScheduler, info: PodInfo, node: str, *, with_bindings: bool = False
+    ) -> bool:
         with self.followed.shifted() as shift:
-            for change in reversed(self.followed.past):
-                is_binding = self._is_ours(change)
-                if change.key == info.key or change.is_of_pending or (is_binding and not with_bindings):
-                    continue
-                if not shift.take_back(change):
-                    continue
-                if not moments.next(is_binding=is_binding):
-                    return False
-                if self._agrees_now(scheduler, info, node, moments):
-                    return True
+            return self._goes_back(scheduler, info, node, shift, with_bindings=with_bindings)
+
+    def _agrees_in_queue_order(self, scheduler: ProfileScheduler, info: PodInfo, node: str, *, overtakes: bool) -> bool:
+        with self.followed.shifted() as shift:
+            if not shift.to_queue_order(info, overtakes=overtakes):
+                return False
+            return self._agrees_now(scheduler, info, node, _Moments()) or self._goes_back(scheduler, info, node, shift)
+
+    def _goes_back(
+        self, scheduler: ProfileScheduler, info: PodInfo, node: str, shift: Shift, *, with_bindings: bool = False
+    ) -> bool:
+        """Step by step, until it agrees."""
+        moments, has_come = _Moments(), True
+        for change in reversed(self.followed.past):
+            is_binding = self._is_ours(change)
+            if change.key == info.key:
+                # Before it came, it was not decided; its own changes may not have been known.
+                has_come = isinstance(change.before, PodInfo)
+                info = change.before if isinstance(change.before, PodInfo) else info
+            elif (
+                (is_binding and not with_bindings)
+                or (change.pod is not None and not has_come)
+                # A pod that had not come was not decided, whenever it was bound.
+                or not (change.matters or (change.is_arrival and shift.is_placed(change.key)))
+                or not shift.take_back(change)
+            ):
+                continue
+            if not moments.next(is_binding=is_binding):
+                return False
+            if self._agrees_now(scheduler, info, node, moments):
+                return True
         return False
 
-    def _agrees_after(self, scheduler: ProfileScheduler, info: PodInfo, node: str, *, with_bindings: bool) -> bool:
+    def _agrees_after(
+        self, scheduler: ProfileScheduler, info: PodInfo, node: str, *, with_bindings: bool = False
+    ) -> bool:
         moments = _Moments()
         with self.followed.shifted() as shift:
             for event in self.followed.future:
@@ -283,12 +344,9 @@ class BindingJudge:
         return moments.n <= _NEAR_MOMENTS and self._is_best_of_a_part(scheduler, info, node)
 
     def _is_ours(self, change: StateChange) -> bool:
-        """A pod of these schedulers got its node."""
-        before, after = change.before, change.after
-        if not isinstance(after, PodInfo) or not after.spec.node_name:
-            return False
-        is_new = not isinstance(before, PodInfo) or not before.spec.node_name
-        return is_new and after.spec.scheduler_name in self._schedulers
+        """A decision of these schedulers, which they know at once."""
+        pod = change.pod
+        return change.is_decision and pod is not None and pod.spec.scheduler_name in self._schedulers
 
     def _agrees_out_of_order(self, scheduler: ProfileScheduler, info: PodInfo, node: str) -> bool:
         """Pods that were bound to this node just before it may have been decided after it; those that are bound to
@@ -297,6 +355,8 @@ class BindingJudge:
         with self.followed.shifted() as shift:
             for change in reversed(self.followed.past):
                 pod = change.pod
+                if change.key == info.key and change.is_arrival:
+                    break  # who had a node then was decided before
                 if pod is None or pod.key == info.key or pod.spec.node_name != node:
                     continue
                 n_taken += self._is_ours(change)
