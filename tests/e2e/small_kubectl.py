@@ -27,6 +27,8 @@ _PLACES = {
     "pvc": ("/api/v1", "persistentvolumeclaims", "default"),
     "pv": ("/api/v1", "persistentvolumes", ""),
     "event": ("/api/v1", "events", "default"),
+    "job": ("/apis/batch/v1", "jobs", "default"),
+    "podgroup": ("/apis/scheduling.k8s.io/v1alpha2", "podgroups", "default"),
     "statefulset": ("/apis/apps/v1", "statefulsets", "default"),
     "priorityclass": ("/apis/scheduling.k8s.io/v1", "priorityclasses", ""),
     "storageclass": ("/apis/storage.k8s.io/v1", "storageclasses", ""),
@@ -72,7 +74,7 @@ class SmallKubectl:
         waited = []
         for kind, shown, name in found:
             try:
-                self.call("DELETE", _path(kind, name))
+                self.call("DELETE", _path(kind, name), propagationPolicy="Background")
             except urllib.error.HTTPError as error:
                 if error.code != 404 or not given.ignore_not_found:
                     raise
@@ -113,10 +115,11 @@ class SmallKubectl:
         _say(f"node/{name} {'untainted' if text.endswith('-') else 'tainted'}")
 
     def label(self, given: argparse.Namespace) -> None:
-        _, name, text = given.words
+        _, *names, text = given.words
         key, _, value = text.removesuffix("-").partition("=")
-        self.call("PATCH", _path("node", name), {"metadata": {"labels": {key: value or None}}})
-        _say(f"node/{name} {'labeled' if value else 'unlabeled'}")
+        for name in names:
+            self.call("PATCH", _path("node", name), {"metadata": {"labels": {key: value or None}}})
+            _say(f"node/{name} {'labeled' if value else 'unlabeled'}")
 
     def cordon(self, given: argparse.Namespace) -> None:
         self._set_unschedulable(given.words[0], True)

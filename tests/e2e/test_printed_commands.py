@@ -21,13 +21,17 @@ from pathlib import Path
 import pytest
 from playground_process import RunningPlayground, playground, why_no_kubectl
 
+from harness.tutorial import GUIDES
 from kubesched.k8s.certificates import Authority, key_pem, new_key
 from kubesched.testing import make
 
 ROOT = Path(__file__).parents[2]
 LESSONS = ROOT / "docs" / "learn"
-"""Each a walk of many steps on a playground, with tests of its own."""
-PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if LESSONS not in page.parents)]
+"""Each a walk of many steps on a playground, with tests of its own; so are the guides among GUIDES."""
+PAGES = [
+    ROOT / "README.md",
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if LESSONS not in page.parents and page not in GUIDES),
+]
 WITHIN_S = 60
 
 NOT_RUN: tuple[tuple[str, str], ...] = (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playground_process import why_no_kubectl
 
-from harness.tutorial import PAGES, ROOT, Picture, Step, Student, read_page
+from harness.tutorial import GUIDES, PAGES, ROOT, Picture, Step, Student, read_page
 
 
 @pytest.fixture
@@ -48,6 +48,13 @@ def test_the_stand_in_for_kubectl_prints_the_same(student: Student, tmp_path: Pa
     """The whole tutorial runs with it where there is no kubectl; elsewhere the first lessons show that it is true."""
     _give_stand_in(student, tmp_path)
     _follow(student, PAGES[:3])
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
+def test_every_command_of_a_guide_prints_what_it_shows(guide: Path, student: Student, tmp_path: Path) -> None:
+    if why_no_kubectl():
+        _give_stand_in(student, tmp_path)
+    _follow(student, [guide])
 
 
 def test_a_lesson_that_is_not_true_is_found() -> None:

@@ -24,6 +24,8 @@ from harness.headless_browser import has_browser, open_page
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "learn"
 PAGES = [FOLDER / "tutorial.md", *sorted(FOLDER.glob("0*.md"))]
+GUIDES = [ROOT / "docs" / "guides" / "gang-scheduling.md"]
+"""Guides that are followed in the same way, each on a playground of its own."""
 WITHIN_S = 60.0
 MORE = "…"
 """As the last line of an output: what follows is left out."""
@@ -32,7 +34,9 @@ _BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PICTURE = re.compile(r"^<!-- page: (#\S+) -->\n!\[[^\]]*\]\(([^)]+)\)$", re.MULTILINE)
 _AGE = r"\b(?:\d+d)?(?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?s\b|\b\d+m\b"
 _UID = r"\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b"
-_VARIES = re.compile(f"{_AGE}|{_UID}")
+_SUFFIX = r"(?<=-)[bcdfghjklmnpqrstvwxz2456789]{5}\b"
+"""Of a name that a controller made."""
+_VARIES = re.compile(f"{_AGE}|{_UID}|{_SUFFIX}")
 _STARTS = "kubesched up"
 _LOOKS = re.compile(r"kubectl (get|describe)|kubesched explain|.*--dry-run")
 
@@ -64,7 +68,7 @@ class Picture:
 
 
 def comparable(lines: list[str]) -> list[str]:
-    """Without what differs from one time to the next: ages, UIDs, and the width of columns."""
+    """Without what differs from one time to the next: ages, UIDs, generated names, and the width of columns."""
     return [" ".join(_VARIES.sub("(varies)", line).split()) for line in lines if line.strip()]
 
 
@@ -200,7 +204,7 @@ def main(names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         student = Student(Path(folder))
         try:
-            for page in PAGES:
+            for page in [*PAGES, *GUIDES]:
                 if page is PAGES[0] or not names or page.name.startswith(tuple(names)):
                     renew(page, student)
         finally:

@@ -29,6 +29,7 @@ SCHEMA: dict[str, Any] = json.loads((FOLDER / "values.schema.json").read_text())
 SERVING = {"servingCertificate": {"secretName": "kubesched-serving"}}
 MONITORED = {**SERVING, "metrics": {"serviceMonitor": {"enabled": True}}}
 EGRESS = {"networkPolicy": {"egress": {"enabled": True}}}
+GROUPS = {"podGroups": {"enabled": True}}
 PLUGINS = {"plugins": {"enabled": True, "configMap": "my-plugins", "files": ["disk_tier.py", "racks.py"]}}
 KUBECTL = shutil.which("kubectl")
 HELM = shutil.which("helm")
@@ -38,6 +39,7 @@ CASES = {
     "monitored": MONITORED,
     "egress": EGRESS,
     "plugins": PLUGINS,
+    "groups": GROUPS,
     "all": {
         **REPLACE,
         **MONITORED,
@@ -83,8 +85,8 @@ def _comparable(manifests: list[Manifest]) -> dict[tuple[str, str], Manifest]:
     [
         pytest.param("beside", False, {}, id="beside"),
         pytest.param("replace", False, REPLACE, id="replace"),
-        pytest.param("beside", True, {**MONITORED, **EGRESS}, id="beside with components"),
-        pytest.param("replace", True, {**REPLACE, **MONITORED, **EGRESS}, id="replace with components"),
+        pytest.param("beside", True, {**MONITORED, **EGRESS, **GROUPS}, id="beside with components"),
+        pytest.param("replace", True, {**REPLACE, **MONITORED, **EGRESS, **GROUPS}, id="replace with components"),
     ],
 )
 def test_the_chart_makes_what_kustomize_makes(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from deploy_files import DEPLOY, OVERLAYS, Manifest, container_of, only, read_one
+from deploy_rights import CLUSTER, READ, rights, rights_in
 
 from kubesched.scheduler.config import load
 
@@ -87,3 +88,7 @@ def test_components_can_be_added(overlay: Path, tmp_path: Path) -> None:
     assert only(built(edited.parent), "NetworkPolicy")["spec"]["policyTypes"] == ["Ingress", "Egress"]
     arguments = container_of(only(built(edited.parent), "Deployment"))["args"]
     assert "--tls-cert-file=/etc/kubesched-serving/tls.crt" in arguments
+    assert "--feature-gates=GenericWorkload=true,GangScheduling=true" in arguments
+    role = set(rights_in(only(built(edited.parent), "ClusterRole")))
+    groups = rights(("scheduling.k8s.io",), "podgroups", READ)
+    assert role - CLUSTER == groups | rights(("scheduling.k8s.io",), "podgroups/status", ("patch",))

@@ -17,7 +17,14 @@ POD = DEPLOYMENT["spec"]["template"]["spec"]
 CONTAINER = container_of(DEPLOYMENT)
 LABELS = DEPLOYMENT["spec"]["template"]["metadata"]["labels"]
 MONITOR = only(resources_of(DEPLOY / "components" / "service-monitor"), "ServiceMonitor")
-NOT_OBJECTS = {"kustomization.yaml", "lease-name.yaml", "egress.yaml", "serving-certificate.yaml"}
+NOT_OBJECTS = {
+    "gates.yaml",
+    "rights.yaml",
+    "kustomization.yaml",
+    "lease-name.yaml",
+    "egress.yaml",
+    "serving-certificate.yaml",
+}
 CHART = DEPLOY / "helm"
 WITHOUT_NAMESPACE = {"ClusterRole", "ClusterRoleBinding"}
 
