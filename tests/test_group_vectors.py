@@ -150,20 +150,29 @@ def _comparable(outcome: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_BY_CHANCE = {"p08"}
-"""Which of the low pods stay is decided by the nodes that they happen to be on, of which two have one pod more."""
-
-
 @pytest.mark.parametrize("scenario", _scenarios())
 @pytest.mark.parametrize("emulate", [None, "1.36-alpha"], ids=["mended", "alpha"])
 def test_a_recorded_scenario_ends_as_in_kube_scheduler(scenario: dict[str, Any], emulate: str | None) -> None:
     wanted = _comparable(scenario["expect"])
-    by_seed = [_comparable(_Played(copy.deepcopy(scenario), emulate, seed).outcome()) for seed in range(2)]
-    if scenario["name"] in _BY_CHANCE:
-        by_seed = [_comparable(_Played(copy.deepcopy(scenario), emulate, seed).outcome()) for seed in range(12)]
-        assert wanted in by_seed
-    else:
-        assert by_seed == [wanted] * len(by_seed)
+    found = [_Played(copy.deepcopy(scenario), emulate, seed).outcome() for seed in range(2)]
+    if scenario["name"] == "p08":
+        found = _with_three_on_the_first_node(scenario, emulate)
+    assert [_comparable(one) for one in found] == [wanted] * len(found)
+
+
+def _with_three_on_the_first_node(scenario: dict[str, Any], emulate: str | None) -> list[dict[str, Any]]:
+    """Ten low pods on four nodes: two nodes have one more, at random. For the gang three nodes have to be empty, and
+    the one whose pods come first keeps them: the first node. Recorded was a run in which that has three of them."""
+    found = []
+    for seed in range(12):
+        outcome = _Played(copy.deepcopy(scenario), emulate, seed).outcome()
+        stayed = [where for name, where in outcome["bound"].items() if name.startswith("low-")]
+        assert set(stayed) == {"p08-0-0"}
+        assert len(outcome["gone"]) == 10 - len(stayed)
+        if len(stayed) == 3:
+            found.append(outcome)
+    assert found
+    return found
 
 
 def test_all_scenarios_are_there() -> None:

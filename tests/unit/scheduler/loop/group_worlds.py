@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.framework.handle import Registry
-from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget
 from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.k8s.model.scheduling import GroupCondition, PodGroup
 from kubesched.scheduler.build import build_loop
@@ -72,6 +72,21 @@ def group(name: str = "g", gang: int = 0, *, rack: str = "", **spec: Any) -> Pod
         "spec": {"schedulingPolicy": policy, **constraints, **spec},
     }
     return msgspec.convert(manifest, PodGroup)
+
+
+def budget(allowed: int, app: str = "a", disrupted: tuple[str, ...] = ()) -> PodDisruptionBudget:
+    """For pods with this label; of some of them the API server knows already."""
+    return msgspec.convert(
+        {
+            "metadata": {"name": "b", "namespace": "d"},
+            "spec": {"selector": {"matchLabels": {"app": app} if app else {}}},
+            "status": {
+                "disruptionsAllowed": allowed,
+                "disruptedPods": dict.fromkeys(disrupted, "2026-01-01T00:00:00Z"),
+            },
+        },
+        PodDisruptionBudget,
+    )
 
 
 def members(name: str = "g", n: int = 3, **fields: Any) -> list[Pod]:

@@ -7,22 +7,35 @@ from typing import Any
 
 import msgspec
 import pytest
-from group_worlds import ALPHA, PREEMPTION, TOPOLOGY, add, bound, group, group_world, members, node, pod, shown, told
+from group_worlds import (
+    ALPHA,
+    GANGS,
+    PREEMPTION,
+    TOPOLOGY,
+    add,
+    bound,
+    budget,
+    group,
+    group_world,
+    members,
+    node,
+    pod,
+    shown,
+    told,
+)
 
-from kubesched.framework.pod_info import PodInfo, PodSignature
 from kubesched.framework.results import PostFilterResult
 from kubesched.framework.status import Status
-from kubesched.k8s.model.core import Pod, PodDisruptionBudget
+from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.scheduling import PodGroup
-from kubesched.scheduler.engine.preemption.budgets import Budgets
-from kubesched.scheduler.engine.preemption.group_victims import VictimUnit, most_important_first, split_by_budgets
 from kubesched.scheduler.plugins.registry import REGISTRY
 from kubesched.testing.world import World
 
 _CONSTRAINED = ", workload aware preemption is not supported for pod groups with scheduling constraints"
 _LIMITED = "preemption: not eligible due to placement-based pod group scheduling limitation"
 _REFUSED = "preemption: not eligible due to workload aware preemption enabled"
+_WITHOUT_GENERATOR = {"profiles": [{"plugins": {"placementGenerate": {"disabled": [{"name": "*"}]}}}]}
 
 
 def _settled(*objects: KubeObject, then: Sequence[KubeObject], **settings: Any) -> World:
@@ -117,16 +130,8 @@ def test_a_member_that_never_preempts_keeps_the_group_from_it() -> None:
 
 
 def test_a_budget_is_respected_where_that_is_possible() -> None:
-    budget = msgspec.convert(
-        {
-            "metadata": {"name": "b", "namespace": "d"},
-            "spec": {"selector": {"matchLabels": {"app": "safe"}}},
-            "status": {"disruptionsAllowed": 0},
-        },
-        PodDisruptionBudget,
-    )
-    safe = [pod(f"safe-{i}", priority=10, labels={"app": "safe"}) for i in range(2)]
-    world = _settled(budget, node(cpu="3"), *safe, *_low(n=1), then=_gang(1))
+    safe = [pod(f"safe-{i}", priority=10, labels={"app": "a"}) for i in range(2)]
+    world = _settled(budget(0), node(cpu="3"), *safe, *_low(n=1), then=_gang(1))
     assert _evicted(world) == {"low-0"}
 
 
@@ -211,83 +216,125 @@ def test_other_postfilter_plugins_are_asked_once_for_each_pod() -> None:
     assert sorted(asked) == ["g-0", "g-1", "g-2"]
 
 
-# -- units -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("gang", [3, 0], ids=["gang", "basic"])
+def test_the_lowest_of_two_nodes_leaves(gang: int) -> None:
+    nodes = node("n1", cpu="3"), node("n2", cpu="3")
+    there = [pod("low", priority=10, nodeName="n1"), pod("very-low", cpu="2", priority=5, nodeName="n2")]
+    then = [group(gang=gang, priority=100), *members(n=5, priority=100)]
+    world = _settled(*nodes, *there, then=then if gang == 0 else [group(gang=5, priority=100), *then[1:]])
+    assert _evicted(world) == {"very-low"}
 
 
-def _info(made: Pod) -> PodInfo:
-    return PodInfo(made, PodSignature(made, label_class=0, affinity_class=-1))
+def test_all_leave_on_several_nodes() -> None:
+    world = _settled(node("n1", cpu="2"), node("n2", cpu="2"), *_low(n=4), then=_gang(4))
+    assert len(world.evicted) == 4
+    assert len(bound(world)) == 4
 
 
-def _unit(priority: int, *starts: str | None, grouped: bool = False) -> VictimUnit:
-    pods = []
-    for number, start in enumerate(starts):
-        made = pod(f"p{number}", "v" if grouped else "", priority=priority)
-        made = msgspec.structs.replace(made, status=msgspec.structs.replace(made.status, start_time=start))
-        pods.append((_info(made), 0))
-    return VictimUnit(priority, pods)
+def test_all_four_leave_for_four() -> None:
+    world = _settled(node(), *_low(n=4), then=_gang(4))
+    assert len(world.evicted) == 4
+    assert shown(world) == ("True", "Scheduled", "")
 
 
-_EARLY, _LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
+def test_those_of_middle_priority_stay() -> None:
+    world = _settled(node(cpu="3"), pod("mid", priority=50), *_low(n=2), then=_gang(2))
+    assert _evicted(world) == {"low-0", "low-1"}
 
 
-@pytest.mark.parametrize(
-    ("more", "less"),
-    [
-        pytest.param(_unit(2, _LATE), _unit(1, _EARLY), id="priority"),
-        pytest.param(_unit(2, _LATE), _unit(1, _EARLY, _EARLY, grouped=True), id="priority before anything else"),
-        pytest.param(_unit(1, _LATE, grouped=True), _unit(1, _EARLY), id="a group before a pod"),
-        pytest.param(_unit(1, _EARLY), _unit(1, _LATE), id="the older pod"),
-        pytest.param(_unit(1, _LATE, _LATE, grouped=True), _unit(1, _EARLY, grouped=True), id="the larger group"),
-        pytest.param(_unit(1, _LATE, _EARLY, grouped=True), _unit(1, _LATE, _LATE, grouped=True), id="the older group"),
-        pytest.param(_unit(1, _EARLY), _unit(1, None), id="one that has not started comes last"),
-    ],
-)
-def test_more_important_units_come_first(more: VictimUnit, less: VictimUnit) -> None:
-    assert most_important_first([less, more]) == [more, less]
-    assert most_important_first([more, less]) == [more, less]
+def test_a_single_pod_is_enough() -> None:
+    world = _settled(node(cpu="1"), *_low(n=1), then=_gang(1))
+    assert _evicted(world) == {"low-0"}
 
 
-def test_v1_36_takes_the_start_of_the_pod_that_it_met_first() -> None:
-    older, other = _unit(1, _LATE, _EARLY, grouped=True), _unit(1, _EARLY, _LATE, grouped=True)
-    assert most_important_first([older, other]) == [older, other]
-    assert most_important_first([older, other], by_first_start=True) == [other, older]
+def test_no_more_leave_than_have_to() -> None:
+    world = _settled(node(), *_low(n=4), then=_gang(2))
+    assert len(world.evicted) == 2
 
 
-def _budget(allowed: int, app: str = "a", disrupted: tuple[str, ...] = ()) -> PodDisruptionBudget:
-    return msgspec.convert(
-        {
-            "metadata": {"name": "b", "namespace": "d"},
-            "spec": {"selector": {"matchLabels": {"app": app} if app else {}}},
-            "status": {
-                "disruptionsAllowed": allowed,
-                "disruptedPods": dict.fromkeys(disrupted, "2026-01-01T00:00:00Z"),
-            },
-        },
-        PodDisruptionBudget,
-    )
+def test_an_empty_node_that_is_too_small_has_no_victims() -> None:
+    world = _settled(node(cpu="1"), then=_gang(2))
+    assert shown(world)[2] == "pod group is unschedulable, No preemption victims found for incoming preemptor"
 
 
-def _labelled(*names: str, app: str = "a") -> VictimUnit:
-    return VictimUnit(1, [(_info(pod(name, labels={"app": app})), 0) for name in names])
+def _started(made: Pod, at: str) -> Pod:
+    return msgspec.structs.replace(made, status=msgspec.structs.replace(made.status, start_time=at))
 
 
-@pytest.mark.parametrize(
-    ("budgets", "units", "n_breaking"),
-    [
-        pytest.param([], [_labelled("p")], 0, id="no budgets"),
-        pytest.param([_budget(0, "other")], [_labelled("p")], 0, id="of others"),
-        pytest.param([_budget(1)], [_labelled("p")], 0, id="enough"),
-        pytest.param([_budget(0)], [_labelled("p")], 1, id="nothing left"),
-        pytest.param([_budget(1)], [_labelled("p", "q")], 1, id="a unit of which one pod is too many"),
-        pytest.param([_budget(2)], [_labelled("p", "q")], 0, id="a unit for which it is enough"),
-        pytest.param([_budget(1)], [_labelled("p"), _labelled("q")], 1, id="units share a budget"),
-        pytest.param([_budget(0, disrupted=("p",))], [_labelled("p")], 0, id="counted by the API server already"),
-        pytest.param([_budget(0, "")], [_labelled("p")], 0, id="an empty selector matches nothing"),
-        pytest.param([_budget(1), _budget(0)], [_labelled("p")], 1, id="one of several"),
-    ],
-)
-def test_units_that_break_a_budget(
-    budgets: list[PodDisruptionBudget], units: list[VictimUnit], n_breaking: int
-) -> None:
-    breaking, harmless = split_by_budgets(Budgets(budgets), units)
-    assert (len(breaking), len(harmless)) == (n_breaking, len(units) - n_breaking)
+def test_of_a_group_of_mode_pod_the_last_that_started_leaves() -> None:
+    there = [
+        _started(pod(f"v-{i}", "v", priority=10, nodeName="n"), f"2026-01-0{day}T00:00:00Z")
+        for i, day in enumerate((2, 3, 1))
+    ]
+    world = _settled(node(cpu="3"), group("v", priority=10), *there, then=_gang(1))
+    assert _evicted(world) == {"v-1"}
+
+
+def test_a_whole_group_leaves_from_all_of_its_nodes() -> None:
+    nodes = [node(f"n{i}", cpu="1") for i in range(3)]
+    victims = [group("v", gang=3, priority=10, disruptionMode="PodGroup"), *members("v", priority=10)]
+    world = _settled(*nodes, *victims, then=_gang(1))
+    assert _evicted(world) == {"v-0", "v-1", "v-2"}
+
+
+def test_singles_leave_before_groups_and_groups_of_mode_pod_pod_by_pod() -> None:
+    there = [
+        group("whole", priority=10, disruptionMode="PodGroup"),
+        *members("whole", n=2, priority=10),
+        group("loose", priority=10),
+        *members("loose", n=2, priority=10),
+        *_low(n=1),
+        pod("mid", priority=50),
+    ]
+    world = _settled(node(cpu="6"), *there, then=_gang(2))
+    assert "low-0" in _evicted(world)
+    assert len([name for name in _evicted(world) if name.startswith("loose")]) == 1
+    assert len(world.evicted) == 2
+
+
+def test_where_a_budget_has_to_be_broken_the_lower_priority_leaves() -> None:
+    safe = [pod(f"safe-{i}", priority=10 * (i + 1), labels={"app": "a"}) for i in range(2)]
+    world = _settled(budget(0), node(cpu="2"), *safe, then=_gang(1))
+    assert _evicted(world) == {"safe-0"}
+
+
+def test_two_halves_need_only_the_one_without_a_budget() -> None:
+    safe = [pod(f"safe-{i}", priority=10, labels={"app": "a"}) for i in range(2)]
+    then = [group(gang=2, priority=100), *members(n=2, cpu="500m", priority=100)]
+    world = _settled(budget(0), node(cpu="3"), *safe, *_low(n=1), then=then)
+    assert _evicted(world) == {"low-0"}
+    assert {"g-0", "g-1"} <= set(bound(world))
+
+
+def test_with_the_gate_off_pods_preempt_one_by_one() -> None:
+    world = _settled(node(cpu="3"), *_low(), then=_gang(), gates=GANGS)
+    assert len(world.evicted) == 3
+    notes = {event.note.partition(" on node ")[0].rpartition(" ")[0] for event in world.events if event.related}
+    assert notes == {"Preempted by pod"}
+
+
+def test_a_group_that_is_gone_when_it_would_preempt_is_an_error() -> None:
+    world = group_world(*PREEMPTION)
+    add(world, node(cpu="1"), *_low(n=1))
+    world.run()
+    add(world, *_gang(1))
+    world.loop.cluster.objects.pod_groups.pop("d/g")
+    world.loop.schedule_one(world.now_s)
+    world.settle()
+    assert told(world, "g-0") == ('failed to get pod group object: podgroup.scheduling.k8s.io "g" not found')
+    assert world.evicted == []
+
+
+def test_a_pod_whose_group_is_gone_does_not_preempt_where_there_is_topology() -> None:
+    world = group_world("GenericWorkload", "TopologyAwareWorkloadScheduling", config=_WITHOUT_GENERATOR)
+    add(world, node(cpu="1"), *_low(n=1))
+    world.run()
+    add(world, *members(n=1))
+    world.run(for_s=1)
+    assert told(world, "g-0").endswith("preemption: pod group for pod not found")
+    assert world.evicted == []
+
+
+def test_with_all_gates_off_members_preempt_as_any_pod() -> None:
+    world = _settled(node(cpu="1"), *_low(n=1), then=_gang(1), gates=())
+    assert _evicted(world) == {"low-0"}

@@ -196,3 +196,79 @@ def test_spreading_within_the_rack_is_respected() -> None:
     world = _world(3)
     _come(world, labels={"app": "g"}, topologySpreadConstraints=apart)
     assert len(set(bound(world).values())) == 3
+
+
+def test_a_basic_group_of_which_nothing_fits_waits() -> None:
+    world = _world(1, 1)
+    _come(world, gang=0, cpu="3")
+    assert bound(world) == {}
+    message = "0/2 placements are available, first placement status: pod group is unschedulable"
+    assert shown(world) == ("False", "Unschedulable", message)
+
+
+def test_one_pod_of_a_basic_group_fits() -> None:
+    world = _world(1, 1)
+    add(world, group(rack="rack"), pod("g-0", "g", cpu="3"), pod("g-1", "g", cpu="2"), pod("g-2", "g", cpu="3"))
+    world.run(for_s=5)
+    assert set(bound(world)) == {"g-1"}
+    assert shown(world) == ("True", "Scheduled", "")
+
+
+def test_a_basic_group_leaves_a_full_rack_alone() -> None:
+    world = _world(2, 2, 2, used={"r2-0": 2, "r2-1": 1})
+    _come(world, gang=0)
+    assert len(_used_racks(world)) == 1
+    assert _used_racks(world) != {"r2"}
+
+
+def test_two_basic_groups_go_to_racks_of_their_own() -> None:
+    world = _world(3, 1)
+    _come(world, "a", gang=0, n=2)
+    _come(world, "b", gang=0, n=3)
+    assert (_used_racks(world, "a"), _used_racks(world, "b")) == ({"r2"}, {"r1"})
+
+
+def test_two_basic_groups_share_the_only_rack() -> None:
+    world = _world(3)
+    _come(world, "a", gang=0)
+    _come(world, "b", gang=0)
+    assert (_used_racks(world, "a"), _used_racks(world, "b")) == ({"r1"}, {"r1"})
+
+
+def test_one_basic_group_by_rack_and_one_by_zone() -> None:
+    world = group_world(*TOPOLOGY)
+    add(world, *_racks(1, 1, 1, zone=1))
+    _come(world, "a", gang=0, n=2, rack="rack")
+    _come(world, "b", gang=0, n=4, rack="zone")
+    nodes = world.objects.of(Node)
+    zones = {nodes[where].labels["zone"] for who, where in bound(world).items() if who.startswith("b-")}
+    assert (len(_used_racks(world, "a")), len(zones)) == (1, 1)
+
+
+def test_a_pod_that_finds_its_rack_full_waits_for_room_in_it() -> None:
+    world = _world(1, 2)
+    add(world, group("a", rack="rack"), *members("a", n=2))
+    world.run(for_s=5)
+    assert _used_racks(world, "a") == {"r1"}
+    add(world, group("b", rack="rack"), *members("b", n=3))
+    world.run(for_s=5)
+    assert _used_racks(world, "b") == {"r2"}
+    add(world, pod("a-2", "a"))
+    world.run(for_s=15)
+    assert "a-2" not in bound(world)
+    world.delete(world.pods["d/a-0"])  # type: ignore[index]
+    world.run(for_s=20)
+    assert bound(world)["a-2"] == "r1-0"
+
+
+def test_a_pod_of_a_basic_group_waits_for_somebody_to_leave_its_rack() -> None:
+    world = _world(1, 1, used={"r1-0": 1})
+    add(world, group(rack="rack"), pod("g-0", "g"))
+    world.run(for_s=5)
+    assert _used_racks(world) == {"r1"}  # 2 of 2 before 1 of 2
+    add(world, pod("g-1", "g"))
+    world.run(for_s=15)
+    assert "g-1" not in bound(world)
+    world.delete(world.pods["d/used-r1-0-0"])  # type: ignore[index]
+    world.run(for_s=20)
+    assert bound(world)["g-1"] == "r1-0"

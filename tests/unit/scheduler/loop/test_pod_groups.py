@@ -22,7 +22,8 @@ from group_worlds import (
 from msgspec.structs import replace
 
 from kubesched.k8s.model.scheduling import PodGroup
-from kubesched.testing.world import World
+from kubesched.scheduler.engine.observations import GroupAttemptBegan
+from kubesched.testing.world import World, listen_for
 
 _WAITS = (
     "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, "
@@ -260,3 +261,65 @@ def test_the_state_of_a_group_is_as_if_it_had_been_counted_anew() -> None:
     world.loop.cluster.track_groups({"default-scheduler"})
     assert kept == _counted(world)
     assert kept == {"d/g": (set(), {f"d/g-{i}" for i in range(1, 5)})}
+
+
+@with_and_without_topology
+def test_a_basic_group_comes_pod_by_pod(gates: tuple[str, ...]) -> None:
+    world = group_world(*gates)
+    add(world, node(), group(), pod("g-0", "g"))
+    world.run(for_s=1)
+    assert set(bound(world)) == {"g-0"}
+    add(world, pod("g-1", "g"), pod("g-2", "g"))
+    world.run(for_s=1)
+    assert len(bound(world)) == 3
+
+
+@with_and_without_topology
+def test_a_basic_group_waits_for_its_group_then_takes_what_it_gets(gates: tuple[str, ...]) -> None:
+    world = group_world(*gates)
+    add(world, node(), pod("blocker", cpu="2"))
+    world.run()
+    add(world, *members())
+    world.run(for_s=20)
+    assert told(world, "g-0") == "gated"
+    add(world, group())
+    world.run(for_s=5)
+    assert len(bound(world)) == 3  # two, and the blocker
+    assert shown(world) == _SCHEDULED
+    world.delete(world.pods["d/blocker"])  # type: ignore[index]
+    world.run(for_s=20)
+    assert len(bound(world)) == 3
+
+
+def _order_of_the_first_try(world: World) -> list[str]:
+    began = listen_for(world.loop, GroupAttemptBegan)
+    world.run(for_s=0.5)
+    return [info.name for info in began[0].pods]
+
+
+def test_members_are_tried_by_priority_then_by_when_they_were_first_tried() -> None:
+    world = group_world(*GANGS)
+    add(world, group(gang=2), node(cpu="1"), pod("p3", "g", priority=10), pod("p1", "g", priority=10))
+    while world.loop.schedule_one(world.now_s):
+        world.settle()
+    world.now_s += 1
+    world.loop.tick(world.now_s)
+    add(world, pod("p2", "g", priority=30), pod("p4", "g", priority=20), pod("p0", "g", priority=10))
+    assert _order_of_the_first_try(world) == ["p2", "p4", "p1", "p3", "p0"]
+
+
+def test_members_that_are_held_back_are_not_tried() -> None:
+    world = group_world(*GANGS)
+    add(world, node(), group(gang=2), *members(n=2), pod("g-2", "g", schedulingGates=[{"name": "later"}]))
+    assert _order_of_the_first_try(world) == ["g-0", "g-1"]
+    assert set(bound(world)) == {"g-0", "g-1"}
+
+
+def test_members_that_are_being_bound_are_not_tried_again() -> None:
+    world = group_world(*GANGS)
+    add(world, node(), group(gang=2), *members(n=2))
+    world.loop.schedule_one(world.now_s)  # nobody answers yet
+    assert len(world.loop.bindings) == 2
+    add(world, pod("g-2", "g"))
+    assert _order_of_the_first_try(world) == ["g-2"]
+    assert set(bound(world)) == {"g-0", "g-1", "g-2"}

@@ -8,12 +8,14 @@ import pytest
 
 from kubesched.framework import OK, CycleState, Handle, Hint, NominatingMode, PostFilterResult, Status
 from kubesched.framework.extension_points import extension_points_of
+from kubesched.framework.groups import GroupFeatures
 from kubesched.framework.handle import Objects, PreemptionLimits
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses
-from kubesched.k8s.model.core import Pod
-from kubesched.k8s.model.meta import ObjectMeta
+from kubesched.k8s.model.core import Pod, PodSpec, SchedulingGroup
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import DefaultPreemptionArgs
 from kubesched.scheduler.engine.postfilter import Diagnosis
@@ -29,6 +31,9 @@ class Answering(QuietHandle):
         self.result = result
         self.limits: PreemptionLimits | None = None
         self._cluster = Cluster()
+
+    def put(self, item: KubeObject) -> None:
+        self._cluster.put(item)
 
     @property
     def objects(self) -> Objects:
@@ -105,3 +110,30 @@ def test_a_deleted_pod_is_for_the_other_plugins_to_judge() -> None:
     (registered,) = plugin.events_to_register()
     assert registered.hint is not None
     assert registered.hint(cluster.signatures.info(Pod()), Pod(), None) is Hint.SKIP
+
+
+def _held(uid: str, group: str, *, group_uid: str = "", preempts_whole: bool = True) -> str:
+    """What a pod of a group is told, of which there may be a PodGroup."""
+    handle = Answering(PostFilterResult(OK))
+    handle.group_features = GroupFeatures(groups=True, gangs=True, preemption=preempts_whole)
+    if group_uid:
+        handle.put(PodGroup(ObjectMeta(group, "d", group_uid)))
+    member = Pod(ObjectMeta("p", "d", uid), PodSpec(scheduling_group=SchedulingGroup(group)))
+    plugin = DefaultPreemption(DefaultPreemptionArgs(), handle)
+    return plugin.pre_enqueue(Cluster().signatures.info(member)).message
+
+
+def test_a_pod_whose_groups_victims_are_asked_to_go_stays_outside() -> None:
+    assert _held("p", "g", group_uid="preempting") == "waiting for the preemption for this pod group to be finished"
+    assert _held("p", "g", group_uid="g") == ""
+    assert _held("preempting", "g", group_uid="g") == ""  # only the group preempts
+
+
+def test_a_pod_whose_group_is_missing_is_let_in() -> None:
+    assert _held("preempting", "g") == ""
+
+
+def test_without_preemption_by_groups_a_member_waits_for_its_own_victims() -> None:
+    waiting = "waiting for the preemption for this pod to be finished"
+    assert _held("preempting", "g", group_uid="g", preempts_whole=False) == waiting
+    assert _held("p", "g", group_uid="preempting", preempts_whole=False) == ""

@@ -30,6 +30,7 @@ _OTHER = pod("other", uid="o", nodeName="a", containers=_containers(cpu="1", mem
         pytest.param((_CPU, _MEMORY), [0, 1], (_ONE, _TWO), (), 25, id="30 and 20 percent"),
         pytest.param((ResourceSpec("cpu", 4), _MEMORY), [0, 1], (_ONE, _TWO), (), 28, id="weights"),
         pytest.param((_CPU, _MEMORY), [0, 1], (_ONE, _TWO), (_OTHER,), 30, id="what runs there counts"),
+        pytest.param((_CPU, _MEMORY), [1, 2], (_ONE, _TWO), (_OTHER,), 25, id="what runs elsewhere does not"),
         pytest.param(
             (_CPU, _MEMORY, _GPU),
             [0, 1],
@@ -53,4 +54,6 @@ def test_score(
     specs: tuple[ResourceSpec, ...], rows: list[int], pods: tuple[PodInfo, ...], others: tuple[object, ...], score: int
 ) -> None:
     handle = PlacedGroups({}, *others)  # type: ignore[arg-type]
-    assert placement_score(specs, handle.nodes, placement(rows, *((info, rows[0]) for info in pods))) == score
+    for at in (0, -1):  # it does not matter on which of them
+        placed = [(info, rows[at if number else 0]) for number, info in enumerate(pods)]
+        assert placement_score(specs, handle.nodes, placement(rows, *placed)) == score
