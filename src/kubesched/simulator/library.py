@@ -54,11 +54,13 @@ def world(
     tie_break: str = "random",
     seed: int = 0,
     plugins: Iterable[type] = (),
+    class_cache: bool | None = True,
 ) -> LoadedWorld:
     """A cluster loaded once, with its scheduler, to try things on: `world("dump.json").trial()`.
 
     It takes what `load` takes. Workloads whose pods are not all there get them; whatever has no node yet waits for one.
-    `config`, `tie_break`, `seed` and `plugins` mean what they mean to `simulate`.
+    `config`, `tie_break`, `seed` and `plugins` mean what they mean to `simulate`. The class cache changes no answer; it
+    pays where pods of a kind come one after another. None: it is kept if there are few kinds.
     """
     assembled = assemble(
         GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
@@ -73,6 +75,7 @@ def world(
         refused=given.refused,
         workloads=given.workloads,
         bounds=given.bounds,
+        keeps_classes=class_cache,
     )
 
 

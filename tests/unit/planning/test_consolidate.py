@@ -114,6 +114,35 @@ def test_a_drained_node_is_still_a_domain_so_a_spread_pod_waits_until_it_is_gone
     assert [step.waited for step in patient.steps] == [(patient.steps[0].moves[0].pod,)]
 
 
+def test_a_pod_that_tolerates_the_cordon_comes_back_so_its_node_is_never_empty() -> None:
+    cluster = [
+        node("x"),
+        node("y", cpu="8"),
+        *workload("Deployment", "stubborn", "100m", ["x"], tolerations=[{"operator": "Exists"}]),
+        *workload("Deployment", "rest", "5", ["y"]),
+    ]
+    (reason,) = (one.reason for one in consolidated(cluster).kept if one.node == "x")
+    assert reason.text == "it tolerates the cordon, and comes back to x"
+    patient = consolidated(cluster, allow_wait=True)
+    assert [(step.delete, step.waited, step.moves[0].target) for step in patient.steps] == [
+        (("x",), ("default/stubborn-1-0",), "y")
+    ]
+
+
+def test_who_finds_no_room_is_asked_first_and_nobody_else_is_moved_for_it() -> None:
+    cluster = [
+        node("x"),
+        node("y"),
+        *workload("Deployment", "small", "100m", ["x"] * 5),
+        *workload("Deployment", "large", "3", ["x"]),
+        *workload("Deployment", "rest", "3", ["y"]),
+    ]
+    report = consolidated(cluster)
+    reasons = {one.node: one.reason for one in report.kept}
+    assert reasons["x"].pod == "default/large-1-0"
+    assert "Insufficient cpu" in reasons["x"].text
+
+
 def test_pods_leave_in_waves_as_their_budget_allows() -> None:
     cluster = [
         node("a"),

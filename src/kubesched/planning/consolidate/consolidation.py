@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -26,7 +25,7 @@ from kubesched.planning.consolidate.replacements import Replacements
 from kubesched.planning.consolidate.report import ConsolidationReport, KeptNode
 from kubesched.planning.consolidate.rounds import in_rounds
 from kubesched.planning.consolidate.rules import RULES, DrainFlags, EvictionRules
-from kubesched.planning.consolidate.search import best, compaction, rebought
+from kubesched.planning.consolidate.search import from_compaction, from_karpenter, from_rebuying
 from kubesched.planning.consolidate.state import ConsolidationState, ConsolidationStep, SearchLimits
 from kubesched.planning.daemons import daemon_makers
 from kubesched.planning.node_groups import nodes_of
@@ -37,7 +36,7 @@ from kubesched.simulator.trial import LoadedWorld
 
 Search = Callable[[ConsolidationState], None]
 _SEARCHES: Mapping[str, tuple[Search, ...]] = {
-    "best": tuple(partial(best, start=start) for start in (compaction, karpenter, rebought)),
+    "best": (from_compaction, from_karpenter, from_rebuying),
     "karpenter": (karpenter,),
     "cluster-autoscaler": (cluster_autoscaler,),
 }
@@ -113,7 +112,7 @@ def consolidate(
     pool than `budget` allows. With `allow_wait`, a pod may wait until the drained node is gone.
     """
     if not isinstance(world, LoadedWorld):
-        world = load_world(world, config=config, seed=seed, tie_break=tie_break, plugins=plugins)
+        world = load_world(world, config=config, seed=seed, tie_break=tie_break, plugins=plugins, class_cache=None)
     request = ConsolidationRequest(
         (policy,) if isinstance(policy, str) else tuple(policy),
         rules,

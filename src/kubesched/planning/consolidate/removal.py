@@ -10,16 +10,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 
+from kubesched.framework.nodes import IntArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import PodKey, controller_of
+from kubesched.k8s.model.requests import PODS
+from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT, is_tolerated
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.planning.catalogue import Option
 from kubesched.planning.consolidate.budgets import RestingBudgets
 from kubesched.planning.daemons import daemon_makers, daemon_on, daemons_of
 from kubesched.planning.new_nodes import node_from_offer, node_name
 from kubesched.planning.owners import PodOwners
-from kubesched.simulator.settling import PendingPod
+from kubesched.simulator.settling import PendingPod, Settled
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
 
 
@@ -82,7 +85,12 @@ class NodeRemover:
         pods = self.leaving(names)
         lost = tuple(info.key for info in pods if controller_of(info.pod.metadata) is None)
         sources = {info.key: (info.spec.node_name, self._owners.workload_of(info.pod)) for info in pods}
-        drain = _Drain(trial, goes_on=tells_all or self._allows_waiting)
+        drain = _Drain(trial, frozenset(names), goes_on=tells_all or self._allows_waiting)
+        hopeless = None if tells_all else self._without_room(pods)
+        if hopeless is not None:
+            drain.evict([hopeless])
+            if drain.stuck:
+                return RemovalResult(tuple(names), stuck=tuple(drain.stuck.values()))
         n_waves: list[int] = []
         for group in (names,) if at_once else [(name,) for name in names]:
             waves = self._budgets.waves(self.leaving(group))
@@ -101,6 +109,33 @@ class NodeRemover:
         return RemovalResult(
             tuple(names), moves, tuple(n_waves), tuple(drain.waited), lost, tuple(drain.stuck.values())
         )
+
+    def _without_room(self, pods: Iterable[PodInfo]) -> PodInfo | None:
+        """A pod that asks for more than any open node has left. It is asked first, so that nobody else is moved in
+        vain; that the scheduler refuses it is not taken for granted."""
+        table = self._world.cluster.table
+        n = table.n
+        is_open = ~table.unschedulable.data[:n]
+        has_place = is_open & (table.pod_counts.data[:n] < table.allowed_pods.data[:n])
+        free: dict[str, IntArray] = {}
+        for one_of_them in {id(info.signature): info for info in pods}.values():
+            if is_tolerated(UNSCHEDULABLE_TAINT, one_of_them.tolerations):
+                continue
+            fitting = has_place
+            for name, amount in one_of_them.resources.requests.items():
+                if amount and name != PODS:
+                    if name not in free:
+                        free[name] = self._left_of(name)
+                    fitting = fitting & (free[name] >= amount)
+            if not fitting.any():
+                return one_of_them
+        return None
+
+    def _left_of(self, resource: str) -> IntArray:
+        table = self._world.cluster.table
+        has, asked = (one.get(resource, table.zeros).data[: table.n] for one in (table.allocatable, table.requested))
+        left: IntArray = has - asked
+        return left
 
     def launch(self, trial: WorldTrial, option: Option) -> LaunchedNode:
         """A new node of this option, with its daemons."""
@@ -126,8 +161,9 @@ class NodeRemover:
 class _Drain:
     """What becomes of the pods of one attempt."""
 
-    def __init__(self, trial: WorldTrial, *, goes_on: bool) -> None:
+    def __init__(self, trial: WorldTrial, leaving: frozenset[str], *, goes_on: bool) -> None:
         self._trial = trial
+        self._leaving = leaving
         self._goes_on = goes_on
         self.targets: dict[PodKey, str] = {}
         self.stuck: dict[PodKey, PendingPod] = {}
@@ -137,16 +173,22 @@ class _Drain:
         """False if the attempt has failed, and nobody wants to know more."""
         self._trial.evict(*(info.key for info in wave))
         settled = self._trial.settle(to_first_failure=True)
-        self.targets.update(settled.placed)
-        if not settled.pending:
+        self._note(settled)
+        if not self.stuck:
             return True
-        self.stuck.update((one.pod, one) for one in settled.pending)
         if not self._goes_on:
             return False
-        rest = self._trial.settle()
-        self.targets.update(rest.placed)
-        self.stuck.update((one.pod, one) for one in rest.pending)
+        if settled.pending:
+            self._note(self._trial.settle())
         return True
+
+    def _note(self, settled: Settled) -> None:
+        for key, name in settled.placed.items():
+            if name in self._leaving:
+                self.stuck[key] = PendingPod(key, f"it tolerates the cordon, and comes back to {name}")
+            else:
+                self.targets[key] = name
+        self.stuck.update((one.pod, one) for one in settled.pending)
 
     def place_late(self) -> None:
         """The drained node is gone, and no domain any more."""

@@ -6,13 +6,13 @@ A node that cannot go never ends the walk. One that could not is tried again onc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
 from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.planning.catalogue import Option
-from kubesched.planning.consolidate.peers import several_together
+from kubesched.planning.consolidate.peers import karpenter, several_together
 from kubesched.planning.consolidate.state import ConsolidationState
 
 _SLACK = 0.02
@@ -22,9 +22,26 @@ _FEW = 8
 _MOST_REBOUGHT = 20
 
 
-def best(state: ConsolidationState, start: Callable[[ConsolidationState], None]) -> None:
-    """`start` makes the first steps; then everything is tried until nothing helps any more."""
-    start(state)
+def from_compaction(state: ConsolidationState) -> None:
+    compaction(state)
+    _improve(state)
+
+
+def from_karpenter(state: ConsolidationState) -> None:
+    """So never less than Karpenter's policy."""
+    karpenter(state)
+    _improve(state)
+
+
+def from_rebuying(state: ConsolidationState) -> None:
+    """All nodes of a small cluster go at once, if other machines hold the same for less."""
+    names = state.candidates() if state.replacements else []
+    if 0 < len(names) <= _MOST_REBOUGHT and _exchange(state, names):
+        _improve(state)
+
+
+def _improve(state: ConsolidationState) -> None:
+    """Everything is tried until nothing helps any more."""
     while not state.is_over and (
         _one_by_one(state) or _in_groups(state) or several_together(state) or _compacted(state)
     ):
@@ -99,13 +116,6 @@ def _surplus(state: ConsolidationState) -> list[str]:
             for resource, amount in needed.items():
                 spare[resource] -= amount
     return going
-
-
-def rebought(state: ConsolidationState) -> None:
-    """All nodes of a small cluster go at once, if other machines hold the same for less."""
-    names = state.candidates()
-    if state.replacements and len(names) <= _MOST_REBOUGHT:
-        _exchange(state, names)
 
 
 # -- one by one --------------------------------------------------------------------------------------------------------

@@ -63,6 +63,18 @@ class SearchLimits:
         return self.until_s is not None and time.monotonic() > self.until_s
 
 
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A node as it was judged."""
+
+    node: Node
+    pods: list[PodInfo]
+    reason: KeepReason | None
+    """What speaks against draining it, whatever room there is elsewhere."""
+    worth: float
+    """What going saves for each unit of disruption."""
+
+
 @dataclass
 class ConsolidationState:
     world: LoadedWorld
@@ -75,6 +87,7 @@ class ConsolidationState:
     steps: list[ConsolidationStep] = field(default_factory=list)
     kept: dict[str, tuple[int, KeepReason]] = field(default_factory=dict)
     """Why a node could not go, and after how many steps that was found."""
+    _judged: dict[str, _Judged] = field(default_factory=dict)
 
     # -- what there is -------------------------------------------------------------------------------------------------
 
@@ -102,10 +115,6 @@ class ConsolidationState:
     def disruption(self, names: Iterable[str]) -> float:
         return sum(1.0 + sum(eviction_cost(info) for info in self.pods(name)) for name in names)
 
-    def worth(self, name: str) -> float:
-        """What going saves for each unit of disruption."""
-        return self.price(name) / self.disruption([name])
-
     def utilisation(self, name: str) -> float:
         """The larger share of cpu and memory that is asked for."""
         table = self.world.cluster.table
@@ -122,17 +131,25 @@ class ConsolidationState:
         infos = [info for info in self.world.pods_on(name) if belongs_to_its_node(info.pod)]
         return sum(pod_resources(info.pod).requests.get(resource, 0) for info in infos)
 
-    def what_keeps(self, name: str) -> KeepReason | None:
-        """What speaks against draining the node, whatever room there is elsewhere."""
-        found = self.rules.what_keeps(self.node(name), self.world.pods_on(name))
-        if found is not None:
-            self.kept[name] = len(self.steps), found
-        return found
-
     def candidates(self) -> list[str]:
         """The nodes that may be drained, in the order of what that is worth."""
-        names = [name for name in self.world.nodes if self._is_in_scope(name) and self.what_keeps(name) is None]
-        return sorted(names, key=lambda name: (-self.worth(name), name))
+        worth: dict[str, float] = {}
+        for name in filter(self._is_in_scope, self.world.nodes):
+            judged = self._judge(name)
+            if judged.reason is None:
+                worth[name] = judged.worth
+            else:
+                self.kept[name] = len(self.steps), judged.reason
+        return sorted(worth, key=lambda name: (-worth[name], name))
+
+    def _judge(self, name: str) -> _Judged:
+        """Anew only if the node or its pods have changed."""
+        node, pods = self.node(name), self.world.pods_on(name)
+        known = self._judged.get(name)
+        if known is None or known.node is not node or known.pods != pods:
+            reason = self.rules.what_keeps(node, pods)
+            known = self._judged[name] = _Judged(node, pods, reason, self.prices.of(node) / self.disruption([name]))
+        return known
 
     def _is_in_scope(self, name: str) -> bool:
         if self.pool is None or group_of(self.node(name), "pool") == self.pool:
