@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from kubesched.k8s.loaded_cluster import LoadedCluster, NoSuchObjectError
     from kubesched.k8s.manifest_files import InputError
     from kubesched.k8s.model.manifests import ManifestError
-    from kubesched.planning.capacity import CapacityReport, capacity
+    from kubesched.planning.capacity import capacity
+    from kubesched.planning.capacity_report import CapacityReport
     from kubesched.planning.check.library import check
     from kubesched.planning.check.report import CheckReport
     from kubesched.planning.compare import CompareError, ComparisonReport, compare
@@ -125,7 +126,7 @@ _HOMES = {
     "Agreement": "kubesched.simulator.replay.agreement",
     "ClosedReplay": "kubesched.simulator.replay.outcome",
     "replay": "kubesched.simulator.replay.library",
-    "CapacityReport": "kubesched.planning.capacity",
+    "CapacityReport": "kubesched.planning.capacity_report",
     "capacity": "kubesched.planning.capacity",
     "LoadedCluster": "kubesched.k8s.loaded_cluster",
     "ColumnTable": "kubesched.simulator.column_table",

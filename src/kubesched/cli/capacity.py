@@ -1,4 +1,4 @@
-"""`kubesched capacity`: how many more copies of a pod fit, and what stops the next one.
+"""`kubesched capacity`: how many more copies of a pod fit, what stops the next one, and what would let more fit.
 
 Next: `kubesched.planning.capacity`, which counts.
 """
@@ -6,19 +6,32 @@ Next: `kubesched.planning.capacity`, which counts.
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from kubesched.cli.output import print_record
-from kubesched.cli.planning import NO_EXIT, AskedCluster, cluster_options, told_in_a_line
-from kubesched.cli.report_file import is_report_asked, report_file_option, write_report
+from kubesched.cli.planning import NO_EXIT, AskedCluster, cluster_options, print_report, report_options, told_in_a_line
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from kubesched.planning.capacity_report import CapacityReport
+    from kubesched.planning.growth import GrowthReport
+
+_ALONE = ("pod", "shapes", "workloads", "every", "app_files", "by", "nodes", "exclude_nodes", "most")
+"""Options that ask about something else than the growth of everything."""
 
 
 @click.command("capacity")
 @cluster_options
 @click.option("--pod", metavar="FILE|NS/NAME", help="The pod: a manifest, or a pod of the cluster to copy.")
 @click.option(
-    "--shape", "--shapes", "shapes", multiple=True, metavar="CPU/MEMORY", help="Or amounts: 500m/1Gi. Repeatable."
+    "--shape",
+    "--shapes",
+    "shapes",
+    multiple=True,
+    metavar="CPU/MEMORY",
+    help="Or amounts: 500m/1Gi, or cpu=1,nvidia.com/gpu=1. Repeatable.",
 )
 @click.option(
     "--workload",
@@ -36,12 +49,20 @@ from kubesched.cli.report_file import is_report_asked, report_file_option, write
     help="Or whole copies of an application: its manifests, a directory. Repeatable.",
 )
 @click.option(
-    "--inflate", type=click.Choice(["replicas"]), help="Or how far all workloads can grow together, in percent."
+    "--inflate",
+    type=click.Choice(["replicas", "requests"]),
+    help="Or how far all workloads can grow together, in percent.",
 )
 @click.option("--step", metavar="PERCENT", help="Grow in steps of this much; 1% by default.")
 @click.option(
-    "--by", multiple=True, metavar="zone|pool|LABEL", help="Ask each group of nodes by itself, too. Repeatable."
+    "--by",
+    multiple=True,
+    metavar="zone|pool|namespace|LABEL",
+    help="Ask each group of nodes, or each namespace, by itself, too. Repeatable.",
 )
+@click.option("--nodes", default="", metavar="SELECTOR", help="Only nodes with these labels: pool=workers.")
+@click.option("--exclude-nodes", default="", metavar="SELECTOR", help="No nodes with these labels.")
+@click.option("--ignore", type=click.Choice(["pending"]), help="Leave pending pods out, instead of placing them first.")
 @click.option(
     "--quota",
     type=click.Choice(["apply", "ignore"]),
@@ -49,18 +70,24 @@ from kubesched.cli.report_file import is_report_asked, report_file_option, write
     show_default=True,
     help="Whether ResourceQuotas and LimitRanges hold for the copies.",
 )
-@click.option("--max", "most", type=click.IntRange(min=1), help="Try no more copies than this.")
 @click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "wide", "json", "yaml", "prometheus"]),
-    default="text",
+    "--preemption",
+    type=click.Choice(["never", "count"]),
+    default="never",
     show_default=True,
-    help="wide shows every node; prometheus prints metrics.",
+    help="count: copies may preempt others, if those find another node.",
 )
-@report_file_option
+@click.option("--let-lose", is_flag=True, help="With --preemption count: also if they find none.")
+@click.option("--max", "most", type=click.IntRange(min=1), help="Try no more copies than this.")
+@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Ask with so many seeds.")
+@click.option(
+    "--orders", type=click.IntRange(min=1), default=1, show_default=True, help="Orders in which pending pods arrive."
+)
+@report_options(["fits", "by_node", "remedies", "victims"], "prometheus")
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if none fits.")
+@click.pass_context
 def capacity(
+    context: click.Context,
     asked: AskedCluster,
     pod: str | None,
     shapes: tuple[str, ...],
@@ -70,12 +97,20 @@ def capacity(
     inflate: str | None,
     step: str | None,
     by: tuple[str, ...],
+    nodes: str,
+    exclude_nodes: str,
+    ignore: str | None,
     quota: str,
+    preemption: str,
+    let_lose: bool,
     most: int | None,
+    seeds: int,
+    orders: int,
     output: str,
+    table: str,
     is_exit_code: bool,
 ) -> None:
-    """Count how many more copies of a pod fit, on which nodes, and what stops the next one.
+    """Count how many more copies of a pod fit, on which nodes, what stops the next one, and what would let more fit.
 
     \b
     kubesched capacity -f dump.json --pod web.yaml
@@ -87,14 +122,24 @@ def capacity(
     """
     from kubesched.planning.capacity import MOST_COPIES
     from kubesched.planning.capacity import capacity as count
-    from kubesched.planning.report_pages import capacity_page
+    from kubesched.planning.growth import growth
 
+    if let_lose and preemption != "count":
+        raise click.UsageError("--let-lose needs --preemption count")
     if inflate is not None:
-        if pod is not None or shapes or workloads or every or app_files or by or most is not None:
+        if any(context.params[name] for name in _ALONE) or preemption != "never" or seeds * orders > 1:
             raise click.UsageError("--inflate asks for all workloads together: no --pod, --by, --max or the like")
-        if output == "prometheus" or is_report_asked():
-            raise click.UsageError("--inflate prints text, json or yaml, and writes no report")
-        _print_growth(asked, step or "1%", quota == "apply", output, is_exit_code)
+        with told_in_a_line():
+            grown = growth(
+                asked.world("capacity"),
+                what=inflate,
+                step=_percent(step or "1%"),
+                quota=quota == "apply",
+                ignore_pending=ignore is not None,
+                seed=asked.seed,
+            )
+        _print(grown, output, "growth")
+        _end(is_exit_code, bool(grown.percent))
         return
     if step is not None:
         raise click.UsageError("--step needs --inflate")
@@ -109,34 +154,38 @@ def capacity(
             every=every is not None,
             app=app_files,
             by=by,
+            nodes=nodes,
+            exclude_nodes=exclude_nodes,
+            ignore_pending=ignore is not None,
             quota=quota == "apply",
+            preemption=preemption,
+            let_lose=let_lose,
             most=most or MOST_COPIES,
+            seeds=seeds,
+            orders=orders,
+            remedies=output != "prometheus",
+            seed=asked.seed,
         )
-    if output in ("json", "yaml"):
-        print_record(report.to_dict(), output)
-    elif output == "prometheus":
+    _print(report, output, table)
+    _end(is_exit_code, bool(report.fits))
+
+
+def _print(report: CapacityReport | GrowthReport, output: str, table: str) -> None:
+    if output == "prometheus":
         click.echo(report.to_prometheus(), nl=False)
     else:
-        click.echo(report.text(wide=output == "wide"))
-    write_report(lambda command: capacity_page(command, report))
-    if is_exit_code and not report.fits:
+        print_report(report, output, table)
+
+
+def _end(is_exit_code: bool, is_yes: bool) -> None:
+    if is_exit_code and not is_yes:
         sys.exit(NO_EXIT)
 
 
-def _print_growth(asked: AskedCluster, step: str, has_quota: bool, output: str, is_exit_code: bool) -> None:
+def _percent(text: str) -> Fraction:
     from fractions import Fraction
 
-    from kubesched.planning.growth import growth
-
     try:
-        percent = Fraction(step.removesuffix("%"))
+        return Fraction(text.removesuffix("%"))
     except (ValueError, ZeroDivisionError):
-        raise click.UsageError(f'--step "{step}" is no percentage, such as 5%') from None
-    with told_in_a_line():
-        report = growth(asked.world("capacity"), step=percent, quota=has_quota)
-    if output in ("json", "yaml"):
-        print_record(report.to_dict(), output)
-    else:
-        click.echo(str(report))
-    if is_exit_code and not report.n_more:
-        sys.exit(NO_EXIT)
+        raise click.UsageError(f'--step "{text}" is no percentage, such as 5%') from None

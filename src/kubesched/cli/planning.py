@@ -155,11 +155,12 @@ class PlanningReport(Protocol):
     def render(self, style: Style) -> str: ...
 
 
-def report_options(tables: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """`-o`, `--table`, `--report` and `--color`; the first table is the one printed if none is named."""
+def report_options(tables: Sequence[str], *further: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """`-o`, `--table`, `--report` and `--color`; the first table is the one printed if none is named. `further` are
+    forms that this command prints itself."""
 
     def with_options(command: Callable[..., None]) -> Callable[..., None]:
-        form = format_option("wide shows everything; csv prints one table (--table).", "csv", "markdown")
+        form = format_option("wide shows everything; csv prints one table (--table).", "csv", "markdown", *further)
         table = click.option(
             "--table",
             type=click.Choice(list(tables)),

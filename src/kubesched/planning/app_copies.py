@@ -9,6 +9,7 @@ Next: `kubesched.simulator.expansion`, which makes the pods that workloads ask f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -20,7 +21,8 @@ from msgspec.structs import replace
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import LoadedCluster
 from kubesched.k8s.model.core import Affinity, Namespace, Node, Pod
-from kubesched.k8s.model.meta import KubeObject, ObjectMeta, controller_of
+from kubesched.k8s.model.meta import KubeObject, ObjectMeta
+from kubesched.k8s.workloads.pod_states import is_daemon
 from kubesched.simulator import loading
 from kubesched.simulator.expansion import expand
 from kubesched.simulator.library import load
@@ -82,6 +84,16 @@ class Application:
             {item.name: item for item in expanded.objects if isinstance(item, Namespace)},
         )
 
+    def place_copies(self, world: LoadedWorld, first: int, most: int) -> tuple[int, Counter[str], PendingPod | None]:
+        """Whole copies from this number on, which stay: how many fit, on which nodes, and the pod that found none."""
+        per_node: Counter[str] = Counter()
+        for n_placed in range(most):
+            nodes, failed = self.place_copy(world, first + n_placed)
+            if failed is not None:
+                return n_placed, per_node, failed
+            per_node.update(nodes)
+        return most, per_node, None
+
     def place_copy(self, world: LoadedWorld, number: int) -> tuple[list[str], PendingPod | None]:
         """The nodes of the copy's pods, which stay there; or the pod that found none, and nothing has changed."""
         names = {name: f"{name}-copy-{number}" for name in self.namespaces}
@@ -92,7 +104,7 @@ class Application:
                 trial.put_object(Namespace(metadata=ObjectMeta(names[name], labels=_labels(namespace, names[name]))))
             for item in self.own:
                 trial.put_object(_moved(item, names))
-            pods = [pod for pod in self.pods if number == 1 or not _is_daemon(pod)]
+            pods = [pod for pod in self.pods if number == 1 or not is_daemon(pod)]
             nodes, failed = trial.place_each(_with_terms_moved(_moved(pod, names), names) for pod in pods)
             if failed is None:
                 trial.commit()
@@ -105,11 +117,6 @@ def _labels(namespace: Namespace, name: str) -> dict[str, str]:
 
 def _unplaced(pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name="")) if pod.spec.node_name else pod
-
-
-def _is_daemon(pod: Pod) -> bool:
-    owner = controller_of(pod.metadata)
-    return owner is not None and owner.kind == "DaemonSet"
 
 
 def _moved(item: Item, names: Mapping[str, str]) -> Item:

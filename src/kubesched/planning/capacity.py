@@ -1,9 +1,10 @@
 """`kubesched capacity`: how many more copies of a pod the scheduler would place, on which nodes, and what stops it.
 
-What is pending is placed first. Then copies come one after another until one finds no node; none of them preempts.
-With `by`, each group of nodes is asked by itself, with all other nodes cordoned: they still count as topology domains.
+What is pending is placed first. Then copies come one after another until one finds no node. With `by`, each group of
+nodes is asked by itself, with all other nodes cordoned: they still count as topology domains. Several seeds and orders
+of arrival are several runs, and what fits is what fits in all of them.
 
-Next: `kubesched.simulator.trial`, where the copies are placed and taken back.
+Next: `copy_placing`, which places the copies; `remedies` for what would let more fit; `capacity_report`.
 """
 
 from __future__ import annotations
@@ -11,113 +12,40 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from dataclasses import replace as changed
 from os import PathLike
+from random import Random
 from typing import Any
 
 from msgspec.structs import replace
 
-from kubesched.explanation.layout import counted, table
+from kubesched.explanation.changes.change import Change
+from kubesched.explanation.layout import counted
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.loaded_cluster import Document, LoadedCluster
 from kubesched.k8s.model.core import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.quantity import QuantityError, parse
+from kubesched.k8s.model.selectors import Selector, SelectorError, parse_selector
 from kubesched.planning.app_copies import Application
-from kubesched.planning.copy_admission import CopyAdmission, CopyEntry
+from kubesched.planning.capacity_report import ALL_NODES, CapacityReport, FittingCopies, Remedy, by_count
+from kubesched.planning.copy_placing import CopyRules, place_copies
 from kubesched.planning.node_groups import grouped
+from kubesched.planning.remedies import MOST_MORE, best_first, changed_replicas, explained, of_nodes, of_pod, tried
 from kubesched.planning.workload_copies import Replica, find_workload, replicas_of, scaled_workloads, title_of
 from kubesched.simulator.library import world as load_world
-from kubesched.simulator.trial import LoadedWorld, Manifest, copies_of
+from kubesched.simulator.settling import Settled
+from kubesched.simulator.trial import LoadedWorld, Manifest, WorldTrial, copies_of
 
 MOST_COPIES = 100_000
-ALL_NODES = "all"
-_NODES_SHOWN = 10
+NAMESPACE = "namespace"
+_FEW_ENOUGH_TO_PLACE_ANEW = 20_000
 
 
 class CapacityError(KubeschedError, ValueError):
     """What is asked for is no pod that could be counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class FittingCopies:
-    """How many copies of one pod fit on one group of nodes."""
-
-    pod: str
-    group: str
-    """`all`, or for example `zone=a`."""
-    fits: int
-    per_node: dict[str, int]
-    limit: str
-    """Why there are no more: `unschedulable`, `quota` if the API server refused the next one, or `max` if no more were
-    asked for."""
-    message: str
-    """What kube-scheduler or the API server would say to the next one."""
-    plugins: tuple[str, ...]
-    failed_pod: str = ""
-    """Of the application's next copy, the pod that finds no node; copies of a pod are all alike."""
-
-    def to_dict(self) -> dict[str, Any]:
-        stopped_by = {"message": self.message, "plugins": list(self.plugins)} if self.message else None
-        if stopped_by is not None and self.failed_pod:
-            stopped_by["pod"] = self.failed_pod
-        return {
-            "pod": self.pod,
-            "nodes": self.group,
-            "fits": self.fits,
-            "limit": self.limit,
-            "perNode": [{"node": name, "fits": n} for name, n in self.per_node.items()],
-            "stoppedBy": stopped_by,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class CapacityReport:
-    answers: tuple[FittingCopies, ...]
-    """One for each pod and group of nodes."""
-    assumptions: tuple[str, ...]
-    is_of_every: bool = False
-    """Each workload was asked; the one with the least room comes first."""
-
-    @property
-    def fits(self) -> int:
-        """How many copies of the first pod fit on all nodes."""
-        return self.answers[0].fits
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"capacity": [one.to_dict() for one in self.answers], "assumptions": list(self.assumptions)}
-
-    def to_prometheus(self) -> str:
-        """The text format of metrics."""
-        lines = ["# HELP kubesched_capacity_fits Copies of the pod that fit.", "# TYPE kubesched_capacity_fits gauge"]
-        for one in self.answers:
-            by, _, value = one.group.partition("=")
-            lines.append(f'kubesched_capacity_fits{{pod="{one.pod}",by="{by}",value="{value}"}} {one.fits}')
-        return "\n".join(lines) + "\n"
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def text(self, *, wide: bool = False) -> str:
-        lines = [_sentence(self.answers[0])]
-        if self.is_of_every:
-            n_asked = len({one.pod for one in self.answers})
-            lines = [f"{counted(n_asked, 'workload')}; least room: {lines[0]}"]
-        if len(self.answers) == 1:
-            shown = list(self.answers[0].per_node.items())
-            rows = [[name, str(n)] for name, n in (shown if wide else shown[:_NODES_SHOWN])]
-            lines += table(["NODE", "FITS"], rows, indent=2, n_left=1) if rows else []
-            hidden = len(shown) - len(rows)
-            lines += [f"  and {counted(hidden, 'node')} more"] if hidden else []
-        else:
-            rows = [[one.pod, one.group, str(one.fits)] for one in self.answers]
-            heads = ["WORKLOAD" if self.is_of_every else "POD", "NODES", "FITS"]
-            lines += table(heads, rows, indent=2, n_left=2)
-            if self.is_of_every or wide:
-                lines += ["What stops the next one:", *(f"  {line}" for line in _stops(self.answers))]
-            lines.append("Each number stands by itself: they do not add up.")
-        return "\n".join([*lines, "Assumptions:", *(f"  {one}" for one in self.assumptions)])
 
 
 def capacity(
@@ -129,51 +57,140 @@ def capacity(
     every: bool = False,
     app: Sequence[LoadedCluster | str | PathLike[str] | Mapping[str, Any]] = (),
     by: Sequence[str] = (),
+    nodes: str = "",
+    exclude_nodes: str = "",
+    ignore_pending: bool = False,
     quota: bool = True,
+    preemption: str = "never",
+    let_lose: bool = False,
     most: int = MOST_COPIES,
+    seeds: int = 1,
+    orders: int = 1,
+    remedies: bool = True,
     config: Document = None,
     seed: int = 0,
     tie_break: str = "random",
     plugins: Iterable[type] = (),
 ) -> CapacityReport:
-    """How many more copies of a pod fit, on which nodes, and what stops the next one.
+    """How many more copies of a pod fit, on which nodes, what stops the next one, and what would let more fit.
 
     `world` is what `kubesched.world` gave, or what it takes. The `pod` is a manifest, a path, or `namespace/name` of a
     pod that is there; `shapes` are amounts such as `500m/1Gi` or `cpu=1,nvidia.com/gpu=1`; `workloads` are workloads of
     the cluster, such as `deployment/shop/web`, of which replicas are added, and `every` means each that can be scaled.
     `app` is an application in files, of which whole copies are added, each in namespaces of its own.
-    With `by` (`zone`, `pool`, or a label) each group of nodes is asked by itself, too. At most `most` copies are tried.
-    Quotas and limit ranges of their namespace hold for the copies, unless `quota` is False.
+
+    With `by` (`zone`, `pool`, or a label) each group of nodes is asked by itself, too; with `namespace`, each
+    namespace with its quotas. `nodes` and `exclude_nodes` are label selectors of nodes that the copies may, or may not,
+    go to. Pending pods are placed before the copies, unless `ignore_pending`. At most `most` copies are tried. Quotas
+    and limit ranges of their namespace hold for the copies, unless `quota` is False. Copies preempt nobody; with
+    `preemption="count"` they do, and count if those who must leave find another node, or if they may be lost
+    (`let_lose`). With several `seeds` and `orders` (in which pending pods arrive), what fits is what fits in all of
+    these runs. `remedies=False` saves the time of trying out what would let more fit; with `every`, nothing is tried.
     """
     if not isinstance(world, LoadedWorld):
         world = load_world(world, config=config, seed=seed, tie_break=tie_break, plugins=plugins)
-    asked = _asked(world, pod, shapes, [find_workload(world, name) for name in workloads])
-    if every:
-        asked += [_Asked.of_workload(world, item) for item in scaled_workloads(world)]
-    application = Application.read(world, app) if app else None
-    if not asked and application is None:
+    rules = CopyRules(most, quota, _may_preempt(preemption), let_lose)
+    if app and rules.may_preempt:
+        raise CapacityError("preemption is counted for pods, shapes and workloads, not for whole applications")
+    asked = [
+        *_asked_pods(world, pod, shapes),
+        *(_Asked.of_workload(world, find_workload(world, name)) for name in workloads),
+        *(_Asked.of_workload(world, item) for item in (scaled_workloads(world) if every else ())),
+        *([_Asked.of_app(Application.read(world, app))] if app else []),
+    ]
+    if not asked:
         raise CapacityError(
             "there is no workload with replicas" if every else "a pod, a shape, a workload or an app is needed"
         )
-    groups = _groups(world, by)
-    with world.trial() as trial:
-        settled = trial.settle()
-        answers = [_fill(world, one, name, closed, most, quota) for one in asked for name, closed in groups]
-        if application is not None:
-            answers += [_copy_app(world, application, name, closed, most) for name, closed in groups]
-    unasked = (
-        "Webhooks and autoscalers are not asked."
-        if quota
-        else "Quotas, limit ranges, webhooks and autoscalers are not asked."
-    )
-    assumptions = [
-        f"{counted(len(settled.placed), 'pending pod')} placed before the copies, {len(settled.pending)} stay pending.",
-        f"Copies preempt nobody. {unasked}",
-    ]
+    groups = _groups(world, by, _closed(world, nodes, exclude_nodes))
+    if NAMESPACE in by and any(one.template is None for one in asked):
+        raise CapacityError("by namespace: only pods and shapes can be in any namespace")
+    runs = _Runs(world, seed, seeds, orders, ignore_pending)
+    tries_remedies = remedies and not every
+    by_run = []
+    for run in runs.all:
+        with runs.begun(run) as settled:
+            tried_now = tries_remedies and len(runs.all) == 1
+            by_run.append([_answer(world, one, group, rules, tried_now) for one in asked for group in groups])
+    answers = [_of_all_runs(found) for found in zip(*by_run, strict=True)]
+    if tries_remedies and len(runs.all) > 1:
+        cells = [(one, group) for one in asked for group in groups]
+        for place, (one, group) in enumerate(cells):
+            worst = runs.all[answers[place].by_run.index(answers[place].fits)]
+            with runs.begun(worst):
+                found = _answer(world, one, group, rules, True)
+            answers[place] = changed(answers[place], remedies=found.remedies, reasons=found.reasons)
     if every:
         room = {one.pod: one.fits for one in answers if one.group == ALL_NODES}
         answers.sort(key=lambda one: (room[one.pod], one.pod))
-    return CapacityReport(tuple(answers), tuple(assumptions), every)
+    return CapacityReport(tuple(answers), tuple(_assumptions(world, runs, settled, rules)), every, seed)
+
+
+def _may_preempt(preemption: str) -> bool:
+    if preemption not in ("never", "count"):
+        raise CapacityError(f'preemption "{preemption}" is neither never nor count')
+    return preemption == "count"
+
+
+def _assumptions(world: LoadedWorld, runs: _Runs, settled: Settled, rules: CopyRules) -> Iterator[str]:
+    if runs.ignores_pending:
+        yield f"{counted(len(world.pending), 'pending pod')} left out."
+    else:
+        placed = counted(len(settled.placed), "pending pod")
+        yield f"{placed} placed before the copies, {len(settled.pending)} stay pending."
+    preempting = "Copies preempt nobody."
+    if rules.may_preempt:
+        who = "whoever must leave may be lost" if rules.may_lose else "whoever must leave finds another node"
+        preempting = f"Copies preempt others: {who}."
+    unasked = "Webhooks and autoscalers" if rules.has_quota else "Quotas, limit ranges, webhooks and autoscalers"
+    yield f"{preempting} {unasked} are not asked."
+    infos = (*world.cluster.placed.values(), *world.cluster.pending.values())
+    n_silent = sum(not info.resources.requests for info in infos)
+    if n_silent:
+        yield f"{counted(n_silent, 'pod')} request nothing, so there is always room for them."
+    if len(runs.all) > 1:
+        yield f"{len(runs.all)} runs: {counted(runs.n_seeds, 'seed')}, {counted(runs.n_orders, 'order')} of arrival."
+
+
+# -- runs: other seeds, other orders -----------------------------------------------------------------------------------
+
+
+class _Runs:
+    """The cluster with its pending pods placed: with each seed, and in each order in which they may arrive."""
+
+    def __init__(self, world: LoadedWorld, seed: int, n_seeds: int, n_orders: int, ignores_pending: bool) -> None:
+        if n_seeds < 1 or n_orders < 1:
+            raise CapacityError("at least one seed and one order are needed")
+        self._world = world
+        self._seed = seed
+        self.n_seeds, self.n_orders = n_seeds, n_orders
+        self.ignores_pending = ignores_pending
+        self.all = [(n, order) for n in range(n_seeds) for order in range(n_orders)]
+
+    @contextmanager
+    def begun(self, run: tuple[int, int]) -> Iterator[Settled]:
+        """For as long, the world is as the run finds it."""
+        n, order = run
+        with self._world.trial() as trial:
+            if n:
+                trial.reseed(self._seed + n)
+            if self.ignores_pending:
+                for key in self._world.pending:
+                    trial.delete_pod(key)
+            elif order:
+                pending = self._world.pending
+                Random(order).shuffle(pending)
+                trial.reorder_pending(pending)
+            yield trial.settle()
+
+
+def _of_all_runs(found: tuple[FittingCopies, ...]) -> FittingCopies:
+    if len(found) == 1:
+        return found[0]
+    return changed(min(found, key=lambda one: one.fits), by_run=tuple(one.fits for one in found))
+
+
+# -- what is asked -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,27 +200,39 @@ class _Asked:
     title: str
     namespace: str
     replicas: Callable[[], Iterator[Replica]]
+    template: Pod | None = None
+    """Of a pod that can be in any namespace."""
+    application: Application | None = None
 
     @classmethod
     def of_pod(cls, world: LoadedWorld, pod: Manifest) -> _Asked:
         with world.trial() as trial:
             admitted = trial.read_pod(pod)
-        return cls(admitted.name, admitted.namespace, lambda: map(Replica, copies_of(admitted, sys.maxsize)))
+        if admitted.spec.node_name:
+            raise CapacityError(f"pod {admitted.pod_key}: spec.nodeName is set, so the scheduler has nothing to decide")
+        replicas = lambda: map(Replica, copies_of(admitted, sys.maxsize))  # noqa: E731
+        return cls(admitted.name, admitted.namespace, replicas, admitted)
 
     @classmethod
     def of_workload(cls, world: LoadedWorld, workload: KubeObject) -> _Asked:
         return cls(title_of(workload), workload.namespace, lambda: replicas_of(world, workload))
 
+    @classmethod
+    def of_app(cls, application: Application) -> _Asked:
+        title = f"app of {counted(len(application.pods), 'pod')}"
+        return cls(title, "", lambda: iter(()), application=application)
 
-def _asked(
-    world: LoadedWorld, pod: Manifest | None, shapes: Sequence[str], workloads: Sequence[KubeObject]
-) -> list[_Asked]:
+    def in_namespace(self, name: str) -> _Asked:
+        assert self.template is not None
+        moved = replace(self.template, metadata=replace(self.template.metadata, namespace=name))
+        replicas = lambda: map(Replica, copies_of(moved, sys.maxsize))  # noqa: E731
+        return changed(self, namespace=name, replicas=replicas, template=moved)
+
+
+def _asked_pods(world: LoadedWorld, pod: Manifest | None, shapes: Sequence[str]) -> list[_Asked]:
     pods = [] if pod is None else [_given_pod(world, pod)]
     pods += [pod_of_shape(shape) for shape in shapes]
-    return [
-        *(_Asked.of_pod(world, one) for one in pods),
-        *(_Asked.of_workload(world, one) for one in workloads),
-    ]
+    return [_Asked.of_pod(world, one) for one in pods]
 
 
 def pod_of_shape(shape: str) -> Pod:
@@ -240,67 +269,138 @@ def _key(world: LoadedWorld, name: str) -> Any:
     return next((key for key in (*world.cluster.placed, *world.cluster.pending) if key == name), name)
 
 
-def _groups(world: LoadedWorld, by: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Groups of nodes by name, each with the nodes that are closed for it."""
-    nodes = world.cluster.table.nodes
-    groups: list[tuple[str, list[str]]] = [(ALL_NODES, [])]
+@dataclass(frozen=True, slots=True)
+class _Group:
+    name: str
+    closed: frozenset[str]
+    """The nodes that are cordoned."""
+    namespace: str = ""
+
+
+def _groups(world: LoadedWorld, by: Sequence[str], closed: frozenset[str]) -> list[_Group]:
+    groups = [_Group(ALL_NODES, closed)]
     for label in by:
-        for value, members in grouped(nodes, label).items():
+        if label == NAMESPACE:
+            groups += [_Group(f"{NAMESPACE}={name}", closed, name) for name in _namespaces(world)]
+            continue
+        for value, members in grouped(world.cluster.table.nodes, label).items():
             inside = {node.name for node in members}
-            groups.append((f"{label}={value}", [name for name in world.nodes if name not in inside]))
+            outside = frozenset(name for name in world.nodes if name not in inside)
+            groups.append(_Group(f"{label}={value}", closed | outside))
     return groups
 
 
-def _fill(
-    world: LoadedWorld, asked: _Asked, group: str, closed: Sequence[str], most: int, has_quota: bool
-) -> FittingCopies:
+def _namespaces(world: LoadedWorld) -> list[str]:
+    infos = (*world.cluster.placed.values(), *world.cluster.pending.values())
+    named = {*world.cluster.objects.namespaces, *(info.namespace for info in infos)}
+    return sorted(named | {item.namespace for item in world.bounds})
+
+
+def _closed(world: LoadedWorld, nodes: str, excluded: str) -> frozenset[str]:
+    """The nodes that copies may not go to, by two label selectors."""
+    allowed = _selector("nodes", nodes) if nodes else None
+    forbidden = _selector("exclude_nodes", excluded) if excluded else None
+    found = frozenset(
+        node.name
+        for node in world.cluster.table.nodes
+        if (allowed is not None and not allowed.matches(node.labels))
+        or (forbidden is not None and forbidden.matches(node.labels))
+    )
+    if len(found) == len(world.nodes):
+        raise CapacityError("no node is left that the selectors allow")
+    return found
+
+
+def _selector(option: str, text: str) -> Selector:
+    try:
+        return parse_selector(text)
+    except SelectorError as error:
+        raise CapacityError(f'{option} "{text}": {error}') from None
+
+
+# -- counting ----------------------------------------------------------------------------------------------------------
+
+
+def _answer(world: LoadedWorld, asked: _Asked, group: _Group, rules: CopyRules, tries_remedies: bool) -> FittingCopies:
+    if group.namespace:
+        asked = asked.in_namespace(group.namespace)
+    fill = _copy_app if asked.application is not None else _fill
+    return fill(world, asked, group, rules, tries_remedies and group.name == ALL_NODES)
+
+
+@contextmanager
+def _restricted(world: LoadedWorld, group: _Group) -> Iterator[WorldTrial]:
     with world.trial() as trial:
-        for name in closed:
-            trial.cordon(name)
-        entry = CopyEntry(trial, CopyAdmission(world, asked.namespace) if has_quota else None)
-        nodes, failed = trial.place_each(entry.let_in(islice(asked.replicas(), most)))
-    limit, message = "max", ""
-    plugins: tuple[str, ...] = ()
-    if failed is not None:
-        limit, message, plugins = "unschedulable", failed.message, failed.plugins
-    elif entry.refusal:
-        limit, message = "quota", entry.refusal
-    per_node = dict(sorted(Counter(nodes).items(), key=lambda one: (-one[1], one[0])))
-    return FittingCopies(asked.title, group, len(nodes), per_node, limit, message, plugins)
+        for name in world.nodes:
+            if name in group.closed:
+                trial.cordon(name)
+        yield trial
+
+
+def _fill(world: LoadedWorld, asked: _Asked, group: _Group, rules: CopyRules, tries_remedies: bool) -> FittingCopies:
+    replicas = asked.replicas()
+    found_remedies: list[Remedy] = []
+    changes: list[Change] = []
+    reasons: dict[str, int] = {}
+
+    def more(trial: WorldTrial, most: int, has_quota: bool = rules.has_quota) -> int:
+        return len(place_copies(trial, replicas, asked.namespace, changed(rules, most=most, has_quota=has_quota)).nodes)
+
+    with _restricted(world, group) as trial:
+        found = place_copies(trial, replicas, asked.namespace, rules)
+        if tries_remedies and found.limit == "quota":
+            with trial.trial() as inner:
+                n_more = more(inner, MOST_MORE, False)
+            found_remedies = [tried(f"lift the quotas and limit ranges of namespace {asked.namespace}", n_more)]
+        elif tries_remedies and found.failed is not None:
+            explanation, changes = explained(trial, found.failed, Counter(found.nodes))
+            reasons = {one.summary(): len(one.nodes) for one in explanation.groups}
+            found_remedies = of_nodes(trial, changes, group.closed, more)
+    n_fits = len(found.nodes)
+    if changes and n_fits <= _FEW_ENOUGH_TO_PLACE_ANEW:
+        most = n_fits + MOST_MORE
+
+        def fitting(change: Change) -> int:
+            with _restricted(world, group) as trial:
+                trial.carry_out(change.proposal.actions)
+                anew = changed_replicas(asked.replicas(), change)
+                return len(place_copies(trial, anew, asked.namespace, changed(rules, most=most)).nodes)
+
+        found_remedies += of_pod(changes, n_fits, fitting)
+    return FittingCopies(
+        asked.title,
+        group.name,
+        n_fits,
+        by_count(Counter(found.nodes)),
+        found.limit,
+        found.message,
+        found.plugins,
+        victims=by_count(found.victims),
+        reasons=reasons,
+        remedies=best_first(found_remedies),
+    )
 
 
 def _copy_app(
-    world: LoadedWorld, application: Application, group: str, closed: Sequence[str], most: int
+    world: LoadedWorld, asked: _Asked, group: _Group, rules: CopyRules, tries_remedies: bool
 ) -> FittingCopies:
-    title = f"app of {counted(len(application.pods), 'pod')}"
-    per_node: Counter[str] = Counter()
-    with world.trial() as trial:
-        for name in closed:
-            trial.cordon(name)
-        for number in range(1, most + 1):
-            nodes, failed = application.place_copy(world, number)
-            if failed is not None:
-                found = dict(sorted(per_node.items(), key=lambda one: (-one[1], one[0])))
-                message, plugins = failed.message, failed.plugins
-                return FittingCopies(title, group, number - 1, found, "unschedulable", message, plugins, failed.pod)
-            per_node.update(nodes)
-    found = dict(sorted(per_node.items(), key=lambda one: (-one[1], one[0])))
-    return FittingCopies(title, group, most, found, "max", "", ())
-
-
-def _sentence(one: FittingCopies) -> str:
-    if one.limit == "max":
-        return f"{one.pod}: at least {one.fits} more fit, as many as were asked for."
-    if one.failed_pod:
-        return f"{one.pod}: {one.fits} more whole copies fit; in the next one, {one.failed_pod}: {one.message}"
-    return f"{one.pod}: {one.fits} more fit; the next one: {one.message}"
-
-
-def _stops(answers: Sequence[FittingCopies]) -> list[str]:
-    """Each message once, with those that it stops."""
-    stopped: dict[str, list[str]] = {}
-    for one in answers:
-        if one.message:
-            where = "" if one.group == ALL_NODES else f" on {one.group}"
-            stopped.setdefault(one.message, []).append(f"{one.pod}{where}")
-    return [f"{', '.join(names)}: {message}" for message, names in stopped.items()]
+    application = asked.application
+    assert application is not None
+    found_remedies: list[Remedy] = []
+    with _restricted(world, group) as trial:
+        n_fits, per_node, failed = application.place_copies(world, 1, rules.most)
+        if tries_remedies and failed is not None:
+            found_remedies = of_nodes(
+                trial, (), group.closed, lambda _trial, most: application.place_copies(world, n_fits + 1, most)[0]
+            )
+    answer = FittingCopies(asked.title, group.name, n_fits, by_count(per_node), "max", "", ())
+    if failed is None:
+        return answer
+    return changed(
+        answer,
+        limit="unschedulable",
+        message=failed.message,
+        plugins=failed.plugins,
+        failed_pod=failed.pod,
+        remedies=best_first(found_remedies),
+    )

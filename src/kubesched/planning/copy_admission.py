@@ -5,8 +5,6 @@ Next: `kubesched.k8s.workloads.admission` for the rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from msgspec.structs import replace
 
 from kubesched.k8s.model.core import Pod
@@ -14,13 +12,12 @@ from kubesched.k8s.model.limits import LimitRange, ResourceQuota
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.storage import PersistentVolumeClaim
 from kubesched.k8s.workloads.admission import (
-    AdmissionError,
     QuotaAccount,
     refuse_claim_out_of_range,
     within_limit_ranges,
 )
 from kubesched.planning.workload_copies import Replica
-from kubesched.simulator.trial import LoadedWorld, WorldTrial
+from kubesched.simulator.trial import LoadedWorld
 
 
 class CopyAdmission:
@@ -64,26 +61,6 @@ class CopyAdmission:
     def _give_back(self, item: KubeObject) -> None:
         for account in self._accounts:
             account.give_back(_told_apart(item))
-
-
-class CopyEntry:
-    """Replicas on their way in, each with its claims, until the API server refuses one."""
-
-    def __init__(self, trial: WorldTrial, admission: CopyAdmission | None) -> None:
-        self._trial = trial
-        self._admission = admission
-        self.refusal = ""
-
-    def let_in(self, replicas: Iterable[Replica]) -> Iterator[Pod]:
-        for replica in replicas:
-            try:
-                admitted = replica if self._admission is None else self._admission.let_in(replica)
-            except AdmissionError as error:
-                self.refusal = str(error)
-                return
-            for claim in admitted.claims:
-                self._trial.put_object(claim)
-            yield admitted.pod
 
 
 def _told_apart(item: KubeObject) -> KubeObject:

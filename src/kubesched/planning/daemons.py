@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import count
 
 from msgspec.structs import replace
 
@@ -12,10 +13,10 @@ from kubesched.k8s.model.limits import LimitRange
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.workloads.daemon_sets import node_of, tied_to_node
 from kubesched.planning.catalogue import Option
-from kubesched.planning.new_nodes import sample_node
+from kubesched.planning.new_nodes import node_from_offer, node_name, sample_node
 from kubesched.simulator.expansion import expand
 from kubesched.simulator.loading import SimulationInput
-from kubesched.simulator.trial import LoadedWorld
+from kubesched.simulator.trial import LoadedWorld, WorldTrial
 
 
 def daemons_of(objects: Iterable[KubeObject], options: Sequence[Option], seed: int = 0) -> tuple[tuple[Pod, ...], ...]:
@@ -45,3 +46,17 @@ def daemon_on(daemon: Pod, node_name: str, suffix: str) -> Pod:
     """The daemon's pod for another node."""
     metadata = replace(daemon.metadata, name=f"{daemon.name[:180]}-{suffix}", uid="")
     return replace(daemon, metadata=metadata, spec=tied_to_node(daemon.spec, node_name))
+
+
+def join_with_daemons(trial: WorldTrial, option: Option, daemons: Iterable[Pod]) -> Node:
+    """A new node of this option, under a name that no node has; its daemons, as `daemons_of` gives them, wait."""
+    rows = trial.world.cluster.table.rows
+    number = next(number for number in count(1) if node_name(option, number) not in rows)
+    node, *others = node_from_offer(option, number)
+    assert isinstance(node, Node)
+    trial.add_node(node)
+    for item in others:
+        trial.put_object(item)
+    for n, daemon in enumerate(daemons):
+        trial.add_admitted(daemon_on(daemon, node.name, f"{node.name}-{n}"))
+    return node

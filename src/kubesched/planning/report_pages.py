@@ -19,7 +19,6 @@ from kubesched.simulator.column_table import Cell, ColumnKind, ColumnTable
 
 if TYPE_CHECKING:
     from kubesched.explanation.answer import Explanation
-    from kubesched.planning.capacity import CapacityReport
     from kubesched.planning.check.report import CheckReport
     from kubesched.planning.plan.report import PlanReport
     from kubesched.simulator.report import SimulationReport
@@ -77,16 +76,6 @@ def _worst_first(name: str, found: ColumnTable) -> ColumnTable:
 
 
 # -- the tables of reports that have none ------------------------------------------------------------------------------
-
-
-def capacity_page(command: str, report: CapacityReport) -> ReportPage:
-    fits = [(one.pod, one.group, one.fits, one.message or None) for one in report.answers]
-    first = report.answers[0]
-    tables = {
-        "fits": ColumnTable({"pod": TEXT, "nodes": TEXT, "fits": INT, "the_next_one": TEXT}, fits),
-        "by_node": ColumnTable({"node": TEXT, "fits": INT}, list(first.per_node.items())),
-    }
-    return page(command, lambda _style: report.text(), tables, report.assumptions)
 
 
 def plan_page(command: str, report: PlanReport) -> ReportPage:
@@ -254,7 +243,15 @@ def _fit_plots(found: ColumnTable) -> list[str]:
 
 
 def _by_node_plots(found: ColumnTable) -> list[str]:
-    return [bars("Copies that fit, by node", [Bar(row.node, row.fits, f"{row.fits:,}") for row in found.named()])]
+    by_pod: dict[str, list[Bar]] = {}
+    for row in found.named():
+        by_pod.setdefault(row.pod, []).append(Bar(row.node, row.fits, f"{row.fits:,}"))
+    return [bars(f"Copies of {pod} that fit, by node", shown) for pod, shown in by_pod.items()]
+
+
+def _remedy_plots(found: ColumnTable) -> list[str]:
+    shown = [Bar(f"{row.pod}: {row.remedy}", row.more, f"+{row.more:,}", "good") for row in found.named()]
+    return [bars("How many more would fit", shown)]
 
 
 def _score_plots(found: ColumnTable) -> list[str]:
@@ -277,6 +274,7 @@ _PLOTS: dict[str, Callable[[ColumnTable], list[str]]] = {
     "metrics": _metric_plots,
     "fits": _fit_plots,
     "by_node": _by_node_plots,
+    "remedies": _remedy_plots,
     "scores": _score_plots,
     "rejected": _rejected_plots,
 }

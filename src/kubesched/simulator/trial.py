@@ -16,6 +16,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubesched.explanation.changes.change import Action, PatchPod
+from kubesched.explanation.changes.what_if import carry_out
 from kubesched.explanation.explain import Explanation, explain_pending, pod_key
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
@@ -295,6 +297,14 @@ class WorldTrial:
         self._check_open()
         if isinstance(self._world._ties, Seeded):
             self._world._ties.restore(Seeded(seed).state())
+
+    def carry_out(self, actions: Iterable[Action]) -> None:
+        """What a change of an explanation asks for is done; for what it asks of the pod, see `PatchPod`."""
+        self._check_open()
+        for action in actions:
+            if not isinstance(action, PatchPod):
+                carry_out(action, self._cluster, self._undo)
+        self._version += 1
 
     def put_object(self, item: KubeObject) -> None:
         """Any object that is neither a node nor a pod is added, or changed into this."""

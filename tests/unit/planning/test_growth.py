@@ -37,7 +37,10 @@ def test_it_ends_before_the_first_step_that_fails() -> None:
     world = kubesched.world(CLUSTER)
     report = growth(world, step=Fraction(25))
     assert (report.percent, report.n_more, report.failed_at) == (Fraction(50), 6, Fraction(75))
-    assert report.per_workload == {"Deployment shop/web": (8, 12), "Deployment shop/api": (4, 6)}
+    assert [(one.name, one.before, one.after) for one in report.grown] == [
+        ("Deployment shop/web", 8, 12),
+        ("Deployment shop/api", 4, 6),
+    ]
     assert str(report).startswith("+50% replicas fit (6 more pods); at +75%, shop/")
     assert len(world.pending) == 12
     finer = growth(world)
@@ -73,6 +76,6 @@ def test_the_command(tmp_path: Path) -> None:
 
     assert run("--inflate", "replicas", "--step", "25%").stdout.startswith("+50% replicas fit (6 more pods); at +75%")
     assert json.loads(run("--inflate", "replicas", "-o", "json").stdout)["growth"]["percent"] == 62
-    for wrong in (["--step", "x"], ["--step", "0"], ["--by", "zone"], ["-o", "prometheus"]):
+    for wrong in (["--step", "x"], ["--step", "0"], ["--by", "zone"], ["--seeds", "2"]):
         assert run("--inflate", "replicas", *wrong).exit_code == 2
     assert run("--shape", "1/1Gi", "--step", "5").exit_code == 2

@@ -125,8 +125,8 @@ def lower_min_domains(situation: Situation, counts: list[DomainCounts]) -> list[
     return [] if change is None else [change]
 
 
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_NODE_AFFINITY = ("spec", "affinity", "nodeAffinity", _REQUIRED)
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_NODE_AFFINITY = ("spec", "affinity", "nodeAffinity", REQUIRED)
 
 Drop = tuple[str, PatchOperation]
 """What is dropped, in words and as an operation."""
@@ -220,11 +220,11 @@ def propose_pod_affinity(situation: Situation, row: int, unmet_terms: UnmetPodAf
         return None
     path = ("spec", "affinity")
     drops = [
-        (f"the pod affinity term {term_text(term)}", remove(*path, "podAffinity", _REQUIRED, index))
+        (f"the pod affinity term {term_text(term)}", remove(*path, "podAffinity", REQUIRED, index))
         for index, term in unmet_terms.unmet_toward(row)
     ]
     drops.extend(
-        (f"the pod anti-affinity term {term_text(term)}", remove(*path, "podAntiAffinity", _REQUIRED, index))
+        (f"the pod anti-affinity term {term_text(term)}", remove(*path, "podAntiAffinity", REQUIRED, index))
         for index, term in unmet_terms.unmet_away(row)
     )
     return relaxation(situation, row, drops)

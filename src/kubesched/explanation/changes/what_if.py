@@ -79,7 +79,7 @@ class WhatIf:
                 if isinstance(action, PatchPod):
                     operations.extend(action.operations)
                 else:
-                    _carry_out(action, self.cluster, changes)
+                    carry_out(action, self.cluster, changes)
             yield self._changed_pod(operations)
         finally:
             changes.revert()
@@ -90,7 +90,8 @@ class WhatIf:
         return self.cluster.signatures.info(patched(self.pod.pod, operations))
 
 
-def _carry_out(action: PatchNode | FreeOnNode | DeletePods | CreateNode, cluster: Cluster, changes: UndoLog) -> None:
+def carry_out(action: PatchNode | FreeOnNode | DeletePods | CreateNode, cluster: Cluster, changes: UndoLog) -> None:
+    """Does it, such that it can be taken back."""
     match action:
         case PatchNode(name, operations):
             changes.put_node(patched(cluster.table.nodes[cluster.table.rows[name]], operations))

@@ -43,6 +43,12 @@ def belongs_to_its_node(pod: Pod) -> bool:
     return is_mirror or (owner is not None and owner.kind in NODE_BOUND_OWNERS)
 
 
+def is_daemon(pod: Pod) -> bool:
+    """A DaemonSet makes it, for one node."""
+    owner = controller_of(pod.metadata)
+    return owner is not None and owner.kind == "DaemonSet"
+
+
 def condition_of(pod: Pod, kind: str) -> PodCondition | None:
     return next((known for known in pod.status.conditions or () if known.type == kind), None)
 

@@ -155,6 +155,7 @@ class CheckRun:
             shapes=(rule.shape,) if rule.shape else (),
             by=(rule.by,) if rule.by else (),
             most=MOST_COPIES if rule.by else rule.at_least,
+            remedies=False,
         )
         answers = found.answers[1:] if rule.by else found.answers
         short = tuple(

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import count
 
 from kubesched.framework.nodes import IntArray
 from kubesched.framework.pod_info import PodInfo
-from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import PodKey, controller_of
 from kubesched.k8s.model.requests import PODS
 from kubesched.k8s.model.taints import UNSCHEDULABLE_TAINT, is_tolerated
 from kubesched.k8s.workloads.pod_states import belongs_to_its_node
 from kubesched.planning.catalogue import Option
 from kubesched.planning.consolidate.budgets import RestingBudgets
-from kubesched.planning.daemons import daemon_makers, daemon_on, daemons_of
-from kubesched.planning.new_nodes import node_from_offer, node_name
+from kubesched.planning.daemons import daemon_makers, daemons_of, join_with_daemons
 from kubesched.planning.owners import PodOwners
 from kubesched.simulator.settling import PendingPod, Settled
 from kubesched.simulator.trial import LoadedWorld, WorldTrial
@@ -139,17 +137,9 @@ class NodeRemover:
 
     def launch(self, trial: WorldTrial, option: Option) -> LaunchedNode:
         """A new node of this option, with its daemons."""
-        rows = self._world.cluster.table.rows
-        number = next(number for number in count(1) if node_name(option, number) not in rows)
-        for item in node_from_offer(option, number):
-            if isinstance(item, Node):
-                trial.add_node(item)
-                for n, daemon in enumerate(self._daemons_of(option)):
-                    trial.add_admitted(daemon_on(daemon, item.name, f"{item.name}-{n}"))
-            else:
-                trial.put_object(item)
+        node = join_with_daemons(trial, option, self._daemons_of(option))
         trial.settle(to_first_failure=True)
-        return LaunchedNode(node_name(option, number), option, option.offer.price or 0)
+        return LaunchedNode(node.name, option, option.offer.price or 0)
 
     def _daemons_of(self, option: Option) -> tuple[Pod, ...]:
         known = self._daemons.get(option.name)
