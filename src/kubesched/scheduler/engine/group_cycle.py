@@ -126,7 +126,7 @@ class GroupCycles:
         if self._observers.steps is not None:
             self._observers.steps(GroupAttemptBegan(key, group.pods))
         scheduler = self._schedulers[names[0]]
-        trial = GroupTrial(self._cluster, scheduler, now_s)
+        trial = GroupTrial(self._cluster, scheduler, now_s, hides_demands=self._features.alpha)
         attempt = _Attempt(group, wanted, scheduler, self._metrics.cycle_started(), now_s, trial)
         try:
             self._attempt(attempt)

@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from kubesched.framework.groups import GroupCycle
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode
 from kubesched.framework.status import OK, Code, Status
 from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.volume_claims import READ_WRITE_ONCE_POD
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.cycle import Decision, MemberTrial, ProfileScheduler
 from kubesched.scheduler.engine.permit import WaitingPod, run_permit
@@ -81,10 +84,13 @@ class PlacedMember:
 class GroupTrial:
     """Of one profile's scheduler, on its cluster."""
 
-    def __init__(self, cluster: Cluster, scheduler: ProfileScheduler, now_s: float) -> None:
+    def __init__(
+        self, cluster: Cluster, scheduler: ProfileScheduler, now_s: float, *, hides_demands: bool = False
+    ) -> None:
         self._cluster = cluster
         self._scheduler = scheduler
         self._now_s = now_s
+        self._hides_demands = hides_demands
         self._placed: list[PlacedMember] = []
 
     def run(
@@ -160,7 +166,7 @@ class GroupTrial:
         """Counts the pod on the node, and has plugins reserve for it."""
         cluster, pod = self._cluster, decision.pod
         nominated = cluster.nominations.node_of(pod)
-        assumed = cluster.assume(pod, node_name)
+        assumed = cluster.assume(_without_demands(cluster, pod, node_name) if self._hides_demands else pod, node_name)
         self._placed.append(PlacedMember(decision, assumed, node_name, nominated))
         if not decision.needs_reserve:
             return OK
@@ -199,6 +205,30 @@ class GroupTrial:
     def take_back(self) -> None:
         while self._placed:
             self._take_back_last()
+
+
+def _without_demands(cluster: Cluster, pod: PodInfo, node_name: str) -> PodInfo:
+    """The pod as later ones of its group see it in v1.36: where no pod on the node had such demands before, its own
+    anti-affinity and affinity are overlooked; and so is that it uses claims that are for one pod alone."""
+    affinity, spec = pod.spec.affinity, pod.spec
+    there = cluster.table.pods.on(cluster.table.rows[node_name])
+    if affinity is not None and pod.affinity and not any(other.affinity for other in there):
+        spec = replace(spec, affinity=replace(affinity, pod_affinity=None, pod_anti_affinity=None))
+    elif affinity is not None and pod.affinity.required_anti and not any(o.affinity.required_anti for o in there):
+        assert affinity.pod_anti_affinity is not None
+        preferred = replace(affinity.pod_anti_affinity, required_during_scheduling_ignored_during_execution=None)
+        spec = replace(spec, affinity=replace(affinity, pod_anti_affinity=preferred))
+    claims = cluster.objects.persistent_volume_claims
+    volumes = tuple(
+        volume
+        for volume in spec.volumes or ()
+        if volume.persistent_volume_claim is None
+        or (claim := claims.get(f"{pod.namespace}/{volume.persistent_volume_claim.claim_name}")) is None
+        or READ_WRITE_ONCE_POD not in (claim.spec.access_modes or ())
+    )
+    if len(volumes) != len(spec.volumes or ()):
+        spec = replace(spec, volumes=volumes)
+    return pod if spec is pod.spec else cluster.signatures.info(replace(pod.pod, spec=spec), pod.key)
 
 
 def _status_of(decision: Decision) -> Status:

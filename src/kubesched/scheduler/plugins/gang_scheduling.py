@@ -73,12 +73,14 @@ class GangScheduling:
         members = self._handle.group_members(key)
         assert members is not None  # this pod is one
         is_trial = cycle.find(GroupCycle) is not None
+        acts = not is_trial or self._handle.group_features.alpha  # v1.36 acts on a trial as if all were decided
         if members.n_scheduled < group.min_count:
             if not is_trial:
                 self._waiting.setdefault(key, []).append(pod.uid)
+            if acts:
                 self._handle.activate_group(key)
             return PermitResult(Status(Code.WAIT, (_WAITING,)), _LONGEST_WAIT_S)
-        if not is_trial:
+        if acts:
             for uid in self._waiting.pop(key, ()):
                 self._handle.allow(uid, self.name)
         return PermitResult(OK)

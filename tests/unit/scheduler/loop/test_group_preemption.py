@@ -86,20 +86,6 @@ def test_victims_and_group_are_told_about_each_other() -> None:
     assert told(world, "g-0") == f"0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, {_REFUSED}"
 
 
-def test_room_that_was_made_is_nominated_to_the_group() -> None:
-    world = group_world(*PREEMPTION)
-    add(world, node(cpu="2"), *_low(n=2))
-    world.run()
-    add(world, *_gang(2))
-    while not world.evicted:
-        world.loop.schedule_one(world.now_s)
-        world.settle()
-    add(world, *_low("thief", n=2, priority=50))
-    world.run(for_s=30)
-    assert set(bound(world)) == {"g-0", "g-1"}
-    assert len(world.evicted) == 2
-
-
 def test_only_those_leave_who_are_in_the_way() -> None:
     nodes = node("n1", cpu="2"), node("n2", cpu="2")
     world = _settled(*nodes, pod("low-1", cpu="2", priority=10), pod("low-2", priority=10), then=_gang())

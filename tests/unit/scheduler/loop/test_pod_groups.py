@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from group_worlds import (
-    ALPHA,
     GANGS,
     PREEMPTION,
     TOPOLOGY,
@@ -151,44 +150,6 @@ def test_with_gates_off_a_pod_of_a_group_is_a_pod() -> None:
     world.run(for_s=5)
     assert len(bound(world)) == 2
     assert condition(world) is None
-
-
-def test_nobody_is_evicted_for_a_gang_that_does_not_fit_anyway() -> None:
-    world = group_world(*GANGS)
-    add(world, node(), pod("low", cpu="2", priority=10), pod("high", priority=1000))
-    world.run()
-    add(world, group(gang=4), *members(n=4))
-    world.run(for_s=30)
-    assert world.evicted == []
-    assert shown(world) == _UNSCHEDULABLE
-
-
-def _attempts(world: World, for_s: float) -> int:
-    """With time passing while it decides, as it does."""
-    n, until_s = 0, world.now_s + for_s
-    while world.now_s < until_s:
-        n += world.loop.schedule_one(world.now_s)
-        world.settle()
-        world.now_s += 0.05
-        world.loop.tick(world.now_s)
-        world.settle()
-    return n
-
-
-def test_v1_36_evicts_for_a_gang_that_does_not_fit_and_retries_without_a_pause() -> None:
-    world = group_world(*GANGS, emulate=ALPHA)
-    add(world, node(), pod("low", cpu="2", priority=10), pod("high", priority=1000))
-    world.run()
-    add(world, group(gang=4), *members(n=4))
-    assert _attempts(world, 10) > 50
-    assert world.evicted == ["d/low"]
-    assert len(bound(world)) == 1
-
-
-def test_a_gang_that_does_not_fit_is_retried_with_backoff() -> None:
-    world = group_world(*GANGS)
-    add(world, node(cpu="2"), group(gang=3), *members())
-    assert _attempts(world, 60) < 12
 
 
 def test_members_of_different_schedulers_are_an_error() -> None:

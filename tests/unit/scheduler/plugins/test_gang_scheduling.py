@@ -8,7 +8,7 @@ from small_clusters import node, pod
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import Hint
-from kubesched.framework.groups import GroupCycle, PodGroupMembers
+from kubesched.framework.groups import GroupCycle, GroupFeatures, PodGroupMembers
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import ObjectMeta
@@ -120,6 +120,21 @@ def test_a_trial_lets_nobody_go() -> None:
     handle.cluster.assume(handle.info("q"), "n")
     assert _permit(handle, "q", trial=True) == "Success"
     assert (handle.activated, handle.allowed) == ([], [])
+
+
+def test_v1_36_lets_pods_go_in_a_trial() -> None:
+    handle = _Handle(_gang(2), _member("p"), _member("q"))
+    handle.group_features = GroupFeatures(groups=True, gangs=True, alpha=True)
+    plugin = GangScheduling(None, handle)  # type: ignore[arg-type]
+    trial = CycleState()
+    trial.put(GroupCycle("default/g", []))
+    handle.cluster.assume(handle.info("p"), "n")
+    assert plugin.permit(CycleState(), handle.info("p"), "n").status.is_wait
+    assert plugin.permit(trial, handle.info("q"), "n").status.is_wait
+    assert handle.activated == ["default/g", "default/g"]
+    handle.cluster.assume(handle.info("q"), "n")
+    assert plugin.permit(trial, handle.info("q"), "n").status.is_success
+    assert handle.allowed == ["p"]
 
 
 def test_without_its_group_permit_is_an_error() -> None:
