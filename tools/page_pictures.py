@@ -1,7 +1,7 @@
 """Takes the pictures of the web page that the docs show, in a browser, on a playground of its own.
 
-The playground has three zones of two nodes, and the scenario "GPU shortage". Pictures are the same from run to run but
-for times and generated names.
+The playground has three zones of two nodes, the scenario "GPU shortage", and at last a gang. Pictures are the same from
+run to run but for times and generated names.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from harness.headless_browser import CHROMIUM, NOTICE, OpenPage, open_page
 from kubesched.k8s.model.core import Pod
@@ -35,6 +37,9 @@ spec:
       containers: [{name: main, image: nginx, resources: {requests: {cpu: 1500m, memory: 3Gi}}}]
 """
 _N_PODS = 18 + 4 + 1
+_GANG = "playground-gang"
+_WIDE_GANG = Path(__file__).parents[1] / "examples" / "gang-scheduling" / "wide.yaml"
+_GATES = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
 _PENDING = "location.hash = 'pod=gpu-shortage/training'"
 
 
@@ -43,7 +48,8 @@ async def main() -> None:
         settings = PlaygroundSettings(
             ServerSettings(),
             Path(folder) / "kubeconfig",
-            nodes=list(NodeShape().bodies(6)),
+            nodes=_racked(NodeShape().bodies(6)),
+            feature_gates=(_GATES,),
             delays=Delays(0.0, 0.0),
             has_server_process=False,
         )
@@ -53,12 +59,22 @@ async def main() -> None:
             page = await playground.start_page()
             await _all_run(playground)
             for name, size, dark, script, ready in _SHOTS:
+                if name == _GANG:
+                    gang = _WIDE_GANG.read_bytes().replace(b'cpu: "4"', b'cpu: "3"')  # what the shop left
+                    await playground.put_in(read_documents(gang, "gang"))
                 async with open_page(page.url, Path(folder) / name, size=size, dark=dark) as browser:
                     await browser.wait_for("document.querySelector('#link').textContent === 'live'")
                     await browser.evaluate(f"{script}; true")
                     await browser.wait_for(ready)
                     await _settle(browser)
                     await browser.screenshot(PICTURES / f"{name}.png")
+
+
+def _racked(nodes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    found = list(nodes)
+    for number, node in enumerate(found):
+        node["metadata"].setdefault("labels", {})["rack"] = "abb"[number % 3]
+    return found
 
 
 async def _all_run(playground: Playground) -> None:
@@ -82,6 +98,7 @@ _SHOTS = (
     ("playground-pod", WIDE, False, _PENDING, "document.querySelector('.coloured .tile')"),
     ("playground-dark", WIDE, True, _WHAT_IF, "document.querySelector('.coloured .tile')"),
     ("playground-phone", PHONE, False, _PENDING, "document.querySelector('#explanation .cause')"),
+    (_GANG, WIDE, True, "location.hash = 'group=default/wide'", "document.querySelector('#detail .cause')"),
 )
 
 if __name__ == "__main__":

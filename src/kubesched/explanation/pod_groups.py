@@ -170,7 +170,17 @@ def explain_group(
     """The group on the cluster as it is. Without feature gates about groups, those are taken that make one."""
     if not config.gates.get(GENERIC_WORKLOAD):
         config = with_gates(config, dict.fromkeys(_DEFAULT_GATES, True))
-    cluster = build_cluster(found)
+    return explain_group_in(build_cluster(found), key, config, source, registry)
+
+
+def explain_group_in(
+    cluster: Cluster,
+    key: str,
+    config: KubeSchedulerConfiguration,
+    source: str = "",
+    registry: Registry | None = None,
+) -> PodGroupExplanation:
+    """On a cluster of its own: what is tried is taken back, and the schedulers that try it are new."""
     pod_group = cluster.objects.pod_groups.get(key)
     if pod_group is None:
         raise NotExplainableError(f"PodGroup {key} does not exist")

@@ -23,6 +23,7 @@ from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.resource import ResourceClaim, ResourceSlice
+from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.live.live_scheduler import LiveScheduler
 from kubesched.live.options import RunOptions, read_options
 from kubesched.live.options.flag import GATES
@@ -68,8 +69,10 @@ def make_page(
         pods=lambda: view.of(Pod).values(),
         claims=lambda: view.of(ResourceClaim).values(),
         slices=lambda: view.of(ResourceSlice).values(),
+        groups=lambda: view.of(PodGroup).values(),
         queue=lambda: queue_report(scheduler.loop.queue, scheduler.shell.now_s()),
         explain=explainer.report,
+        explain_group=explainer.group_report,
         what_if=bench.what_if,
         decisions=scheduler.decisions.report,
         recorded=PodHistory(client),

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from kubesched.explanation.emulated import explain_as_of_then
 from kubesched.explanation.explain import COMPLETE_SEARCH, Explanation, NotExplainableError, explain_pending
+from kubesched.explanation.pod_groups import explain_group_in
 from kubesched.framework.handle import Registry
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
@@ -31,6 +32,7 @@ from kubesched.older.config.running import manifest_of_then, running
 from kubesched.scheduler.build import build_schedulers
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.config import KubeSchedulerConfiguration, to_manifest
+from kubesched.scheduler.config.feature_gates import GENERIC_WORKLOAD
 from kubesched.scheduler.engine.loop import Scheduler
 from kubesched.scheduler.engine.metrics.loop_metrics import collect
 from kubesched.scheduler.engine.score import ByName
@@ -144,6 +146,21 @@ class LiveExplainer:
         answer = await self(namespace, name, as_text=False)
         assert isinstance(answer, dict)
         return answer
+
+    async def group_report(self, namespace: str, name: str) -> dict[str, Any]:
+        """Why a pod group waits, for machines. Raises `NotExplainableError`."""
+        key, now = f"{namespace}/{name}", self._assembled()
+        if not now.config.gates.get(GENERIC_WORKLOAD):
+            raise NotExplainableError(
+                f"The scheduler runs without the feature gate {GENERIC_WORKLOAD}: it does not look at groups, and "
+                "schedules their pods one by one."
+            )
+        async with self._turn:
+            known = capture(self._cluster)
+            found = await asyncio.to_thread(
+                lambda: explain_group_in(known.rebuilt(), key, now.config, registry=now.registry)
+            )
+        return found.to_dict()
 
     async def what_if(self, pod: Pod) -> dict[str, Any]:
         """The report on a pod that is not there: as if it had just been created, and waited, in place of any pod of

@@ -1,9 +1,10 @@
 """What the page asks for, below `/api/`: answered from the sources, wherever the page is served.
 
-    state                           nodes, pods, claims, devices and queue as they are now
+    state                           nodes, pods, pod groups, claims, devices and queue as they are now
     stream                          the same, then every change, as server-sent events
     about                           what this page can do, and the command to begin with
     explain/NAMESPACE/POD           why the pod waits, or is where it is
+    group/NAMESPACE/NAME            why a pod group waits, and which placement came nearest
     timeline/NAMESPACE/POD          what has happened to it, every attempt with its scores
     decisions?after=N               the last decisions
     whatif                          POST YAML: where a pod would go, without creating it
@@ -68,8 +69,9 @@ class PageApi:
             ("state", self._state),
             ("stream", self._changes),
             ("about", self._about),
-            ("explain/{namespace}/{pod}", self._explain),
-            ("timeline/{namespace}/{pod}", self._timeline),
+            ("explain/{namespace}/{name}", self._explain),
+            ("group/{namespace}/{name}", self._explain_group),
+            ("timeline/{namespace}/{name}", self._timeline),
             ("decisions", self._decisions),
         ]
 
@@ -110,7 +112,7 @@ class PageApi:
         )
 
     async def _explain(self, request: web.Request) -> web.Response:
-        found = _pod_of(request)
+        found = _key_of(request)
         if found is None or self._sources.explain is None:
             return refused(404, "nothing to explain here")
         try:
@@ -118,6 +120,15 @@ class PageApi:
         except NotExplainableError as problem:
             return refused(404, str(problem))
         return json_answer(why(report))
+
+    async def _explain_group(self, request: web.Request) -> web.Response:
+        found = _key_of(request)
+        if found is None or self._sources.explain_group is None:
+            return refused(404, "nothing to explain here")
+        try:
+            return json_answer(await self._sources.explain_group(*found))
+        except NotExplainableError as problem:
+            return refused(404, str(problem))
 
     async def _what_if(self, request: web.Request) -> web.Response:
         given = await _body(request, _Manifest)
@@ -129,7 +140,7 @@ class PageApi:
             return refused(422, str(problem))
 
     async def _timeline(self, request: web.Request) -> web.Response:
-        found = _pod_of(request)
+        found = _key_of(request)
         if found is None:
             return refused(404, "no pod has such a name")
         try:
@@ -229,8 +240,8 @@ def _is_valid(ref: ObjectRef) -> bool:
     return bool(_NAME.fullmatch(ref.name) and (not ref.namespace or _NAME.fullmatch(ref.namespace)))
 
 
-def _pod_of(request: web.Request) -> tuple[str, str] | None:
+def _key_of(request: web.Request) -> tuple[str, str] | None:
     """Namespace and name, if they may be such: they become part of a path."""
-    namespace, name = request.match_info["namespace"], request.match_info["pod"]
+    namespace, name = request.match_info["namespace"], request.match_info["name"]
     is_valid = _NAME.fullmatch(namespace) and _NAME.fullmatch(name)
     return (namespace, name) if is_valid else None

@@ -1,4 +1,4 @@
-"""What the page shows of a node, of a pod and of the queue: small rows of plain JSON. Pure.
+"""What the page shows of a node, of a pod, of a pod group and of the queue: small rows of plain JSON. Pure.
 
 Amounts are in the units that nodes are counted in (milli-cpus, bytes, whole units of everything else), instants are
 seconds since the epoch: the page adds up and prints them.
@@ -13,6 +13,7 @@ from typing import Any
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import controller_of
 from kubesched.k8s.model.requests import AmountError, effective_requests, in_node_units, node_units
+from kubesched.k8s.model.scheduling import POD_GROUP_SCHEDULED, PodGroup, group_key_of
 from kubesched.k8s.model.times import InstantError, parse_instant
 
 Row = dict[str, Any]
@@ -56,8 +57,24 @@ def pod_row(pod: Pod) -> Row:
         "created": _seconds(pod.metadata.creation_timestamp),
         "nominated": pod.status.nominated_node_name,
         "claims": claim_keys(pod),
+        "group": group_key_of(pod),
     }
     return row | {name: value for name, value in details.items() if value}
+
+
+def group_row(group: PodGroup) -> Row:
+    """What it wants, and what the scheduler said of it last."""
+    told = group.condition(POD_GROUP_SCHEDULED)
+    state = "waiting" if told is None else "scheduled" if told.status == "True" else "unschedulable"
+    details = {
+        "needs": group.min_count,
+        "topology": group.topology_key,
+        "priority": group.priority,
+        "whole": group.is_evicted_whole,
+        "created": _seconds(group.metadata.creation_timestamp),
+        "message": told.message if told is not None and told.status != "True" else "",
+    }
+    return {"state": state} | {name: value for name, value in details.items() if value}
 
 
 def claim_keys(pod: Pod) -> list[str]:

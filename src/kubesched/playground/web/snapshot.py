@@ -13,12 +13,12 @@ from typing import Any, Generic, TypeVar
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.resource import ResourceClaim, ResourceSlice
 from kubesched.playground.web.devices import claim_row, device_rows
-from kubesched.playground.web.rows import Row, node_row, pod_row, queue_rows, same_queue
+from kubesched.playground.web.rows import Row, group_row, node_row, pod_row, queue_rows, same_queue
 from kubesched.playground.web.sources import WebSources
 
 K = TypeVar("K", bound=KubeObject)
 
-KINDS = ("nodes", "pods", "claims", "devices")
+KINDS = ("nodes", "pods", "groups", "claims", "devices")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class ShownState:
 
     nodes: Mapping[str, Row]
     pods: Mapping[str, Row]
+    groups: Mapping[str, Row]
     claims: Mapping[str, Row]
     devices: Mapping[str, Row]
     """By node; empty if no driver offers any."""
@@ -44,6 +45,7 @@ class StateReader:
         self._now_s = now_s
         self._nodes = _RowKeeper(node_row)
         self._pods = _RowKeeper(pod_row)
+        self._groups = _RowKeeper(group_row)
         self._claims = _RowKeeper(claim_row)
         self._devices = _DeviceKeeper()
 
@@ -53,6 +55,7 @@ class StateReader:
         return ShownState(
             nodes=self._nodes.rows(sources.nodes()),
             pods=self._pods.rows(sources.pods()),
+            groups=self._groups.rows(sources.groups()),
             claims=self._claims.rows(claims),
             devices=self._devices.rows(list(sources.slices()), claims),
             queue=queue_rows(sources.queue(), self._now_s()),

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.resource import ResourceClaim, ResourceSlice
+from kubesched.k8s.model.scheduling import PodGroup
 
 JsonObject = dict[str, Any]
 
@@ -84,12 +85,15 @@ class WebSources:
     """Those that have ended too, if they are known."""
     claims: Callable[[], Iterable[ResourceClaim]] = tuple
     slices: Callable[[], Iterable[ResourceSlice]] = tuple
+    groups: Callable[[], Iterable[PodGroup]] = tuple
     queue: Callable[[], JsonObject] = dict
     """Waiting pods by place: what `/debug/queue` of the scheduler answers."""
     explain: Callable[[str, str], Awaitable[JsonObject]] | None = None
     """By namespace and name: the report of `kubesched explain -o json`. Raises `NotExplainableError`."""
+    explain_group: Callable[[str, str], Awaitable[JsonObject]] | None = None
+    """The same for a pod group."""
     what_if: Callable[[str], Awaitable[JsonObject]] | None = None
-    """The same for a pod that is not there, given as YAML. Raises `RefusedError`."""
+    """As `explain`, for a pod that is not there, given as YAML. Raises `RefusedError`."""
     decisions: Callable[[str, int], JsonObject] = lambda _pod, _after: {"decisions": [], "made": 0, "kept": 0}
     """Of a pod, or all after a number: what `/debug/decisions` of the scheduler answers."""
     workbench: Workbench | None = None

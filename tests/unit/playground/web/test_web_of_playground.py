@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playground_stories import a_pod, in_playground
@@ -23,6 +24,50 @@ def test_a_pod_that_has_a_node_is_explained_and_tells_its_story(tmp_path: Path) 
         await page.press("Escape")
         await page.click("#queued [data-pod='default/big']")
         await page.wait_for("document.querySelectorAll('.tile[data-verdict=reason-0]').length === 2")
+
+    in_playground(tmp_path, 2, story)
+
+
+_GROUP = {
+    "apiVersion": "scheduling.k8s.io/v1alpha2",
+    "kind": "PodGroup",
+    "metadata": {"name": "gang", "namespace": "default"},
+    "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+}
+
+
+def _member(name: str) -> dict[str, Any]:
+    pod = a_pod(name, "5")
+    return {**pod, "spec": {**pod["spec"], "schedulingGroup": {"podGroupName": "gang"}}}
+
+
+def test_a_gang_that_waits_is_shown_with_its_members_and_why(tmp_path: Path) -> None:
+    async def story(playground: Playground, page: OpenPage) -> None:
+        assert await page.evaluate("document.querySelector('#groups-tab').hidden")
+        await playground.put_in([_GROUP, _member("one"), _member("two")])
+        await page.wait_for("!document.querySelector('#groups-tab').hidden")
+        await page.click("#groups-tab")
+        row = "document.querySelector('#groups [data-group]').textContent"
+        await page.wait_for(f"{row}.includes('1 of the 3 pods that it needs do not exist')")
+        await playground.put_in([_member("three")])
+        await page.wait_for("document.querySelector('#groups .state.failed')")
+        await page.click("#groups [data-group='default/gang']")
+        why = await page.wait_for("document.querySelector('#detail .cause').textContent")
+        assert why.startswith("Waits: 2 of the 3 pods that it needs find a node; ")
+        assert await page.evaluate("document.querySelectorAll('#detail .list [data-pod]').length") == 3
+        await page.click("#detail [data-pod='default/two']")
+        await page.click("#detail [data-group='default/gang']")
+        await page.wait_for("document.querySelector('#detail code').textContent.endsWith('default/podgroup/gang')")
+
+    in_playground(tmp_path, 2, story, gates="GenericWorkload=true,GangScheduling=true")
+
+
+def test_without_the_gate_the_page_says_that_groups_are_not_looked_at(tmp_path: Path) -> None:
+    async def story(playground: Playground, page: OpenPage) -> None:
+        await playground.put_in([_GROUP, _member("one")])
+        await page.evaluate("location.hash = 'group=default/gang'")
+        said = await page.wait_for("document.querySelector('#detail .why .note')?.textContent")
+        assert said.startswith("The scheduler runs without the feature gate GenericWorkload")
 
     in_playground(tmp_path, 2, story)
 

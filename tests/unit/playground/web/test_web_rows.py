@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from shown_cluster import NOW_S, ShownCluster, node, pod
 
-from kubesched.playground.web.rows import MOST_QUEUED, node_row, pod_row, pod_state, queue_rows, same_queue
+from kubesched.k8s.model.scheduling import PodGroup
+from kubesched.playground.web.rows import MOST_QUEUED, group_row, node_row, pod_row, pod_state, queue_rows, same_queue
 from kubesched.playground.web.snapshot import StateReader, changes
 
 WAITING = {"pod": "shop/p", "uid": "u", "priority": 0, "attempts": 1, "waitingSeconds": 5.0}
@@ -48,6 +50,42 @@ def test_a_node_that_fell_silent_is_told_from_one_that_is_not_ready(ready: str, 
 def test_what_keeps_pods_from_a_node_is_shown() -> None:
     row = node_row(node("n", unschedulable=True, taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}]))
     assert (row["unschedulable"], row["taints"]) == (True, ["k=v:NoSchedule"])
+
+
+def _group(**fields: Any) -> PodGroup:
+    return msgspec.convert({"metadata": {"namespace": "ml", "name": "g"}, **fields}, PodGroup)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "state", "message"),
+    [
+        pytest.param([], "waiting", "", id="nothing is told yet"),
+        pytest.param([{"status": "True", "reason": "Scheduled", "message": "all"}], "scheduled", "", id="scheduled"),
+        pytest.param([{"status": "False", "message": "no room"}], "unschedulable", "no room", id="no room"),
+    ],
+)
+def test_a_group_is_shown_with_what_the_scheduler_said(
+    conditions: list[dict[str, str]], state: str, message: str
+) -> None:
+    told = [{"type": "PodGroupScheduled", **one} for one in conditions]
+    row = group_row(_group(status={"conditions": told}))
+    assert (row["state"], row.get("message", "")) == (state, message)
+
+
+def test_a_group_is_shown_with_what_it_needs() -> None:
+    spec = {
+        "schedulingPolicy": {"gang": {"minCount": 8}},
+        "schedulingConstraints": {"topology": [{"key": "rack"}]},
+        "disruptionMode": "PodGroup",
+        "priority": 7,
+    }
+    assert group_row(_group(spec=spec)) == {
+        "state": "waiting",
+        "needs": 8,
+        "topology": "rack",
+        "priority": 7,
+        "whole": True,
+    }
 
 
 def test_a_pod_is_shown_with_what_it_asks_for_and_who_owns_it() -> None:

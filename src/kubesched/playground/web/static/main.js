@@ -1,5 +1,5 @@
 // Where the page begins: logs in, listens, and draws at most once for each picture that the screen shows.
-// store.js keeps the state; nodes.js, lists.js, decisions.js, totals.js and panel.js draw it; controls.js says which nodes
+// store.js keeps the state; nodes.js, lists.js, decisions.js, groups.js, totals.js and panel.js draw it; controls.js says which nodes
 // are shown, and how; connection.js talks to the server.
 
 import { ask, listen, logIn, useToken } from "./connection.js";
@@ -7,6 +7,7 @@ import { Controls, drawLegend, drawVerdicts } from "./controls.js";
 import { Decisions } from "./decisions.js";
 import { find } from "./dom.js";
 import { ObjectEditor, WhatIf } from "./editor.js";
+import { drawGroups, GroupPanel } from "./groups.js";
 import { Pods, Queue } from "./lists.js";
 import { NodePanel } from "./node_panel.js";
 import { Nodes } from "./nodes.js";
@@ -28,11 +29,13 @@ const around = { store, about, colour };
 const panel = new Panel(find("detail"), {
   pod: (frame, name) => new PodPanel(frame, name, around),
   node: (frame, name) => new NodePanel(frame, name, around),
+  group: (frame, name) => new GroupPanel(frame, name, around),
   new: (frame) => new ObjectEditor(frame, null),
   edit: (frame, name) => new ObjectEditor(frame, name),
   whatif: (frame) => new WhatIf(frame, around),
   scenarios: (frame) => new ScenarioPanel(frame, around),
 }, choose);
+const TABS = ["queue", "decisions", "groups"];
 let isDrawingSoon = false;
 
 function drawSoon() {
@@ -49,6 +52,7 @@ function draw() {
   drawLegend(find("legend"), bars, store, nodes.zoom);
   drawTotals(find("totals"), store, bars);
   queue.draw();
+  drawGroups(store);
   pods.draw();
   drawFirstSteps();
   panel.draw();
@@ -77,14 +81,14 @@ function choose(selection) {
 }
 
 function showChosen() {
-  const [, kind, name] = /^#(pod|node|new|edit|whatif|scenarios)=(.*)$/.exec(decodeURI(location.hash)) ?? [];
-  const isAllowed = kind === "pod" || kind === "node" || (kind === "whatif" ? about.canAsk : about.canWrite);
+  const [, kind, name] = /^#(pod|node|group|new|edit|whatif|scenarios)=(.*)$/.exec(decodeURI(location.hash)) ?? [];
+  const isAllowed = ["pod", "node", "group"].includes(kind) || (kind === "whatif" ? about.canAsk : about.canWrite);
   panel.show(kind && isAllowed ? { kind, name } : null);
   nodes.mark(panel.selection);
 }
 
 function showTab(chosen) {
-  for (const name of ["queue", "decisions"]) {
+  for (const name of TABS) {
     const isChosen = name === chosen;
     find(`${name}-tab`).setAttribute("aria-selected", String(isChosen));
     find(`${name}-tab`).tabIndex = isChosen ? 0 : -1;
@@ -93,19 +97,22 @@ function showTab(chosen) {
   decisions.show(chosen === "decisions");
 }
 
-for (const name of ["queue", "decisions"]) {
+for (const name of TABS) {
   find(`${name}-tab`).addEventListener("click", () => showTab(name));
   find(`${name}-tab`).addEventListener("keydown", (event) => {
     if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
-    const other = name === "queue" ? "decisions" : "queue";
+    const shown = TABS.filter((tab) => !find(`${tab}-tab`).hidden);
+    const other = shown.at((shown.indexOf(name) + (event.key === "ArrowLeft" ? -1 : 1)) % shown.length);
     showTab(other);
     find(`${other}-tab`).focus();
   });
 }
-for (const list of ["queued", "pods", "decided"]) {
+for (const list of ["queued", "pods", "decided", "groups"]) {
   find(list).addEventListener("click", (event) => {
     const row = event.target.closest("[data-pod]");
     if (row) choose({ kind: "pod", name: row.dataset.pod });
+    const group = event.target.closest("[data-group]");
+    if (group) choose({ kind: "group", name: group.dataset.group });
   });
 }
 addEventListener("hashchange", async () => {
@@ -115,7 +122,7 @@ addEventListener("hashchange", async () => {
 // A single key for each thing one does often, where no text is typed.
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
-  const go = { "/": () => find("node-search").focus(), p: () => find("search").focus(), w: () => about.canAsk && choose({ kind: "whatif", name: "" }), n: () => about.canWrite && choose({ kind: "new", name: "" }), d: () => showTab("decisions"), q: () => showTab("queue") }[event.key];
+  const go = { "/": () => find("node-search").focus(), p: () => find("search").focus(), w: () => about.canAsk && choose({ kind: "whatif", name: "" }), n: () => about.canWrite && choose({ kind: "new", name: "" }), d: () => showTab("decisions"), g: () => store.groups.size && showTab("groups"), q: () => showTab("queue") }[event.key];
   if (!go) return;
   event.preventDefault();
   go();

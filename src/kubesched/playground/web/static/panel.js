@@ -1,5 +1,5 @@
-// The panel beside the nodes, about what was chosen: a pod, a node, or a manifest. This is its frame; pod_panel.js,
-// node_panel.js and editor.js have the contents.
+// The panel beside the nodes, about what was chosen: a pod, a node, a pod group, or a manifest. This is its frame;
+// pod_panel.js, node_panel.js, groups.js and editor.js have the contents.
 
 import { make, refill } from "./dom.js";
 
@@ -14,8 +14,10 @@ export class Panel {
     this.opener = null;
     root.addEventListener("click", (event) => {
       const pod = event.target.closest("[data-pod]");
+      const group = event.target.closest("[data-group]");
       const node = event.target.closest("[data-goto]");
       if (pod) choose({ kind: "pod", name: pod.dataset.pod });
+      if (group) choose({ kind: "group", name: group.dataset.group });
       if (node) choose({ kind: "node", name: node.dataset.goto });
     });
     document.addEventListener("keydown", (event) => { if (event.key === "Escape" && this.selection && !event.defaultPrevented) choose(null); });

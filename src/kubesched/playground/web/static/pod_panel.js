@@ -38,6 +38,7 @@ export class PodPanel {
       ["State", make("span", { class: "badge" }, make("span", { class: `state ${pod.shown}` }), pod.shown)],
       ["Node", toNode], ["Nominated to", pod.nominated],
       ["Asks for", asksFor(pod, this.store)],
+      ["Group", pod.group && make("button", { class: "link-like", type: "button", data: { group: pod.group } }, splitKey(pod.group)[1])],
       ["Owner", pod.owner], ["Priority", pod.priority && String(pod.priority)], ["Age", pod.created && since(pod.created)],
       ["In the queue", queued && `${queued.place}, ${queued.attempts} ${queued.attempts === 1 ? "attempt" : "attempts"}`],
     ]);

@@ -11,12 +11,14 @@ const DRAIN_TAINTS = ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"
 
 export class Store {
   constructor() {
-    this.replace({ nodes: {}, pods: {}, claims: {}, devices: {}, queue: { counts: {}, pods: {} } });
+    this.replace({ nodes: {}, pods: {}, groups: {}, claims: {}, devices: {}, queue: { counts: {}, pods: {} } });
   }
 
   // The whole state anew.
   replace(state) {
     this.nodes = new Map(Object.entries(state.nodes));
+    this.groups = new Map(Object.entries(state.groups));
+    this.members = new Map();
     this.claims = new Map(Object.entries(state.claims));
     this.devices = new Map(Object.entries(state.devices));
     this.queue = state.queue;
@@ -44,6 +46,8 @@ export class Store {
     }
     for (const [key, row] of Object.entries(change.pods?.put ?? {})) this.putPod(key, row);
     for (const key of change.pods?.gone ?? []) this.removePod(key);
+    for (const [key, row] of Object.entries(change.groups?.put ?? {})) this.groups.set(key, row);
+    for (const key of change.groups?.gone ?? []) this.groups.delete(key);
     for (const [key, row] of Object.entries(change.claims?.put ?? {})) this.claims.set(key, row);
     for (const key of change.claims?.gone ?? []) this.claims.delete(key);
     for (const [name, row] of Object.entries(change.devices?.put ?? {})) { this.devices.set(name, row); this.changedNodes.add(name); }
@@ -72,6 +76,10 @@ export class Store {
   enter(key, row) {
     row.shown = ALIVE.has(row.state) && this.nodes.get(row.node)?.silent ? "unknown" : row.state;
     this.pods.set(key, row);
+    if (row.group) {
+      if (!this.members.has(row.group)) this.members.set(row.group, new Set());
+      this.members.get(row.group).add(key);
+    }
     if (!ENDED.has(row.state)) this.count(row, 1);
     if (!row.node) return;
     if (!this.byNode.has(row.node)) this.byNode.set(row.node, new Set());
@@ -83,6 +91,7 @@ export class Store {
     const row = this.pods.get(key);
     if (!row) return;
     this.pods.delete(key);
+    this.members.get(row.group)?.delete(key);
     this.byState[row.shown].remove(key);
     if (!ENDED.has(row.state)) this.count(row, -1);
     if (!row.node) return;
@@ -106,6 +115,11 @@ export class Store {
 
   podsOn(name) {
     return [...(this.byNode.get(name) ?? [])].map((key) => [key, this.pods.get(key)]);
+  }
+
+  // The pods of a group that have not ended.
+  membersOf(group) {
+    return [...(this.members.get(group) ?? [])].map((key) => [key, this.pods.get(key)]).filter(([, pod]) => !ENDED.has(pod.state));
   }
 
   // What keeps pods from a node, the gravest first: [word, letter, what it means].

@@ -72,8 +72,9 @@ export function scoreTable(scores, best = []) {
 // NodeResourcesBalancedAllocation is too wide for a column: words may break where a new one begins.
 const shortPlugin = (plugin) => plugin.replace(/([a-z])([A-Z])/g, "$1\u200b$2");
 
-function table(titles, rows, below) {
+// A title may be an element, where it is not like the others.
+export function table(titles, rows, below) {
   return make("div", { class: "scrolled", tabindex: "0", role: "region", "aria-label": "Table" },
-    make("table", {}, make("thead", {}, make("tr", {}, ...titles.map((title) => make("th", { scope: "col" }, title)))), make("tbody", {}, ...rows)),
+    make("table", {}, make("thead", {}, make("tr", {}, ...titles.map((title) => (title instanceof Node ? title : make("th", { scope: "col" }, title))))), make("tbody", {}, ...rows)),
     below && make("p", { class: "note" }, below));
 }
