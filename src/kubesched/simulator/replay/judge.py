@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from kubesched.framework.handle import Registry
+from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, PodKey
@@ -32,11 +33,13 @@ from kubesched.k8s.model.volume_claims import SELECTED_NODE_ANNOTATION, claims_o
 from kubesched.older.config import Emulation
 from kubesched.older.engine.build import variant_of
 from kubesched.scheduler.build import build_schedulers
+from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.filter import feasible_nodes_to_find
-from kubesched.scheduler.engine.score import ByName
+from kubesched.scheduler.engine.score import ByName, run_scores
 from kubesched.simulator.recording.reader import BoundSeen, ObjectSeen, Recorded
+from kubesched.simulator.replay.cut_search import CutSearch
 from kubesched.simulator.replay.followed_cluster import FollowedCluster, Shift, StateChange, scheduled_condition
 from kubesched.simulator.run import without_extenders
 
@@ -47,8 +50,6 @@ _MOST_OVERLAP = 4
 whatever its watch shows; but it binds several pods at a time."""
 _NEAR_MOMENTS = 10
 """In so many of them, parts of the nodes are tried, too."""
-_LIKELY_WINDOWS, _MOST_WINDOWS = 24, 512
-"""How many parts of the nodes: those in which it has the highest score, and others, as scores depend on the part."""
 
 
 class BindingVerdict(StrEnum):
@@ -108,6 +109,7 @@ class BindingJudge:
         self.followed = FollowedCluster()
         self._cluster = self.followed.cluster
         self._has_extenders = bool(config.extenders)
+        self._parallelism = config.parallelism
         self._schedulers = build_schedulers(
             self._cluster,
             without_extenders(config),
@@ -167,13 +169,21 @@ class BindingJudge:
             node = _assigned_node(item)
             if not node or (before is not None and _assigned_node(before) == node):
                 return []
-            users = self._users.pop(item.key)
+            users = self._assigned_for(item)
         else:
             return []
         if node not in self._cluster.table.rows:
             return []
         waiting = [key for key in sorted(users) if key in self._cluster.pending and not self._cluster.is_assumed(key)]
         return [(key, node) for key in waiting]
+
+    def _assigned_for(self, claim: PersistentVolumeClaim | ResourceClaim) -> set[PodKey]:
+        """For which pods: a claim may have many users, and devices say for whom they are reserved."""
+        users = self._users.pop(claim.key)
+        if isinstance(claim, ResourceClaim):
+            uids = {consumer.uid for consumer in claim.status.reserved_for or ()}
+            return {key for key in users if (info := self._cluster.pending.get(key)) is not None and info.uid in uids}
+        return users if len(users) == 1 else set()
 
     def _expected_node(self, pod: Pod) -> str:
         """The node that a scheduler nominates a pod to before it writes to claims. Not the one that preemption makes
@@ -248,8 +258,8 @@ class BindingJudge:
     def _is_best_of_a_part(
         self, scheduler: ProfileScheduler, info: PodInfo, node: str, complete: Decision | None = None
     ) -> bool:
-        """Whether a search that begins elsewhere would choose it. Scores are compared as they are among all nodes, to
-        find out where it may begin, and then the search is made."""
+        """Whether a search that is cut short may choose it: one that begins elsewhere, or whose threads did not all
+        come equally far."""
         n = self._cluster.table.n
         enough = feasible_nodes_to_find(scheduler.percentage, n)
         row = self._cluster.table.rows.get(node)
@@ -259,12 +269,19 @@ class BindingJudge:
         if decision.scored is None or decision.filtered is None:
             return False
         known = scheduler.next_start
-        for start in _starts(decision, self._cluster.rows_in_order, row, enough):
+        search = CutSearch.of(decision, self._cluster.rows_in_order, enough, self._parallelism)
+        for start in search.starts(row):
             scheduler.next_start = start
             if self._agrees(scheduler, info, node) is not None:
                 return True
         scheduler.next_start = known
-        return False
+        return any(self._is_best_among(scheduler, decision, rows, row) for rows in search.parts(row, known))
+
+    def _is_best_among(self, scheduler: ProfileScheduler, decision: Decision, rows: RowArray, row: int) -> bool:
+        """Scores depend on who is compared: they are given anew."""
+        nodes = TableView(self._cluster.table, rows)
+        total = run_scores(scheduler.profile, decision.cycle, decision.pod, nodes).total
+        return bool(total[rows == row].max() == total.max())
 
     # -- another moment ------------------------------------------------------------------------------------------------
 
@@ -422,35 +439,6 @@ def _assigned_node(claim: KubeObject) -> str:
                 if wanted.key == "metadata.name" and wanted.values and len(wanted.values) == 1:
                     return wanted.values[0]
     return ""
-
-
-def _starts(decision: Decision, order: np.ndarray, row: int, enough: int) -> Iterator[int]:
-    """Where a search may begin that finds so many nodes, this one among them and none better; the likeliest first."""
-    filtered, scored = decision.filtered, decision.scored
-    assert filtered is not None and scored is not None
-    totals_by_row = np.full(int(order.max()) + 1, -1, dtype=np.int64)
-    totals_by_row[scored.nodes.rows] = scored.total
-    totals = totals_by_row[order]
-    places = np.flatnonzero(totals >= 0)
-    n_feasible = len(places)
-    at = np.flatnonzero(order[places] == row)
-    if n_feasible <= enough or len(at) == 0:
-        return
-    found = totals[places]
-    first = int(at[0]) - enough + 1
-    rounds = np.concatenate((found, found, found))
-    windows = np.lib.stride_tricks.sliding_window_view(rounds, enough)[first + n_feasible : first + n_feasible + enough]
-    is_best = windows.max(axis=1) <= int(found[at[0]])
-    likely = np.flatnonzero(is_best)
-    for window in (*_spread(likely, _LIKELY_WINDOWS), *_spread(np.arange(enough), _MOST_WINDOWS)):
-        yield int(places[(first + window) % n_feasible])
-
-
-def _spread(windows: np.ndarray, most: int) -> Iterator[int]:
-    """Some of them, evenly."""
-    n = min(most, len(windows))
-    for place in np.linspace(0, len(windows) - 1, n).astype(np.intp).tolist() if n else ():
-        yield int(windows[place])
 
 
 def _difference(at_s: float, info: PodInfo, node: str, complete: Decision, enough: int) -> Judgement:
