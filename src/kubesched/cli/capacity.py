@@ -78,7 +78,7 @@ _ALONE = ("pod", "shapes", "workloads", "every", "app_files", "by", "nodes", "ex
     help="count: copies may preempt others, if those find another node.",
 )
 @click.option("--let-lose", is_flag=True, help="With --preemption count: also if they find none.")
-@click.option("--max", "most", type=click.IntRange(min=1), help="Try no more copies than this.")
+@click.option("--max", "most", type=int, help="Try no more copies than this.  [default: 100000]")
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Ask with so many seeds.")
 @click.option(
     "--orders", type=click.IntRange(min=1), default=1, show_default=True, help="Orders in which pending pods arrive."
@@ -127,7 +127,11 @@ def capacity(
     if let_lose and preemption != "count":
         raise click.UsageError("--let-lose needs --preemption count")
     if inflate is not None:
-        if any(context.params[name] for name in _ALONE) or preemption != "never" or seeds * orders > 1:
+        if (
+            any(context.params[name] not in (None, "", ()) for name in _ALONE)
+            or preemption != "never"
+            or seeds * orders > 1
+        ):
             raise click.UsageError("--inflate asks for all workloads together: no --pod, --by, --max or the like")
         with told_in_a_line():
             grown = growth(
@@ -160,7 +164,7 @@ def capacity(
             quota=quota == "apply",
             preemption=preemption,
             let_lose=let_lose,
-            most=most or MOST_COPIES,
+            most=MOST_COPIES if most is None else most,
             seeds=seeds,
             orders=orders,
             remedies=output != "prometheus",

@@ -206,12 +206,13 @@ def _path_of(source: str | PathLike[str]) -> str | None:
     is called so."""
     if not isinstance(source, str):
         return fspath(source)
-    if "\n" in source or (not _exists(source) and _is_mapping(source)):
+    if "\n" in source or (not path_exists(source) and _is_mapping(source)):
         return None
     return source
 
 
-def _exists(path: str) -> bool:
+def path_exists(path: str) -> bool:
+    """Whatever the text is."""
     try:
         return Path(path).exists()
     except (OSError, ValueError):  # too long for a name, or a NUL in it

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from kubesched.explanation.changes.change import Change
 from kubesched.explanation.layout import counted
 from kubesched.k8s.errors import KubeschedError
-from kubesched.k8s.loaded_cluster import Document, LoadedCluster
+from kubesched.k8s.loaded_cluster import Document, LoadedCluster, path_exists
 from kubesched.k8s.model.core import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from kubesched.k8s.model.meta import KubeObject, ObjectMeta
 from kubesched.k8s.model.quantity import QuantityError, parse
@@ -89,6 +89,8 @@ def capacity(
     """
     if not isinstance(world, LoadedWorld):
         world = load_world(world, config=config, seed=seed, tie_break=tie_break, plugins=plugins)
+    if not 1 <= most <= MOST_COPIES:
+        raise CapacityError(f"{most:,} copies: from 1 to {MOST_COPIES:,} can be tried")
     rules = CopyRules(most, quota, _may_preempt(preemption), let_lose)
     if app and rules.may_preempt:
         raise CapacityError("preemption is counted for pods, shapes and workloads, not for whole applications")
@@ -257,16 +259,11 @@ def pod_of_shape(shape: str) -> Pod:
 
 def _given_pod(world: LoadedWorld, given: Manifest) -> Manifest:
     """A pod that is there stands for its like: without its node, its owners and what became of it."""
-    key = given if isinstance(given, str) and given.count("/") == 1 and "\n" not in given else None
-    info = None if key is None else world.cluster.find_pod(_key(world, key))
-    if info is None:
+    if not isinstance(given, str) or given.count("/") != 1 or "\n" in given or path_exists(given):
         return given
+    info = world.pod(given)
     metadata = ObjectMeta(f"{info.name}-copy", info.namespace, labels=info.labels)
     return replace(info.pod, metadata=metadata, spec=replace(info.spec, node_name=""), status=PodStatus())
-
-
-def _key(world: LoadedWorld, name: str) -> Any:
-    return next((key for key in (*world.cluster.placed, *world.cluster.pending) if key == name), name)
 
 
 @dataclass(frozen=True, slots=True)

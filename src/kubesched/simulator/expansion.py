@@ -35,7 +35,7 @@ class ExpandedObjects:
     objects: tuple[KubeObject, ...]
     """Those that scheduling looks at, the pods of workloads among them."""
     refused: tuple[str, ...]
-    """Objects that an API server would not have let in, each with its answer."""
+    """Objects that an API server would not have let in, each with its answer; and pods that are too many to make."""
     workloads: tuple[KubeObject, ...]
     """All that make pods."""
     bounds: tuple[ResourceQuota | LimitRange, ...] = ()
@@ -58,12 +58,17 @@ def expand(given: SimulationInput, seed: int = 0) -> ExpandedObjects:
 
     with collector_paused():
         put_in = [admit(item, is_new=False) for item in given.objects]
-        unseen = [item for item in put_in if isinstance(item, _MAKERS)]
+        makers = {(type(item), item.key): item for item in put_in if isinstance(item, _MAKERS)}
+        unseen = list(makers.values())  # of one that was given twice, as it became
         while unseen:
             item = unseen.pop(0)
             if isinstance(item, StatefulSet):
                 item = replace(item, spec=replace(item.spec, pod_management_policy="Parallel"))
-            wanted = [action.item for action in rules.plan(item).actions if isinstance(action, CreateObject)]
+            planned = rules.plan(item)
+            wanted = [action.item for action in planned.actions if isinstance(action, CreateObject)]
+            if planned.n_held_back and not wanted:
+                text = f"{planned.n_held_back:,} of its pods are not made: they are more than the nodes could ever hold"
+                refused[f"{type(item).__name__} {item.key}: {text}"] = None
             made = [admitted for new in wanted if (admitted := admit(new, is_new=True)) is not None]
             unseen += [new for new in made if isinstance(new, _MAKERS)]
             for pod in made:

@@ -261,6 +261,32 @@ def test_what_is_asked_wrongly_is_told_in_a_line(cluster: Path, wrong: tuple[str
     assert told.stderr.strip().splitlines()[-1].lower().startswith("error:")
 
 
+def test_a_million_copies_are_told_in_a_line(cluster: Path, tmp_path: Path) -> None:
+    app = tmp_path / "app.json"
+    app.write_text(json.dumps(deployment("huge", 1_000_000, "1")))
+    for asked, problem in (
+        (("--shape", "1/1Gi", "--max", "1000000"), "error: 1,000,000 copies: from 1 to 100,000 can be tried\n"),
+        (("--app", str(app)), "999,000 of its pods are not made: they are more than the nodes could ever hold\n"),
+    ):
+        told = run(cluster, *asked)
+        assert (told.exit_code, told.stdout, told.stderr.count("\n")) == (2, "", 1)
+        assert told.stderr.endswith(problem)
+    beside = run(cluster, "-f", str(app), "--shape", "1/1Gi")
+    assert beside.exit_code == 0 and beside.stderr.startswith("warning: ReplicaSet shop/huge-")
+
+
+def test_of_a_workload_that_is_given_twice_the_later_one_counts(cluster: Path, tmp_path: Path) -> None:
+    later = tmp_path / "later.json"
+    later.write_text(json.dumps(deployment("low", 5, "1")))
+    assert run(cluster, "-f", str(later), "--shape", "1/1Gi").stdout.startswith("1-1Gi: 11 more fit")
+
+
+def test_a_pod_that_is_not_there(cluster: Path) -> None:
+    told = run(cluster, "--pod", "shop/lwo")
+    assert (told.exit_code, told.stderr.count("\n")) == (2, 1)
+    assert told.stderr.startswith("error: there is no pod shop/lwo")
+
+
 def test_a_pod_with_a_node_is_none_to_count(cluster: Path, tmp_path: Path) -> None:
     pod = tmp_path / "pod.json"
     pod.write_text(json.dumps(make.pod("web", on="n0")))
