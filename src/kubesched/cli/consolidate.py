@@ -9,20 +9,20 @@ import sys
 
 import click
 
+from kubesched.cli.output import shown_steps
 from kubesched.cli.planning import (
     NO_EXIT,
+    UNDECIDED_EXIT,
     AskedCluster,
     asked_catalogue,
     catalogue_options,
     cluster_options,
+    interruptible,
     print_report,
     report_options,
     told_in_a_line,
 )
 from kubesched.cli.scenario import SPAN
-
-UNDECIDED_EXIT = 3
-"""The time was over before there was an answer to rely on."""
 
 
 class Percentage(click.ParamType[float]):
@@ -125,16 +125,16 @@ def consolidate(
         )
         catalogue = asked_catalogue(catalogues, prices)
         world = asked.world("consolidate", keeps_classes=None)
-        consolidation = Consolidation(world, catalogue, request)
         if nodes:
-            asked_about = dry_run(consolidation, world, nodes, rules)
+            asked_about = dry_run(Consolidation(world, catalogue, request), world, nodes, rules)
             print_report(asked_about, output, table if table in asked_about.tables else "pods")
             can_go = asked_about.can_go
         else:
-            report = consolidation.report()
+            with interruptible() as is_interrupted, shown_steps("consolidating") as told:
+                report = Consolidation(world, catalogue, request, is_interrupted=is_interrupted, told=told).report()
             print_report(report, output, table if table in report.tables else "steps")
             can_go = bool(report.steps)
-            if report.stopped == "time" and is_exit_code:
+            if is_exit_code and not can_go and report.stopped in ("time", "interrupted"):
                 sys.exit(UNDECIDED_EXIT)
     if is_exit_code and not can_go:
         sys.exit(NO_EXIT)

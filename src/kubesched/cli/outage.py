@@ -12,12 +12,15 @@ import click
 from kubesched.cli.output import counted_progress
 from kubesched.cli.planning import (
     NO_EXIT,
+    UNDECIDED_EXIT,
     AskedCluster,
     cluster_options,
+    interruptible,
     print_report,
     report_options,
     told_in_a_line,
 )
+from kubesched.cli.scenario import SPAN
 
 
 @click.command("outage")
@@ -40,6 +43,12 @@ from kubesched.cli.planning import (
 @click.option("--trials", type=click.IntRange(1, 100_000), metavar="M", help="With --random: how often. [default: 200]")
 @click.option("--full", is_flag=True, help="Play cases of nodes in virtual time, too, instead of at rest: slower.")
 @click.option("--gone", is_flag=True, help="Delete the failed nodes as well, as a cloud does.")
+@click.option(
+    "--force-delete-after",
+    type=SPAN,
+    metavar="DURATION",
+    help="Pods that are Terminating on a failed node for so long are deleted by force.",
+)
 @click.option("--priority-at-least", type=int, metavar="N", help="Only pods of this priority or more count.")
 @report_options(("cases", "workloads"))
 @click.option("--exit-code", "is_exit_code", is_flag=True, help="Exit with 1 if a case leaves pods without a node.")
@@ -52,6 +61,7 @@ def outage(
     trials: int | None,
     full: bool,
     gone: bool,
+    force_delete_after: float | None,
     priority_at_least: int | None,
     output: str,
     table: str,
@@ -66,6 +76,7 @@ def outage(
     kubesched outage -f dump.json --random 3
     """
     from kubesched.planning.outage import DEFAULT_TRIALS, OutagePlayer
+    from kubesched.planning.outage_report import OutageRules
     from kubesched.simulator.options import SimulationOptions
 
     if pairs and every is None:
@@ -79,7 +90,7 @@ def outage(
         given, chosen = asked.read()
         options = SimulationOptions(seed=asked.seed, tie_break=asked.tie_break)
         player = OutagePlayer(given, chosen.config, options, chosen.registry, chosen.emulation)
-        with counted_progress("cases") as progress:
+        with interruptible() as is_interrupted, counted_progress("cases") as progress:
             report = player.report(
                 every=wanted,
                 fail=fail,
@@ -87,10 +98,12 @@ def outage(
                 random=random or 0,
                 trials=trials or DEFAULT_TRIALS,
                 full=full,
-                gone=gone,
-                priority_at_least=priority_at_least,
+                rules=OutageRules(gone, force_delete_after, priority_at_least),
                 progress=progress,
+                is_interrupted=is_interrupted,
             )
     print_report(report, output, table)
+    if is_exit_code and report.survives and report.n_unplayed:
+        sys.exit(UNDECIDED_EXIT)
     if is_exit_code and not report.survives:
         sys.exit(NO_EXIT)

@@ -196,6 +196,18 @@ def _time_passed(cluster: VirtualCluster) -> str:
 
 
 @contextmanager
+def shown_steps(doing: str) -> Iterator[Callable[[str], None]]:
+    """What is to be told what is being done; it shows that where somebody looks."""
+    if not sys.stderr.isatty():
+        yield lambda _text: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(doing) as status:
+        yield lambda text: status.update(f"{doing}: {text}")
+
+
+@contextmanager
 def counted_progress(unit: str) -> Iterator[Callable[[int, int], None]]:
     """What is to be told how many are done, and of how many; it shows that where somebody looks."""
     if not sys.stderr.isatty():

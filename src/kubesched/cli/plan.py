@@ -6,10 +6,7 @@ Next: `kubesched.planning.plan`, which plans.
 from __future__ import annotations
 
 import json
-import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -20,8 +17,9 @@ from kubesched.cli.output import (
     print_answer,
     print_record,
     say_warning,
+    shown_steps,
 )
-from kubesched.cli.planning import AskedCluster, catalogue_options, cluster_options, told_in_a_line
+from kubesched.cli.planning import AskedCluster, catalogue_options, cluster_options, interruptible, told_in_a_line
 from kubesched.cli.report_file import report_file_option, write_report
 
 if TYPE_CHECKING:
@@ -195,43 +193,9 @@ def _planned(
     given, chosen = asked.read(needs_nodes=False)
     if chosen.emulation is not None:
         raise click.UsageError("--emulate is not for plan: pods are placed by today's scheduler")
-    with _interruptible() as is_interrupted, _shown_steps() as told:
+    with interruptible() as is_interrupted, shown_steps("planning") as told:
         watch = PlanWatch(request.time_limit_s, is_interrupted=is_interrupted, told=told)
         return Planner(given, catalogue, request, chosen.config, chosen.registry, watch).plan()
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C asks for the best so far; the next one ends the program."""
-    pressed = False
-
-    def press(_signal: int, _frame: object) -> None:
-        nonlocal pressed
-        if pressed:
-            raise KeyboardInterrupt
-        pressed = True
-
-    try:
-        before = signal.signal(signal.SIGINT, press)
-    except ValueError:  # not in the main thread
-        yield lambda: False
-        return
-    try:
-        yield lambda: pressed
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _shown_steps() -> Iterator[Callable[[str], None]]:
-    """What is being done, on standard error, if somebody looks at it."""
-    if not sys.stderr.isatty():
-        yield lambda _text: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("planning") as status:
-        yield lambda text: status.update(f"planning: {text}")
 
 
 def _write_files(report: PlanReport, write: str | None, certificate: str | None) -> None:

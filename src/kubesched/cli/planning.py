@@ -5,6 +5,7 @@ Next: one module per command; `kubesched.planning` for the answers.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 NO_EXIT = 1
 """The answer is no."""
+UNDECIDED_EXIT = 3
+"""It ended before there was an answer to rely on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +189,28 @@ def print_report(report: PlanningReport, output: str, table: str) -> None:
     else:
         print_answer(report.render, output)
     write_report(lambda command: planning_page(command, report))
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """The first Ctrl-C asks for the best so far; the next one ends the program."""
+    pressed = False
+
+    def press(_signal: int, _frame: object) -> None:
+        nonlocal pressed
+        if pressed:
+            raise KeyboardInterrupt
+        pressed = True
+
+    try:
+        before = signal.signal(signal.SIGINT, press)
+    except ValueError:  # not in the main thread
+        yield lambda: False
+        return
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -9,12 +9,15 @@ import sys
 
 import click
 
+from kubesched.cli.output import counted_progress
 from kubesched.cli.planning import (
     NO_EXIT,
+    UNDECIDED_EXIT,
     AskedCluster,
     asked_catalogue,
     catalogue_options,
     cluster_options,
+    interruptible,
     print_report,
     report_options,
     told_in_a_line,
@@ -106,13 +109,23 @@ def upgrade(
         catalogue = asked_catalogue(catalogues, prices)
         given, chosen = asked.read()
         options = SimulationOptions(seed=asked.seed, tie_break=asked.tie_break)
-        player = UpgradePlayer(
-            given, chosen.config, options, chosen.registry, chosen.emulation, catalogue, to_shape, pool
-        )
-        report = player.report(strategy, preset, find_surge=find_surge, find_order=find_order)
+        with interruptible() as is_interrupted, counted_progress("nodes upgraded") as progress:
+            player = UpgradePlayer(
+                given,
+                chosen.config,
+                options,
+                chosen.registry,
+                chosen.emulation,
+                catalogue,
+                to_shape,
+                pool,
+                progress,
+                is_interrupted,
+            )
+            report = player.report(strategy, preset, find_surge=find_surge, find_order=find_order)
     print_report(report, output, table)
     if is_exit_code and not report.finishes:
-        sys.exit(NO_EXIT)
+        sys.exit(UNDECIDED_EXIT if report.outcome.is_interrupted else NO_EXIT)
 
 
 def _number(text: str | None) -> int | str | None:

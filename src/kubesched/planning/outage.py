@@ -19,10 +19,11 @@ from kubesched.framework.handle import Registry
 from kubesched.k8s.loaded_cluster import Document, Objects, read_objects
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.requests import PODS, pod_resources
+from kubesched.k8s.model.times import Span, span_s
 from kubesched.older.config import Emulation
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.node_groups import NODE, NoSuchGroupError, grouped, nodes_of
-from kubesched.planning.outage_report import CaseResult, FailureCase, OutageReport
+from kubesched.planning.outage_report import CaseResult, FailureCase, OutageReport, OutageRules
 from kubesched.planning.outage_runs import OutageRuns
 from kubesched.planning.outage_trials import OutageTrials
 from kubesched.scheduler.config import KubeSchedulerConfiguration
@@ -32,6 +33,7 @@ from kubesched.simulator.options import SimulationOptions
 
 DEFAULT_TRIALS = 200
 """How often nodes fail at random."""
+AS_IT_IS = OutageRules()
 
 
 def failure_cases(
@@ -87,6 +89,7 @@ def outage(
     trials: int = DEFAULT_TRIALS,
     full: bool = False,
     gone: bool = False,
+    force_delete_after: Span | None = None,
     priority_at_least: int | None = None,
     config: Document = None,
     plugins: Iterable[type] = (),
@@ -97,8 +100,9 @@ def outage(
     (`fail=["zone=a", "node/x"]`), or of so many nodes at `random`, tried so many times (`trials`).
 
     With `pairs`, every two of them fail together. With `gone`, the failed nodes are deleted as well, as a cloud does
-    with machines that it has lost. Only pods of at least `priority_at_least` count, if it is given. Cases of nodes are
-    tried on the cluster at rest; with `full`, they are played in virtual time as those of zones are.
+    with machines that it has lost. With `force_delete_after`, pods that are Terminating on them for so long are deleted
+    by force, so that StatefulSets can replace them. Only pods of at least `priority_at_least` count, if it is given.
+    Cases of nodes are tried on the cluster at rest; with `full`, they are played in virtual time as those of zones are.
     """
     assembled = assemble(
         GivenConfiguration.read(config, None, None, None).as_of_today().config, given=plugins_from_classes(plugins)
@@ -113,8 +117,7 @@ def outage(
         random=random,
         trials=trials,
         full=full,
-        gone=gone,
-        priority_at_least=priority_at_least,
+        rules=OutageRules(gone, None if force_delete_after is None else span_s(force_delete_after), priority_at_least),
     )
 
 
@@ -137,44 +140,51 @@ class OutagePlayer:
         random: int = 0,
         trials: int = DEFAULT_TRIALS,
         full: bool = False,
-        gone: bool = False,
-        priority_at_least: int | None = None,
+        rules: OutageRules = AS_IT_IS,
         progress: Callable[[int, int], None] = lambda n_done, n_cases: None,
+        is_interrupted: Callable[[], bool] = lambda: False,
     ) -> OutageReport:
-        """`progress` hears how many cases were played, and how many there are."""
+        """`progress` hears how many cases were played, and how many there are. Once it `is_interrupted`, the cases
+        played so far are the report."""
         nodes = [item for item in self.given.objects if isinstance(item, Node)]
         cases = failure_cases(nodes, every, fail, pairs=pairs)
         if random:
             cases += random_failures(nodes, random, trials, self.options.seed)
         is_tried = (every == NODE or bool(random)) and not full and self.emulation is None
-        teller: OutageTrials | OutageRuns = self._trials() if is_tried else self._runs()
+        teller: OutageTrials | OutageRuns = self._trials() if is_tried else self._runs(is_interrupted)
         results: list[CaseResult] = []
         for n_done, case in enumerate(cases, 1):
-            results.append(teller.result(case, gone, priority_at_least))
+            result = None if is_interrupted() else teller.result(case, rules)
+            if result is None:
+                break
+            results.append(result)
             progress(n_done, len(cases))
         return OutageReport(
             tuple(results),
             every,
             len(nodes),
             self.options,
-            gone,
-            priority_at_least,
-            (*self._assumptions(gone), *teller.assumptions()),
+            rules,
+            (*self._assumptions(rules), *teller.assumptions()),
             random,
+            len(cases) - len(results),
         )
 
     def _trials(self) -> OutageTrials:
         return OutageTrials.of(self.given, self.config, self.options, self.registry)
 
-    def _runs(self) -> OutageRuns:
-        return OutageRuns(self.given, self.config, self.options, self.registry, self.emulation)
+    def _runs(self, is_interrupted: Callable[[], bool]) -> OutageRuns:
+        return OutageRuns(self.given, self.config, self.options, self.registry, self.emulation, is_interrupted)
 
-    def _assumptions(self, gone: bool) -> Iterable[str]:
-        if not gone:
+    def _assumptions(self, rules: OutageRules) -> Iterable[str]:
+        if not rules.gone:
             yield "The failed nodes stay as objects, NotReady; --gone deletes them, as clouds do."
         n_silent = sum(
             isinstance(item, Pod) and not pod_resources(item).requests.keys() - {PODS} for item in self.given.objects
         )
         if n_silent:
             yield f"{n_silent} pods have no requests, so there is always room for them."
-        yield "Nobody adds nodes, and nobody deletes pods by force."
+        if rules.force_delete_after_s is None:
+            yield "Nobody adds nodes, and nobody deletes pods by force (--force-delete-after)."
+        else:
+            yield "Nobody adds nodes."

@@ -34,6 +34,17 @@ class FailureCase:
 
 
 @dataclass(frozen=True, slots=True)
+class OutageRules:
+    """What happens beside the failure itself, and who counts."""
+
+    gone: bool = False
+    """The failed nodes are deleted."""
+    force_delete_after_s: float | None = None
+    """For how long a pod is Terminating on a failed node until somebody deletes it by force; None: for ever."""
+    priority_at_least: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WorkloadLoss:
     """What a failure did to the pods of one workload."""
 
@@ -93,11 +104,12 @@ class OutageReport:
     every: str | None
     n_nodes: int
     options: SimulationOptions
-    gone: bool
-    priority_at_least: int | None
+    rules: OutageRules
     assumptions: tuple[str, ...]
     n_at_random: int = 0
     """With failures at random: how many nodes failed together in each."""
+    n_unplayed: int = 0
+    """Cases that were asked for and are not among the results, because it was interrupted."""
 
     @property
     def lossy(self) -> Share:
@@ -131,7 +143,9 @@ class OutageReport:
         return {
             "survives": self.survives,
             "seed": self.options.seed,
-            "priority_at_least": self.priority_at_least,
+            "priority_at_least": self.rules.priority_at_least,
+            "force_delete_after_s": self.rules.force_delete_after_s,
+            "cases_not_played": self.n_unplayed,
             **({"random": self._random_record()} if self.n_at_random else {}),
             "missing": _total(self.missing),
             "cases": [_case_record(result) for result in self.results],

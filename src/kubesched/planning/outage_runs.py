@@ -8,16 +8,19 @@ them as far as the scheduler finds room. A workload survives if in the end as ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from kubesched.framework.handle import Registry
 from kubesched.k8s.model.core import Node, Pod
+from kubesched.k8s.model.meta import KubeObject
 from kubesched.older.config import Emulation
 from kubesched.planning.outage_report import (
     OF_THE_NODE,
     CaseResult,
     FailureCase,
+    OutageRules,
     WorkloadLoss,
     asked_together,
     why_missing,
@@ -47,15 +50,20 @@ class OutageRuns:
     options: SimulationOptions
     registry: Registry | None = None
     emulation: Emulation | None = None
+    is_interrupted: Callable[[], bool] = lambda: False
 
-    def result(self, case: FailureCase, gone: bool, priority_at_least: int | None) -> CaseResult:
-        cluster = self._run(case, gone)
-        losses = _losses(cluster, case, priority_at_least)
+    def result(self, case: FailureCase, rules: OutageRules) -> CaseResult | None:
+        """None if it was interrupted."""
+        cluster = self._run(case, rules)
+        losses = _losses(cluster, case, rules.priority_at_least)
         n_missing = sum(loss.missing for loss in losses)
         placed_if_gone = 0
-        if n_missing and not gone:
-            otherwise = _losses(self._run(case, True), case, priority_at_least)
-            placed_if_gone = max(0, n_missing - sum(loss.missing for loss in otherwise))
+        if n_missing and not rules.gone and not cluster.is_stopped:
+            otherwise = self._run(case, replace(rules, gone=True))
+            n_missing_then = sum(loss.missing for loss in _losses(otherwise, case, rules.priority_at_least))
+            placed_if_gone = max(0, n_missing - n_missing_then)
+        if self.is_interrupted():
+            return None
         n_preempted = sum(1 for preemption in cluster.ledger.preemptions if preemption.at_s >= FAILS_AT_S)
         return CaseResult(case, tuple(losses), n_preempted, placed_if_gone)
 
@@ -63,9 +71,9 @@ class OutageRuns:
         if self.given.steps:
             yield "The scenario in the files is not played."
 
-    def _run(self, case: FailureCase, gone: bool) -> VirtualCluster:
+    def _run(self, case: FailureCase, rules: OutageRules) -> VirtualCluster:
         steps = [ScenarioStep(FAILS_AT_S, "fail", "", node_names=case.nodes)]
-        if gone:
+        if rules.gone:
             steps.append(ScenarioStep(FAILS_AT_S, "delete", "", deleted=tuple((Node, name) for name in case.nodes)))
         given = SimulationInput(self.given.objects, tuple(steps))
         until_s = None if given.ends_by_itself else FAILS_AT_S + PLAYED_FOR_S
@@ -75,7 +83,27 @@ class OutageRuns:
             replace(self.options, until_s=self.options.until_s or until_s),
             registry=self.registry,
             emulation=self.emulation,
+            progress=self._look,
+            before=lambda cluster: _delete_by_force(cluster, case, rules.force_delete_after_s),
         )
+
+    def _look(self, cluster: VirtualCluster) -> None:
+        cluster.is_stopped = self.is_interrupted()
+
+
+def _delete_by_force(cluster: VirtualCluster, case: FailureCase, after_s: float | None) -> None:
+    """Whatever is Terminating on a failed node for so long goes for good."""
+    if after_s is None:
+        return
+    failed = set(case.nodes)
+
+    def hear(before: KubeObject | None, after: KubeObject | None) -> None:
+        is_marked = isinstance(after, Pod) and after.is_terminating and after.spec.node_name in failed
+        if is_marked and not (isinstance(before, Pod) and before.is_terminating):
+            assert isinstance(after, Pod)
+            cluster.clock.after(after_s, partial(cluster.deletions.finish, after))
+
+    cluster.store.listen(hear, Pod)
 
 
 def _losses(cluster: VirtualCluster, case: FailureCase, priority_at_least: int | None) -> list[WorkloadLoss]:

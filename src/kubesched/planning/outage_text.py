@@ -16,7 +16,7 @@ def render_outage(report: OutageReport, chosen: Style) -> str:
     """Without a newline at its end."""
     tone = Tone.GOOD if report.survives else Tone.BAD
     sections = [
-        [chosen.painted(tone, headline(report)), *_needed(report)],
+        [chosen.painted(tone, headline(report)), *_needed(report), *_unplayed(report)],
         _case_section(report, chosen),
         *(_workload_section(result, chosen) for result in _told(report, chosen)),
         [chosen.heading("Assumptions"), *(f"  {text}" for text in report.assumptions)],
@@ -26,9 +26,13 @@ def render_outage(report: OutageReport, chosen: Style) -> str:
 
 def headline(report: OutageReport) -> str:
     results = report.results
+    if report.n_unplayed and report.survives:
+        played = f"interrupted after {len(results)} of {counted(len(results) + report.n_unplayed, 'case')}"
+        return f"Not known: {played}{', none of which leaves pods without a node' if results else ''}."
     if not results:
         return "No case was asked for."
-    who = "" if report.priority_at_least is None else f" with priority {report.priority_at_least} or more"
+    least = report.rules.priority_at_least
+    who = "" if least is None else f" with priority {least} or more"
     if len(results) == 1:
         result = results[0]
         if not result.missing:
@@ -72,6 +76,16 @@ def _needed(report: OutageReport) -> list[str]:
         total.update(loss.requests)
     amounts = [f"{readable(name, n)} {name}" for name, n in total.items() if n]
     return [f"The missing pods ask for {all_of(amounts)} together."] if amounts else []
+
+
+def _unplayed(report: OutageReport) -> list[str]:
+    if not report.n_unplayed or report.survives:
+        return []
+    return [f"It was interrupted: {counted(report.n_unplayed, 'case')} more {_were(report.n_unplayed)} not played."]
+
+
+def _were(n: int) -> str:
+    return "was" if n == 1 else "were"
 
 
 def _case_section(report: OutageReport, style: Style) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
@@ -20,6 +20,7 @@ from kubesched.planning.outage_report import (
     OF_THE_NODE,
     CaseResult,
     FailureCase,
+    OutageRules,
     WorkloadLoss,
     asked_together,
     why_missing,
@@ -96,34 +97,34 @@ class OutageTrials:
         if self._n_scenarios:
             yield "The scenario in the files is not played."
 
-    def result(self, case: FailureCase, gone: bool, priority_at_least: int | None) -> CaseResult:
-        found = self._tried(case, gone)
-        losses = self._losses(found, priority_at_least)
+    def result(self, case: FailureCase, rules: OutageRules) -> CaseResult:
+        found = self._tried(case, rules)
+        losses = self._losses(found, rules.priority_at_least)
         placed_if_gone = 0
         n_missing = sum(loss.missing for loss in losses)
-        if n_missing and not gone:
-            otherwise = self._losses(self._tried(case, True), priority_at_least)
+        if n_missing and not rules.gone:
+            otherwise = self._losses(self._tried(case, replace(rules, gone=True)), rules.priority_at_least)
             placed_if_gone = max(0, n_missing - sum(loss.missing for loss in otherwise))
         return CaseResult(case, tuple(losses), found.preempted.total(), placed_if_gone)
 
     # -- a case --------------------------------------------------------------------------------------------------------
 
-    def _tried(self, case: FailureCase, gone: bool) -> _Aftermath:
+    def _tried(self, case: FailureCase, rules: OutageRules) -> _Aftermath:
         found = _Aftermath()
         with self._world.trial() as trial:
             for info in (info for name in case.nodes for info in self._world.pods_on(name)):
                 if info.key in self._ran:
                     found.hit_pods.add(info.key)
                     found.hit[self._ran[info.key]] += 1
-            if gone:
+            if rules.gone:
                 for name in case.nodes:
                     trial.delete_node(name)
-                self._replace_in_order(trial, found)
+                self._replace_in_order(trial, CLEANED_UP_AFTER_S, found)
             else:
-                self._lose(trial, case, found)
+                self._lose(trial, case, rules.force_delete_after_s, found)
         return found
 
-    def _lose(self, trial: WorldTrial, case: FailureCase, found: _Aftermath) -> None:
+    def _lose(self, trial: WorldTrial, case: FailureCase, force_after_s: float | None, found: _Aftermath) -> None:
         for name in case.nodes:
             trial.lose_node(name)
         leaving: dict[float, list[PodInfo]] = {}
@@ -133,12 +134,28 @@ class OutageTrials:
                 tolerated_s = tolerated_for_s(info.spec.tolerations or (), taints)
                 if tolerated_s is not None and not info.pod.is_terminating:
                     leaving.setdefault(tolerated_s, []).append(info)
-        for tolerated_s, pods in sorted(leaving.items()):
-            trial.strand(*(info.key for info in _by_owner(pods)))
-            found.messages.clear()
-            self._settle(trial, NOTICED_AFTER_S + tolerated_s, found)
+        moments = [(NOTICED_AFTER_S + tolerated_s, False, pods) for tolerated_s, pods in leaving.items()]
+        if force_after_s is not None:
+            moments += [(at_s + force_after_s, True, pods) for at_s, _, pods in moments]
+        for at_s, is_forced, pods in sorted(moments, key=lambda moment: moment[:2]):
+            if is_forced:
+                self._delete_by_force(trial, pods)
+                self._replace_in_order(trial, at_s, found)
+            else:
+                trial.strand(*(info.key for info in _by_owner(pods)))
+                found.messages.clear()
+                self._settle(trial, at_s, found)
 
-    def _replace_in_order(self, trial: WorldTrial, found: _Aftermath) -> None:
+    def _delete_by_force(self, trial: WorldTrial, pods: Iterable[PodInfo]) -> None:
+        """Those of a StatefulSet come back; of others, controllers have made new ones already."""
+        for info in pods:
+            owner = controller_of(info.pod.metadata)
+            if owner is not None and owner.kind == "StatefulSet":
+                trial.evict(info.key)
+            else:
+                trial.delete_pod(info.key)
+
+    def _replace_in_order(self, trial: WorldTrial, at_s: float, found: _Aftermath) -> None:
         """A StatefulSet whose pods are ordered makes one when the one before runs, and no other as long as it waits."""
         ordered: dict[str, list[PodInfo]] = {}
         for info in self._world.cluster.pending.values():
@@ -150,7 +167,7 @@ class OutageTrials:
             trial.delete_pod(info.key)
         while True:
             found.messages.clear()
-            self._settle(trial, CLEANED_UP_AFTER_S, found)
+            self._settle(trial, at_s, found)
             blocked = {self._owners.ordered_set_of(info.pod) for info in self._world.cluster.pending.values()}
             next_ones = [
                 pods.pop(0) for pods in later if pods and self._owners.ordered_set_of(pods[0].pod) not in blocked

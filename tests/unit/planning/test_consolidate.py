@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,7 +20,7 @@ from kubesched.cli.main import main
 from kubesched.k8s.errors import KubeschedError
 from kubesched.planning.catalogue import Catalogue
 from kubesched.planning.catalogue_files import catalogue_in
-from kubesched.planning.consolidate.consolidation import ConsolidationError
+from kubesched.planning.consolidate.consolidation import Consolidation, ConsolidationError, ConsolidationRequest
 from kubesched.planning.consolidate.report import ConsolidationReport
 from kubesched.planning.consolidate.rounds import BudgetError, nodes_allowed
 
@@ -197,6 +198,38 @@ def test_limits() -> None:
     rounds = consolidated(cluster, parallel=2).rounds
     assert max(rounds) < len(rounds)
     assert consolidated(cluster, parallel=3, budget="1").rounds == tuple(range(1, len(rounds) + 1))
+
+
+def test_after_ctrl_c_the_best_so_far_is_told_and_it_still_holds() -> None:
+    cluster = [
+        *(node(name) for name in "abcdef"),
+        *(item for name in "abcdef" for item in workload("Deployment", f"app-{name}", "600m", [name, name])),
+    ]
+    n_whole = len(consolidated(cluster).steps)
+    seen = set()
+    for n_looks in range(0, 60, 3):
+        report, told = _interrupted(cluster, n_looks)
+        assert ClusterOnPaper(cluster).problems(report) == []
+        if report.stopped == "interrupted":
+            assert "This is the best so far: it was interrupted before all was tried." in str(report)
+            assert set(report.removed).isdisjoint(one.node for one in report.kept)
+        seen.add(len(report.steps))
+        assert bool(told) >= bool(report.steps)
+    assert {0, n_whole} <= seen
+    assert len(seen) > 2
+
+
+def _interrupted(cluster: list[Manifest], n_looks: int) -> tuple[ConsolidationReport, list[str]]:
+    """After so many looks at whether it is."""
+    looks, told = count(), list[str]()
+    consolidation = Consolidation(
+        kubesched.world(cluster, tie_break="name"),
+        None,
+        ConsolidationRequest(("best", "karpenter")),
+        is_interrupted=lambda: next(looks) >= n_looks,
+        told=told.append,
+    )
+    return consolidation.report(), told
 
 
 def test_budgets_of_nodes_round_up_and_count_what_is_not_ready() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ from click.testing import CliRunner, Result
 
 import kubesched
 from kubesched.cli.main import main
+from kubesched.k8s.loaded_cluster import read_objects
+from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.planning.node_groups import NoSuchGroupError
+from kubesched.planning.outage import OutagePlayer
+from kubesched.planning.outage_report import OutageReport
+from kubesched.simulator.loading import SIMULATED_KINDS, load
+from kubesched.simulator.options import SimulationOptions
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "outage"
@@ -83,6 +90,38 @@ def test_a_stateful_pod_comes_back_only_when_the_node_is_deleted() -> None:
     assert stays.results[0].missing == stays.results[0].hit == stays.results[0].placed_if_gone == 1
     assert "Terminating" in stays.results[0].workloads[0].reason
     assert kubesched.outage([*cluster, _node("d", "d")], fail=["zone=a"], gone=True).survives
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_stateful_pod_comes_back_when_the_old_one_is_deleted_by_force(full: bool) -> None:
+    cluster = [_node("a", "a"), _node("b", "b"), _workload("StatefulSet", "db", "1", 2)]
+    assert not kubesched.outage(cluster, every="node", full=full).survives
+    report = kubesched.outage(cluster, every="node", full=full, force_delete_after="10m")
+    assert report.survives
+    assert [result.last_replacement_s for result in report.results] == [50 + 300 + 600] * 2
+    assert "nobody deletes pods by force" not in str(report)
+
+
+def test_what_was_played_before_ctrl_c_is_told_and_that_it_is_not_all() -> None:
+    def played(cpu: str, n_looks: int) -> OutageReport:
+        looks = count()
+        cluster = [_node(name, name) for name in "abc"] + [_workload("Deployment", "web", cpu, 3)]
+        given = load(read_objects(cluster, SIMULATED_KINDS))
+        player = OutagePlayer(
+            given, GivenConfiguration.read(None, None, None, None).as_of_today().config, SimulationOptions()
+        )
+        return player.report(every="zone", is_interrupted=lambda: next(looks) >= n_looks)
+
+    begun = played("1", 3)
+    assert (len(begun.results), begun.n_unplayed) == (0, 3)
+    assert str(begun).startswith("Not known: interrupted after 0 of 3 cases.\n")
+    n_looks = next(n for n in range(10, 200) if len(played("3", n).results) == 1)
+    bad = played("3", n_looks)
+    assert str(bad).startswith("Does not survive the loss of zone=a")
+    assert "It was interrupted: 2 cases more were not played." in str(bad)
+    assert played("1", n_looks).headline == (
+        "Not known: interrupted after 1 of 3 cases, none of which leaves pods without a node."
+    )
 
 
 def test_only_pods_of_the_asked_priority_count() -> None:

@@ -27,11 +27,11 @@ def _essence(report: OutageReport) -> list[Any]:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10**6), st.booleans())
-def test_a_case_tried_at_rest_ends_as_if_it_were_played(seed: int, gone: bool) -> None:
+@given(st.integers(0, 10**6), st.sampled_from([{}, {"gone": True}, {"force_delete_after": 60}]))
+def test_a_case_tried_at_rest_ends_as_if_it_were_played(seed: int, rules: dict[str, Any]) -> None:
     cluster = random_cluster(Random(seed))
-    tried = kubesched.outage(cluster, every="node", tie_break="name", gone=gone)
-    played = kubesched.outage(cluster, every="node", tie_break="name", gone=gone, full=True)
+    tried = kubesched.outage(cluster, every="node", tie_break="name", **rules)
+    played = kubesched.outage(cluster, every="node", tie_break="name", full=True, **rules)
     assert _essence(tried) == _essence(played)
 
 

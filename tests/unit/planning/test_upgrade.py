@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,14 @@ from resting_clusters import budget, node, workload
 
 import kubesched
 from kubesched.cli.main import main
+from kubesched.k8s.loaded_cluster import read_objects
+from kubesched.older.config.emulation import GivenConfiguration
+from kubesched.planning.upgrade.report import UpgradeReport
 from kubesched.planning.upgrade.rolling import BlockedPod
 from kubesched.planning.upgrade.strategies import PRESETS, UpgradeError, UpgradeStrategy, strategy_of
+from kubesched.planning.upgrade.upgrading import UpgradePlayer
+from kubesched.simulator.loading import SIMULATED_KINDS, load
+from kubesched.simulator.options import SimulationOptions
 
 ROOT = Path(__file__).parents[3]
 Manifest = dict[str, Any]
@@ -122,6 +129,31 @@ def test_presets_and_what_is_given_besides() -> None:
             upgraded(cluster(), **wrong)
     with pytest.raises(UpgradeError):
         UpgradeStrategy(max_surge=-1).numbers(3)
+
+
+def test_after_ctrl_c_it_says_how_far_it_was_played_and_what_else_was() -> None:
+    def played(n_looks: int) -> UpgradeReport:
+        looks, heard = count(), []
+        given = load(read_objects(cluster(), SIMULATED_KINDS))
+        player = UpgradePlayer(
+            given,
+            GivenConfiguration.read(None, None, None, None).as_of_today().config,
+            SimulationOptions(tie_break="name"),
+            progress=lambda n_done, n_nodes: heard.append((n_done, n_nodes)),
+            is_interrupted=lambda: next(looks) >= n_looks,
+        )
+        report = player.report(strategy_of(None), find_order=True)
+        assert heard[0] == (0, 3)
+        return report
+
+    begun = played(5)
+    assert begun.to_dict()["finishes"] is None
+    assert begun.headline.startswith("Not known whether the upgrade finishes: interrupted after ")
+    assert begun.outcome.stuck == ()
+    n_looks = next(n for n in range(5, 500) if played(n).finishes)
+    first_done = played(n_looks)
+    assert (first_done.is_interrupted, first_done.orders) == (True, ())
+    assert "not all other ways were played" in str(first_done)
 
 
 def test_only_the_pool_is_upgraded() -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -76,7 +77,13 @@ class ConsolidationRequest:
 class _Found:
     steps: list[ConsolidationStep]
     kept: list[KeptNode]
-    is_late: bool
+    stopped: str
+    """As of the limits."""
+    on_the_way: Mapping[str, int]
+
+    @property
+    def saving(self) -> int:
+        return sum(step.saving for step in self.steps)
 
 
 def consolidate(
@@ -131,8 +138,19 @@ def consolidate(
 
 
 class Consolidation:
-    def __init__(self, world: LoadedWorld, catalogue: Catalogue | None, request: ConsolidationRequest) -> None:
-        """Raises CatalogueError and NoSuchGroupError."""
+    def __init__(
+        self,
+        world: LoadedWorld,
+        catalogue: Catalogue | None,
+        request: ConsolidationRequest,
+        *,
+        is_interrupted: Callable[[], bool] = lambda: False,
+        told: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        """Once it `is_interrupted`, the best so far is the answer; `told` hears how it goes. Raises CatalogueError and
+        NoSuchGroupError."""
+        self._is_interrupted = is_interrupted
+        self._told = told
         self._world = world
         self._request = request
         self._owners = PodOwners(world.workloads)
@@ -152,8 +170,8 @@ class Consolidation:
             cost, n_nodes = state.cost(), len(self._world.nodes)
             whole = state.disruption(self._world.nodes)
             bound = cheapest_possible(state)
-            found = [self._searched(policy, cost) for policy in self._request.policies]
-            first = found[0]
+            first = self._searched(self._request.policies[0], cost)
+            others = dict(self._others(first, cost))
             steps, rounds = in_rounds(self.state(), first.steps, self._request.parallel, self._request.budget)
         request = self._request
         return ConsolidationReport(
@@ -164,14 +182,11 @@ class Consolidation:
             kept=tuple(first.kept),
             n_nodes=n_nodes,
             cost=cost,
-            bound=min(bound, cost - sum(step.saving for step in first.steps)),
+            bound=min(bound, cost - first.saving),
             disruption=whole,
             currency=self._prices.currency,
-            others={
-                policy: sum(step.saving for step in one.steps)
-                for policy, one in zip(request.policies[1:], found[1:], strict=True)
-            },
-            stopped="time" if first.is_late else "limit" if self._is_limited(first) else "fixed point",
+            others=others,
+            stopped=first.stopped or ("limit" if self._is_limited(first) else "fixed point"),
             assumptions=tuple(self.assumptions(n_left_out)),
         )
 
@@ -194,23 +209,45 @@ class Consolidation:
             NodeRemover(self._world, self._owners, self._budgets, allows_waiting=request.allows_waiting),
             self._prices,
             self._replacements,
-            SearchLimits(request.max_evictions, int(cost * request.min_saving_share), request.max_steps, self._until_s),
+            SearchLimits(
+                request.max_evictions,
+                int(cost * request.min_saving_share),
+                request.max_steps,
+                self._until_s,
+                self._is_interrupted,
+            ),
             request.pool,
         )
 
     def _searched(self, policy: str, cost: int) -> _Found:
         searches = _SEARCHES[policy]
         found = []
-        for search in searches:
+        for number, search in enumerate(searches, 1):
             state = self.state(cost)
+            state.told = partial(self._tell, policy, f"{number} of {len(searches)}", cost)
             with self._world.trial():
                 search(state)
                 kept = self._kept(state)
-            found.append(_Found(state.steps, kept, state.limits.is_late))
-        return max(found, key=lambda one: (sum(s.saving for s in one.steps), -sum(s.evictions for s in one.steps)))
+            found.append(_Found(state.steps, kept, state.limits.stopped, state.on_the_way))
+        best = max(found, key=lambda one: (one.saving, -sum(step.evictions for step in one.steps)))
+        on_the_way = {name: saving for one in found for name, saving in one.on_the_way.items()}
+        return replace(best, stopped=found[-1].stopped, on_the_way=on_the_way)
+
+    def _others(self, first: _Found, cost: int) -> Iterator[tuple[str, int]]:
+        """What the other policies would save, as far as there was time to find out."""
+        for policy in self._request.policies[1:]:
+            if policy in first.on_the_way:
+                yield policy, first.on_the_way[policy]
+            elif not (found := self._searched(policy, cost)).stopped:
+                yield policy, found.saving
+
+    def _tell(self, policy: str, number: str, cost: int, state: ConsolidationState) -> None:
+        n_gone, share = sum(len(step.delete) for step in state.steps), state.saving / (cost or 1)
+        self._told(f"{policy}, search {number}: {counted(n_gone, 'node')} can go, {share:.1%} saved")
 
     def _kept(self, state: ConsolidationState) -> list[KeptNode]:
-        there = [name for name in self._world.nodes if name in state.kept]
+        gone = {name for step in state.steps for name in step.delete}
+        there = [name for name in self._world.nodes if name in state.kept and name not in gone]
         return [KeptNode(name, state.kept[name][1]) for name in sorted(there)]
 
     def _is_limited(self, found: _Found) -> bool:

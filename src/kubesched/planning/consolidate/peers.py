@@ -39,14 +39,15 @@ def several_together(state: ConsolidationState) -> bool:
         return False
     low, high = 1, min(MOST_TOGETHER, len(candidates) - 1)
     found: tuple[list[str], tuple[Option, ...]] | None = None
-    while low <= high and not state.limits.is_late:
-        middle = (low + high) // 2
+    middle = high  # where bisection would end if all can go
+    while low <= high and not state.limits.stopped:
         names = candidates[: middle + 1]
         options = _way_out(state, names)
         if options is None:
             high = middle - 1
         else:
             found, low = (names, options), middle + 1
+        middle = (low + high) // 2
     return found is not None and state.remove(*found) is not None
 
 

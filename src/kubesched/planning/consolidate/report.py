@@ -60,7 +60,7 @@ class ConsolidationReport:
     others: Mapping[str, int]
     """What other policies would save."""
     stopped: str
-    """`fixed point`, `limit` or `time`."""
+    """`fixed point`, `limit`, `time` or `interrupted`."""
     assumptions: tuple[str, ...]
 
     @property

@@ -49,8 +49,9 @@ def _beside(report: ConsolidationReport) -> list[str]:
         lines.append(f"At most {money(left, report.currency)} more could be saved by any policy and any scheduler.")
     for name, saving in report.others.items():
         lines.append(f"{_NAMES[name]} would save {money(saving, report.currency)}.")
-    if report.stopped == "time":
-        lines.append("The time was over before nothing more could be saved.")
+    if report.stopped in ("time", "interrupted"):
+        why = "the time was over" if report.stopped == "time" else "it was interrupted"
+        lines.append(f"This is the best so far: {why} before all was tried.")
     return lines
 
 
@@ -72,6 +73,10 @@ def _step_section(report: ConsolidationReport, style: Style) -> list[str]:
     closed = [name for step in report.steps for name in step.cordon]
     if closed:
         text = f"Cordon {listed(sorted(closed), None if style.wide else 8)} first, so that nobody moves there."
+        lines += wrapped(text, indent=2, hanging=0, width=style.width)
+    staying = sorted(set(closed).difference(report.removed))
+    if staying:
+        text = f"Uncordon {listed(staying, None if style.wide else 8)} in the end: they stay."
         lines += wrapped(text, indent=2, hanging=0, width=style.width)
     waited = [key for step in report.steps for key in step.waited]
     lost = [key for step in report.steps for key in step.lost]

@@ -30,13 +30,15 @@ def from_compaction(state: ConsolidationState) -> None:
 def from_karpenter(state: ConsolidationState) -> None:
     """So never less than Karpenter's policy."""
     karpenter(state)
+    if not state.is_over:
+        state.on_the_way["karpenter"] = state.saving
     _improve(state)
 
 
 def from_rebuying(state: ConsolidationState) -> None:
     """All nodes of a small cluster go at once, if other machines hold the same for less."""
     names = state.candidates() if state.replacements else []
-    if 0 < len(names) <= _MOST_REBOUGHT and _exchange(state, names):
+    if 0 < len(names) <= _MOST_REBOUGHT and not state.is_over and _exchange(state, names):
         _improve(state)
 
 
@@ -61,7 +63,7 @@ def compaction(state: ConsolidationState) -> None:
     """Closes all nodes that would not be needed if pods could be cut into parts, and drains one after another. Whoever
     cannot go is opened again, and everything begins anew without it."""
     going = _surplus(state)
-    while going:
+    while going and not state.is_over:
         failed = _drain_all(state, going)
         if not failed:
             return
@@ -69,8 +71,9 @@ def compaction(state: ConsolidationState) -> None:
 
 
 def _drain_all(state: ConsolidationState, going: Sequence[str]) -> set[str]:
-    """All of them go, in steps; or nothing changes, and those are given that could not."""
-    n_before = len(state.steps)
+    """All of them go, in steps; or nothing changes, and those are given that could not. Where it is interrupted, the
+    steps stay that were made before anybody failed."""
+    n_before = n_sound = len(state.steps)
     failed: set[str] = set()
     with state.forked() as trial:
         for name in going:
@@ -81,11 +84,13 @@ def _drain_all(state: ConsolidationState, going: Sequence[str]) -> set[str]:
             elif state.remove([name]) is None:
                 failed.add(name)
                 trial.uncordon(name)
+            elif not failed:
+                n_sound = len(state.steps)
         if not failed:
             trial.commit()
     if failed:
-        del state.steps[n_before:]
-    elif len(state.steps) > n_before:
+        del state.steps[n_sound if state.limits.stopped else n_before :]
+    if len(state.steps) > n_before:
         first = state.steps[n_before]
         state.steps[n_before] = replace(first, cordon=tuple(name for name in going if name not in first.delete))
     return failed

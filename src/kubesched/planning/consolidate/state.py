@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kubesched.framework.pod_info import PodInfo
@@ -57,10 +57,14 @@ class SearchLimits:
     max_steps: int | None = None
     until_s: float | None = None
     """On the clock of `time.monotonic`."""
+    is_interrupted: Callable[[], bool] = lambda: False
 
     @property
-    def is_late(self) -> bool:
-        return self.until_s is not None and time.monotonic() > self.until_s
+    def stopped(self) -> str:
+        """`time`, `interrupted`, or nothing."""
+        if self.is_interrupted():
+            return "interrupted"
+        return "time" if self.until_s is not None and time.monotonic() > self.until_s else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +88,13 @@ class ConsolidationState:
     replacements: Replacements
     limits: SearchLimits
     pool: str | None = None
+    told: Callable[[ConsolidationState], None] = lambda _state: None
+    """Hears of each step."""
     steps: list[ConsolidationStep] = field(default_factory=list)
     kept: dict[str, tuple[int, KeepReason]] = field(default_factory=dict)
     """Why a node could not go, and after how many steps that was found."""
+    on_the_way: dict[str, int] = field(default_factory=dict)
+    """What another policy saves, where the search came by there."""
     _judged: dict[str, _Judged] = field(default_factory=dict)
 
     # -- what there is -------------------------------------------------------------------------------------------------
@@ -160,7 +168,7 @@ class ConsolidationState:
     @property
     def is_over(self) -> bool:
         most = self.limits.max_steps
-        return self.limits.is_late or (most is not None and len(self.steps) >= most)
+        return bool(self.limits.stopped) or (most is not None and len(self.steps) >= most)
 
     # -- attempts ------------------------------------------------------------------------------------------------------
 
@@ -202,6 +210,7 @@ class ConsolidationState:
                 sum(disruptions[name] for name in group),
             )
             self.steps.append(step)
+        self.told(self)
         return step
 
     def homeless(self, names: Sequence[str]) -> list[PodInfo]:

@@ -38,11 +38,17 @@ class UpgradeOutcome:
     """Pods that have no node in the end, but had one before."""
     peak_nodes: int
     extra_node_hours: float
+    interrupted_s: float | None = None
+    """How far it was played, if it was interrupted."""
+
+    @property
+    def is_interrupted(self) -> bool:
+        return self.interrupted_s is not None
 
     @property
     def finishes(self) -> bool:
         """Whether every node was upgraded, and every pod has a node again."""
-        return self.duration_s is not None and not self.skipped and not self.waiting
+        return self.duration_s is not None and not self.skipped and not self.waiting and not self.is_interrupted
 
     @property
     def moves_per_pod(self) -> float:
@@ -64,6 +70,8 @@ class UpgradeReport:
     """Of the machines that come before others go, in 10⁻⁹ of the currency; None without prices."""
     currency: str
     assumptions: tuple[str, ...]
+    is_interrupted: bool = False
+    """Not everything was played that was asked for."""
 
     @property
     def finishes(self) -> bool:
@@ -96,7 +104,8 @@ class UpgradeReport:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "finishes": self.finishes,
+            "finishes": None if self.outcome.is_interrupted else self.finishes,
+            "interrupted": self.is_interrupted,
             "pool": self.pool,
             "preset": self.preset,
             **_record(self.outcome),

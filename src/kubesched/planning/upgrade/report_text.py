@@ -14,6 +14,10 @@ def headline(report: UpgradeReport) -> str:
     one = report.outcome
     of = f" of pool {report.pool}" if report.pool else ""
     nodes = f"{counted(one.n_nodes, 'node')}{of}"
+    if one.interrupted_s is not None:
+        span = readable_span(one.interrupted_s)
+        done = f"{one.n_upgraded} of {nodes} are upgraded"
+        return f"Not known whether the upgrade finishes: interrupted after {span} of it, when {done}."
     if one.finishes:
         assert one.duration_s is not None
         span = readable_span(one.duration_s)
@@ -46,7 +50,9 @@ def _numbers(report: UpgradeReport, one: UpgradeOutcome) -> list[str]:
     wait = f", the longest for {readable_span(one.longest_wait_s)}" if one.most_pending else ""
     extra = f"{one.extra_node_hours:.1f} hours of extra nodes"
     cost = "" if report.extra_cost is None else f", {money(report.extra_cost, report.currency).removesuffix('/h')}"
+    left = ["It was interrupted: not all other ways were played."] if report.is_interrupted and one.finishes else []
     return [
+        *left,
         f"{moves}{forced}; at most {counted(one.most_pending, 'pod')} pending at once{wait}.",
         f"At most {counted(one.peak_nodes, 'node')} at a time; {extra}{cost}.",
     ]

@@ -5,7 +5,7 @@ better order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kubesched.framework.handle import Registry
@@ -95,6 +95,10 @@ class UpgradePlayer:
     catalogue: Catalogue | None = None
     to_shape: str | None = None
     pool: str | None = None
+    progress: Callable[[int, int], None] = lambda n_done, n_nodes: None
+    """Hears how many nodes are upgraded, of how many."""
+    is_interrupted: Callable[[], bool] = lambda: False
+    """Then what was played so far is the report."""
 
     def report(
         self,
@@ -112,18 +116,20 @@ class UpgradePlayer:
             self.catalogue[self.to_shape]
         prices = NodePrices(nodes, self.catalogue)
         outcome = self._played(nodes, strategy)
-        orders = [replace(strategy, order=one) for one in ORDERS if one != strategy.order] if find_order else []
+        others = [replace(strategy, order=one) for one in ORDERS if one != strategy.order] if find_order else []
+        orders = [one for one in (self._played(nodes, other) for other in others) if not one.is_interrupted]
         surges = list(self._surges(nodes, strategy)) if find_surge and not strategy.reboots else []
         rate = sum(map(prices.of, nodes)) // len(nodes)
         return UpgradeReport(
             pool=self.pool,
             preset=preset,
             outcome=outcome,
-            orders=tuple(self._played(nodes, one) for one in orders),
+            orders=tuple(orders),
             surges=tuple(surges),
             extra_cost=None if prices.are_counted else round(rate * outcome.extra_node_hours),
             currency=prices.currency,
             assumptions=tuple(self._assumptions(strategy)),
+            is_interrupted=self.is_interrupted(),
         )
 
     def _nodes(self) -> list[Node]:
@@ -139,6 +145,8 @@ class UpgradePlayer:
         for surge in range(min(MOST_SURGE, len(nodes)) + 1):
             lacking = strategy.max_unavailable if surge or strategy.max_unavailable else 1
             outcome = self._played(nodes, replace(strategy, max_surge=surge, max_unavailable=lacking))
+            if outcome.is_interrupted:
+                return
             yield outcome
             if outcome.finishes:
                 return
@@ -157,7 +165,12 @@ class UpgradePlayer:
         def begin(cluster: VirtualCluster) -> None:
             rolling = RollingUpgrade(cluster, names, strategy, shape)
             rolling.remember()
+            self.progress(0, len(names))
             started.append(rolling)
+
+        def look(cluster: VirtualCluster) -> None:
+            self.progress(len(started[0].done), len(names))
+            cluster.is_stopped = self.is_interrupted()
 
         until_s = None if self.given.ends_by_itself else BEGINS_AT_S + PLAYED_FOR_S
         cluster = run_simulation(
@@ -167,8 +180,10 @@ class UpgradePlayer:
             registry=self.registry,
             emulation=self.emulation,
             before=begin,
+            progress=look,
         )
-        started[0].end()
+        if not cluster.is_stopped:
+            started[0].end()
         return _outcome(cluster, started[0], names)
 
     def _successor(self, old: Node) -> Node:
@@ -224,6 +239,7 @@ def _outcome(cluster: VirtualCluster, rolling: RollingUpgrade, names: Sequence[s
         waiting=tuple(sorted(one.key for one in waiting)),
         peak_nodes=rolling.peak_nodes,
         extra_node_hours=round(rolling.extra_node_s / 3600, 6),
+        interrupted_s=round(max(0.0, end_s - BEGINS_AT_S), 3) if cluster.is_stopped else None,
     )
 
 

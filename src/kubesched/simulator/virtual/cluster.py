@@ -62,6 +62,8 @@ class VirtualCluster:
         """The time was over before the run was."""
         self.is_full = False
         """There were as many pods as a run keeps, and more were to come."""
+        self.is_stopped = False
+        """Whoever hears of the progress wanted no more of it."""
 
     def run(self, progress: Progress | None = None) -> None:
         """Lets time pass until nothing more can happen, or the time is over, or there are too many pods."""
@@ -78,7 +80,7 @@ class VirtualCluster:
 
     def _let_time_pass(self, progress: Progress | None) -> None:
         self._settle(progress)
-        while (next_s := self._next_s()) is not None:
+        while not self.is_stopped and (next_s := self._next_s()) is not None:
             if self._until_s is not None and next_s > self._until_s:
                 self.is_cut_short = True
                 self.ended_at_s = self._until_s
@@ -109,6 +111,9 @@ class VirtualCluster:
             if settle(loop) or schedule_one(now_s):
                 if progress is not None:
                     progress(self)
+                    if self.is_stopped:
+                        self.is_cut_short = True
+                        return
             elif self.clock.run_due() or self._controllers.sync():
                 self.ended_at_s = self.clock.now_s
             else:
