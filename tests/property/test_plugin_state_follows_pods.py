@@ -19,6 +19,7 @@ from kubesched.k8s.model import core, manifests
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.config.plugin_args import LIST_DEFAULTING, InterPodAffinityArgs, PodTopologySpreadArgs
+from kubesched.scheduler.engine.class_cache.layers import following
 from kubesched.scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.scheduler.plugins.inter_pod_affinity.scoring import AffinityScoreState
 from kubesched.scheduler.plugins.pod_topology_spread import PodTopologySpread
@@ -215,7 +216,8 @@ def check(make_plugin: Callable[[Handle], Plugin], history: History, feasible_ro
             cluster.put(item) if verb == "put" else cluster.remove(item)
         changes = journal.pods.since(position)
         assert changes is not None
-        if plugin.pods_changed(prepared.cycle, pod, changes):
+        followers = following([plugin], prepared.cycle, pod)
+        if followers.follow(prepared.cycle, pod, journal.pods, position, changes):
             seen["followed"] += 1
             if seen["followed"] == 2:
                 prepared.prepare_score(feasible)

@@ -7,7 +7,8 @@ None of it is needed. A plugin that says nothing is asked anew for every pod, wh
 |---|---|---|
 | what its answer for a node depends on | `filter_scope`, `score_scope` | it is asked anew for every pod |
 | the same, pod by pod | `filter_scope_for`, `score_scope_for` | the attributes count for all pods |
-| how prepared state follows pods | `pods_changed` (`minds_pods`) | with scope `CLUSTER` nothing is kept |
+| how prepared state follows pods | `pods_changed` | with scope `CLUSTER` nothing is kept |
+| which pods it need not follow | `minds_pods`, `minds_pods_without_terms` | it is notified of all |
 | whether prepared state outlives nodes | `nodes_changed` | prepared anew when any node changes |
 | which other objects matter | `objects_changed`, `reads_objects` | prepared anew when any object changes |
 | which pods it has nothing to do for | `has_stake_in` | `reserve` and `pre_bind` run for every pod |
@@ -109,6 +110,28 @@ class MindsSomePods(FollowsPods, Protocol):
 
 
 @runtime_checkable
+class MindsPodsWithTerms(FollowsPods, Protocol):
+    """One to which pods that come and go may matter only for their own terms of pod affinity and anti-affinity."""
+
+    def minds_pods_without_terms(self, cycle: CycleState, pod: PodInfo) -> bool:
+        """Asked once, after `pre_filter` and `pre_score`. False: it is notified only of changes among which there is a
+        pod with such terms."""
+        ...
+
+
+def minds_pods(plugin: FollowsPods, cycle: CycleState, pod: PodInfo) -> bool:
+    """Whether the plugin has pods to follow; True unless it says that it has not."""
+    said: Callable[[CycleState, PodInfo], bool] | None = getattr(plugin, "minds_pods", None)
+    return said is None or said(cycle, pod)
+
+
+def minds_pods_without_terms(plugin: FollowsPods, cycle: CycleState, pod: PodInfo) -> bool:
+    """Whether the plugin has pods without affinity terms to follow; True unless it says that it has not."""
+    said: Callable[[CycleState, PodInfo], bool] | None = getattr(plugin, "minds_pods_without_terms", None)
+    return said is None or said(cycle, pod)
+
+
+@runtime_checkable
 class FollowsNodes(FollowsPods, Protocol):
     """One that can also tell whether its state minds nodes that come, change and leave. For a pod about which it has
     something to say, in filter or score, it is not asked: state is prepared anew."""
@@ -148,3 +171,9 @@ class HasStakeInSomePods(Plugin, Protocol):
         """Asked of one pod for all with its signature, and again when an object that it follows changed. False:
         `reserve` would keep nothing, and `pre_bind` has nothing to do."""
         ...
+
+
+def has_stake_in(plugin: Plugin, pod: PodInfo) -> bool:
+    """Whether a plugin of reserve or preBind has something to do for the pod; True unless it says that it has not."""
+    said: Callable[[PodInfo], bool] | None = getattr(plugin, "has_stake_in", None)
+    return said is None or said(pod)

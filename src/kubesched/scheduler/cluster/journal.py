@@ -57,17 +57,21 @@ class ChangeLog(Generic[Entry]):
 class PodLog(ChangeLog[PodChange]):
     """Gives the rows of the changes as an array, too."""
 
-    __slots__ = ("_rows",)
+    __slots__ = ("_rows", "terms_end")
 
     def __init__(self) -> None:
         super().__init__()
         self._rows = array("q")
+        self.terms_end = 0
+        """The place behind the last change of a pod with terms of pod affinity."""
 
     def append(self, entry: PodChange) -> None:
         """As for any log, spelled out: it is done for every pod."""
         self._rows.append(entry[0])
         self._entries.append(entry)
         self.end += 1
+        if entry[1].signature.affinity_class >= 0:
+            self.terms_end = self.end
         if len(self._entries) > KEPT:
             self._forget(KEPT // 2)
 

@@ -186,6 +186,8 @@ def _without_pin(spec: PodSpec) -> tuple[PodSpec, str]:
 
 def _without_claim_names(spec: PodSpec) -> tuple[PodSpec, list[str]]:
     """The spec without the names of the claims (for volumes and devices) that it names, and these in their order."""
+    if not spec.volumes and not spec.resource_claims:
+        return spec, []
     volumes, resource_claims = spec.volumes or (), spec.resource_claims or ()
     claims = [v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim is not None]
     if claims:

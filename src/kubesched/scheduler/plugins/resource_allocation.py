@@ -245,8 +245,7 @@ def scored_resources(resources: Iterable[ResourceSpec], requests: Mapping[str, i
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ResourceUse:
+class ResourceUse(NamedTuple):
     """One resource as columns of shape (n_nodes,). A node with an allocatable of 0 does not have it."""
 
     weight: int

@@ -6,6 +6,7 @@ import pytest
 
 from kubesched.k8s.model import manifests
 from kubesched.k8s.model.core import Pod
+from kubesched.k8s.model.meta import PodKey
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.journal import KEPT, ChangeLog, NodeChangeKind, PodLog
 from kubesched.testing import make
@@ -42,6 +43,26 @@ def test_rows_are_those_of_the_changes() -> None:
         changes = log.since(place)
         assert changes is not None
         assert log.rows_since(place).tolist() == [row for row, _, _ in changes]
+
+
+def test_it_is_known_where_the_last_pod_with_affinity_terms_came_or_went() -> None:
+    terms = {
+        "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [make.affinity_term("zone", {"a": "b"})]}
+    }
+    put = [
+        make.node("a"),
+        make.pod("p", on="a"),
+        make.pod("q", on="a", spec={"affinity": terms}),
+        make.pod("r", on="a"),
+    ]
+    cluster = Cluster()
+    log = cluster.table.journal.pods
+    ends = []
+    for item in manifests.from_dicts(put).objects:
+        cluster.put(item)
+        ends.append(log.terms_end)
+    cluster.drop_pod(PodKey("default/q"))
+    assert [*ends, log.terms_end] == [0, 0, 2, 2, 4]
 
 
 def test_nodes_that_come_change_and_go_are_noted_with_the_pods_before() -> None:

@@ -16,7 +16,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from kubesched.framework.caching import WITHIN_NODE, FollowsPods, PodChange, Scope
+from kubesched.framework.caching import WITHIN_NODE, Scope
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import NodeTable, RowArray
 from kubesched.framework.pod_info import PodInfo
@@ -26,7 +26,7 @@ from kubesched.k8s.model.core import PodDisruptionBudget
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.journal import Journal, Places
 from kubesched.scheduler.cluster.view import NodeRow
-from kubesched.scheduler.engine.class_cache.layers import following, needs_reserve, objects_do_not_matter
+from kubesched.scheduler.engine.class_cache.layers import Followers, following, needs_reserve, objects_do_not_matter
 from kubesched.scheduler.engine.filter import FilterOutcome
 from kubesched.scheduler.engine.postfilter import Diagnosis
 from kubesched.scheduler.engine.preemption.plans import PreemptionPlans
@@ -129,8 +129,7 @@ class FailedClass:
     """Plugins that look at the node alone and come before all others: where one of them rejects, it keeps doing so."""
     steps: Sequence[FilterStep]
     """The filters behind these."""
-    followers: Sequence[FollowsPods]
-    """The plugins that mind pods that come and go."""
+    followers: Followers
     places: Places
     nominations_position: int
     open_rows: set[int] = field(default_factory=set)
@@ -160,7 +159,9 @@ class FailedClass:
             return False
         rows = {row for row, _, _ in changes}
         rows.update(row for name in names if (row := self.cluster.table.rows.get(name)) is not None)
-        if len(rows) > _MANY_ROWS or not self._follow(changes):
+        if len(rows) > _MANY_ROWS:
+            return False
+        if not self.followers.follow(self.cycle, self.pod, journal.pods, places.pods, changes):
             return False
         self.places, self.nominations_position = journal.places, nominations.changed.end
         for row in rows:
@@ -174,9 +175,6 @@ class FailedClass:
         if any(isinstance(item, PodDisruptionBudget) for item in changed):
             self.plans = PreemptionPlans(self.cluster.table.n, self.cluster.name_order)
         return True
-
-    def _follow(self, changes: Sequence[PodChange]) -> bool:
-        return all(follower.pods_changed(self.cycle, self.pod, changes) for follower in self.followers)
 
     def _ask(self, row: int) -> None:
         """The pods on the row, or those nominated to it, changed."""
@@ -227,7 +225,7 @@ def failed_class(
         needs_reserve=needs_reserve(profile, pod),
         by_node=frozenset(step.name for step in by_node),
         steps=steps[len(by_node) :],
-        followers=following(profile, cycle, pod),
+        followers=following(profile.followers.values(), cycle, pod),
         places=cluster.table.journal.places,
         nominations_position=cluster.nominations.changed.end,
     )

@@ -11,17 +11,18 @@ Columns are by row, with room for rows to come. Next: `pod_class`, which adds th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.framework.caching import FollowsPods, HasStakeInSomePods, MindsSomePods
+from kubesched.framework.caching import FollowsPods, PodChange, has_stake_in, minds_pods, minds_pods_without_terms
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import IntArray, RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.verdicts import ACCEPT_ALL, BoolArray
 from kubesched.k8s.model.meta import KubeObject
+from kubesched.scheduler.cluster.journal import PodLog
 from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.engine.filter import ask
 from kubesched.scheduler.engine.profile import FilterStep, Profile, ScoreStep
@@ -217,21 +218,29 @@ def objects_do_not_matter(
     return all(follower.name in not_asked or follower.objects_changed(cycle, pod, changed) for follower in followers)
 
 
-def following(profile: Profile, cycle: CycleState, pod: PodInfo) -> list[FollowsPods]:
-    """The plugins that mind pods that come and go, for what was prepared in this cycle."""
-    return [
-        plugin
-        for plugin in profile.followers.values()
-        if not isinstance(plugin, MindsSomePods) or plugin.minds_pods(cycle, pod)
-    ]
+@dataclass(frozen=True, slots=True)
+class Followers:
+    """The plugins that mind pods that come and go, for what was prepared in one cycle."""
+
+    of_all: Sequence[FollowsPods]
+    of_pods_without_terms: Sequence[FollowsPods]
+    """Those of them that also mind pods without terms of pod affinity."""
+
+    def follow(self, cycle: CycleState, pod: PodInfo, log: PodLog, place: int, changes: Sequence[PodChange]) -> bool:
+        """Notifies them of the changes, which are those in the log from the place on; False if one cannot follow."""
+        followers = self.of_all if log.terms_end > place else self.of_pods_without_terms
+        return not followers or all(follower.pods_changed(cycle, pod, changes) for follower in followers)
+
+
+def following(plugins: Iterable[FollowsPods], cycle: CycleState, pod: PodInfo) -> Followers:
+    """Which of these mind which pods, after what they prepared in this cycle."""
+    of_all = [plugin for plugin in plugins if minds_pods(plugin, cycle, pod)]
+    return Followers(of_all, [plugin for plugin in of_all if minds_pods_without_terms(plugin, cycle, pod)])
 
 
 def needs_reserve(profile: Profile, pod: PodInfo) -> bool:
     """Whether plugins have something to reserve for pods with this signature, or to do before they are bound."""
-    return any(
-        not isinstance(plugin, HasStakeInSomePods) or plugin.has_stake_in(pod)
-        for plugin in (*profile.reserve, *profile.pre_bind)
-    )
+    return any(has_stake_in(plugin, pod) for plugin in (*profile.reserve, *profile.pre_bind))
 
 
 def passing(

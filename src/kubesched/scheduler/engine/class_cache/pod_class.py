@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.framework.caching import FollowsPods, PodChange
+from kubesched.framework.caching import PodChange
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.nodes import IntArray, RowArray
 from kubesched.framework.pod_info import PodInfo
@@ -24,7 +24,13 @@ from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.journal import Journal, NodeChange, NodeChangeKind, Places
 from kubesched.scheduler.cluster.view import TableView
 from kubesched.scheduler.engine.class_cache.claims import ClaimPlugins
-from kubesched.scheduler.engine.class_cache.layers import Layers, objects_do_not_matter, passing, weighted_sum
+from kubesched.scheduler.engine.class_cache.layers import (
+    Followers,
+    Layers,
+    objects_do_not_matter,
+    passing,
+    weighted_sum,
+)
 from kubesched.scheduler.engine.filter import NEAR, cut_search, going_round
 from kubesched.scheduler.engine.profile import FilterStep, Profile, ScoreStep
 
@@ -80,8 +86,7 @@ class PodClass:
     claims: ClaimPlugins
     needs_reserve: bool
     """Whether plugins have something to reserve, or to do before the pod is bound."""
-    followers: Sequence[FollowsPods]
-    """The plugins that mind pods that come and go."""
+    followers: Followers
     places: Places
     fits: BoolArray
     """By row: whether node and row let the pod in."""
@@ -158,10 +163,10 @@ class PodClass:
 
     def _follow(self, changes: Sequence[PodChange]) -> bool:
         """The last things to be told: False if somebody cannot follow, else all that happened is taken in."""
-        for follower in self.followers:
-            if not follower.pods_changed(self.cycle, self.pod, changes):
-                return False
-        self.places = self.cluster.table.journal.places
+        journal = self.cluster.table.journal
+        if not self.followers.follow(self.cycle, self.pod, journal.pods, self.places.pods, changes):
+            return False
+        self.places = journal.places
         return True
 
     def _follow_nodes(self, journal: Journal) -> bool:

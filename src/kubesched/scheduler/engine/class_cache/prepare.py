@@ -67,7 +67,7 @@ def prepare_class(
         layers=layers,
         claims=claims,
         needs_reserve=needs_reserve(profile, pod),
-        followers=following(profile, cycle, pod),
+        followers=following(profile.followers.values(), cycle, pod),
         places=cluster.table.journal.places,
         fits=_column(fits, capacity),
         score=_fill_scores(layers, cycle, pod, nodes, capacity),

@@ -129,6 +129,10 @@ class InterPodAffinity:
         """Terms select namespaces by their labels."""
         return not any(isinstance(item, Namespace) for item in changed)
 
+    def minds_pods_without_terms(self, _cycle: CycleState, pod: PodInfo) -> bool:
+        """Where neither has terms, they do not concern each other."""
+        return bool(pod.affinity)
+
     def pods_changed(self, cycle: CycleState, pod: PodInfo, changes: Sequence[PodChange]) -> bool:
         """Cannot follow where an extension point that was left out has something to say from now on."""
         if not pod.affinity:
