@@ -27,7 +27,6 @@ from kubesched.live.options import FlagsCommand, GivenFlags, RunOptions, read_op
 from kubesched.live.policy_config_map import read_policy
 from kubesched.live.serving.settings import ServingError
 from kubesched.live.serving.sources import BuildInfo
-from kubesched.older.config.running import start_lines
 from kubesched.scheduler.config import ConfigError
 from kubesched.simulator.recording.lines import RecordingError
 
@@ -49,6 +48,8 @@ def run(given: GivenFlags) -> None:
         for warning in options.warnings:
             _log.warning(warning)
         if options.emulation is not None:
+            from kubesched.older.config.running import start_lines
+
             for level, line in start_lines(options.emulation):
                 _log.info(line, extra={"v": level})
         code = asyncio.run(_schedule(options))

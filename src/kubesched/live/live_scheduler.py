@@ -1,7 +1,8 @@
 """The live scheduler, from settings to a process that schedules: which parts there are, and in which order they start.
 
-    configuration → event recorder → health checks and secure port → informers → cache sync → leader election → loop
+    configuration → informers → event recorder → health checks and secure port → cache sync → leader election → loop
 
+While the API server prepares its lists, the secure port is made ready, which imports half as much as all before it.
 With `delayCacheUntilActive`, informers start only once this copy leads.
 
 Next: `shell` for how the loop is run, `writes` for what it asks for, `kubesched.cli.run` for the command.
@@ -19,7 +20,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -53,10 +54,6 @@ from kubesched.live.logs.setup import level_of
 from kubesched.live.options.effective import configuration_yaml, emulation_yaml
 from kubesched.live.options.serving import shown_families
 from kubesched.live.options.settings import RunOptions
-from kubesched.live.serving.debug_pages import log_state
-from kubesched.live.serving.live_sources import Surroundings, live_sources
-from kubesched.live.serving.server import MorePages, SecureServer
-from kubesched.live.serving.sources import scheduler_checks
 from kubesched.live.shell import TAINT_RULES, LiveShell, Loop, TaintedSlices
 from kubesched.live.writes.claim_writes import ClaimWrites, VolumeWrites
 from kubesched.live.writes.extender_calls import ExtenderCalls
@@ -72,6 +69,9 @@ from kubesched.scheduler.engine.self_check import AnswerLimit
 from kubesched.scheduler.plugin_loading import Assembly
 from kubesched.scheduler.reload import reload_plugins
 from kubesched.simulator.recording.engine_journal import JournalledLoop
+
+if TYPE_CHECKING:
+    from kubesched.live.serving.server import MorePages, SecureServer
 
 _log = logging.getLogger("kubesched.run")
 
@@ -180,14 +180,18 @@ class LiveScheduler:
 
     async def run(self) -> None:
         tasks = contextlib.AsyncExitStack()
+        delays = self._options.configuration.delay_cache_until_active
+        syncing = None if delays else asyncio.create_task(self._unless_stopped(self._sync()), name="cache sync")
         try:
             await self._start_recorder(tasks)
             await self._start_serving()
-            if not self._options.configuration.delay_cache_until_active:
-                await self._unless_stopped(self._sync())
+            if syncing is not None:
+                await syncing
             if not self._is_shutting_down:
                 await self._lead_until_stopped()
         finally:
+            if syncing is not None:
+                await _end(syncing)
             await self._shut_down(tasks)
 
     async def _start_recorder(self, tasks: contextlib.AsyncExitStack) -> None:
@@ -206,6 +210,10 @@ class LiveScheduler:
         options = self._options
         if options.serving is None:
             return
+        from kubesched.live.serving.live_sources import Surroundings, live_sources
+        from kubesched.live.serving.server import SecureServer
+        from kubesched.live.serving.sources import scheduler_checks
+
         elector = self._elector
         checks = scheduler_checks(
             is_shutting_down=lambda: self._is_shutting_down,
@@ -344,6 +352,8 @@ class LiveScheduler:
 
     def log_state(self) -> None:
         """What the cache and the queue hold, and where the cache differs from the informers (kube's SIGUSR2)."""
+        from kubesched.live.serving.debug_pages import log_state
+
         log_state(self.loop, list(self._informed()), self.shell.now_s())
 
     def _informed(self) -> Iterator[KubeObject]:

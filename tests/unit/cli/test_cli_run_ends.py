@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable
@@ -88,3 +89,11 @@ def test_a_bound_pod_is_logged_with_how_many_nodes_were_evaluated_and_how_many_f
 ) -> None:
     _code, log = told_to_end
     assert '"Successfully bound pod to node" pod="default/p" node="a" evaluatedNodes=1 feasibleNodes=1' in log
+
+
+def test_a_scheduler_does_not_wait_for_what_it_may_never_need() -> None:
+    """What takes long to import comes with the secure port, a proxy, an extender, or somebody's question."""
+    listed = "import sys, kubesched.cli.run; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True).stdout.split()
+    late = ("aiohttp", "cryptography", "kubesched.explanation", "kubesched.playground", "kubesched.planning")
+    assert not [name for name in loaded if name.startswith(late)]

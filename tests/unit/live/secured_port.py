@@ -18,7 +18,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kubesched.k8s.client.errors import ApiError, Unreachable
-from kubesched.live.serving import AuthenticationSettings, SecureServer, ServingSettings, Sources
+from kubesched.live.serving.server import SecureServer
+from kubesched.live.serving.settings import AuthenticationSettings, ServingSettings
+from kubesched.live.serving.sources import Sources
 
 LOCAL = ServingSettings(bind_address="127.0.0.1", port=0, shutdown_timeout_s=0.1)
 MASTERS = {"Authorization": "Bearer masters"}

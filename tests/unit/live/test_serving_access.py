@@ -11,7 +11,6 @@ import pytest
 from secured_port import LOCAL, MASTERS, Answered, OutOfReach, ReviewingServer, serving
 
 from kubesched.k8s.client.errors import AnswerLost, ApiError
-from kubesched.live.serving import AuthorizationSettings, ServingError, ServingSettings
 from kubesched.live.serving.authentication import (
     ANONYMOUS,
     AuthenticationError,
@@ -22,6 +21,7 @@ from kubesched.live.serving.authentication import (
 from kubesched.live.serving.filters import PATH as ACCESS_PATH
 from kubesched.live.serving.filters import AccessDecision, AlwaysAllowedPaths, Authorizer
 from kubesched.live.serving.reviews import ReviewError, review
+from kubesched.live.serving.settings import AuthorizationSettings, ServingError, ServingSettings
 
 ALICE = {"Authorization": "Bearer alice"}
 

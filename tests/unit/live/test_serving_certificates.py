@@ -12,8 +12,9 @@ import pytest
 from cryptography import x509
 from secured_port import LOCAL, serving, trusting_all
 
-from kubesched.live.serving import ServingError, ServingSettings, certificates
+from kubesched.live.serving import certificates
 from kubesched.live.serving.certificates import ContextMaker, PemPair, self_signed, write_pair
+from kubesched.live.serving.settings import ServingError, ServingSettings
 
 
 async def shown(port: int, context: ssl.SSLContext | None = None) -> tuple[x509.Certificate, str | None]:

@@ -23,10 +23,9 @@ from secured_port import (
 )
 
 from kubesched.k8s.client.errors import ApiError
-from kubesched.live.serving import ServingError, ServingSettings
 from kubesched.live.serving.authentication import AuthenticationError, ClusterLookup, VerifiedChain
 from kubesched.live.serving.certificates import CaBundle
-from kubesched.live.serving.settings import RequestHeaderSettings
+from kubesched.live.serving.settings import RequestHeaderSettings, ServingError, ServingSettings
 
 BOB_BEHIND_A_PROXY = {
     "X-Remote-User": "bob",

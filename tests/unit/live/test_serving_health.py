@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from secured_port import MASTERS, Answered, ReviewingServer, serving
 
-from kubesched.live.serving import Sources
-from kubesched.live.serving.sources import HealthChecks, scheduler_checks
+from kubesched.live.serving.sources import HealthChecks, Sources, scheduler_checks
 
 
 @dataclass

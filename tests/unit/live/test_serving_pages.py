@@ -11,10 +11,11 @@ import pytest
 import yaml
 from secured_port import LOCAL, MASTERS, Answered, ReviewingServer, serving, trusting_all
 
-from kubesched.live.serving import AuthorizationSettings, Sources, component_pages
+from kubesched.live.serving import component_pages
 from kubesched.live.serving.answers import accepted, prefers_text
 from kubesched.live.serving.live_sources import Surroundings, live_sources
-from kubesched.live.serving.sources import BuildInfo
+from kubesched.live.serving.settings import AuthorizationSettings
+from kubesched.live.serving.sources import BuildInfo, Sources
 from kubesched.older.config import PolicyFile, emulate, generation_of
 from kubesched.older.engine.build import variant_of
 from kubesched.scheduler import config

@@ -12,7 +12,9 @@ from secured_port import LOCAL, Asking, Authority, authenticating
 from harness.scripted_server import ScriptedServer
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
-from kubesched.live.serving import SecureServer, ServingError, ServingSettings, Sources
+from kubesched.live.serving.server import SecureServer
+from kubesched.live.serving.settings import ServingError, ServingSettings
+from kubesched.live.serving.sources import Sources
 
 ALICE = {"Authorization": "Bearer alice"}
 

@@ -1,4 +1,4 @@
-"""Requests carried by aiohttp: all of them when there is a proxy, and every watch.
+"""Requests and watches carried by aiohttp, where there is a proxy.
 
 The session is made when it is first needed, because that must happen while the event loop runs.
 

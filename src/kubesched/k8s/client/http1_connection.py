@@ -50,6 +50,16 @@ def _is_number(length: str) -> bool:
     return length.isascii() and length.isdigit() and len(length) <= _MOST_DIGITS
 
 
+def _chunk_size(line: bytes) -> int:
+    digits = line if line.isalnum() else line.partition(b";")[0].strip()
+    if not digits.isalnum():
+        raise MalformedAnswer("a chunk without a size")
+    try:
+        return int(digits, 16)
+    except ValueError:
+        raise MalformedAnswer("a chunk without a size") from None
+
+
 class AnswerReader:
     """Feed bytes; `feed` and `end` return the answer once it is whole. One reader reads one answer."""
 
@@ -68,6 +78,16 @@ class AnswerReader:
     @property
     def has_begun(self) -> bool:
         return self._has_head or bool(self._buffer)
+
+    @property
+    def status(self) -> int:
+        """0 until the head was read."""
+        return self._status if self._has_head else 0
+
+    def take(self) -> bytes:
+        """What has come of the body since the last time; it will not be in the answer."""
+        parts, self._parts = self._parts, []
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def feed(self, data: bytes) -> Answer | None:
         self._buffer += data
@@ -134,38 +154,36 @@ class AnswerReader:
         return self._finished()
 
     def _read_chunks(self) -> bool:
-        """True when the last chunk and the trailer were read."""
-        while not self._in_trailer:
-            if self._missing == 0:
-                if not self._read_chunk_size():
-                    return False
-                continue
-            if len(self._buffer) < self._missing:
-                return False
-            if self._buffer[self._missing - 2 : self._missing] != b"\r\n":
-                raise MalformedAnswer("a chunk does not end where it should")
-            self._parts.append(bytes(self._buffer[: self._missing - 2]))
-            del self._buffer[: self._missing]
-            self._missing = 0
-        return self._read_trailer()
+        """True when the last chunk and the trailer were read. The chunks of a watch are small and many, one for each
+        event: those that are here are cut out of the bytes as they are."""
+        if not self._in_trailer and len(self._buffer) >= self._missing:
+            data = bytes(self._buffer)
+            at = self._read_whole_chunks(data)
+            self._buffer = bytearray(data[at:])
+        return self._in_trailer and self._read_trailer()
 
-    def _read_chunk_size(self) -> bool:
-        end = self._buffer.find(b"\r\n", 0, _MAX_LINE)
-        if end < 0:
-            if len(self._buffer) >= _MAX_LINE:
-                raise MalformedAnswer("a chunk without a size")
-            return False
-        digits = bytes(self._buffer[:end]).partition(b";")[0].strip()
-        try:
-            size = int(digits, 16)
-        except ValueError:
-            raise MalformedAnswer("a chunk without a size") from None
-        if size < 0 or digits[:1] in (b"+", b"-") or b"_" in digits:
-            raise MalformedAnswer("a chunk without a size")
-        del self._buffer[: end + 2]
-        self._in_trailer = size == 0
-        self._missing = size + 2 if size else 0
-        return True
+    def _read_whole_chunks(self, data: bytes) -> int:
+        """Up to where they were read; `_missing` is then how long the rest must be at least."""
+        at = 0
+        while True:
+            end = data.find(b"\r\n", at, at + _MAX_LINE)
+            if end < 0:
+                if len(data) - at >= _MAX_LINE:
+                    raise MalformedAnswer("a chunk without a size")
+                self._missing = 0
+                return at
+            size = _chunk_size(data[at:end])
+            start, stop = end + 2, end + 2 + size
+            if size == 0:
+                self._in_trailer = True
+                return start
+            if len(data) < stop + 2:
+                self._missing = stop + 2 - at
+                return at
+            if data[stop : stop + 2] != b"\r\n":
+                raise MalformedAnswer("a chunk does not end where it should")
+            self._parts.append(data[start:stop])
+            at = stop + 2
 
     def _read_trailer(self) -> bool:
         while True:
@@ -199,6 +217,18 @@ class NoAnswer(Exception):  # noqa: N818 - a fact about the exchange; the transp
     def __init__(self, why: str, *, was_refused: bool = False) -> None:
         super().__init__(why)
         self.was_refused = was_refused
+
+
+def why_lost(failure: Exception | None, has_answered: bool) -> tuple[str, bool]:
+    """Of a connection that ended: why, and whether the server turned it down before it read anything."""
+    if isinstance(failure, ssl.SSLError):
+        # With TLS 1.3 a server judges the client certificate after the client has begun to write.
+        why = f"the server ended the TLS connection ({failure.reason or failure}); check the client certificate"
+        return why, not has_answered
+    if failure is not None:
+        return f"the connection broke ({failure})", False
+    middle = " in the middle of the answer" if has_answered else ""
+    return f"the server closed the connection{middle}", False
 
 
 class Http1Connection(asyncio.Protocol):
@@ -268,12 +298,9 @@ class Http1Connection(asyncio.Protocol):
         self.can_be_reused = False
         if not self.closed.done():
             self.closed.set_result(None)
-        if isinstance(failure, ssl.SSLError):
-            # With TLS 1.3 a server judges the client certificate after the client has begun to write.
-            why = f"the server ended the TLS connection ({failure.reason or failure}); check the client certificate"
-            self._fail(why, was_refused=not self._has_answered)
-        elif failure is not None:
-            self._fail(f"the connection broke ({failure})")
+        if failure is not None:
+            why, was_refused = why_lost(failure, self._has_answered)
+            self._fail(why, was_refused=was_refused)
         self._finish_at_end()
 
     def _finish_at_end(self) -> None:
@@ -289,7 +316,7 @@ class Http1Connection(asyncio.Protocol):
         if answer is not None:
             self._succeed(answer, keeps_connection=False)
         elif reader.has_begun:
-            self._fail("the server closed the connection in the middle of the answer")
+            self._fail(why_lost(None, has_answered=True)[0])
         else:
             self._fail("the server closed the connection" + self._hint())
 

@@ -1,10 +1,11 @@
-"""Carries requests over our own connections: the cheap way, for servers that are reached without a proxy.
+"""Carries requests and watches over our own connections: the cheap way, for servers that are reached without a proxy.
 
 It takes about a quarter of the CPU time that aiohttp takes for a write. The pool lends connections to one server: at
 most `MAX_CONNECTIONS`, kept open between requests, first come first served. A connection is lent only while it is open,
 of the current epoch and not idle for too long. Who waits longest gets the next connection or the right to open one.
+A watch has a connection of its own, which is not counted.
 
-Next: `http1_connection`; `aiohttp_transport` for the other way.
+Next: `http1_connection`, `http1_stream`; `aiohttp_transport` for the other way.
 """
 
 from __future__ import annotations
@@ -12,21 +13,28 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from kubesched.k8s.client.http1_connection import Http1Connection, NoAnswer
+from kubesched.k8s.client.http1_stream import Http1Stream
 from kubesched.k8s.client.target import Headers, ServerTarget
 from kubesched.k8s.client.transport import (
     CONNECT_TIMEOUT_S,
     IDLE_CONNECTION_S,
     MAX_CONNECTIONS,
     Answer,
+    ByteStream,
     answer_lost,
     unreachable,
     watch_for_dead_peer,
 )
 
-Opened = tuple[asyncio.Transport, Http1Connection]
+Opened = tuple[asyncio.Transport, asyncio.Protocol]
+P = TypeVar("P", bound=asyncio.Protocol)
 
 
 class ConnectionPool:
@@ -126,21 +134,29 @@ class ConnectionPool:
         self._n_free += 1
 
     async def _open(self, loop: asyncio.AbstractEventLoop, epoch: int) -> Http1Connection:
-        opening = loop.create_task(self._connect(loop, epoch))
+        try:
+            connection = await self.connect(lambda: Http1Connection(loop, epoch))
+        except BaseException:
+            self._give_slot()
+            raise
+        self._all.add(connection)
+        return connection
+
+    async def connect(self, make: Callable[[], P]) -> P:
+        """A connection that the pool does not know about."""
+        opening = asyncio.get_running_loop().create_task(self._connect(make))
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 transport, connection = await asyncio.shield(opening)
         except BaseException:
             self._abandon(opening)
-            self._give_slot()
             raise
         watch_for_dead_peer(transport.get_extra_info("socket"))
-        self._all.add(connection)
         return connection
 
-    async def _connect(self, loop: asyncio.AbstractEventLoop, epoch: int) -> Opened:
-        return await loop.create_connection(
-            lambda: Http1Connection(loop, epoch),
+    async def _connect(self, make: Callable[[], P]) -> tuple[asyncio.Transport, P]:
+        return await asyncio.get_running_loop().create_connection(
+            make,
             self._host,
             self._port,
             ssl=self._ssl,
@@ -148,7 +164,7 @@ class ConnectionPool:
             happy_eyeballs_delay=0.25,
         )
 
-    def _abandon(self, opening: asyncio.Task[Opened]) -> None:
+    def _abandon(self, opening: asyncio.Task[Any]) -> None:
         """Nobody waits for it any more. Not cancelled: asyncio may lose a socket, unclosed, that is just connected."""
         self._abandoned.add(opening)
         opening.add_done_callback(self._close_abandoned)
@@ -167,7 +183,7 @@ _MAX_CACHED_HEADS = 32
 
 
 class Http1Transport:
-    """Implements `Transport`."""
+    """Implements `StreamTransport`."""
 
     def __init__(self, target: ServerTarget, max_connections: int = MAX_CONNECTIONS) -> None:
         parts = urlsplit(target.url)
@@ -194,6 +210,28 @@ class Http1Transport:
         finally:
             # Given up in the middle (cancelled, failed), the connection cannot be reused, and the pool throws it away.
             self._pool.give_back(connection)
+
+    @asynccontextmanager
+    async def open_stream(
+        self, path: str, headers: Headers, *, timeout_s: float, epoch: int = 0
+    ) -> AsyncIterator[Answer | ByteStream]:
+        lost = partial(answer_lost, self._target, "GET", path)
+        loop = asyncio.get_running_loop()
+        try:
+            stream = await self._pool.connect(lambda: Http1Stream(loop, lost))
+        except (OSError, ValueError) as failure:
+            raise unreachable(self._target, failure) from failure
+        try:
+            stream.begin(self._encode("GET", path, headers, None), timeout_s)
+            try:
+                answer = await stream.opened
+            except NoAnswer as failure:
+                if failure.was_refused:
+                    raise unreachable(self._target, failure) from failure
+                raise lost(str(failure)) from failure
+            yield stream if answer is None else answer
+        finally:
+            stream.close()
 
     async def close(self) -> None:
         await self._pool.close()

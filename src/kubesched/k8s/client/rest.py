@@ -28,11 +28,10 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import quote, urlencode
 
-from kubesched.k8s.client.aiohttp_transport import AiohttpTransport
 from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, NotSent, Unreachable
 from kubesched.k8s.client.http1_transport import Http1Transport
 from kubesched.k8s.client.target import Headers, ServerTarget
-from kubesched.k8s.client.transport import MAX_CONNECTIONS, Answer, ByteStream, StreamTransport, Transport, api_error
+from kubesched.k8s.client.transport import MAX_CONNECTIONS, Answer, ByteStream, StreamTransport, api_error
 
 
 @dataclass(frozen=True)
@@ -145,15 +144,14 @@ class RestClient:
         retries: RetryPolicy | None = None,
         limiter: RateLimiter | None = None,
         sleep: Sleep = asyncio.sleep,
-        transport: Transport | None = None,
+        transport: StreamTransport | None = None,
     ) -> None:
         self.target = target
         self._timeout_s = timeout_s
         self._limiter = limiter or RateLimiter(qps, burst)
         self._retries = retries or RetryPolicy()
         self._sleep = sleep
-        self._streams: StreamTransport = AiohttpTransport(target)
-        self._transport = transport or (self._streams if target.proxy else Http1Transport(target))
+        self._transport = transport or _carrier(target)
         self._turns = asyncio.Semaphore(MAX_CONNECTIONS)
         """Who has to wait for a connection waits here, for as long as it takes: that is no sign of trouble."""
         self._standing: Headers = (("User-Agent", user_agent or _user_agent()), ("Accept", "application/json"))
@@ -235,7 +233,7 @@ class RestClient:
             login = await credentials.headers()
             epoch = credentials.connection_epoch
             headers = self._compose(login, ("", False))
-            async with self._streams.open_stream(where, headers, timeout_s=timeout_s, epoch=epoch) as opened:
+            async with self._transport.open_stream(where, headers, timeout_s=timeout_s, epoch=epoch) as opened:
                 if not isinstance(opened, Answer):
                     self.n_answers["200", "GET"] += 1
                     async with aclosing(_lines(opened)) as lines:
@@ -255,7 +253,6 @@ class RestClient:
     async def close(self) -> None:
         """Closes all connections and gives back what the credentials hold."""
         await self._transport.close()
-        await self._streams.close()
         await self.target.credentials.close()
 
     def _compose(self, login: Headers, headers_for: tuple[str, bool]) -> Headers:
@@ -282,6 +279,15 @@ class RestClient:
                 f"{target.credentials.advice()}"
             )
         return failure
+
+
+def _carrier(target: ServerTarget) -> StreamTransport:
+    """aiohttp takes a tenth of a second to be imported: only who has a proxy needs it."""
+    if not target.proxy:
+        return Http1Transport(target)
+    from kubesched.k8s.client.aiohttp_transport import AiohttpTransport
+
+    return AiohttpTransport(target)
 
 
 async def _lines(opened: ByteStream) -> AsyncGenerator[bytes, None]:

@@ -1,7 +1,7 @@
 """The seam below `RestClient`: something that carries one request to the server and brings one answer back.
 
 Two carriers exist: `http1_transport` (our own, cheap, direct connections only) and `aiohttp_transport` (through
-proxies; also opens watches). A transport knows nothing of retries, rates or what an answer means; it raises
+proxies). A transport knows nothing of retries, rates or what an answer means; it raises
 `Unreachable` and `AnswerLost` as `errors` defines them, and nothing else.
 
 A server's refusal becomes an `ApiError`: Kubernetes' `Status` object where the body is one, else what little there is.

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from kubesched.k8s.client.list_watch import log_lines as list_watch_lines
-from kubesched.k8s.connections import LogLine
+from kubesched.k8s.connections.log_lines import LogLine
 from kubesched.live.logs import scheduling_lines, start_lines
 
 _HEAD = """# Logs

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.framework.status import Code, Status
-from kubesched.k8s.connections import LogLine
+from kubesched.k8s.connections.log_lines import LogLine
 from kubesched.k8s.model.core import Node
 from kubesched.live.logs import scheduling_lines as lines
 from kubesched.scheduler.cluster.node_order import zone_of

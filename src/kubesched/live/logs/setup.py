@@ -30,7 +30,7 @@ from typing import TextIO
 
 import msgspec
 
-from kubesched.k8s.connections import JoinRepeats
+from kubesched.k8s.connections.log_lines import JoinRepeats
 
 OURS = "kubesched"
 DEBUG_V = 4

@@ -9,7 +9,7 @@ Next: `settings`, and `kubesched.live.serving.settings` for the outcome.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +18,6 @@ import yaml
 
 from kubesched.k8s.model.kubernetes_yaml import load_document
 from kubesched.live.options.settings import MetricsSettings
-from kubesched.live.serving import certificates
 from kubesched.live.serving.settings import (
     AuthenticationSettings,
     AuthorizationSettings,
@@ -46,13 +45,19 @@ _LISTS_WITHOUT_BLANKS = (
 )
 
 
+def _checked_version(suites: Sequence[str], version: str) -> str:
+    """Suites of TLS 1.3 alone leave nothing to speak to older clients with."""
+    from kubesched.live.serving.certificates import min_version, openssl_ciphers
+
+    min_version(version)
+    return "VersionTLS13" if suites and not openssl_ciphers(suites) else version
+
+
 def serving_settings(value: FlagValue) -> ServingSettings | None:
     """None if nothing is to be served. Raises `ServingError` for names that TLS does not know."""
     suites, version = value("tls-cipher-suites"), value("tls-min-version")
-    certificates.min_version(version)
-    if suites and not certificates.openssl_ciphers(suites):
-        # Suites of TLS 1.3 alone leave nothing to speak to older clients with.
-        version = "VersionTLS13"
+    if suites or version:
+        version = _checked_version(suites, version)
     if value("secure-port") == 0:
         return None
     return ServingSettings(

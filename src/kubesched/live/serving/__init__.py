@@ -4,20 +4,6 @@
 `certificates` are its side of TLS, `authentication` and `filters` say who asks and whether they may, and
 `component_pages`, `metrics_pages` and `debug_pages` say what is answered.
 
-Next: `server`.
+Nothing is imported here: a scheduler without a secure port need not wait for it, and one with it starts its informers
+first. Next: `server`.
 """
-
-from __future__ import annotations
-
-from kubesched.live.serving.server import SecureServer
-from kubesched.live.serving.settings import AuthenticationSettings, AuthorizationSettings, ServingError, ServingSettings
-from kubesched.live.serving.sources import Sources
-
-__all__ = [
-    "AuthenticationSettings",
-    "AuthorizationSettings",
-    "SecureServer",
-    "ServingError",
-    "ServingSettings",
-    "Sources",
-]

@@ -21,7 +21,7 @@ from typing import Protocol
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from kubesched.k8s.connections import BoundedSite, ConnectionLimits
+from kubesched.k8s.connections.site import BoundedSite, ConnectionLimits
 from kubesched.live.serving import filters
 from kubesched.live.serving.authentication import (
     CONFIG_MAP_NAME,

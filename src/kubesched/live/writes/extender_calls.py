@@ -10,14 +10,16 @@ import ssl
 from collections.abc import Callable, Sequence
 from math import inf
 from pathlib import Path
-
-import aiohttp
+from typing import TYPE_CHECKING
 
 from kubesched.framework.effects import CallExtender, Failed
 from kubesched.k8s.client.errors import ClientConfigError, NotSent
 from kubesched.k8s.client.tls import TlsMaterialError, make_tls_context, show_certificate
 from kubesched.scheduler.config import ExtenderConfiguration, ExtenderTLSConfig
 from kubesched.scheduler.config.configuration import hide_password
+
+if TYPE_CHECKING:
+    import aiohttp
 
 
 class ExtenderCalls:
@@ -32,6 +34,8 @@ class ExtenderCalls:
         self._session: aiohttp.ClientSession | None = None
 
     async def call(self, action: CallExtender) -> bytes | Failed:
+        import aiohttp  # takes a tenth of a second: only who has extenders waits for it
+
         limit_s = action.timeout_s
         if action.verb == self._bind_verbs[action.extender] and (limit_s := min(limit_s, self._left_s())) <= 0:
             raise NotSent

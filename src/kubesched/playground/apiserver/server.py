@@ -16,7 +16,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from kubesched.k8s.connections import BoundedSite, ConnectionLimits
+from kubesched.k8s.connections.site import BoundedSite, ConnectionLimits
 from kubesched.k8s.model.kubernetes_yaml import plain_yaml
 from kubesched.playground.apiserver import bootstrap
 from kubesched.playground.apiserver.admission.policies import AdmissionPolicies

@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 from aiohttp import web
 
-from kubesched.k8s.connections import BoundedSite, ConnectionLimits
+from kubesched.k8s.connections.site import BoundedSite, ConnectionLimits
 from kubesched.playground.web.access import LOGIN_PATH, PageKey, add_headers, guard
 from kubesched.playground.web.answers import json_answer, refused
 from kubesched.playground.web.api import PageApi

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from kubesched.k8s.connections import BoundedSite, ConnectionLimits
+from kubesched.k8s.connections.site import BoundedSite, ConnectionLimits
 
 _MOST_CONNECTIONS = 512
 _FINISH_WITHIN_S = 2.0

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from kubesched.k8s.client import http1_stream
 from kubesched.k8s.client.errors import AnswerLost, Unreachable
 from kubesched.k8s.client.http1_transport import Http1Transport
 from kubesched.k8s.client.target import ServerTarget
@@ -322,3 +323,66 @@ def test_a_connection_that_cannot_be_made_lets_the_next_one_try() -> None:
         await transport.close()
 
     asyncio.run(story())
+
+
+STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+async def _stream_of(*writes: bytes) -> bytes:
+    """What is read of a watch whose answer comes in these pieces."""
+
+    def react(_wire: Wire, transport: asyncio.Transport, _data: bytes) -> None:
+        for number, piece in enumerate(writes):
+            asyncio.get_running_loop().call_later(0.001 * number, transport.write, piece)
+
+    async with _wired(Wire(react)) as transport, transport.open_stream("/w", (), timeout_s=5.0) as opened:
+        assert not isinstance(opened, Answer)
+        parts = []
+        while part := await opened.read():
+            parts.append(part)
+        return b"".join(parts)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_stream_is_the_same_however_it_was_cut(seed: int) -> None:
+    dice = random.Random(seed)
+    lines = [b"x" * dice.randint(0, 60) + b"\n" for _ in range(20)]
+    body = STREAM + b"".join(b"%x\r\n%b\r\n" % (len(line), line) for line in lines) + b"0\r\n\r\n"
+    cuts = sorted(dice.sample(range(1, len(body)), 12))
+    pieces = [body[start:stop] for start, stop in zip((0, *cuts), (*cuts, len(body)), strict=True)]
+    assert asyncio.run(_stream_of(*pieces)) == b"".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        pytest.param(STREAM + b"2\r\nokXX", "a chunk does not end where it should", id="too long a chunk"),
+        pytest.param(STREAM + b"-2\r\nok\r\n", "a chunk without a size", id="a negative size"),
+        pytest.param(b"HTTP/9 hello\r\n\r\n", "the answer is not HTTP/1.1", id="another protocol"),
+    ],
+)
+def test_a_stream_that_makes_no_sense_is_an_answer_lost(answer: bytes, why: str) -> None:
+    with pytest.raises(AnswerLost, match=why):
+        asyncio.run(_stream_of(answer))
+
+
+def test_of_a_stream_that_nobody_reads_little_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http1_stream, "_MOST_UNREAD", 1000)
+    chunk = b"3e8\r\n" + b"x" * 1000 + b"\r\n"
+    n_chunks = 20_000
+
+    def react(_wire: Wire, transport: asyncio.Transport, _data: bytes) -> None:
+        transport.write(STREAM + chunk * n_chunks + b"0\r\n\r\n")
+
+    async def run() -> None:
+        wire = Wire(react)
+        async with _wired(wire) as transport, transport.open_stream("/w", (), timeout_s=5.0) as opened:
+            await asyncio.sleep(0.2)
+            assert wire.open[0].get_write_buffer_size() > 0  # the server could not get rid of all
+            assert not isinstance(opened, Answer)
+            n_read = 0
+            while part := await opened.read():
+                n_read += len(part)
+            assert n_read == 1000 * n_chunks
+
+    asyncio.run(run())

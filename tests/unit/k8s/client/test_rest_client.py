@@ -14,9 +14,9 @@ from kubesched.k8s.client.aiohttp_transport import AiohttpTransport
 from kubesched.k8s.client.errors import AnswerLost, ApiError, ClientConfigError, Unreachable
 from kubesched.k8s.client.rest import RestClient, RetryPolicy
 from kubesched.k8s.client.target import Headers, ServerTarget
-from kubesched.k8s.client.transport import Transport
+from kubesched.k8s.client.transport import StreamTransport
 
-MakeTransport = Callable[[ServerTarget], Transport | None]
+MakeTransport = Callable[[ServerTarget], StreamTransport | None]
 OWN: MakeTransport = lambda target: None  # noqa: E731 - a name for a column of a table
 AIOHTTP: MakeTransport = AiohttpTransport
 both_transports = pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from aiohttp import web
 from loopback_servers import Handler, serving
 
 import kubesched.k8s.client.rest as rest
+from kubesched.k8s.client.aiohttp_transport import AiohttpTransport
 from kubesched.k8s.client.errors import AnswerLost, ApiError, Unreachable
 from kubesched.k8s.client.rest import RestClient
 from kubesched.k8s.client.target import ServerTarget
@@ -38,13 +39,17 @@ async def _stay_silent(_request: web.Request) -> None:
 
 
 def _read(handler: Handler, read: Callable[[RestClient], Awaitable[object]]) -> None:
+    """Over both carriers."""
+
     async def run() -> None:
         async with serving(handler) as url:
-            client = RestClient(ServerTarget(url), qps=0)
-            try:
-                await read(client)
-            finally:
-                await client.close()
+            target = ServerTarget(url)
+            for transport in (None, AiohttpTransport(target)):
+                client = RestClient(target, qps=0, transport=transport)
+                try:
+                    await read(client)
+                finally:
+                    await client.close()
 
     asyncio.run(run())
 

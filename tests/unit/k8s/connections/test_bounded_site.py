@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from kubesched.k8s.connections import BoundedSite, ConnectionLimits
 from kubesched.k8s.connections import site as site_module
+from kubesched.k8s.connections.site import BoundedSite, ConnectionLimits
 from kubesched.playground.apiserver.http import tls
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -8,8 +8,8 @@ import resource
 
 import pytest
 
-from kubesched.k8s.connections import ConnectionLimits, JoinRepeats
-from kubesched.k8s.connections.site import ConnectionState, who_must_go
+from kubesched.k8s.connections.log_lines import JoinRepeats
+from kubesched.k8s.connections.site import ConnectionLimits, ConnectionState, who_must_go
 
 LIMITS = ConnectionLimits(total=4, share_of_peer=0.75)
 

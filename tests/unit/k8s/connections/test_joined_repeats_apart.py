@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from kubesched.k8s.connections import JoinRepeats
+from kubesched.k8s.connections.log_lines import JoinRepeats
 
 
 def error(apart: str) -> logging.LogRecord:

@@ -18,7 +18,6 @@ from typing import Any
 from urllib.parse import quote
 
 from kubesched.k8s.client.credentials.exec_plugin import VERSIONS, ExecPluginCredentials
-from kubesched.k8s.client.credentials.oidc import OidcCredentials, OidcSettings
 from kubesched.k8s.client.credentials.stored import (
     FollowedFiles,
     StaticCredentials,
@@ -171,6 +170,8 @@ def _auth_provider(entry: AuthProviderEntry, place: EntryPlace) -> Credentials:
     for name in ("idp-issuer-url", "client-id"):
         if not config.get(name):
             raise place.error(f"auth-provider.config.{name}", "is required")
+    from kubesched.k8s.client.credentials.oidc import OidcCredentials, OidcSettings
+
     settings = OidcSettings(
         issuer_url=config["idp-issuer-url"],
         client_id=config["client-id"],

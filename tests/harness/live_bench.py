@@ -1,0 +1,258 @@
+"""Live schedulers beside each other on one API server: from their start to the first binding, bindings a second, CPU.
+
+    python -m harness.live_bench KUBECONFIG --nodes 500 --pods 1500 --rounds 3
+    python -m harness.live_bench KUBECONFIG --scheduler 'kube-scheduler=/usr/local/bin/kube-scheduler --kubeconfig {}'
+
+Schedulers take turns, round by round, so that what else the machine does meets all of them: `kubesched run`, the null
+scheduler, and those that are given. In each turn pods wait; then the scheduler is started and its bindings are watched.
+
+The null scheduler is the least that a client can do: it lists pods once and posts bindings to nodes by turns over 64
+connections. It compares nothing, watches nothing and writes no events.
+
+The server should be one that nobody else uses: nodes and pods are created in it, and left there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import shlex
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import msgspec
+
+from harness.apiserver_load.raw_http import connect, read_access, send_all
+from harness.apiserver_load.requests import binding_posts, node_name, pod_name
+from kubesched.k8s.client.errors import ApiError
+from kubesched.k8s.client.kubeconfig import load_target
+from kubesched.k8s.client.rest import RestClient
+
+NULL = "null scheduler"
+OURS = "kubesched run"
+_FLAGS = "--leader-elect=false --secure-port=0 --kube-api-qps=100000 --kube-api-burst=100000"
+_PODS = "/api/v1/namespaces/default/pods"
+_AT_ONCE = 64
+_LONGEST_S = 300.0
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+    uid: str = ""
+    resource_version: str = msgspec.field(default="", name="resourceVersion")
+
+
+class _Placed(msgspec.Struct, frozen=True):
+    node_name: str = msgspec.field(default="", name="nodeName")
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Named
+    spec: _Placed = _Placed()
+
+
+class _Pods(msgspec.Struct):
+    metadata: _Named
+    items: list[_Pod]
+
+
+class _Change(msgspec.Struct):
+    object: _Pod
+
+
+@dataclass(frozen=True)
+class Figures:
+    to_first_s: float
+    to_first_cpu_s: float
+    per_s: float
+    cpu_ms: float
+    """Per pod, until two seconds after the last binding: with its events."""
+
+
+# -- the null scheduler ------------------------------------------------------------------------------------------------
+
+
+async def bind_by_turns(kubeconfig: Path, n_nodes: int) -> None:
+    async with RestClient(load_target(kubeconfig)) as client:
+        listed = await client.request("GET", _PODS, params={"fieldSelector": "spec.nodeName="})
+    uids = {pod.metadata.name: pod.metadata.uid for pod in msgspec.json.decode(listed, type=_Pods).items}
+    access = read_access(kubeconfig)
+    connections = [await connect(access) for _ in range(_AT_ONCE)]
+    await send_all(connections, binding_posts(access, uids, range(len(uids)), n_nodes, protobuf=False))
+
+
+# -- what is measured --------------------------------------------------------------------------------------------------
+
+
+class Scene:
+    """A server with nodes and bound pods, in which pods are made to wait and are deleted again."""
+
+    def __init__(self, client: RestClient, kubeconfig: Path, n_nodes: int) -> None:
+        self._client = client
+        self._kubeconfig = kubeconfig
+        self._n_nodes = n_nodes
+
+    async def fill(self, n_bound: int) -> None:
+        names = [node_name(number) for number in range(self._n_nodes)]
+        await self._post("/api/v1/nodes", [_node(name) for name in names])
+        nodes = itertools.cycle(names)
+        await self._post(_PODS, [_pod(f"bound-{number:05d}", next(nodes)) for number in range(n_bound)])
+
+    async def run(self, command: list[str], n_pods: int) -> Figures:
+        await self._post(_PODS, [_pod(pod_name(number)) for number in range(n_pods)])
+        try:
+            return await self._measured(command, n_pods)
+        finally:
+            params = {"labelSelector": "app=waiting"}
+            body = b'{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}'
+            await self._client.request("DELETE", _PODS, params=params, body=body, timeout_s=_LONGEST_S)
+
+    async def _measured(self, command: list[str], n_pods: int) -> Figures:
+        async with self._bindings() as bindings, asyncio.timeout(_LONGEST_S):
+            began_s = time.monotonic()
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as scheduler:
+                try:
+                    first_s = await anext(bindings)
+                    first_cpu_s = last_cpu_s = _cpu_s(scheduler.pid)
+                    last_s = first_s
+                    for _ in range(n_pods - 1):
+                        last_s = await anext(bindings)
+                    for _ in range(20):
+                        last_cpu_s = max(last_cpu_s, _cpu_s(scheduler.pid))
+                        await asyncio.sleep(0.1)
+                finally:
+                    scheduler.send_signal(signal.SIGINT)
+        per_s = (n_pods - 1) / (last_s - first_s) if n_pods > 1 else 0.0
+        return Figures(first_s - began_s, first_cpu_s, per_s, (last_cpu_s - first_cpu_s) / n_pods * 1e3)
+
+    @contextlib.asynccontextmanager
+    async def _bindings(self) -> AsyncIterator[AsyncIterator[float]]:
+        """When each was seen."""
+        listed = await self._client.request("GET", _PODS, params={"labelSelector": "app=waiting", "limit": "1"})
+        version = msgspec.json.decode(listed, type=_Pods).metadata.resource_version
+        params = {"watch": "true", "labelSelector": "app=waiting", "resourceVersion": version}
+        decode = msgspec.json.Decoder(_Change).decode
+
+        async def bound(lines: AsyncIterator[bytes]) -> AsyncIterator[float]:
+            seen: set[str] = set()
+            async for line in lines:
+                pod = decode(line).object
+                if pod.spec.node_name and pod.metadata.name not in seen:
+                    seen.add(pod.metadata.name)
+                    yield time.monotonic()
+
+        async with self._client.stream(_PODS, params) as lines:
+            yield bound(lines)
+
+    async def _post(self, path: str, bodies: list[dict[str, object]]) -> None:
+        waiting = iter(bodies)
+
+        async def work() -> None:
+            for body in waiting:
+                try:
+                    await self._client.request("POST", path, body=msgspec.json.encode(body))
+                except ApiError as error:
+                    if not error.is_already_exists:
+                        raise
+
+        await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
+
+
+def _node(name: str) -> dict[str, object]:
+    amounts = {"cpu": "64", "memory": "256Gi", "pods": "250"}
+    ready = [{"type": "Ready", "status": "True"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"capacity": amounts, "allocatable": amounts, "conditions": ready},
+    }
+
+
+def _pod(name: str, node: str = "") -> dict[str, object]:
+    requests = {"cpu": "10m", "memory": "16Mi"}
+    container = {"name": "c", "image": "pause", "resources": {"requests": requests}}
+    spec: dict[str, object] = {"containers": [container], "terminationGracePeriodSeconds": 0}
+    if node:
+        spec["nodeName"] = node
+    labels = {"app": "bound" if node else "waiting"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+def _cpu_s(pid: int) -> float:
+    """Of all its threads, as the system counts it; 0 once it has ended."""
+    try:
+        tasks = [(task / "schedstat").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return 0.0
+    return sum(int(task.split()[0]) for task in tasks) / 1e9
+
+
+# -- turns -------------------------------------------------------------------------------------------------------------
+
+
+def _commands(kubeconfig: Path, n_nodes: int, given: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    yield OURS, [sys.executable, "-m", "kubesched", "run", "--kubeconfig", str(kubeconfig), *_FLAGS.split()]
+    for one in given:
+        name, _, command = one.partition("=")
+        yield name, [*shlex.split(command.replace("{}", str(kubeconfig))), *_FLAGS.split()]
+    null = [sys.executable, "-m", "harness.live_bench", str(kubeconfig), "--nodes", str(n_nodes), "--null"]
+    yield NULL, null
+
+
+async def compare(kubeconfig: Path, sizes: argparse.Namespace) -> dict[str, list[Figures]]:
+    found: dict[str, list[Figures]] = {}
+    commands = dict(_commands(kubeconfig, sizes.nodes, sizes.scheduler))
+    async with RestClient(load_target(kubeconfig), qps=-1) as client:
+        scene = Scene(client, kubeconfig, sizes.nodes)
+        await scene.fill(sizes.bound)
+        for number in range(sizes.rounds):
+            for name, command in commands.items():
+                figures = await scene.run(command, sizes.pods)
+                found.setdefault(name, []).append(figures)
+                click.echo(f"{number + 1} {name:<16} {_line(figures)}")
+    return found
+
+
+def _line(figures: Figures) -> str:
+    return (
+        f"first binding after {figures.to_first_s:6.2f} s, {figures.to_first_cpu_s:5.2f} s of CPU; "
+        f"{figures.per_s:7.0f} bindings/s, {figures.cpu_ms:5.2f} ms of CPU each"
+    )
+
+
+def _median(found: Sequence[Figures]) -> Figures:
+    columns = ((getattr(one, name) for one in found) for name in Figures.__dataclass_fields__)
+    return Figures(*map(statistics.median, columns))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compare live schedulers on one API server.")
+    parser.add_argument("kubeconfig", type=Path)
+    parser.add_argument("--nodes", type=int, default=500)
+    parser.add_argument("--bound", type=int, default=0, help="Pods that are bound before anything is measured.")
+    parser.add_argument("--pods", type=int, default=1500, help="Pods that wait in each turn.")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--scheduler", action="append", default=[], metavar="NAME=COMMAND", help="{} is the kubeconfig."
+    )
+    parser.add_argument("--null", action="store_true", help="Be the null scheduler.")
+    given = parser.parse_args()
+    if given.null:
+        asyncio.run(bind_by_turns(given.kubeconfig, given.nodes))
+        return
+    for name, found in asyncio.run(compare(given.kubeconfig, given)).items():
+        click.echo(f"median {name:<16} {_line(_median(found))}")
+
+
+if __name__ == "__main__":
+    main()
