@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from kubesched.explanation.layout import counted, listed
+from kubesched.explanation.layout import WHAT_WOULD_HELP, counted, listed
 
 if TYPE_CHECKING:
     from kubesched.explanation.answer import Explanation
@@ -108,7 +108,7 @@ def _changes(explanation: Explanation) -> list[str]:
         return []
     more = len(changes) - CHANGES_SHOWN
     return [
-        paragraph("What would make it fit, each tried out, the most acceptable first", "dim"),
+        paragraph(WHAT_WOULD_HELP, "dim"),
         numbered(_told(change.description, change.cost) for change in changes[:CHANGES_SHOWN]),
         paragraph(f"and {counted(more, 'more change')} (.changes)" if more > 0 else "", "dim"),
     ]

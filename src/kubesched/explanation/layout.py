@@ -15,6 +15,7 @@ from kubesched.k8s.model import quantity
 from kubesched.k8s.model.quantity import Notation
 from kubesched.k8s.model.requests import CPU, EPHEMERAL_STORAGE, HUGE_PAGES_PREFIX, MEMORY
 
+WHAT_WOULD_HELP = "What would make it fit, each tried out, the most acceptable first"
 _GAP = "  "
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[^A-Z]+")
 _NAME_OR_AMOUNT = re.compile(r"([\w.~/=-]*\w)")
@@ -138,6 +139,15 @@ def wrapped(text: str, *, indent: int, hanging: int, width: int) -> list[str]:
 
 _SHORT = 7
 _BINARY_STEPS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+def numbered(texts: Sequence[str], style: Style) -> list[str]:
+    """A list whose numbers stand out, in lines of the style's width."""
+    lines = []
+    for number, text in enumerate(texts, 1):
+        first, *more = wrapped(f"{number}. {text}", indent=2, hanging=3, width=style.width)
+        lines.extend([first.replace(f"{number}.", style.painted(Tone.STRONG, f"{number}."), 1), *more])
+    return lines
 
 
 def exact(resource: str, units: int) -> str:

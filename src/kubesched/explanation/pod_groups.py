@@ -1,4 +1,4 @@
-"""Why a pod group waits: who is missing, which member finds no node, and which placement came nearest.
+"""Why a pod group waits: who is missing, which member finds no node, which placement came nearest, and what would help.
 
 The group is tried as its cycle would try it, in every placement, and taken back. What is counted are the pods that find
 a node within one: the placement that takes most of them came nearest, and its first pod without a node tells what is
@@ -7,13 +7,16 @@ missing there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kubesched.explanation.answer import COMPLETE_SEARCH
+from kubesched.explanation.changes.for_groups import GroupChange, changes_for_group
 from kubesched.explanation.explain import NotExplainableError, build_cluster
+from kubesched.explanation.findings.finding import INSUFFICIENT
 from kubesched.explanation.html import block, html_table, paragraph
-from kubesched.explanation.layout import Style, Tone, counted, table
+from kubesched.explanation.html import numbered as numbered_html
+from kubesched.explanation.layout import WHAT_WOULD_HELP, Style, Tone, counted, numbered, table
 from kubesched.framework.groups import GroupCycle
 from kubesched.framework.handle import Registry
 from kubesched.framework.pod_info import PodInfo
@@ -74,6 +77,8 @@ class PodGroupExplanation:
     """The placement that it would go to; None if it fits in none."""
     problem: str = ""
     """Why there is no placement at all."""
+    changes: tuple[GroupChange, ...] = ()
+    """What would make it fit, the most acceptable first."""
 
     @property
     def n_missing(self) -> int:
@@ -121,6 +126,14 @@ class PodGroupExplanation:
             for one in self.placements[:PLACEMENTS_SHOWN]
         ]
 
+    def _helps(self) -> list[str]:
+        key = self.pod_group.topology_key
+        told = []
+        for change in self.changes:
+            where = f", then it fits in {key}={change.placement}" if change.placement else ""
+            told.append(f"{change.description}{where}; {change.cost}")
+        return told
+
     def render(self, style: Style | None = None) -> str:
         chosen = style or Style()
         tone = Tone.BAD if self.is_unschedulable else Tone.GOOD
@@ -131,6 +144,8 @@ class PodGroupExplanation:
             lines.extend(table(header, self._rows(), indent=2, n_left=4))
             if len(self.placements) > PLACEMENTS_SHOWN:
                 lines.append(f"  and {len(self.placements) - PLACEMENTS_SHOWN} more that take no more of them")
+        if self.changes:
+            lines.extend(["", chosen.heading(WHAT_WOULD_HELP), *numbered(self._helps(), chosen)])
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -144,6 +159,7 @@ class PodGroupExplanation:
         return block(
             paragraph(self.headline, "head bad" if self.is_unschedulable else "head good"),
             html_table(["placement", "nodes", "pods that fit", "what the next one lacks"], self._rows()),
+            *([paragraph(WHAT_WOULD_HELP, "dim"), numbered_html(self._helps())] if self.changes else []),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,6 +173,7 @@ class PodGroupExplanation:
             "fits": self.chosen is not None,
             "placement": self.chosen or "",
             "placements": [one.to_dict() for one in self.placements],
+            "changes": [one.to_dict() for one in self.changes],
         }
 
 
@@ -221,7 +238,16 @@ def _tried(
     chosen = choose_placement(cluster, scheduler, trial, group, post_filter=False, keeps=False)
     takes = chosen.placement if chosen.status.is_success else None
     findings.sort(key=lambda one: (one.name != takes, -one.n_fitting, one.n_nodes, one.name))
-    return PodGroupExplanation(*about, placements=tuple(findings), chosen=takes)
+    explained = PodGroupExplanation(*about, placements=tuple(findings), chosen=takes)
+    if takes is not None:
+        return explained
+    nearest = findings[0]
+    placement = next(one for one in generated.placements if one.name == nearest.name)
+    resources = dict.fromkeys(resource for pod in pods for resource in pod.resources.wanted)
+    lacked = [resource for resource in resources if f"{INSUFFICIENT}{resource}" in nearest.reason]
+    n_missing = explained.n_missing - nearest.n_fitting
+    changes = changes_for_group(cluster, scheduler, base.pod_group, pods, placement, n_missing, lacked)
+    return replace(explained, changes=changes)
 
 
 def _finding(name: str, n_nodes: int, outcome: GroupOutcome) -> PlacementFinding:

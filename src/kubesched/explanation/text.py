@@ -13,11 +13,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kubesched.explanation.changes import ChangeKind
+from kubesched.explanation.changes import Change, ChangeKind
 from kubesched.explanation.evidence import nominated_pods_by_row
 from kubesched.explanation.findings.finding import CauseKind, Shortage
 from kubesched.explanation.groups import GroupedNode, RejectedNodes
-from kubesched.explanation.layout import Style, Tone, counted, listed, score_table, wrapped
+from kubesched.explanation.layout import (
+    WHAT_WOULD_HELP,
+    Style,
+    Tone,
+    counted,
+    listed,
+    numbered,
+    score_table,
+    wrapped,
+)
 from kubesched.framework.status import Code
 from kubesched.scheduler.engine.postfilter import for_event
 
@@ -237,16 +246,17 @@ def smallest_changes(explanation: Explanation, style: Style) -> list[str]:
     changes = explanation.changes
     if not changes:
         return ["No single small change that would make it fit was found"]
-    lines = [style.heading("What would make it fit, each tried out, the most acceptable first")]
-    for number, change in enumerate(changes[: style.most(CHANGES_SHOWN)], 1):
-        together = "together: " if change.kind is ChangeKind.COMBINED else ""
-        where = "" if change.kind is ChangeKind.ADD_NODE or _names(change.description, change.node) else change.node
-        told = f"{number}. {together}{change.description}" + (f" (then it fits on {where})" if where else "")
-        cost = f"; {change.cost}" if change.cost else ""
-        first, *more = wrapped(told + cost, indent=2, hanging=3, width=style.width)
-        lines.extend([first.replace(f"{number}.", style.painted(Tone.STRONG, f"{number}."), 1), *more])
-    n_more = len(changes) - len(changes[: style.most(CHANGES_SHOWN)])
+    shown = [_change_told(change) for change in changes[: style.most(CHANGES_SHOWN)]]
+    lines = [style.heading(WHAT_WOULD_HELP), *numbered(shown, style)]
+    n_more = len(changes) - len(shown)
     return [*lines, f"  and {counted(n_more, 'more change')} (-o wide)"] if n_more else lines
+
+
+def _change_told(change: Change) -> str:
+    together = "together: " if change.kind is ChangeKind.COMBINED else ""
+    where = "" if change.kind is ChangeKind.ADD_NODE or _names(change.description, change.node) else change.node
+    told = f"{together}{change.description}" + (f" (then it fits on {where})" if where else "")
+    return f"{told}; {change.cost}" if change.cost else told
 
 
 def _names(description: str, node: str) -> bool:

@@ -57,7 +57,8 @@ def explain(
       `PodsOverview`. Of a workload without pods, one is explained as its controller would create it now.
     - `"namespace/shop"`: the same of all that waits in a namespace; a `PodsOverview`.
     - `"node/a"`: which pending pods could not come to a node, and why; a `NodeOverview`.
-    - `"ml/podgroup/training"`: why a pod group waits, and which placement came nearest; a `PodGroupExplanation`.
+    - `"ml/podgroup/training"`: why a pod group waits, which placement came nearest, what would make it fit; a
+      `PodGroupExplanation`.
 
     All of them have `headline`, `to_dict()`, a text (`str`), and HTML in a notebook.
 

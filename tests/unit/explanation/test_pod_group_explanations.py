@@ -94,3 +94,51 @@ def test_headline(objects: list[dict[str, Any]], headline: str, waits: bool) -> 
 def test_a_group_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(NotExplainableError, match="PodGroup default/g does not exist"):
         kubesched.explain([_node("n")], "pg/g")
+
+
+RACKS = [_node("a", "4", rack="a"), _node("b", "2", rack="b"), _node("c", "4", rack="b")]
+
+
+@pytest.mark.parametrize(
+    ("objects", "changes"),
+    [
+        pytest.param(
+            [*RACKS, _group(7, rack=True), *_pods(8)],
+            [
+                ("lower the cpu request of each pod from 1 to 800m", "b"),
+                ("lower minCount from 7 to 6", "b"),
+                ("add a node like b (2 cpu, 8Gi memory)", "b"),
+                ("drop the topology constraint on rack", ""),
+            ],
+            id="a rack is too small",
+        ),
+        pytest.param(
+            [_node("n", "2"), _node("big", "4"), _group(16), *_pods(16)],
+            [
+                ("add 3 nodes like big (4 cpu, 8Gi memory each)", ""),
+                ("lower the cpu request of each pod from 1 to 300m", ""),
+                ("lower minCount from 16 to 6", ""),
+            ],
+            id="fewer of the larger nodes",
+        ),
+        pytest.param(
+            [_node("n"), _group(2), *_pods(2, nodeSelector={"disk": "ssd"})],
+            [],
+            id="nothing of that helps",
+        ),
+    ],
+)
+def test_what_would_make_it_fit(objects: list[dict[str, Any]], changes: list[tuple[str, str]]) -> None:
+    found = kubesched.explain(objects, "podgroup/g")
+    told = [(change["description"], change["placement"]) for change in found.to_dict()["changes"]]
+    assert told == changes
+    assert all(description in str(found) for description, _ in changes)
+
+
+def test_one_node_fewer_is_not_enough() -> None:
+    """What is told is the smallest number: applied by hand, it fits, and with one fewer it does not."""
+    cluster = [_node("n", "4"), _group(16), *_pods(16)]
+    assert "add 3 nodes like n" in str(kubesched.explain(cluster, "podgroup/g"))
+    more = [_node(f"new-{i}", "4") for i in range(3)]
+    assert not kubesched.explain([*cluster, *more], "podgroup/g").is_unschedulable
+    assert kubesched.explain([*cluster, *more[:2]], "podgroup/g").is_unschedulable

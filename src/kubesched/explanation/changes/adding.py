@@ -9,6 +9,7 @@ is not free there.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -27,6 +28,7 @@ from kubesched.k8s.model.core import Node, Taint
 from kubesched.k8s.model.requests import CPU, MEMORY, PODS, is_extended, node_units
 from kubesched.k8s.model.selectors import Requirement, compile_node_term
 from kubesched.k8s.model.volume_claims import claims_of
+from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.plugins.node_affinity import NodeAffinity, node_selector_of
 from kubesched.scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 
@@ -48,39 +50,40 @@ def add_node(situation: Situation) -> list[Change]:
 
 
 def _proposals(situation: Situation) -> Iterator[Proposal]:
-    name = _unused_name(situation)
+    name = next(unused_names(situation.cluster))
     for row in _shapes(situation):
         model = situation.cluster.table.nodes[row]
-        yield _proposal(situation, row, _empty_copy(model, name), [])
+        yield _proposal(situation, row, empty_copy(model, name), [])
 
 
-def _taken_by_daemons(situation: Situation, row: int) -> dict[str, int]:
+def taken_by_daemons(cluster: Cluster, row: int) -> dict[str, int]:
     """What pods take that run on every such node. One that is not there yet on this node is not known."""
-    pods = [pod for pod in situation.cluster.table.pods.on(row) if comes_with_node(pod)]
+    pods = [pod for pod in cluster.table.pods.on(row) if comes_with_node(pod)]
     resources = {PODS, *(resource for pod in pods for resource in pod.resources.requests)}
     return {resource: sum(amount_of(pod, resource) for pod in pods) for resource in sorted(resources)} if pods else {}
 
 
 def _proposal(situation: Situation, row: int, copy: Node, amendments: list[str]) -> Proposal:
     model = situation.cluster.table.nodes[row]
-    nodes = situation.cluster.nodes.at(row)
-    size = f"{readable(CPU, nodes.allocatable(CPU))} cpu, {readable(MEMORY, nodes.allocatable(MEMORY))} memory"
     told = f"add a node like {model.name}"
-    told += f", but {all_of(amendments)}" if amendments else f" ({_kind_of_machine(model)}{size})"
+    told += f", but {all_of(amendments)}" if amendments else f" ({machine_size(situation.cluster, row)})"
     return Proposal(
         kind=ChangeKind.ADD_NODE,
         description=told,
         node=copy.name,
-        actions=(CreateNode(copy, model.name, _taken_by_daemons(situation, row)),),
+        actions=(CreateNode(copy, model.name, taken_by_daemons(situation.cluster, row)),),
         details={"like": model.name, "manifest": _manifest(copy)},
         reluctance=Reluctance.OTHERS,
         cost_to_others="somebody pays for one more node",
     )
 
 
-def _kind_of_machine(model: Node) -> str:
-    kind = model.labels.get("node.kubernetes.io/instance-type", "")
-    return f"{kind}, " if kind else ""
+def machine_size(cluster: Cluster, row: int) -> str:
+    """What a node is, for those who are to add another: its kind, if it says so, and what is allocatable."""
+    kind = cluster.table.nodes[row].labels.get("node.kubernetes.io/instance-type", "")
+    nodes = cluster.nodes.at(row)
+    size = f"{readable(CPU, nodes.allocatable(CPU))} cpu, {readable(MEMORY, nodes.allocatable(MEMORY))} memory"
+    return f"{kind}, {size}" if kind else size
 
 
 def _shapes(situation: Situation) -> Iterator[int]:
@@ -117,7 +120,7 @@ def _topology_keys(pod: PodInfo) -> Iterator[str]:
 
 def _amended(situation: Situation) -> Iterator[Proposal]:
     """Copies of the nodes where least has to be otherwise, with what the pod asks for."""
-    name = _unused_name(situation)
+    name = next(unused_names(situation.cluster))
     labels = dict(_wanted_labels(situation))
     models: dict[tuple[object, ...], tuple[int, int]] = {}
     for row, node in enumerate(situation.cluster.table.nodes):
@@ -141,12 +144,12 @@ def _strain(short: tuple[str, ...], other: tuple[str, ...], taints: tuple[Taint,
 
 def _improved(situation: Situation, row: int, name: str, wanted_labels: dict[str, str]) -> tuple[Node, list[str]]:
     model = situation.cluster.table.nodes[row]
-    copy = _empty_copy(model, name)
+    copy = empty_copy(model, name)
     told: list[str] = []
     labels = {key: value for key, value in wanted_labels.items() if copy.labels.get(key) != value}
     told.extend(f"with {key}={value}" for key, value in labels.items())
     units = node_units(copy.status.allocatable, "status.allocatable")
-    taken = _taken_by_daemons(situation, row)
+    taken = taken_by_daemons(situation.cluster, row)
     needed = {r: wanted + taken.get(r, 0) for r, wanted in situation.pod.resources.wanted.items()}
     short = {r: amount for r, amount in needed.items() if units.get(r, 0) < amount}
     told.extend(f"with at least {readable(resource, wanted)} {resource}" for resource, wanted in short.items())
@@ -203,7 +206,7 @@ def _lasting_taints(node: Node) -> tuple[Taint, ...]:
     return tuple(taint for taint in node.spec.taints or () if not is_passing(taint))
 
 
-def _empty_copy(model: Node, name: str) -> Node:
+def empty_copy(model: Node, name: str) -> Node:
     labels = dict(model.labels)
     if HOSTNAME_LABEL in labels:
         labels[HOSTNAME_LABEL] = name
@@ -214,14 +217,12 @@ def _empty_copy(model: Node, name: str) -> Node:
     )
 
 
-def _unused_name(situation: Situation) -> str:
-    """A name that no node has, and that no pod is nominated to."""
-    cluster = situation.cluster
-    name, number = "new-node", 1
-    while name in cluster.table.rows or cluster.nominations.on(name):
-        number += 1
-        name = f"new-node-{number}"
-    return name
+def unused_names(cluster: Cluster) -> Iterator[str]:
+    """Names that no node has, and that no pod is nominated to."""
+    for number in count(1):
+        name = "new-node" if number == 1 else f"new-node-{number}"
+        if name not in cluster.table.rows and not cluster.nominations.on(name):
+            yield name
 
 
 def _manifest(node: Node) -> dict[str, object]:

@@ -115,6 +115,7 @@ class ChangeKind(Enum):
     COMBINED = "combined"
     TOLERATE = "tolerate"
     PRIORITY = "raise-priority"
+    SMALLER_GANG = "lower-min-count"
 
     @property
     def rank(self) -> int:

@@ -280,13 +280,13 @@ def _lower(situation: Situation, row: int, targets: Mapping[str, int], cost: flo
         details={"requests": {n: {"from": exact(n, old), "to": exact(n, new)} for n, (old, new) in amounts.items()}},
         n_edits=len(targets),
         cost=cost,
-        reluctance=_price(cut),
+        reluctance=reluctance_to_lose(cut),
         cost_to_others=f"costs others nothing; the pod gets {'none of it' if dropped else f'{cut:.0%} less'}",
         is_drastic=any(units == 0 for units in targets.values()),
     )
 
 
-def _price(cut: float) -> Reluctance:
+def reluctance_to_lose(cut: float) -> Reluctance:
     """By the share of the request that is given up."""
     if cut <= SMALL_CUT:
         return Reluctance.LITTLE

@@ -1,0 +1,204 @@
+"""What would make a pod group fit: more nodes, smaller pods, no topology constraint, a smaller gang.
+
+Each is tried out: the cluster is changed, the group is tried as its cycle would try it, and the cluster is changed
+back. Of how much is needed (nodes, or how little each pod may request) the smallest step that helps is found by
+halving.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubesched.explanation.changes.adding import empty_copy, machine_size, taken_by_daemons, unused_names
+from kubesched.explanation.changes.change import ChangeKind, CreateNode, Reluctance, patched
+from kubesched.explanation.changes.requests import lower_request, reluctance_to_lose
+from kubesched.explanation.changes.what_if import carry_out
+from kubesched.explanation.layout import counted, exact_and_readable
+from kubesched.framework.groups import GroupCycle, Placement
+from kubesched.framework.pod_info import PodInfo
+from kubesched.k8s.model.requests import CPU, MEMORY, is_extended
+from kubesched.k8s.model.scheduling import GangSchedulingPolicy, PodGroup, PodGroupSchedulingPolicy
+from kubesched.scheduler.cluster import Cluster
+from kubesched.scheduler.cluster.undo import UndoLog
+from kubesched.scheduler.engine.cycle import ProfileScheduler
+from kubesched.scheduler.engine.group_trial import GroupTrial
+from kubesched.scheduler.engine.placements import choose_placement
+
+_MOST_SHAPES = 4
+_MOST_NODES = 128
+_SHARES = 20
+"""In so many steps requests of cpu and bytes are lowered; those of devices by whole ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """With it, the group fits in `placement`, which is empty if it may go anywhere."""
+
+    kind: ChangeKind
+    description: str
+    """One sentence without a full stop, in the imperative."""
+    placement: str
+    cost: str
+    reluctance: Reluctance
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind.value,
+            "description": self.description,
+            "placement": self.placement,
+            "cost": self.cost,
+        }
+
+
+def changes_for_group(
+    cluster: Cluster,
+    scheduler: ProfileScheduler,
+    group: PodGroup,
+    pods: Sequence[PodInfo],
+    nearest: Placement,
+    n_missing: int,
+    lacked: Sequence[str],
+) -> tuple[GroupChange, ...]:
+    """The most acceptable first. `nearest` came nearest, and takes all but so many pods, which lack these resources."""
+    what_if = _WhatIf(cluster, scheduler, group, pods)
+    found = [
+        *(_fewer_per_pod(what_if, resource) for resource in lacked),
+        _more_nodes(what_if, nearest, n_missing),
+        _no_topology(what_if),
+        _smaller_gang(what_if, n_missing),
+    ]
+    helping = [change for change in found if change is not None]
+    return tuple(sorted(helping, key=lambda change: (change.reluctance, change.kind.rank)))
+
+
+class _WhatIf:
+    """Questions about one group on one cluster."""
+
+    def __init__(self, cluster: Cluster, scheduler: ProfileScheduler, group: PodGroup, pods: Sequence[PodInfo]) -> None:
+        self.cluster = cluster
+        self.group = group
+        self.pods = pods
+        self._scheduler = scheduler
+
+    def fits_after(self, change: Callable[[UndoLog], None]) -> str | None:
+        """The placement that the group goes to then; None if it does not fit."""
+        changes = UndoLog(self.cluster)
+        try:
+            change(changes)
+            tried = GroupCycle(self.group.key, [self.cluster.pending[pod.key] for pod in self.pods])
+            trial = GroupTrial(self.cluster, self._scheduler, 0.0)
+            outcome = choose_placement(self.cluster, self._scheduler, trial, tried, post_filter=False, keeps=False)
+            return outcome.placement if outcome.status.is_success else None
+        finally:
+            changes.revert()
+
+    def fewest(self, most: int, change_by: Callable[[int], Callable[[UndoLog], None]]) -> tuple[int, str] | None:
+        """The smallest number from 1 with which the group fits, and where; None if the largest is not enough."""
+        if most < 1 or self.fits_after(change_by(most)) is None:
+            return None
+        steps = range(1, most + 1)
+        n = steps[bisect_left(steps, True, key=lambda step: self.fits_after(change_by(step)) is not None)]
+        where = self.fits_after(change_by(n))
+        return None if where is None else (n, where)
+
+
+def _fewer_per_pod(what_if: _WhatIf, resource: str) -> GroupChange | None:
+    """Each pod requests less of it, as little less as is enough."""
+    largest = max(pod.resources.wanted.get(resource, 0) for pod in what_if.pods)
+    n_steps = largest if is_extended(resource) else _SHARES
+
+    def amount(step: int) -> int:
+        return largest * (n_steps - step) // n_steps
+
+    def lower_by(step: int) -> Callable[[UndoLog], None]:
+        def lower(changes: UndoLog) -> None:
+            for pod in what_if.pods:
+                operations = lower_request(pod.pod, resource, amount(step))
+                if operations:
+                    changes.put_pod(what_if.cluster.signatures.info(patched(pod.pod, operations)))
+
+        return lower
+
+    found = what_if.fewest(n_steps - 1, lower_by)
+    if found is None:
+        return None
+    before, after = exact_and_readable(resource, largest), exact_and_readable(resource, amount(found[0]))
+    told = f"lower the {resource} request of each pod from {before} to {after}"
+    cut = 1 - amount(found[0]) / largest
+    cost = f"costs others nothing; each pod gets {cut:.0%} less"
+    return GroupChange(ChangeKind.REQUESTS, told, found[1], cost, reluctance_to_lose(cut))
+
+
+def _more_nodes(what_if: _WhatIf, nearest: Placement, n_missing: int) -> GroupChange | None:
+    """Copies of a node of the nearest placement: of the kind of which fewest are needed, the smallest of these."""
+    cluster = what_if.cluster
+    best: tuple[int, str] | None = None
+    model = -1
+    for row in islice(_shapes(cluster, nearest), _MOST_SHAPES):
+        most = min(n_missing, _MOST_NODES) if best is None else best[0] - 1
+        found = what_if.fewest(most, lambda n, row=row: _adding(cluster, row, n))  # type: ignore[misc]
+        if found is not None:
+            best, model = found, row
+    if best is None:
+        return None
+    n, where = best
+    nodes = "a node" if n == 1 else f"{n} nodes"
+    told = f"add {nodes} like {cluster.table.names[model]} ({machine_size(cluster, model)}{' each' if n > 1 else ''})"
+    cost = f"somebody pays for {counted(n, 'more node')}"
+    return GroupChange(ChangeKind.ADD_NODE, told, where, cost, Reluctance.OTHERS)
+
+
+def _shapes(cluster: Cluster, placement: Placement) -> Iterator[int]:
+    """One row for each size of node that the placement has, the smallest first."""
+    cpu, memory = cluster.nodes.allocatable(CPU), cluster.nodes.allocatable(MEMORY)
+    seen: set[tuple[int, int]] = set()
+    for row in sorted(placement.rows.tolist(), key=lambda row: (cpu[row], memory[row], cluster.table.names[row])):
+        size = int(cpu[row]), int(memory[row])
+        if size not in seen:
+            seen.add(size)
+            yield row
+
+
+def _adding(cluster: Cluster, row: int, n: int) -> Callable[[UndoLog], None]:
+    model, taken = cluster.table.nodes[row], taken_by_daemons(cluster, row)
+    names = list(islice(unused_names(cluster), n))
+
+    def add(changes: UndoLog) -> None:
+        for name in names:
+            carry_out(CreateNode(empty_copy(model, name), model.name, taken), cluster, changes)
+
+    return add
+
+
+def _no_topology(what_if: _WhatIf) -> GroupChange | None:
+    group = what_if.group
+    if not group.topology_key:
+        return None
+    free = replace(group, spec=replace(group.spec, scheduling_constraints=None))
+    if what_if.fits_after(lambda changes: changes.put_object(free)) is None:
+        return None
+    told = f"drop the topology constraint on {group.topology_key}"
+    cost = "costs others nothing; its pods are not near each other"
+    return GroupChange(ChangeKind.RELAX, told, "", cost, Reluctance.MUCH)
+
+
+def _smaller_gang(what_if: _WhatIf, n_missing: int) -> GroupChange | None:
+    """A gang of those who find a node now."""
+    group = what_if.group
+    size = group.min_count - n_missing
+    if size < 1:
+        return None
+    policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=size))
+    smaller = replace(group, spec=replace(group.spec, scheduling_policy=policy))
+    where = what_if.fits_after(lambda changes: changes.put_object(smaller))
+    if where is None:
+        return None
+    told = f"lower minCount from {group.min_count} to {size}"
+    cost = f"costs others nothing; the gang starts with {counted(n_missing, 'pod')} fewer"
+    return GroupChange(ChangeKind.SMALLER_GANG, told, where, cost, reluctance_to_lose(n_missing / group.min_count))
