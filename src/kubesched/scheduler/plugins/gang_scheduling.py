@@ -21,7 +21,7 @@ from kubesched.framework.status import OK, Code, Hold, Status
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.scheduling import PodGroup, group_key_of
 
-_TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
+_HELD = Status.unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
 _WAITING = "waiting for minCount pods from a gang to be scheduled"
 _LONGEST_WAIT_S = 300.0
 
@@ -35,29 +35,27 @@ class GangScheduling:
         """By group, the uids of pods that were asked to wait for the others."""
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        if pod.spec.scheduling_group is None:
+        if pod.spec.scheduling_group is None or not (key := group_key_of(pod.pod)):
             return OK
-        status = self._gate(pod)
-        if status.is_success:
+        status = self._gate(key)
+        if status is OK:
             return OK
-        lasts = partial(self._is_gated, pod)
-        return Hold(status.code, status.reasons, lasts=lasts, ends_by_call=True, together=group_key_of(pod.pod))
+        lasts = partial(self._is_gated, key)
+        return Hold(status.code, status.reasons, lasts=lasts, ends_by_call=True, together=key)
 
-    def _is_gated(self, pod: PodInfo) -> bool:
-        return not self._gate(pod).is_success
+    def _is_gated(self, key: str) -> bool:
+        return self._gate(key) is not OK
 
-    def _gate(self, pod: PodInfo) -> Status:
-        key = group_key_of(pod.pod)
+    def _gate(self, key: str) -> Status:
         group = self._handle.objects.pod_groups.get(key)
-        if not key:
-            return OK
         if group is None:
             name = key.partition("/")[2]
             return Status.unresolvable(f'waiting for pods\'s pod group "{name}" to appear in scheduling queue')
+        needed = group.min_count
+        if not needed:
+            return OK
         members = self._handle.group_members(key)
-        if members is None or members.n_pods < group.min_count:
-            return Status.unresolvable(_TOO_FEW)
-        return OK
+        return OK if members is not None and members.n_pods >= needed else _HELD
 
     def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> PermitResult:
         key = group_key_of(pod.pod)

@@ -218,12 +218,24 @@ class SchedulingQueue:
         return queued is not None and queued.hold is not None and queued.hold.together == together
 
     def reconsider_held(self, keys: Iterable[PodKey], event: ClusterEvent, now_s: float) -> None:
-        """Pods that are held back until they are called: those that are not any more are tried again."""
+        """Pods that are held back until they are called: those that are not any more are tried again. Of those that
+        are held together, one is asked."""
+        lasting: dict[str, bool] = {}
         for key in keys:
             queued = self._pods.by_key.get(key)
-            if queued is not None and queued.is_gated and (queued.hold is None or not queued.hold.lasts()):
-                self._pods.unschedulable.remove(key)
-                self._pods.requeue(queued, Requeue.AFTER_BACKOFF, event.label, now_s)
+            if queued is None or not queued.is_gated:
+                continue
+            hold = queued.hold
+            if hold is not None:
+                word = hold.together
+                lasts = lasting.get(word) if word else None
+                if lasts is None:
+                    lasts = lasting[word] = hold.lasts()
+                if lasts:
+                    continue
+                queued.gating_plugin = ""  # which was asked just now
+            self._pods.unschedulable.remove(key)
+            self._pods.requeue(queued, Requeue.AFTER_BACKOFF, event.label, now_s)
 
     def hold_may_be_over(self, keys: Iterable[PodKey]) -> None:
         """Pods that were held back until they are called: the next change asks them."""
