@@ -9,7 +9,7 @@ from typing import Protocol
 from kubesched.framework.events import EVERY_CHANGE
 from kubesched.framework.handle import Registry
 from kubesched.scheduler.cluster import Cluster
-from kubesched.scheduler.config import ConfigError, FieldError, KubeSchedulerConfiguration, resolve_profiles
+from kubesched.scheduler.config import KubeSchedulerConfiguration, resolve_profiles
 from kubesched.scheduler.config.feature_gates import group_features
 from kubesched.scheduler.engine.cycle import ProfileScheduler
 from kubesched.scheduler.engine.enqueue import checked_gate, checked_pre_enqueue
@@ -139,9 +139,6 @@ def build_loop(
     make_queue = SchedulingQueue if variant is None else variant.make_queue
     queue = make_queue(settings, profiles, measured_hint)
     features = None if variant is not None else group_features(config.gates, config.emulate)
-    if features is not None and features.groups and extenders:
-        problem = FieldError("extenders", "not with the feature gate GenericWorkload: a pod group cannot wait for them")
-        raise ConfigError([problem], source)
     if features is not None and features.groups:
         for scheduler in schedulers.values():
             scheduler.has_only_in_tree_plugins = _is_in_tree(scheduler)

@@ -15,8 +15,9 @@ Next: `binding_cycles` for the pods that are bound.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.groups import GroupCycle, GroupFeatures
@@ -27,6 +28,7 @@ from kubesched.k8s.model.scheduling import group_key_of
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.binding_cycles import BindingCycles
 from kubesched.scheduler.engine.cycle import ProfileScheduler
+from kubesched.scheduler.engine.extender import GroupPauses, MissingAdviceError, PausedGroup
 from kubesched.scheduler.engine.failure import SCHEDULER_ERROR, UNSCHEDULABLE, FailureHandler, Told
 from kubesched.scheduler.engine.fit_counts import fit_counts
 from kubesched.scheduler.engine.group_condition import GroupConditions
@@ -70,6 +72,7 @@ class GroupCycles:
         features: GroupFeatures,
         metrics: LoopMetrics,
         observers: Observers,
+        pauses: GroupPauses | None = None,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -81,12 +84,23 @@ class GroupCycles:
         self._features = features
         self._metrics = metrics
         self._observers = observers
+        self._pauses = pauses
 
     def schedule(self, popped: QueuedPodInfo, now_s: float) -> None:
         """The cycle of the group that the pod belongs to. What it raises cost all of its pods a try."""
         queued = self._collect(popped, now_s)
+        self._guarded(queued, now_s, partial(self._schedule, group_key_of(popped.info.pod), queued, now_s))
+
+    def resume(self, now_s: float) -> None:
+        """The groups go on whose answers of extenders are there."""
+        while self._pauses is not None and (paused := self._pauses.take_ready()) is not None:
+            paused.queued = [member for member in paused.queued if self._failures.is_still_wanted(member)]
+            if paused.queued:
+                self._guarded(paused.queued, now_s, partial(self._go_on, paused, now_s))
+
+    def _guarded(self, queued: list[QueuedPodInfo], now_s: float, do: Callable[[], None]) -> None:
         try:
-            self._schedule(group_key_of(popped.info.pod), queued, now_s)
+            do()
         except Exception as bug:
             for member in queued:
                 self._bindings.attempt_broke(member, bug, now_s)
@@ -122,16 +136,33 @@ class GroupCycles:
                 wanted.append(member)
         if not wanted:
             return
-        group = GroupCycle(key, [member.info for member in wanted])
+        pods = [member.info for member in wanted]
         if self._observers.steps is not None:
-            self._observers.steps(GroupAttemptBegan(key, group.pods))
+            self._observers.steps(GroupAttemptBegan(key, pods))
         scheduler = self._schedulers[names[0]]
+        started_s = self._metrics.cycle_started()
+        if self._pauses is not None and (advice := self._pauses.advice_for(scheduler, pods)):
+            self._pauses.ask(PausedGroup(key, wanted, scheduler, advice, started_s))
+            self.resume(now_s)
+            return
         trial = GroupTrial(self._cluster, scheduler, now_s, hides_demands=self._features.alpha)
-        attempt = _Attempt(group, wanted, scheduler, self._metrics.cycle_started(), now_s, trial)
+        self._tried(_Attempt(GroupCycle(key, pods), wanted, scheduler, started_s, now_s, trial))
+
+    def _go_on(self, paused: PausedGroup, now_s: float) -> None:
+        group = GroupCycle(paused.key, [member.info for member in paused.queued])
+        alpha, decide = self._features.alpha, paused.advice.decide
+        trial = GroupTrial(self._cluster, paused.scheduler, now_s, hides_demands=alpha, decide=decide)
+        try:
+            self._tried(_Attempt(group, paused.queued, paused.scheduler, paused.started_s, now_s, trial))
+        except MissingAdviceError as missing:
+            assert self._pauses is not None
+            self._pauses.ask(paused, missing.names)
+
+    def _tried(self, attempt: _Attempt) -> None:
         try:
             self._attempt(attempt)
         finally:
-            trial.take_back()
+            attempt.trial.take_back()
 
     def _attempt(self, attempt: _Attempt) -> None:
         outcome = self._try(attempt, keeps=not self._features.alpha)
@@ -183,7 +214,9 @@ class GroupCycles:
             return Status.error(f'failed to get pod group object: podgroup.scheduling.k8s.io "{name}" not found')
         if pod_group.topology_key:
             return Status.unschedulable(_HAS_CONSTRAINTS)
-        counts = None if self._features.topology else fit_counts(self._cluster, attempt.scheduler, attempt.group.pods)
+        counts = None
+        if not self._features.topology and attempt.trial.can_count:
+            counts = fit_counts(self._cluster, attempt.scheduler, attempt.group.pods)
         known: dict[int, Status] = {}
 
         def fits() -> Status:

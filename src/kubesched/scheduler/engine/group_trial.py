@@ -9,7 +9,7 @@ All of that happens between two facts: nobody else sees the table in between.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -85,12 +85,22 @@ class GroupTrial:
     """Of one profile's scheduler, on its cluster."""
 
     def __init__(
-        self, cluster: Cluster, scheduler: ProfileScheduler, now_s: float, *, hides_demands: bool = False
+        self,
+        cluster: Cluster,
+        scheduler: ProfileScheduler,
+        now_s: float,
+        *,
+        hides_demands: bool = False,
+        decide: Callable[[PodInfo, MemberTrial], Decision] | None = None,
     ) -> None:
+        """`decide` decides in the place of the scheduler, where extenders have a say."""
         self._cluster = cluster
         self._scheduler = scheduler
         self._now_s = now_s
         self._hides_demands = hides_demands
+        self._decide = decide or scheduler.decide_in_trial
+        self.can_count = decide is None
+        """Whether how many pods fit follows from what plugins say."""
         self._placed: list[PlacedMember] = []
 
     def run(
@@ -144,7 +154,7 @@ class GroupTrial:
         return kept
 
     def _try(self, pod: PodInfo, trial: MemberTrial) -> MemberOutcome:
-        decision = self._scheduler.decide_in_trial(pod, trial)
+        decision = self._decide(pod, trial)
         member = MemberOutcome(decision, node_name=decision.node_name)
         if not decision.node_name:
             if decision.diagnosis is not None and trial.reasons:

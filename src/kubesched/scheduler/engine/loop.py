@@ -29,7 +29,7 @@ from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.binding_cycles import BindingCycles
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.event_handlers import EventHandlers
-from kubesched.scheduler.engine.extender import HTTPExtender, PausedCycles
+from kubesched.scheduler.engine.extender import GroupPauses, HTTPExtender, PausedCycles
 from kubesched.scheduler.engine.failure import FailureHandler
 from kubesched.scheduler.engine.group_condition import GroupConditions
 from kubesched.scheduler.engine.group_cycle import GroupCycles
@@ -103,6 +103,7 @@ class Scheduler:
         )
         self.groups: GroupCycles | None = None
         """Schedules pods that belong to a group, if that is on."""
+        pauses = GroupPauses(extenders, self.outbox) if extenders and features.groups else None
         if features.groups:
             self.metrics.has_groups = True
             self.failures.groups = features
@@ -117,6 +118,7 @@ class Scheduler:
                 features,
                 self.metrics,
                 self.observers,
+                pauses,
             )
         self.paused = PausedCycles(extenders, self.outbox, self.failures) if extenders else None
         """Cycles that wait for an extender's answer."""
@@ -128,7 +130,7 @@ class Scheduler:
                 self.outbox,
                 state.bindings,
                 self._binding_cycles,
-                self.paused,
+                [paused for paused in (self.paused, pauses) if paused is not None],
                 self.failures,
                 self.observers,
             )
@@ -164,6 +166,8 @@ class Scheduler:
         self.outbox.answer(effect_id, answer, now_s)
         if self.paused is not None:
             self._take_decisions(self.paused, now_s)
+            if self.groups is not None:
+                self.groups.resume(now_s)
 
     def tick(self, now_s: float) -> None:
         """Time has passed: backoffs end, pods are flushed, waits time out."""

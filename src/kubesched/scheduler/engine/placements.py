@@ -73,7 +73,7 @@ def choose_placement(
     if not found.status.is_success:
         return GroupOutcome(found.status)
     tried = _Tried(cluster, scheduler, trial, group, post_filter)
-    if len(found.placements) > _FEW:
+    if len(found.placements) > _FEW and trial.can_count:
         tried.counts = fit_counts(cluster, scheduler, group.pods)
     for placement in found.placements:
         outcome = tried.outcome_of(placement)

@@ -18,13 +18,14 @@ Next: `loop`, which looks at every tick.
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
 from kubesched.framework.status import Status
 from kubesched.scheduler.engine.bind import Bindings
 from kubesched.scheduler.engine.binding_cycles import BindingCycles
-from kubesched.scheduler.engine.extender import PausedCycles
+from kubesched.scheduler.engine.extender import GroupPauses, PausedCycles
 from kubesched.scheduler.engine.failure import FailureHandler
 from kubesched.scheduler.engine.observations import AnswerMissing, Observers
 from kubesched.scheduler.engine.outbox import Outbox
@@ -76,7 +77,7 @@ class SelfCheck:
         outbox: Outbox,
         bindings: Bindings,
         binding_cycles: BindingCycles,
-        paused: PausedCycles | None,
+        paused: Sequence[PausedCycles | GroupPauses],
         failures: FailureHandler,
         observers: Observers,
     ) -> None:
@@ -116,7 +117,7 @@ class SelfCheck:
             self._binding_cycles.find_out(binding)
             self._found("binding", binding.assumed.key, 0.0)
         if self._queue.n_in_flight:
-            under_way = self._bindings.keys() | (frozenset() if self._paused is None else self._paused.uids())
+            under_way = self._bindings.keys() | {uid for paused in self._paused for uid in paused.uids()}
             for queued in self._queue.contents.in_flight:
                 if queued.uid not in under_way:
                     self._failures.attempt_broke(queued, _BROKE_OFF, now_s)

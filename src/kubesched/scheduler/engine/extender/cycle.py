@@ -25,6 +25,7 @@ import numpy as np
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.effects import CallExtender
+from kubesched.framework.groups import GroupCycle
 from kubesched.framework.nodes import RowArray
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.status import Code, Status
@@ -117,9 +118,9 @@ class Look:
         )
 
 
-def look_at_all(scheduler: ProfileScheduler, pod: PodInfo) -> Look:
+def look_at_all(scheduler: ProfileScheduler, pod: PodInfo, group: GroupCycle | None = None) -> Look:
     """A search as any pod's: in a large cluster it ends when enough nodes are found."""
-    look = look_at(scheduler, pod, None)
+    look = look_at(scheduler, pod, None, group)
     filtered = look.decision.filtered
     if filtered is None or not filtered.fits.any():
         return look
@@ -134,11 +135,15 @@ def look_at_all(scheduler: ProfileScheduler, pod: PodInfo) -> Look:
     return look
 
 
-def look_at(scheduler: ProfileScheduler, pod: PodInfo, names: Collection[str] | None) -> Look:
+def look_at(
+    scheduler: ProfileScheduler, pod: PodInfo, names: Collection[str] | None, group: GroupCycle | None = None
+) -> Look:
     """All nodes, or these as far as they are there: which of them let the pod in?"""
     cluster = scheduler.cluster
     nodes = cluster.nodes
     decision = Decision(pod, CycleState(), cluster.table.names)
+    if group is not None:
+        decision.cycle.put(group)
     look = Look(decision, nodes)
     if len(nodes) == 0:
         return look
