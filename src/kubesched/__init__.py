@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from kubesched.planning.capacity_report import CapacityReport
     from kubesched.planning.check.library import check
     from kubesched.planning.check.report import CheckReport
-    from kubesched.planning.compare import CompareError, ComparisonReport, compare
+    from kubesched.planning.compare.comparing import compare
+    from kubesched.planning.compare.metrics import CompareError
+    from kubesched.planning.compare.report import ComparisonReport
     from kubesched.planning.consolidate.consolidation import consolidate
     from kubesched.planning.consolidate.report import ConsolidationReport
     from kubesched.planning.optimal import OptimalityReport, optimal
@@ -118,9 +120,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CompareError": "kubesched.planning.compare",
-    "ComparisonReport": "kubesched.planning.compare",
-    "compare": "kubesched.planning.compare",
+    "CompareError": "kubesched.planning.compare.metrics",
+    "ComparisonReport": "kubesched.planning.compare.report",
+    "compare": "kubesched.planning.compare.comparing",
     "CheckReport": "kubesched.planning.check.report",
     "check": "kubesched.planning.check.library",
     "Agreement": "kubesched.simulator.replay.agreement",

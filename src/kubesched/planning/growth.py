@@ -272,7 +272,7 @@ class _LargerRequests(_Way):
 def _larger(infos: Sequence[PodInfo], percent: Fraction) -> Iterator[Pod]:
     factor = float(1 + percent / 100)
     waiting = (replace(one.pod, spec=replace(one.spec, node_name=""), status=PodStatus()) for one in infos)
-    for item in Resizing({CPU: factor, MEMORY: factor}).apply(waiting):
+    for item in map(Resizing({CPU: factor, MEMORY: factor}).resized, waiting):
         assert isinstance(item, Pod)
         yield item
 

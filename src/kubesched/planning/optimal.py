@@ -35,6 +35,7 @@ from kubesched.planning.plan.planner import Planner, PlanWatch
 from kubesched.planning.plan.reading import read_problem
 from kubesched.planning.plan.report import PlanReport
 from kubesched.planning.plan.request import PlanRequest
+from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.cluster.view import NodeRow
 from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.plugin_loading import assemble, plugins_from_classes
@@ -249,7 +250,7 @@ def measure(
         cost=None if catalogue is None else _cost_now(nodes, catalogue),
         least_cost=cheapest.bound if cheapest is not None and cheapest.answer == "yes" else None,
         packed_cost=cheapest.cost if cheapest is not None and cheapest.answer == "yes" else None,
-        resources=tuple(_resource_use(world)),
+        resources=tuple(resource_use(world.cluster)),
         tiers=tuple(_tiers(world, given, own, config, registry, seed)),
         assumptions=tuple(_assumptions(fewest, cheapest, len(settled.placed), len(settled.pending))),
     )
@@ -318,9 +319,10 @@ def _amounts(rows: Sequence[Sequence[int]]) -> Ints:
     return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
 
-def _resource_use(world: LoadedWorld) -> list[FreeResource]:
+def resource_use(cluster: Cluster) -> list[FreeResource]:
+    """Of cpu and of memory, over all nodes that are not cordoned."""
     names = (CPU, MEMORY)
-    rows = [NodeRow(world.cluster.table, row) for row in range(world.cluster.table.n)]
+    rows = [NodeRow(cluster.table, row) for row in range(cluster.table.n)]
     open_rows = [row for row in rows if not row.node.spec.unschedulable]
     allocatable = np.array([[row.allocatable(name) for name in names] for row in open_rows], dtype=np.int64).reshape(
         -1, 2
@@ -328,7 +330,7 @@ def _resource_use(world: LoadedWorld) -> list[FreeResource]:
     requested = np.array([[row.requested(name) for name in names] for row in open_rows], dtype=np.int64).reshape(-1, 2)
     free = (allocatable - requested).clip(min=0)
     mix: Counter[tuple[int, int]] = Counter()
-    for info in (*world.cluster.placed.values(), *world.cluster.pending.values()):
+    for info in (*cluster.placed.values(), *cluster.pending.values()):
         if not info.pin:
             wanted = info.resources.wanted
             mix[wanted.get(CPU, 0), wanted.get(MEMORY, 0)] += 1

@@ -19,13 +19,22 @@ from msgspec.structs import replace
 
 from kubesched.k8s.errors import KubeschedError
 from kubesched.k8s.model.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
-from kubesched.k8s.model.core import Container, Pod, PodSpec, PodTemplateSpec, ReplicationController
+from kubesched.k8s.model.core import (
+    Container,
+    Pod,
+    PodSpec,
+    PodTemplateSpec,
+    ReplicationController,
+    ResourceRequirements,
+)
 from kubesched.k8s.model.kubernetes_yaml import load_documents
-from kubesched.k8s.model.meta import Amount, KubeObject
+from kubesched.k8s.model.meta import Amount, KubeObject, controller_of
 from kubesched.k8s.model.quantity import QuantityError, parse
 from kubesched.k8s.model.requests import CPU, MEMORY
 
 _FACTOR = re.compile(r"(cpu|memory)\*(\d+(?:\.\d+)?)")
+_BOUNDS = ("target", "lowerBound", "upperBound", "uncappedTarget")
+"""What a VerticalPodAutoscaler recommends."""
 _COLUMNS = ("namespace", "kind", "name", "container", "resource", "value")
 
 ContainerKey = tuple[str, str, str, str]
@@ -42,9 +51,20 @@ class Resizing:
     wanted: Mapping[ContainerKey, Mapping[str, str]] = field(default_factory=dict)
 
     def apply(self, objects: Iterable[KubeObject]) -> list[KubeObject]:
-        return [self._resized(item) for item in objects]
+        """What a controller has made stays as it is: the controller makes another one."""
+        return [item if controller_of(item.metadata) is not None else self.resized(item) for item in objects]
 
-    def _resized(self, item: KubeObject) -> KubeObject:
+    def told(self, objects: Iterable[KubeObject]) -> str:
+        """How much of it there is something for."""
+        if self.factors:
+            return "requests " + " and ".join(f"of {name} times {factor:g}" for name, factor in self.factors.items())
+        there = {(item.namespace or "default", type(item).__name__, item.name) for item in objects}
+        n_there = sum(key[:3] in there for key in self.wanted)
+        told = f"{n_there} of {len(self.wanted)} recommendations are for workloads that are there"
+        return told if n_there else f"{told}: nothing changes"
+
+    def resized(self, item: KubeObject) -> KubeObject:
+        """A workload, or a pod without a node, with other requests."""
         match item:
             case Pod() if not item.spec.node_name:
                 return replace(item, spec=self._spec(item, item.spec))
@@ -69,15 +89,15 @@ class Resizing:
         return replace(spec, containers=tuple(self._container(owner, one) for one in spec.containers))
 
     def _container(self, owner: KubeObject, container: Container) -> Container:
-        resources = container.resources
-        if resources is None:
-            return container
+        resources = container.resources or ResourceRequirements()
         requests = dict(resources.requests or {})
         for resource, factor in self.factors.items():
             if resource in requests:
                 requests[resource] = _times(resource, requests[resource], factor)
         keys = [(owner.namespace or "default", type(owner).__name__, owner.name, name) for name in (container.name, "")]
         wanted = next((self.wanted[key] for key in keys if key in self.wanted), {})
+        if not requests and not wanted:
+            return container
         return replace(container, resources=replace(resources, requests={**requests, **wanted}))
 
 
@@ -87,7 +107,8 @@ def _times(resource: str, amount: Amount, factor: float) -> str:
 
 
 def read_resizing(text: str, data: bytes | None = None) -> Resizing:
-    """A factor as `cpu*0.7` (several with `;`), or the content of the file that `text` names. Raises ResizeError."""
+    """A factor as `cpu*0.7` (several with `;`), or the content of the file that `text` names; `vpa.yaml@lowerBound` are
+    other recommendations than the target. Raises ResizeError."""
     if data is None:
         factors = {}
         for part in text.split(";"):
@@ -96,13 +117,16 @@ def read_resizing(text: str, data: bytes | None = None) -> Resizing:
                 raise ResizeError(f'resize: "{part}" is neither a file nor of the form cpu*0.7')
             factors[found[1]] = float(found[2])
         return Resizing(factors)
+    source, _, bound = text.partition("@")
+    if bound and bound not in _BOUNDS:
+        raise ResizeError(f'{source}: "{bound}" is none of {", ".join(_BOUNDS)}')
     try:
-        return Resizing(wanted=_wanted(text, data.decode()))
+        return Resizing(wanted=_wanted(source, data.decode(), bound or _BOUNDS[0]))
     except UnicodeDecodeError:
-        raise ResizeError(f"{text}: not a text file") from None
+        raise ResizeError(f"{source}: not a text file") from None
 
 
-def _wanted(source: str, text: str) -> dict[ContainerKey, dict[str, str]]:
+def _wanted(source: str, text: str, bound: str) -> dict[ContainerKey, dict[str, str]]:
     if text.lstrip().startswith("{"):
         try:
             document = json.loads(text)
@@ -117,7 +141,7 @@ def _wanted(source: str, text: str) -> dict[ContainerKey, dict[str, str]]:
     except yaml.YAMLError as problem:
         raise ResizeError(f"{source}: {' '.join(str(problem).split())}") from None
     items = [item for one in documents if isinstance(one, dict) for item in one.get("items", [one])]
-    found = _vpa([item for item in items if item.get("kind") == "VerticalPodAutoscaler"])
+    found = _vpa([item for item in items if item.get("kind") == "VerticalPodAutoscaler"], bound)
     if not found:
         raise ResizeError(f"{source}: neither CSV ({','.join(_COLUMNS)}), nor krr's JSON, nor VerticalPodAutoscalers")
     return found
@@ -147,7 +171,7 @@ def _krr(source: str, document: Mapping[str, Any]) -> dict[ContainerKey, dict[st
     return found
 
 
-def _vpa(items: Iterable[Mapping[str, Any]]) -> dict[ContainerKey, dict[str, str]]:
+def _vpa(items: Iterable[Mapping[str, Any]], bound: str) -> dict[ContainerKey, dict[str, str]]:
     found: dict[ContainerKey, dict[str, str]] = {}
     for item in items:
         target = ((item.get("spec") or {}).get("targetRef")) or {}
@@ -155,7 +179,7 @@ def _vpa(items: Iterable[Mapping[str, Any]]) -> dict[ContainerKey, dict[str, str
         recommendation = ((item.get("status") or {}).get("recommendation")) or {}
         for one in recommendation.get("containerRecommendations") or ():
             key = namespace, str(target.get("kind", "")), str(target.get("name", "")), str(one.get("containerName", ""))
-            amounts = {name: str(value) for name, value in (one.get("target") or {}).items() if name in (CPU, MEMORY)}
+            amounts = {name: str(value) for name, value in (one.get(bound) or {}).items() if name in (CPU, MEMORY)}
             if amounts:
                 found[key] = amounts
     return found

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb, sqrt
+from importlib.util import find_spec
+from math import comb, erfc, sqrt
 
+_USUAL = 0.05
+_RESAMPLES = 2_000
 _NORMAL_975 = 1.959963984540054
 """The 97.5 % quantile of the normal distribution: 95 % are within."""
 
@@ -48,6 +51,10 @@ class PairedDifference:
     """What the same seeds gave under two variants: the differences, the second less the first."""
 
     differences: tuple[float, ...]
+    alpha: float = 0.05
+    """How often an interval may miss."""
+    is_quantile: bool = False
+    """Of quantiles, whose differences are not near to normal: their interval is a bootstrap's, with scipy."""
 
     @property
     def mean(self) -> float:
@@ -57,11 +64,18 @@ class PairedDifference:
     def interval(self) -> tuple[float, float]:
         """95 %, by t; with few pairs, the least and the most."""
         n = len(self.differences)
-        if n < FEWEST_FOR_INTERVAL:
+        if self.is_constant or not self.has_interval:
             return min(self.differences), max(self.differences)
+        if self.is_quantile and n >= FEWEST_FOR_INTERVAL and can_look_often():
+            return _bootstrapped(self.differences, self.alpha)
         variance = sum((one - self.mean) ** 2 for one in self.differences) / (n - 1)
-        half = _t_975(n - 1) * sqrt(variance / n)
+        half = _t_quantile(self.alpha, n - 1) * sqrt(variance / n)
         return self.mean - half, self.mean + half
+
+    @property
+    def has_interval(self) -> bool:
+        """With few pairs only if it is one of several looks, of which the first are hard to please."""
+        return len(self.differences) >= FEWEST_FOR_INTERVAL or self.alpha != _USUAL
 
     @property
     def sign_test(self) -> float:
@@ -78,6 +92,54 @@ class PairedDifference:
     def is_constant(self) -> bool:
         """Whether chance plays no part."""
         return len(set(self.differences)) == 1
+
+
+def _t_quantile(alpha: float, freedom: int) -> float:
+    if alpha == _USUAL:
+        return _t_975(freedom)
+    from scipy import stats
+
+    return float(stats.t.ppf(1 - alpha / 2, freedom))
+
+
+def _bootstrapped(differences: Sequence[float], alpha: float) -> tuple[float, float]:
+    """BCa, always from the same random numbers."""
+    import numpy as np
+    from scipy import stats
+
+    found = stats.bootstrap(
+        (np.array(differences),),
+        np.mean,
+        n_resamples=_RESAMPLES,
+        confidence_level=1 - alpha,
+        method="BCa",
+        random_state=np.random.default_rng(0),
+    ).confidence_interval
+    if found.low != found.low or found.high != found.high:  # too few differ
+        return min(differences), max(differences)
+    return float(found.low), float(found.high)
+
+
+def can_look_often() -> bool:
+    """Whether scipy is there, for other intervals than those of 95 % by t."""
+    return find_spec("scipy") is not None
+
+
+LOOKS = (5, 10, 20, 40)
+"""Numbers of seeds after which the intervals are looked at, if more are added until they are narrow."""
+
+
+def allowed_error(n_seeds: int) -> float:
+    """What a look after so many seeds may spend of the 5 % that all looks together have: by O'Brien and Fleming's rule
+    hardly anything at first, and what is left at the end."""
+    spent = [2 * _above(_NORMAL_975 / sqrt(n / LOOKS[-1])) for n in LOOKS]
+    before = dict(zip(LOOKS, (0.0, *spent), strict=False))
+    return spent[LOOKS.index(n_seeds)] - before[n_seeds]
+
+
+def _above(z: float) -> float:
+    """The share of the normal distribution above."""
+    return erfc(z / sqrt(2)) / 2
 
 
 def _t_975(freedom: int) -> float:

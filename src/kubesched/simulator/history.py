@@ -69,6 +69,24 @@ class RunHistory:
     """Seconds since the start; the other times of nodes are seconds since the epoch."""
 
     @property
+    def nodes_used(self) -> list[str]:
+        """Nodes that ever held a pod other than a daemon's."""
+        return sorted({one.node for one in self.pods if one.node and not one.workload.startswith("DaemonSet ")})
+
+    def requested_share(self, resource: str) -> float | None:
+        """How much of what the nodes have was requested: over the run, or at its end if no time passed."""
+        whole = sum(usage.allocatable_area.get(resource, 0.0) for usage in self.nodes)
+        if whole:
+            return sum(usage.requested_area.get(resource, 0.0) for usage in self.nodes) / whole
+        whole = sum(usage.allocatable.get(resource, 0) for usage in self.nodes)
+        return sum(usage.requested.get(resource, 0) for usage in self.nodes) / whole if whole else None
+
+    def highest_share(self, resource: str) -> float:
+        """Of what one node has, the most that was ever requested of it."""
+        known = [usage for usage in self.nodes if usage.allocatable.get(resource)]
+        return max((usage.peak.get(resource, 0) / usage.allocatable[resource] for usage in known), default=0.0)
+
+    @property
     def timeline(self) -> ColumnTable:
         """How many nodes there were, and how many pods ran and waited for a node, over time."""
         running: _Spans = []

@@ -15,7 +15,7 @@ from hashlib import sha256
 import msgspec
 
 from kubesched.k8s.loaded_cluster import Document, Objects
-from kubesched.k8s.model.requests import CPU, MEMORY, PODS
+from kubesched.k8s.model.requests import CPU, MEMORY
 from kubesched.k8s.model.times import Span
 from kubesched.k8s.workloads.pod_states import POD_PENDING
 from kubesched.older.config.emulation import GivenConfiguration
@@ -26,12 +26,12 @@ from kubesched.simulator.loading import SimulationInput
 from kubesched.simulator.many_runs import spread_over
 from kubesched.simulator.options import OptionError, SimulationOptions
 from kubesched.simulator.report import SimulationReport
-from kubesched.simulator.report_tables import share
 from kubesched.simulator.run import run_simulation
 from kubesched.simulator.sweep_report import RunOutcome, SweepReport
 
 DEFAULT_CONFIGURATION = "default"
 MOST_RUNS = 100_000
+_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,21 +127,15 @@ def outcome_of(report: SimulationReport, case: SweepCase) -> RunOutcome:
         pending=summary["states"].get(POD_PENDING, 0),
         preemptions=summary["preemptions"],
         ended_s=report.ended_s,
-        nodes_used=sum(1 for usage in report.history.nodes if usage.peak.get(PODS)),
-        cpu_share=_share(report, CPU),
-        memory_share=_share(report, MEMORY),
+        nodes_used=len(report.history.nodes_used),
+        cpu_share=_rounded(report.history.requested_share(CPU)),
+        memory_share=_rounded(report.history.requested_share(MEMORY)),
         fingerprint=_fingerprint(report),
     )
 
 
-def _share(report: SimulationReport, resource: str) -> float | None:
-    """How much of what the nodes have was requested: over the run, or at its end if no time passed."""
-    nodes = report.history.nodes
-    whole = sum(usage.allocatable_area.get(resource, 0.0) for usage in nodes)
-    if whole:
-        return share(sum(usage.requested_area.get(resource, 0.0) for usage in nodes), whole)
-    requested = sum(usage.requested.get(resource, 0) for usage in nodes)
-    return share(requested, sum(usage.allocatable.get(resource, 0) for usage in nodes))
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, _DIGITS)
 
 
 def _fingerprint(report: SimulationReport) -> str:

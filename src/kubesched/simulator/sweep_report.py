@@ -42,7 +42,7 @@ class RunOutcome:
     preemptions: int
     ended_s: float
     nodes_used: int
-    """Nodes that ever held a pod."""
+    """Nodes that ever held a pod other than a daemon's."""
     cpu_share: float | None
     """Of what the nodes have, over the run, or at its end if no time passed."""
     memory_share: float | None

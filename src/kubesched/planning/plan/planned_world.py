@@ -52,14 +52,14 @@ def planned_world(
 ) -> PlannedWorld:
     objects = list(given.objects)
     if from_scratch:
-        objects = list(_without_nodes(objects))
+        objects = list(without_nodes(objects))
     kept = [pod for number, text in enumerate(keep) for pod in _kept_pods(text, number)]
     expanded = expand(SimulationInput((*objects, *kept), given.steps), seed)
     world = LoadedWorld(expanded.objects, config, registry=registry, tie_break=tie_break, seed=seed)
     return PlannedWorld(world, tuple(options), daemons_of(objects, options, seed), expanded.refused, len(kept))
 
 
-def _without_nodes(objects: Iterable[KubeObject]) -> Iterable[KubeObject]:
+def without_nodes(objects: Iterable[KubeObject]) -> Iterable[KubeObject]:
     """Nobody has a node any more; what belongs to a node is gone with it."""
     for item in objects:
         if isinstance(item, Node | CSINode | VolumeAttachment):

@@ -1,0 +1,243 @@
+"""Runs every variant with every seed over one scenario, and compares what comes of it.
+
+Every variant meets the same cluster, workloads, scenario and seeds, so that differences are paired: what is left of
+chance in them is small. Where the first seeds agree in everything, chance plays no part, and no more are run. Seeds can
+be added until the intervals are narrow: they are looked at a few times that were fixed before, each time with the error
+that O'Brien and Fleming's rule allows by then, so that looking often does not make anything more certain.
+
+Next: `report` for what is said about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from kubesched.k8s.loaded_cluster import Objects
+from kubesched.k8s.model.core import Node
+from kubesched.k8s.model.times import Span
+from kubesched.planning.catalogue import Catalogue
+from kubesched.planning.catalogue_files import read_catalogue
+from kubesched.planning.compare.metrics import CompareError, MeasuredRun, Metric, chosen_metrics
+from kubesched.planning.compare.parting import Parting, first_difference, scores_at
+from kubesched.planning.compare.report import ComparedRun, ComparisonReport
+from kubesched.planning.compare.variants import ComparedVariant, variant_of
+from kubesched.planning.prices import NodePrices
+from kubesched.planning.statistics import LOOKS, allowed_error, can_look_often
+from kubesched.planning.usage import PodUsage, read_usage
+from kubesched.scheduler.plugin_loading import assemble
+from kubesched.simulator.library import checked_input, span_option
+from kubesched.simulator.loading import SimulationInput
+from kubesched.simulator.many_runs import spread_over
+from kubesched.simulator.options import SimulationOptions
+from kubesched.simulator.report import SimulationReport
+from kubesched.simulator.run import run_simulation
+from kubesched.simulator.virtual.cluster import Progress, VirtualCluster
+
+DEFAULT_SEEDS = 10
+ENOUGH_TO_AGREE = 3
+"""If so many seeds agree in everything, more would, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedInput:
+    """What all runs share."""
+
+    given: SimulationInput
+    options: SimulationOptions
+    catalogue: Catalogue | None = None
+    usage: PodUsage | None = None
+    metrics: tuple[Metric, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VariantCase:
+    variant: ComparedVariant
+    seed: int
+
+
+def run_variant(shared: ComparedInput, case: VariantCase) -> ComparedRun:
+    """Wherever it is made."""
+    variant = case.variant
+    assembled = assemble(variant.config, variant.source, files=variant.plugin_files)
+    cluster = _run(shared, case)
+    report = SimulationReport(cluster, replace(shared.options, seed=case.seed))
+    catalogue = variant.catalogue or shared.catalogue
+    measured = MeasuredRun(cluster, report, assembled.config, assembled.registry, catalogue, shared.usage, case.seed)
+    pods = [record for record in report.history.pods if not record.was_there]
+    scheduled = sorted((one for one in pods if one.scheduled_s is not None), key=lambda one: one.scheduled_s or 0.0)
+    placed = tuple((one.key, one.node) for one in scheduled)
+    return ComparedRun(variant.name, case.seed, measured.values(shared.metrics), placed)
+
+
+def _run(shared: ComparedInput, case: VariantCase, progress: Progress | None = None) -> VirtualCluster:
+    variant = case.variant
+    assembled = assemble(variant.config, variant.source, files=variant.plugin_files)
+    return run_simulation(
+        variant.apply(shared.given),
+        assembled.config,
+        replace(shared.options, seed=case.seed),
+        source=variant.source,
+        registry=assembled.registry,
+        progress=progress,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HowMany:
+    """How many seeds are run."""
+
+    seeds: int = DEFAULT_SEEDS
+    until_ci: float | None = None
+    """Until each interval is at most this much wide to either side, of the metric's mean: 0.01."""
+
+    def looks(self) -> Sequence[int]:
+        """After how many seeds the runs are looked at; the last is the end."""
+        if self.until_ci is not None:
+            return LOOKS
+        return (ENOUGH_TO_AGREE, self.seeds) if self.seeds > ENOUGH_TO_AGREE else (self.seeds,)
+
+
+def compare_variants(
+    shared: ComparedInput,
+    variants: Sequence[ComparedVariant],
+    baseline: str,
+    how_many: HowMany,
+    *,
+    metrics: Sequence[str] = (),
+    jobs: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> ComparisonReport:
+    """Raises CompareError and ConfigError before anything is run."""
+    names = [variant.name for variant in variants]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise CompareError("at least two variants with names of their own are needed")
+    if baseline not in names:
+        raise CompareError(f'baseline "{baseline}" is none of the variants {", ".join(names)}')
+    if how_many.until_ci is not None and not can_look_often():
+        raise CompareError("adding seeds until the intervals are narrow needs scipy: pip install '.[plan]' in a clone")
+    for variant in variants:
+        assemble(variant.config, variant.source, files=variant.plugin_files)
+    currency = _currency(shared, variants)
+    shared = replace(
+        shared,
+        metrics=chosen_metrics(
+            metrics,
+            has_prices=bool(currency),
+            has_usage=shared.usage is not None,
+            is_resized=any(variant.resizing is not None for variant in variants),
+        ),
+    )
+    first = [VariantCase(variant, 0) for variant in variants]
+    runs: list[ComparedRun] = []
+    for look in how_many.looks():
+        seeds = range(len(runs) // len(variants), look)
+        cases = [VariantCase(one.variant, seed) for seed in seeds for one in first]
+        for run in spread_over(run_variant, shared, cases, jobs=jobs):
+            runs.append(run)
+            if progress is not None:
+                progress(len(runs), how_many.looks()[-1] * len(variants))
+        alpha = allowed_error(look) if how_many.until_ci is not None else 0.05
+        report = ComparisonReport(baseline, tuple(runs), look, shared.metrics, {}, alpha, currency)
+        if _agree(runs) or (how_many.until_ci is not None and report.widest[0] <= how_many.until_ci):
+            break
+    by_name = {one.variant.name: one for one in first}
+    partings = {
+        name: _parting(shared, runs, by_name[baseline], case) for name, case in by_name.items() if name != baseline
+    }
+    assumptions = tuple(_assumptions(shared, variants, how_many, report))
+    return replace(report, partings=partings, assumptions=assumptions)
+
+
+def _currency(shared: ComparedInput, variants: Sequence[ComparedVariant]) -> str:
+    """Of what nodes cost; empty if nobody says. Raises CompareError and CatalogueError."""
+    found: dict[str, None] = {}
+    for variant in variants:
+        given = variant.apply(shared.given)
+        nodes = [item for item in given.objects if isinstance(item, Node)]
+        if not nodes and not given.steps:
+            raise CompareError("there are no nodes")
+        prices = NodePrices(nodes, variant.catalogue or shared.catalogue)
+        if prices.currency:
+            found[prices.currency] = None
+    if len(found) > 1:
+        raise CompareError(f"prices are in {' and in '.join(found)}: nothing is converted")
+    return next(iter(found), "")
+
+
+def _agree(runs: Sequence[ComparedRun]) -> bool:
+    """Whether chance plays no part."""
+    outcomes = {(run.variant, run.outcome) for run in runs}
+    n_seeds = len({run.seed for run in runs})
+    return n_seeds >= ENOUGH_TO_AGREE and len(outcomes) == len({run.variant for run in runs})
+
+
+def _parting(
+    shared: ComparedInput, runs: Sequence[ComparedRun], base: VariantCase, other: VariantCase
+) -> Parting | None:
+    if base.variant.nodes or other.variant.nodes:
+        return None  # on other nodes every pod goes elsewhere
+    placed = {run.variant: run.placed for run in runs if run.seed == 0}
+    parting = first_difference(placed[base.variant.name], placed[other.variant.name])
+    if parting is None:
+        return None
+    chosen = ((base, parting.baseline_node), (other, parting.variant_node))
+    seen = [scores_at(parting, node, partial(_run, shared, case)) for case, node in chosen]
+    return replace(parting, baseline=seen[0], variant=seen[1])
+
+
+def _assumptions(
+    shared: ComparedInput, variants: Sequence[ComparedVariant], how_many: HowMany, report: ComparisonReport
+) -> Iterable[str]:
+    yield "Every variant has the same cluster, workloads, scenario and seeds, but for what it changes."
+    yield "Differences are the variant less the baseline, of the same seed; p values are of a sign test, after Holm."
+    if how_many.until_ci is None and report.n_seeds < how_many.seeds:
+        n_left = how_many.seeds - report.n_seeds
+        yield f"{report.n_seeds} seeds agree in everything, so the other {n_left} were not run."
+    if how_many.until_ci is not None:
+        width, metric = report.widest
+        told = "all intervals are" if width <= how_many.until_ci else f"not all intervals are (least {metric})"
+        yield f"After {report.n_seeds} seeds {told} within {how_many.until_ci:.3g} of the metric's mean to either side."
+        yield f"Looks at {', '.join(map(str, LOOKS))} seeds share the error by O'Brien and Fleming's rule."
+    if any(metric.name == "nodes_needed" for metric in report.metrics):
+        yield "nodes_needed: nodes taken away in an order by chance, as long as all pods find another one."
+    for variant in variants:
+        if variant.resizing is not None:
+            yield f"{variant.name}: {variant.resizing.told(shared.given.objects)}"
+
+
+def compare(
+    objects: Objects,
+    variants: Mapping[str, Mapping[str, Any]],
+    *,
+    seeds: int = DEFAULT_SEEDS,
+    until_ci: float | None = None,
+    metrics: Sequence[str] = (),
+    catalogue: Catalogue | str | None = None,
+    usage: str = "",
+    baseline: str = "",
+    jobs: int = 1,
+    until: Span | None = None,
+) -> ComparisonReport:
+    """How variants differ over one scenario: `compare(cluster, {"base": {}, "packed": {"config": "packed.yaml"}})`.
+
+    A variant has a `config`, files of `plugins`, `feature_gates`, a `resize` of requests (`cpu*0.7`, or the path of a
+    CSV, of krr's JSON or of VerticalPodAutoscalers), `objects` in place of those of the same name, files with a
+    `patch`, and `nodes` (`6xm7i.xlarge`) of a `catalogue` in place of all others. All meet the same seeds; the
+    `baseline` is the first one unless it is named. With `until_ci=0.01`, seeds are added until each metric's interval
+    is within a percent of its mean. The `catalogue` says what nodes cost; `usage` is a CSV of what containers use.
+    """
+    options = SimulationOptions(until_s=span_option("until", until))
+    prices = read_catalogue(catalogue) if isinstance(catalogue, str) else catalogue
+    shared = ComparedInput(checked_input(objects), options, prices, read_usage(usage) if usage else None)
+    named = [variant_of(name, **asked) for name, asked in variants.items()]
+    return compare_variants(
+        shared,
+        named,
+        baseline or next(iter(variants), ""),
+        HowMany(seeds, until_ci),
+        metrics=metrics,
+        jobs=jobs,
+    )
