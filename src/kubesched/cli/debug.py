@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.output import ERROR_EXIT, say_error
+from kubesched.cli.report_file import is_report_asked, report_option_for, write_report
 from kubesched.cli.scheduler_choice import plugin_option
 
 if TYPE_CHECKING:
@@ -36,21 +37,34 @@ _MOST_LISTED = 20
 @click.argument("directory", metavar="DIR")
 @plugin_option
 @click.option("-c", "--command", "commands", multiple=True, metavar="COMMAND", help="Do this and end. Repeatable.")
+@report_option_for(
+    "Write the attempts as a page with a time slider: cluster, queue and why at each of them, in one file that needs "
+    "nothing else. It begins where the commands end."
+)
 def debug(directory: str, plugin_files: tuple[str, ...], commands: tuple[str, ...]) -> None:
     """Step through what a scheduler did, from the journal that `kubesched run --record DIR` kept.
 
     \b
     kubesched debug journal/
     kubesched debug journal/ -c "pod shop/web-1" -c why
+    kubesched debug journal/ -c "to 90" --report incident.html
     """
     from kubesched.k8s.errors import KubeschedError
+    from kubesched.planning.moments_page import MomentsPage
     from kubesched.simulator.replay.exact import ExactReplay
+    from kubesched.simulator.replay.moments import Moments
 
     try:
-        stepper = Stepper(ExactReplay(Path(directory), plugin_files))
-        for command in commands or _typed():
+        replay = ExactReplay(Path(directory), plugin_files)
+        stepper = Stepper(replay)
+        is_asked = is_report_asked()
+        for command in commands or (() if is_asked else _typed()):
             if not stepper.do(command):
                 return
+        if is_asked:
+            moments = Moments.of(replay, stepper.attempts)
+            write_report(lambda name: MomentsPage(f"{name} {directory}", moments))
+            click.echo(replay.headline)
     except KubeschedError as error:
         say_error(str(error))
         sys.exit(ERROR_EXIT)
@@ -73,7 +87,7 @@ class Stepper:
 
     def __init__(self, replay: ExactReplay) -> None:
         self._replay = replay
-        self._attempts = replay.attempts()
+        self.attempts = replay.attempts()
         self._last: Attempt | None = None
 
     def do(self, line: str) -> bool:
@@ -110,14 +124,14 @@ class Stepper:
     def _next(self, argument: str) -> None:
         n = int(argument) if argument.isdigit() else 1
         for _ in range(n):
-            attempt = next(self._attempts, None)
+            attempt = next(self.attempts, None)
             if attempt is None:
                 self._ended()
                 return
             self._show(attempt)
 
     def _until(self, is_wanted: Callable[[Attempt], bool], otherwise: str) -> None:
-        for attempt in self._attempts:
+        for attempt in self.attempts:
             if is_wanted(attempt):
                 self._show(attempt)
                 return

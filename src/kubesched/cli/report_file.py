@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
 from kubesched.cli.output import ERROR_EXIT, say_error
 
 if TYPE_CHECKING:
-    from kubesched.planning.html_report import ReportPage
+    Command = TypeVar("Command", bound=Callable[..., Any] | click.Command)
 
 _CHOSEN = "kubesched.cli.report_file"
+
+
+class HtmlPage(Protocol):
+    def to_html(self) -> str: ...
 
 
 def _choose_file(ctx: click.Context, _: click.Parameter, filename: str | None) -> None:
@@ -33,12 +37,12 @@ def _choose_file(ctx: click.Context, _: click.Parameter, filename: str | None) -
     ctx.meta[_CHOSEN] = filename
 
 
-report_file_option = click.option(
-    "--report",
-    metavar="FILE.html",
-    callback=_choose_file,
-    expose_value=False,
-    help="Write the report as a page, too: plots, tables to sort and filter, one file that needs nothing else.",
+def report_option_for(told: str) -> Callable[[Command], Command]:
+    return click.option("--report", metavar="FILE.html", callback=_choose_file, expose_value=False, help=told)
+
+
+report_file_option = report_option_for(
+    "Write the report as a page, too: plots, tables to sort and filter, one file that needs nothing else."
 )
 
 
@@ -46,7 +50,7 @@ def is_report_asked() -> bool:
     return click.get_current_context().meta.get(_CHOSEN) is not None
 
 
-def write_report(made: Callable[[str], ReportPage]) -> None:
+def write_report(made: Callable[[str], HtmlPage]) -> None:
     """The page, if one is asked for: the whole file or none. `made` gets the command's name."""
     context = click.get_current_context()
     filename: str | None = context.meta.get(_CHOSEN)

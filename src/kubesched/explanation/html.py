@@ -65,12 +65,13 @@ def numbered(lines: Iterable[str]) -> str:
 
 
 def explanation_html(explanation: Explanation) -> str:
-    return block(
-        paragraph(explanation.headline, "head good" if explanation.fits else "head bad"),
-        *_fitting(explanation.judged),
-        *_rejected(explanation),
-        *_changes(explanation),
-    )
+    headline = paragraph(explanation.headline, "head good" if explanation.fits else "head bad")
+    return block(headline, *explanation_tables(explanation))
+
+
+def explanation_tables(explanation: Explanation) -> list[str]:
+    """All but the headline, for a page that has a style."""
+    return [*_fitting(explanation.judged), *_rejected(explanation), *_changes(explanation)]
 
 
 def _fitting(explanation: Explanation) -> list[str]:

@@ -50,16 +50,21 @@ class ReportPage:
             tables,
             f"<section><h2>Assumptions</h2><ul>{assumed}</ul></section>" if assumed else "",
         ]
-        digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
-        policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-        return (
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            '<meta name="color-scheme" content="light dark">'
-            f"<title>{escape(self.command)}: {escape(self.headline)}</title><style>{_STYLE}</style></head>\n"
-            f"<body><main>{chr(10).join(filter(None, parts))}</main>\n<script>{_SCRIPT}</script></body></html>\n"
-        )
+        return whole_page(f"{self.command}: {self.headline}", chr(10).join(filter(None, parts)), _SCRIPT)
+
+
+def whole_page(title: str, body: str, script: str, style: str = "") -> str:
+    """A page of HTML that needs nothing else, and whose policy lets no other script run than its own."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{escape(title)}</title><style>{_STYLE}{style}</style></head>\n"
+        f"<body><main>{body}</main>\n<script>{script}</script></body></html>\n"
+    )
 
 
 def _text_section(text: str) -> str:

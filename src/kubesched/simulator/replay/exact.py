@@ -5,15 +5,18 @@ Between any two steps the loop can be looked at: which pods wait and where, why 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kubesched.explanation.answer import Explanation
 from kubesched.explanation.explain import explain_pending
 from kubesched.explanation.layout import counted
 from kubesched.framework.effects import BindPod, Effect, EvictPod
+from kubesched.framework.pod_info import PodInfo
 from kubesched.k8s.model.kubernetes_yaml import load_document
-from kubesched.k8s.model.meta import PodKey
+from kubesched.k8s.model.meta import KubeObject, PodKey
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.engine.cycle import Decision
@@ -66,9 +69,10 @@ class ExactReplay:
         configured = GivenConfiguration.read(load_document(header.configuration), None, None, None)
         assembled = assemble(configured.as_of_today().config, files=plugin_files)
         self.config = assembled.config
+        self._dice = Seeded(header.seed)
         self.loop = build_loop(
             assembled.config,
-            Seeded(header.seed),
+            self._dice,
             registry=assembled.registry,
             max_unschedulable_s=header.max_unschedulable_s,
             keeps_classes=header.keeps_classes,
@@ -81,6 +85,10 @@ class ExactReplay:
         self.now_s = header.clock_s
         """By the journal's clock."""
         self._decided: list[Decision] = []
+        self.hears_fact: Callable[[KubeObject], None] = lambda item: None
+        """Told of every object that is new, changed or gone."""
+        self.hears_decision: Callable[[Decision], None] = lambda decision: None
+        """Told of every decision before it takes effect."""
 
     # -- going on ------------------------------------------------------------------------------------------------------
 
@@ -115,10 +123,10 @@ class ExactReplay:
         loop, at_s = self.loop, entry.at_s
         try:
             match entry.op:
-                case op if op == PUT:
-                    loop.put(fact_of(entry), at_s)
-                case op if op == REMOVE:
-                    loop.remove(fact_of(entry), at_s)
+                case op if op in (PUT, REMOVE):
+                    item = fact_of(entry)
+                    self.hears_fact(item)
+                    (loop.put if op == PUT else loop.remove)(item, at_s)
                 case op if op == TICK:
                     loop.tick(at_s)
                 case op if op == ATTEMPT:
@@ -148,6 +156,7 @@ class ExactReplay:
     def _observe(self, seen: Observation) -> None:
         if isinstance(seen, PodDecided):
             self._decided.append(seen.decision)
+            self.hears_decision(seen.decision)
 
     # -- looking at it -------------------------------------------------------------------------------------------------
 
@@ -161,14 +170,22 @@ class ExactReplay:
         info = cluster.pending[PodKey(pod)]
         if cluster.is_assumed(info.key):
             raise KeyError(pod)
-        scheduler = self.loop.schedulers.get(info.spec.scheduler_name)
-        if scheduler is None:
+        if info.spec.scheduler_name not in self.loop.schedulers:
             return f"{pod} is for {info.spec.scheduler_name}, which this configuration does not have."
-        start = scheduler.next_start
+        with self.explained(info) as found:
+            return str(found)
+
+    @contextmanager
+    def explained(self, info: PodInfo) -> Iterator[Explanation]:
+        """A pod of these schedulers that waits, as the cluster is now. What comes next does not depend on having asked;
+        the answer is to be read before going on."""
+        scheduler = self.loop.schedulers[info.spec.scheduler_name]
+        start, dice = scheduler.next_start, self._dice.state()
         try:
-            return str(explain_pending(cluster, scheduler, info, self.config))
+            yield explain_pending(self.loop.cluster, scheduler, info, self.config)
         finally:
             scheduler.next_start = start
+            self._dice.restore(dice)
 
     def queue(self) -> list[tuple[str, list[str]]]:
         """The sub-queues, and the pods in each."""

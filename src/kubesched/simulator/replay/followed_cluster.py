@@ -59,6 +59,11 @@ class StateChange:
         was = before.pod.status.nominated_node_name if isinstance(before, PodInfo) else ""
         return after.pod.status.nominated_node_name not in ("", was)
 
+    def is_about(self, node: str) -> bool:
+        """The node, or a pod that was or is on it."""
+        pods = (one for one in (self.before, self.after) if isinstance(one, PodInfo))
+        return self.key == node or any(one.spec.node_name == node for one in pods)
+
     @property
     def is_arrival(self) -> bool:
         return self.before is None and isinstance(self.after, PodInfo)

@@ -38,7 +38,7 @@ from kubesched.scheduler.config import KubeSchedulerConfiguration
 from kubesched.scheduler.engine.cycle import Decision, ProfileScheduler
 from kubesched.scheduler.engine.filter import feasible_nodes_to_find
 from kubesched.scheduler.engine.score import ByName, run_scores
-from kubesched.simulator.recording.reader import BoundSeen, ObjectSeen, Recorded
+from kubesched.simulator.recording.reader import BoundSeen, ObjectGone, ObjectSeen, Recorded
 from kubesched.simulator.replay.cut_search import CutSearch
 from kubesched.simulator.replay.followed_cluster import FollowedCluster, Shift, StateChange, scheduled_condition
 from kubesched.simulator.run import without_extenders
@@ -49,7 +49,7 @@ _MOST_OVERLAP = 4
 """How many other bindings may have overtaken one, or been overtaken by it: a scheduler knows its own decisions at once,
 whatever its watch shows; but it binds several pods at a time."""
 _NEAR_MOMENTS = 10
-"""In so many of them, parts of the nodes are tried, too."""
+"""In so many of them, and where something is about the node itself, parts of the nodes are tried, too."""
 
 
 class BindingVerdict(StrEnum):
@@ -336,7 +336,7 @@ class BindingJudge:
                 continue
             if not moments.next(is_binding=is_binding):
                 return False
-            if self._agrees_now(scheduler, info, node, moments):
+            if self._agrees_now(scheduler, info, node, moments, is_near=change.is_about(node)):
                 return True
         return False
 
@@ -351,14 +351,16 @@ class BindingJudge:
                     continue
                 if not moments.next(is_binding=is_binding):
                     return False
-                if self._agrees_now(scheduler, info, node, moments):
+                if self._agrees_now(scheduler, info, node, moments, is_near=_is_about(event, node)):
                     return True
         return False
 
-    def _agrees_now(self, scheduler: ProfileScheduler, info: PodInfo, node: str, moments: _Moments) -> bool:
+    def _agrees_now(
+        self, scheduler: ProfileScheduler, info: PodInfo, node: str, moments: _Moments, *, is_near: bool = False
+    ) -> bool:
         if self._agrees(scheduler, info, node) is not None:
             return True
-        return moments.n <= _NEAR_MOMENTS and self._is_best_of_a_part(scheduler, info, node)
+        return (is_near or moments.n <= _NEAR_MOMENTS) and self._is_best_of_a_part(scheduler, info, node)
 
     def _is_ours(self, change: StateChange) -> bool:
         """A decision of these schedulers, which they know at once."""
@@ -410,6 +412,18 @@ class _Moments:
         self.n += 1
         self._n_bindings += is_binding
         return self.n <= _MOST_MOMENTS and self._n_bindings <= _MOST_OVERLAP
+
+
+def _is_about(event: Recorded, node: str) -> bool:
+    match event:
+        case BoundSeen(seen=seen):
+            return seen.node == node
+        case ObjectSeen(item=Pod() as pod) | ObjectGone(item=Pod() as pod):
+            return pod.spec.node_name == node
+        case ObjectSeen(item=item) | ObjectGone(item=item):
+            return item.key == node
+        case _:
+            return False
 
 
 def _key_of(event: Recorded) -> str:

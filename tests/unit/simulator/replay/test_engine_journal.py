@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from live_journal import N_PODS, write_journal
 
 from harness.chaos import simulation as chaos
 from harness.chaos.run import run_seed
 from harness.chaos.weather import options_for
-from harness.scripted_server import ScriptedServer, until
 from kubesched.cli.main import main
 from kubesched.framework.effects import Effect
-from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.live.engine_recorder import JournalFiles, recorded_form
-from kubesched.live.live_scheduler import LiveScheduler
 from kubesched.live.options import parse_flags, read_options
 from kubesched.live.options.flag import FlagError
 from kubesched.scheduler.engine.loop import Scheduler
@@ -42,43 +38,12 @@ from kubesched.simulator.recording.engine_journal import (
 from kubesched.simulator.recording.lines import API_VERSION, RecordingError
 from kubesched.simulator.replay.exact import ExactReplay
 
-N_PODS = 30
-
 
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a live scheduler that binds thirty pods, and has one that fits nowhere."""
     directory = tmp_path_factory.mktemp("journal") / "here"
-
-    async def story() -> None:
-        async with ScriptedServer() as server:
-            for i in range(6):
-                amounts = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-                server.put({"kind": "Node", "metadata": {"name": f"n{i}"}, "status": {"allocatable": amounts}})
-            flags = ["--leader-elect=false", "--secure-port=0", f"--record={directory}"]
-            scheduler = LiveScheduler(read_options(parse_flags(flags)), ServerTarget(url=server.url))
-            running = asyncio.create_task(scheduler.run())
-            await until(scheduler.is_scheduling.is_set)
-            for i in range(N_PODS):
-                server.put(_pod(f"p{i}", "200m"))
-            server.put(_pod("huge", "100"))
-            await until(lambda: sum(bool(pod["spec"].get("nodeName")) for pod in server.objects("Pod")) == N_PODS)
-            await until(lambda: bool((server.get("Pod", "huge", "default") or {}).get("status")))
-            scheduler.stop()
-            await running
-
-    asyncio.run(story())
+    write_journal(directory)
     return directory
-
-
-def _pod(name: str, cpu: str) -> dict[str, Any]:
-    container = {
-        "name": "c",
-        "env": [{"name": "PLANTED", "value": "planted"}],
-        "resources": {"requests": {"cpu": cpu}},
-    }
-    metadata = {"name": name, "namespace": "default", "uid": name, "annotations": {"planted": "planted"}}
-    return {"kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
 
 
 def test_a_live_run_is_reproduced_effect_by_effect(journal: Path) -> None:
