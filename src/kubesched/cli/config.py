@@ -76,20 +76,27 @@ def view(
                 raise click.UsageError(
                     f"{flag} needs --emulate; to convert older files, use `kubesched config convert`"
                 )
-        if filename is None:
+        if filename is None and emulate is None:
             raise click.UsageError("Missing option '-f' / '--filename', or --emulate.")
         if output == "text":
-            raise click.UsageError("-o text needs --emulate")
-        _view_today(filename, output or "yaml")
+            raise click.UsageError("-o text needs --emulate of an older version")
+        _view_today(filename, emulate, output or "yaml")
     except (ConfigError, InputError) as error:
         click.echo(str(error), err=True)
         sys.exit(_ERROR_EXIT)
 
 
-def _view_today(filename: str, output: str) -> None:
-    from kubesched.scheduler.config import load, to_manifest
+def _view_today(filename: str | None, emulate: str | None, output: str) -> None:
+    from msgspec.structs import replace
 
-    _print_manifest(to_manifest(load(_read(filename), _source(filename))), output)
+    from kubesched.older.config import emulated_in_config
+    from kubesched.scheduler.config import default, load, to_manifest
+    from kubesched.scheduler.newer.version import configuration_as_emulated
+
+    config = default() if filename is None else load(_read(filename), _source(filename))
+    if (version := emulated_in_config(emulate)) is not None:
+        config = replace(config, emulate=version)
+    _print_manifest(to_manifest(configuration_as_emulated(config)), output)
 
 
 def _view_emulated(choice: SchedulerChoice, output: str) -> None:

@@ -66,7 +66,7 @@ def scheduler_options(command: Callable[..., None]) -> Callable[..., None]:
         "--emulate",
         metavar="VERSION",
         help="Decide as this version did: 1.13, 1.14, 1.17, 1.18 or 1.19. Without it, older configurations are "
-        "converted to v1. 1.36-alpha: today, with the flaws that v1.36 has about pod groups.",
+        "converted to v1. 1.37: as far as it is known. 1.36-alpha: today, with v1.36's flaws about pod groups.",
     )
     @plugin_option
     @click.option("--feature-gates", type=GatePairs(), metavar="NAME=BOOL,...", help="Feature gates of that version.")
@@ -117,11 +117,10 @@ class SchedulerChoice:
         return _STDIN in (self.config_file, self.policy_file)
 
     def generation(self) -> Generation | None:
-        """The version to emulate; None for today's."""
+        """The older version to emulate; None for today's, and for those that have its configuration."""
         from kubesched.older.config import generation_of
-        from kubesched.scheduler.config.feature_gates import EMULATED_POD_GROUPS
 
-        return None if self.emulate in (None, *EMULATED_POD_GROUPS) else generation_of(self.emulate)
+        return None if self.emulate is None else generation_of(self.emulate)
 
     def given(self) -> GivenConfiguration:
         from kubesched.cli.files import read_bytes, source_name
@@ -137,6 +136,7 @@ class SchedulerChoice:
             config_source="" if self.config_file is None else source_name(self.config_file),
             policy_source="" if self.policy_file is None else source_name(self.policy_file),
             reference=None if self.policy_file is None else PolicyFile(source_name(self.policy_file)),
+            emulate=self.emulate,
         )
         return given if self.generation() is None or policy is not None else self._with_named_policy(given)
 
@@ -166,15 +166,10 @@ class SchedulerChoice:
 
     def of_today(self, given: GivenConfiguration) -> ChosenScheduler:
         """What was given, in today's form, with the plugins that it asks for. Raises `ConfigError`."""
-        from msgspec.structs import replace as with_fields
-
         from kubesched.scheduler.plugin_loading import assemble
 
         converted = given.as_of_today()
-        config = converted.config
-        if self.emulate is not None and self.generation() is None:
-            config = with_fields(config, emulate=self.emulate)
-        assembled = assemble(config, given.config_source, files=self.plugin_files)
+        assembled = assemble(converted.config, given.config_source, files=self.plugin_files)
         return ChosenScheduler(
             assembled.config, None, given.config_source, converted.notes, registry=assembled.registry
         )
@@ -183,7 +178,7 @@ class SchedulerChoice:
         """Raises `ConfigError` if plugins are given to a version that knows none of them."""
         from kubesched.scheduler.plugin_loading import check_no_emulation
 
-        check_no_emulation(bool(self.plugin_files), self.emulate if self.generation() is not None else None)
+        check_no_emulation(bool(self.plugin_files), self.generation())
 
     def files(self) -> list[Path]:
         """All files that it is read from; if the configuration cannot be read, without those that it names."""

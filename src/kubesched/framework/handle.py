@@ -68,6 +68,10 @@ class PreemptionLimits(Protocol):
     def min_candidate_nodes_percentage(self) -> int: ...
     @property
     def min_candidate_nodes_absolute(self) -> int: ...
+    @property
+    def stops_at_broken_budget(self) -> bool:
+        """Whether a victim is taken off no further disruption budget once one had nothing left for it."""
+        ...
 
 
 class HeldPod(Protocol):

@@ -22,6 +22,7 @@ from kubesched.scheduler.engine.observations import Observers
 from kubesched.scheduler.engine.profile import Profile, build_profile
 from kubesched.scheduler.engine.score import TieBreak
 from kubesched.scheduler.engine.self_check import AnswerLimit
+from kubesched.scheduler.newer.version import configuration_as_emulated, group_cycles_as_emulated, registry_as_emulated
 from kubesched.scheduler.plugins import registry as in_tree
 from kubesched.scheduler.queue import QueueProfile, QueueSettings, SchedulingQueue, registered_events
 from kubesched.scheduler.queue.hints import MeasuredHint
@@ -77,6 +78,7 @@ def build_schedulers(
         )
         return {**own}
     plugins = in_tree.REGISTRY if registry is None else registry
+    config, plugins = configuration_as_emulated(config), registry_as_emulated(plugins, config)
     plugins = in_tree.with_shared_devices(plugins)
     features = group_features(config.gates, config.emulate)
     schedulers = {}
@@ -138,12 +140,24 @@ def build_loop(
     measured_hint = None if clock is None else metrics.measured_hint
     make_queue = SchedulingQueue if variant is None else variant.make_queue
     queue = make_queue(settings, profiles, measured_hint)
-    features = None if variant is not None else group_features(config.gates, config.emulate)
+    groups = configuration_as_emulated(config)
+    features = None if variant is not None else group_features(groups.gates, groups.emulate)
     if features is not None and features.groups:
         for scheduler in schedulers.values():
             scheduler.has_only_in_tree_plugins = _is_in_tree(scheduler)
         cluster.signatures.ignores_groups = all(one.has_only_in_tree_plugins for one in schedulers.values())
-    loop = Scheduler(cluster, state, schedulers, queue, extenders, metrics, answer_limit, observers, features)
+    loop = Scheduler(
+        cluster,
+        state,
+        schedulers,
+        queue,
+        extenders,
+        metrics,
+        answer_limit,
+        observers,
+        features,
+        group_cycles_as_emulated(config),
+    )
     for scheduler in schedulers.values():
         scheduler.compares_nodes |= any(extender.compares_nodes for extender in extenders)
     if variant is not None:

@@ -68,12 +68,12 @@ def explain(
     configuration mentions them.
     """
     outside = plugins_from_classes(plugins)
-    check_no_emulation(bool(outside.classes), emulate)
     target = read_target(what, namespace)
     found = read_objects(objects, kinds_for(target))
     target = as_typed(found, target)
-    given = GivenConfiguration.read(config, policy, provider, feature_gates)
+    given = GivenConfiguration.read(config, policy, provider, feature_gates, emulate)
     generation = None if emulate is None else generation_of(emulate)
+    check_no_emulation(bool(outside.classes), generation)
     if generation is not None:
         check_pod(target, node, is_emulation=True)
         explanation = explain_emulated(found, target.key, given, generation)

@@ -163,9 +163,9 @@ def simulate(
     `config`, `policy`, `provider`, `feature_gates`, `emulate` and `plugins` mean what they mean to `kubesched.explain`.
     """
     outside = plugins_from_classes(plugins)
-    check_no_emulation(bool(outside.classes), emulate)
-    configured = GivenConfiguration.read(config, policy, provider, feature_gates)
+    configured = GivenConfiguration.read(config, policy, provider, feature_gates, emulate)
     generation = None if emulate is None else generation_of(emulate)
+    check_no_emulation(bool(outside.classes), generation)
     emulation = None if generation is None else configured.as_of(generation)
     registry: Registry | None
     if emulation is None:

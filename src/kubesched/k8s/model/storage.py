@@ -115,6 +115,7 @@ class CSINode(KubeObject, frozen=True):
 class CSIDriverSpec(KubeStruct, frozen=True):
     attach_required: bool | None = None
     storage_capacity: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CSIDriver(KubeObject, frozen=True):

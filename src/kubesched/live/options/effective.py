@@ -27,7 +27,15 @@ from msgspec.structs import replace as with_fields
 from kubesched.live.options.command import GivenFlags
 from kubesched.live.options.flag import FlagError
 from kubesched.live.options.flag_table import FLAGS
-from kubesched.older.config import Emulation, Generation, PolicyConfigMap, PolicyFile, PolicyReference, generation_of
+from kubesched.older.config import (
+    Emulation,
+    Generation,
+    PolicyConfigMap,
+    PolicyFile,
+    PolicyReference,
+    emulated_in_config,
+    generation_of,
+)
 from kubesched.older.config.algorithm_source import SYSTEM_NAMESPACE, RefusedConfigurationError
 from kubesched.older.config.emulation import GivenConfiguration
 from kubesched.older.config.running import losses, manifest_of_then, summary_lines
@@ -43,7 +51,6 @@ from kubesched.scheduler.config import (
 from kubesched.scheduler.config.decode import parse
 from kubesched.scheduler.config.defaults import with_gates
 from kubesched.scheduler.config.errors import ErrorList
-from kubesched.scheduler.config.feature_gates import EMULATED_POD_GROUPS
 from kubesched.scheduler.config.profile import enabled_names
 from kubesched.scheduler.config.validation import validate
 
@@ -89,7 +96,7 @@ def _policy_of_flags(given: GivenFlags) -> PolicyReference | None:
 
 def emulated_generation(given: GivenFlags) -> Generation | None:
     version = given.get("emulate", "")
-    if not version or version in EMULATED_POD_GROUPS:
+    if not version:
         return None
     try:
         return generation_of(version)
@@ -225,8 +232,8 @@ def effective_scheduler(
     content = _file_content(path, given) if path else None
     base = base_scheduler(given, policy, content, dict(gates or {}))
     configuration = base.configuration if path else _with_flags(base.configuration, given)
-    if given.get("emulate", "") in EMULATED_POD_GROUPS:
-        configuration = replace(configuration, emulate=given["emulate"])
+    if (version := emulated_in_config(given.get("emulate", ""))) is not None:
+        configuration = replace(configuration, emulate=version)
     if switches and base.emulation is None:
         configuration = with_gates(configuration, switches)
     election = replace(configuration.leader_election, **dict(_election_fields(given)))

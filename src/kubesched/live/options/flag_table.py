@@ -408,8 +408,8 @@ OLDER_FLAGS = (
         "emulate",
         STRING,
         "",
-        "Version of kube-scheduler to emulate: 1.13, 1.14, 1.17, 1.18, 1.19, or 1.36-alpha for pod groups with v1.36's "
-        "flaws. kube-scheduler has no such flag.",
+        "Version of kube-scheduler to emulate: 1.13, 1.14, 1.17, 1.18, 1.19, 1.37, or 1.36-alpha for pod groups with "
+        "v1.36's flaws. kube-scheduler has no such flag.",
     ),
     Flag(
         "policy-config-file",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from kubesched.older.config.algorithm_source import AlgorithmSource, PolicyConfigMap, PolicyFile, PolicyReference
 from kubesched.older.config.emulated import EmulatedPlugin, EmulatedProfile, Emulation
 from kubesched.older.config.emulation import emulate
-from kubesched.older.config.generations import EMULATED_VERSIONS, Generation, generation_of
+from kubesched.older.config.generations import EMULATED_VERSIONS, Generation, emulated_in_config, generation_of
 
 __all__ = [
     "EMULATED_VERSIONS",
@@ -24,5 +24,6 @@ __all__ = [
     "PolicyFile",
     "PolicyReference",
     "emulate",
+    "emulated_in_config",
     "generation_of",
 ]

@@ -38,7 +38,7 @@ from kubesched.older.config.emulated import (
     in_provided_order,
     provided_beside,
 )
-from kubesched.older.config.generations import Generation, OlderGates, feature_gates
+from kubesched.older.config.generations import Generation, OlderGates, emulated_in_config, feature_gates
 from kubesched.older.config.policy import Policy, decode_policy, load_policy
 from kubesched.older.config.policy_profile import filters_of, profile_of_policy, scores_of
 from kubesched.scheduler.config.decode import parse
@@ -167,6 +167,8 @@ class GivenConfiguration:
     policy_source: str = "policy"
     reference: PolicyReference | None = None
     """Where the Policy was found."""
+    emulate: str | None = None
+    """The version whose decisions are wanted."""
 
     @classmethod
     def read(
@@ -175,11 +177,12 @@ class GivenConfiguration:
         policy: loaded_cluster.Document = None,
         provider: str | None = None,
         feature_gates: Mapping[str, bool] | None = None,
+        emulate: str | None = None,
     ) -> GivenConfiguration:
         """From dictionaries, YAML texts or paths, as the library is given them."""
         read_config, config_source = loaded_cluster.read_document(config, "config")
         read_policy, policy_source = loaded_cluster.read_document(policy, "policy")
-        return cls(read_config, read_policy, provider, feature_gates, config_source, policy_source)
+        return cls(read_config, read_policy, provider, feature_gates, config_source, policy_source, emulate=emulate)
 
     def policy_reference(self) -> PolicyReference | None:
         """Where the configuration says that its Policy is, if it says so. Raises `ConfigError`."""
@@ -207,6 +210,8 @@ class GivenConfiguration:
     def as_of_today(self) -> Converted:
         """Today's configuration, with what was changed or dropped on the way to it."""
         converted = self._converted()
+        if (version := emulated_in_config(self.emulate)) is not None:
+            converted = replace(converted, config=msgspec.structs.replace(converted.config, emulate=version))
         if not self.feature_gates:
             return converted
         try:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from kubesched.scheduler.config.errors import ConfigError, FieldError
+from kubesched.scheduler.config.feature_gates import EMULATED_IN_CONFIG
 
 PRESENT = "1.36"
 """The version that decides where none is asked for."""
@@ -321,15 +322,24 @@ EMULATED_VERSIONS = tuple(_BY_VERSION)
 """The versions whose decisions can be had."""
 
 
+def _minor(version: str) -> str:
+    return ".".join(version.removeprefix("v").split(".")[:2])
+
+
+def emulated_in_config(version: str | None) -> str | None:
+    """What `emulate` of today's configuration calls the version; None if it is none of those."""
+    return None if version is None else next((one for one in EMULATED_IN_CONFIG if one == _minor(version)), None)
+
+
 def generation_of(version: str) -> Generation | None:
-    """The facts of a version; None for the present one. An unknown version is an error that lists those known."""
-    asked = version.removeprefix("v")
-    minor = ".".join(asked.split(".")[:2])
-    if minor == PRESENT:
+    """The facts of an older version; None for the present one, and for those that have its configuration. An unknown
+    version is an error that lists those known."""
+    minor = _minor(version)
+    if minor == PRESENT or emulated_in_config(version) is not None:
         return None
     found = _BY_VERSION.get(minor)
     if found is None:
-        known = ", ".join((*EMULATED_VERSIONS, PRESENT))
+        known = ", ".join((*EMULATED_VERSIONS, PRESENT, *EMULATED_IN_CONFIG))
         raise ConfigError([FieldError("emulate", f'version "{version}" is not known: there are {known}')])
     return found
 

@@ -13,7 +13,12 @@ from typing import Any
 from kubesched.k8s.model.core import Node, Pod
 from kubesched.k8s.model.meta import controller_of
 from kubesched.k8s.model.requests import AmountError, effective_requests, in_node_units, node_units
-from kubesched.k8s.model.scheduling import POD_GROUP_SCHEDULED, PodGroup, group_key_of
+from kubesched.k8s.model.scheduling import (
+    POD_GROUP_INITIALLY_SCHEDULED,
+    POD_GROUP_SCHEDULED,
+    PodGroup,
+    group_key_of,
+)
 from kubesched.k8s.model.times import InstantError, parse_instant
 
 Row = dict[str, Any]
@@ -64,7 +69,7 @@ def pod_row(pod: Pod) -> Row:
 
 def group_row(group: PodGroup) -> Row:
     """What it wants, and what the scheduler said of it last."""
-    told = group.condition(POD_GROUP_SCHEDULED)
+    told = group.condition(POD_GROUP_SCHEDULED) or group.condition(POD_GROUP_INITIALLY_SCHEDULED)
     state = "waiting" if told is None else "scheduled" if told.status == "True" else "unschedulable"
     details = {
         "needs": group.min_count,

@@ -24,8 +24,9 @@ WORKLOAD_AWARE_PREEMPTION = "WorkloadAwarePreemption"
 WORKLOAD_RESOURCE_CLAIMS = "DRAWorkloadResourceClaims"
 
 ALPHA_POD_GROUPS = "1.36-alpha"
-EMULATED_POD_GROUPS = (ALPHA_POD_GROUPS,)
-"""Schedulers of pod groups that can stand in for ours."""
+NEXT_VERSION = "1.37"
+EMULATED_IN_CONFIG = (ALPHA_POD_GROUPS, NEXT_VERSION)
+"""Schedulers that can stand in for today's and have its configuration."""
 
 REFUSED_GATES: Mapping[str, str] = MappingProxyType(
     {

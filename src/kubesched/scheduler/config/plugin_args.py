@@ -65,6 +65,10 @@ class DefaultPreemptionArgs(ConfigStruct, frozen=True):
     min_candidate_nodes_absolute: Int32 = 100
     """At least so many nodes. Not both may be 0."""
 
+    @property
+    def stops_at_broken_budget(self) -> bool:
+        return False
+
 
 class DynamicResourcesArgs(ConfigStruct, frozen=True):
     """Arguments of DynamicResources."""

@@ -19,7 +19,7 @@ from kubesched.scheduler.config.configuration import (
     plain,
 )
 from kubesched.scheduler.config.errors import ErrorList
-from kubesched.scheduler.config.feature_gates import EMULATED_POD_GROUPS, GateError, check_switches
+from kubesched.scheduler.config.feature_gates import EMULATED_IN_CONFIG, GateError, check_switches
 from kubesched.scheduler.config.plugin_args import ARGS_BY_PLUGIN
 from kubesched.scheduler.config.profile import EXTENSION_POINTS, KubeSchedulerProfile, PluginRef, PluginSet
 from kubesched.scheduler.config.schema import API_VERSION
@@ -59,8 +59,8 @@ def _features(config: KubeSchedulerConfiguration, errors: ErrorList) -> None:
     except GateError as problem:
         for error in problem.errors:
             errors.add("featureGates", error)
-    if config.emulate is not None and config.emulate not in EMULATED_POD_GROUPS:
-        errors.unsupported("emulate", config.emulate, list(EMULATED_POD_GROUPS))
+    if config.emulate is not None and config.emulate not in EMULATED_IN_CONFIG:
+        errors.unsupported("emulate", config.emulate, list(EMULATED_IN_CONFIG))
 
 
 def _client_connection(connection: ClientConnectionConfiguration, errors: ErrorList) -> None:

@@ -19,16 +19,19 @@ _SHOWN_AFTER_S = 60.0
 """By then a write shows, or has failed."""
 
 
-def condition_of(status: Status) -> GroupCondition:
+def condition_of(status: Status, type_: str = POD_GROUP_SCHEDULED) -> GroupCondition:
     """What an attempt that came to this says of its group."""
     if status.is_success:
-        return GroupCondition(POD_GROUP_SCHEDULED, "True", reason=_SCHEDULED)
+        return GroupCondition(type_, "True", reason=_SCHEDULED)
     reason = _UNSCHEDULABLE if status.is_rejected else _SCHEDULER_ERROR
-    return GroupCondition(POD_GROUP_SCHEDULED, "False", reason=reason, message=status.message)
+    return GroupCondition(type_, "False", reason=reason, message=status.message)
 
 
 class GroupConditions:
-    def __init__(self, cluster: Cluster, outbox: Outbox, observers: Observers) -> None:
+    def __init__(
+        self, cluster: Cluster, outbox: Outbox, observers: Observers, type_: str = POD_GROUP_SCHEDULED
+    ) -> None:
+        self._type = type_
         self._cluster = cluster
         self._outbox = outbox
         self._observers = observers
@@ -42,10 +45,10 @@ class GroupConditions:
             if self._observers.trouble is not None:
                 self._observers.trouble(GroupMissing(key))
             return
-        wanted = condition_of(status)
+        wanted = condition_of(status, self._type)
         if wanted.status != "True" and self._was_scheduled(pod_group.metadata.uid or key, now_s):
             return
-        known = pod_group.condition(POD_GROUP_SCHEDULED)
+        known = pod_group.condition(self._type)
         if known is not None:
             if known.status == "True" and wanted.status != "True":
                 return

@@ -18,13 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.groups import GroupCycle, GroupFeatures
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NominatingMode, PostFilterResult
 from kubesched.framework.status import Code, Status
-from kubesched.k8s.model.scheduling import group_key_of
+from kubesched.k8s.model.scheduling import POD_GROUP_SCHEDULED, group_key_of
 from kubesched.scheduler.cluster import Cluster
 from kubesched.scheduler.engine.binding_cycles import BindingCycles
 from kubesched.scheduler.engine.cycle import ProfileScheduler
@@ -41,16 +42,16 @@ from kubesched.scheduler.engine.preemption.execution import PreemptionExecutor
 from kubesched.scheduler.engine.preemption.group_victims import GroupPreemption, victims_away
 from kubesched.scheduler.queue import QueuedPodInfo, SchedulingQueue
 
-_KEPT = PostFilterResult(Status.unschedulable())
+KEPT = PostFilterResult(Status.unschedulable())
 """The nomination stays as it is."""
-_OVER: PostFilterResult | None = None
+OVER: PostFilterResult | None = None
 """The nomination is over."""
 _NOT_REGISTERED = "default preemption plugin is not registered, workload aware preemption is disabled"
 _HAS_CONSTRAINTS = "workload aware preemption is not supported for pod groups with scheduling constraints"
 
 
 @dataclass(slots=True)
-class _Attempt:
+class GroupAttempt:
     group: GroupCycle
     queued: list[QueuedPodInfo]
     scheduler: ProfileScheduler
@@ -60,6 +61,9 @@ class _Attempt:
 
 
 class GroupCycles:
+    condition_type: ClassVar[str] = POD_GROUP_SCHEDULED
+    trial_type: ClassVar[type[GroupTrial]] = GroupTrial
+
     def __init__(
         self,
         cluster: Cluster,
@@ -109,7 +113,6 @@ class GroupCycles:
     # -- collect -------------------------------------------------------------------------------------------------------
 
     def _collect(self, popped: QueuedPodInfo, now_s: float) -> list[QueuedPodInfo]:
-        """Those of the highest priority first, then those that could be tried first; of equals, by name."""
         groups = self._cluster.groups
         state = None if groups is None else groups.get(group_key_of(popped.info.pod))
         queued = [popped]
@@ -117,16 +120,29 @@ class GroupCycles:
             mate = self._queue.pop_specific(key, now_s) if key != popped.key else None
             if mate is not None:
                 queued.append(mate)
-        queued.sort(key=lambda one: (-one.info.priority, one.initial_attempt_at_s or 0.0, one.key))
+        queued.sort(key=self._order)
         return queued
 
-    def _schedule(self, key: str, queued: list[QueuedPodInfo], now_s: float) -> None:
+    def _order(self, one: QueuedPodInfo) -> tuple[float | str, ...]:
+        """Those of the highest priority first, then those that could be tried first; of equals, by name."""
+        return -one.info.priority, one.initial_attempt_at_s or 0.0, one.key
+
+    def _problem(self, key: str, queued: Sequence[QueuedPodInfo]) -> str:
+        """Why these pods cannot be tried together; empty if they can."""
         names = [member.info.spec.scheduler_name for member in queued]
         other = next((name for name in names if name != names[0]), None)
-        if other is not None:
-            what = "all pods in a single pod group should have the same .spec.schedulerName set"
-            for member in queued:
-                self._fail(member, Status.error(f'{what}, got: "{other}" and "{names[0]}"'), _OVER, 0.0, now_s)
+        if other is None:
+            return ""
+        what = "all pods in a single pod group should have the same .spec.schedulerName set"
+        return f'{what}, got: "{other}" and "{names[0]}"'
+
+    def _refuse(self, key: str, queued: Sequence[QueuedPodInfo], problem: str, now_s: float) -> None:
+        for member in queued:
+            self._fail(member, Status.error(problem), OVER, 0.0, now_s)
+
+    def _schedule(self, key: str, queued: list[QueuedPodInfo], now_s: float) -> None:
+        if problem := self._problem(key, queued):
+            self._refuse(key, queued, problem, now_s)
             return
         wanted = []
         for member in queued:
@@ -139,32 +155,32 @@ class GroupCycles:
         pods = [member.info for member in wanted]
         if self._observers.steps is not None:
             self._observers.steps(GroupAttemptBegan(key, pods))
-        scheduler = self._schedulers[names[0]]
+        scheduler = self._schedulers[wanted[0].info.spec.scheduler_name]
         started_s = self._metrics.cycle_started()
         if self._pauses is not None and (advice := self._pauses.advice_for(scheduler, pods)):
             self._pauses.ask(PausedGroup(key, wanted, scheduler, advice, started_s))
             self.resume(now_s)
             return
-        trial = GroupTrial(self._cluster, scheduler, now_s, hides_demands=self._features.alpha)
-        self._tried(_Attempt(GroupCycle(key, pods), wanted, scheduler, started_s, now_s, trial))
+        trial = self.trial_type(self._cluster, scheduler, now_s, hides_demands=self._features.alpha)
+        self._tried(GroupAttempt(GroupCycle(key, pods), wanted, scheduler, started_s, now_s, trial))
 
     def _go_on(self, paused: PausedGroup, now_s: float) -> None:
         group = GroupCycle(paused.key, [member.info for member in paused.queued])
         alpha, decide = self._features.alpha, paused.advice.decide
-        trial = GroupTrial(self._cluster, paused.scheduler, now_s, hides_demands=alpha, decide=decide)
+        trial = self.trial_type(self._cluster, paused.scheduler, now_s, hides_demands=alpha, decide=decide)
         try:
-            self._tried(_Attempt(group, paused.queued, paused.scheduler, paused.started_s, now_s, trial))
+            self._tried(GroupAttempt(group, paused.queued, paused.scheduler, paused.started_s, now_s, trial))
         except MissingAdviceError as missing:
             assert self._pauses is not None
             self._pauses.ask(paused, missing.names)
 
-    def _tried(self, attempt: _Attempt) -> None:
+    def _tried(self, attempt: GroupAttempt) -> None:
         try:
             self._attempt(attempt)
         finally:
             attempt.trial.take_back()
 
-    def _attempt(self, attempt: _Attempt) -> None:
+    def _attempt(self, attempt: GroupAttempt) -> None:
         outcome = self._try(attempt, keeps=not self._features.alpha)
         self._metrics.group_decided(attempt.started_s)
         evicting = None
@@ -177,7 +193,7 @@ class GroupCycles:
 
     # -- try -----------------------------------------------------------------------------------------------------------
 
-    def _try(self, attempt: _Attempt, *, post_filter: bool = True, keeps: bool = False) -> GroupOutcome:
+    def _try(self, attempt: GroupAttempt, *, post_filter: bool = True, keeps: bool = False) -> GroupOutcome:
         trial, group = attempt.trial, attempt.group
         if self._features.topology:
             return choose_placement(
@@ -185,7 +201,7 @@ class GroupCycles:
             )
         return trial.run(group, group.pods, post_filter=post_filter, reasons=post_filter, keeps=keeps)
 
-    def _preempt(self, attempt: _Attempt, outcome: GroupOutcome) -> GroupPreemption | None:
+    def _preempt(self, attempt: GroupAttempt, outcome: GroupOutcome) -> GroupPreemption | None:
         """Changes the outcome to what follows from it. Gives whom to evict."""
         cycle = CycleState()
         status = self._find_victims(attempt, cycle)
@@ -203,7 +219,7 @@ class GroupCycles:
             outcome.status = status
         return None
 
-    def _find_victims(self, attempt: _Attempt, cycle: CycleState) -> Status:
+    def _find_victims(self, attempt: GroupAttempt, cycle: CycleState) -> Status:
         plugins = attempt.scheduler.profile.pod_group_post_filter
         if not plugins:
             return Status.unschedulable(_NOT_REGISTERED)
@@ -235,7 +251,7 @@ class GroupCycles:
 
     # -- submit --------------------------------------------------------------------------------------------------------
 
-    def _submit(self, attempt: _Attempt, outcome: GroupOutcome) -> None:
+    def _submit(self, attempt: GroupAttempt, outcome: GroupOutcome) -> None:
         n_bound = 0
         kept = attempt.trial.take_kept()
         starts_evictions = outcome.waits_for_preemption or self._features.alpha
@@ -261,7 +277,7 @@ class GroupCycles:
             self._preemptions.start(pod, preemption)
 
     def _send_back(
-        self, attempt: _Attempt, outcome: GroupOutcome, queued: QueuedPodInfo, member: MemberOutcome | None
+        self, attempt: GroupAttempt, outcome: GroupOutcome, queued: QueuedPodInfo, member: MemberOutcome | None
     ) -> None:
         started_s, now_s = attempt.started_s, attempt.now_s
         status = outcome.status
@@ -269,20 +285,20 @@ class GroupCycles:
         if not status.is_success and not status.is_rejected:
             is_its_own = member is not None and member.has_failed and not member.status.is_rejected
             own = member.status if is_its_own and member is not None else status
-            self._fail(queued, own, _OVER, started_s, now_s)
+            self._fail(queued, own, OVER, started_s, now_s)
         elif member is None:
-            self._fail(queued, status, _KEPT, started_s, now_s)
+            self._fail(queued, status, KEPT, started_s, now_s)
         elif member.status.is_success and outcome.waits_for_preemption:
-            self._fail(queued, status, _nominated(room or member.node_name), started_s, now_s)
+            self._fail(queued, status, nominated_to(room or member.node_name), started_s, now_s)
         elif member.status.is_success or (member.requires_preemption and not outcome.waits_for_preemption):
             rejected = Status.unschedulable(GROUP_UNSCHEDULABLE, *_message_of(member.permit))
-            self._fail(queued, rejected, _OVER, started_s, now_s)
+            self._fail(queued, rejected, OVER, started_s, now_s)
         elif member.is_rejected_late:
             self._metrics.failed(queued.info.spec.scheduler_name, is_error=False, started_s=started_s)
             self._failures.attempt_ended(queued, member.status, now_s)
         else:
             self._metrics.failed(queued.info.spec.scheduler_name, is_error=False, started_s=started_s)
-            self._failures.no_node(queued, member.decision, now_s, nominated=_nominated(room) if room else None)
+            self._failures.no_node(queued, member.decision, now_s, nominated=nominated_to(room) if room else None)
 
     def _fail(
         self, queued: QueuedPodInfo, status: Status, nominated: PostFilterResult | None, started_s: float, now_s: float
@@ -295,7 +311,7 @@ class GroupCycles:
             queued, told=told, is_error=is_error, plugins=frozenset(), post_filter=nominated, now_s=now_s
         )
 
-    def _report(self, attempt: _Attempt, outcome: GroupOutcome, n_bound: int) -> None:
+    def _report(self, attempt: GroupAttempt, outcome: GroupOutcome, n_bound: int) -> None:
         n_left = len(attempt.queued) - n_bound
         self._metrics.group_attempted(
             attempt.scheduler.profile.scheduler_name, outcome.status, outcome.waits_for_preemption, attempt.started_s
@@ -308,7 +324,7 @@ class GroupCycles:
         self._conditions.report(attempt.group.key, outcome.status, attempt.now_s)
 
 
-def _nominated(node_name: str) -> PostFilterResult:
+def nominated_to(node_name: str) -> PostFilterResult:
     return PostFilterResult(Status.unschedulable(), NominatingMode.OVERRIDE, node_name)
 
 

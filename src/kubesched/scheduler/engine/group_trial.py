@@ -60,6 +60,8 @@ class GroupOutcome:
     waits_for_preemption: bool = False
     nominations: dict[PodKey, str] = field(default_factory=dict)
     """Where its pods go once the victims have left, if whole groups were evicted for it."""
+    before_preemption: Status | None = None
+    """What it came to before others were looked for who could leave."""
     n_placements: int = 0
     """How many were tried, where there was a choice."""
     placement: str = ""

@@ -62,6 +62,7 @@ class Scheduler:
         answer_limit: AnswerLimit | None = None,
         observers: Observers | None = None,
         features: GroupFeatures | None = None,
+        group_cycles: type[GroupCycles] = GroupCycles,
     ) -> None:
         """`state` is that of the schedulers' handles. With an `answer_limit`, the loop looks after itself; without,
         whoever drives it answers everything."""
@@ -107,14 +108,14 @@ class Scheduler:
         if features.groups:
             self.metrics.has_groups = True
             self.failures.groups = features
-            self.groups = GroupCycles(
+            self.groups = group_cycles(
                 cluster,
                 queue,
                 schedulers,
                 self.failures,
                 self._binding_cycles,
                 self.preemptions,
-                GroupConditions(cluster, self.outbox, self.observers),
+                GroupConditions(cluster, self.outbox, self.observers, group_cycles.condition_type),
                 features,
                 self.metrics,
                 self.observers,

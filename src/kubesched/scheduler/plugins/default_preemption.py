@@ -12,12 +12,11 @@ from typing import ClassVar
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.events import ActionType, ClusterEvent, EventResource, Hint, RegisteredEvent
 from kubesched.framework.groups import GroupCycle, TrySchedule
-from kubesched.framework.handle import Handle
+from kubesched.framework.handle import Handle, PreemptionLimits
 from kubesched.framework.pod_info import PodInfo
 from kubesched.framework.results import NodeStatuses, PostFilterResult
 from kubesched.framework.status import OK, Code, Hold, Status
 from kubesched.k8s.model.scheduling import PodGroup, group_key_of
-from kubesched.scheduler.config import DefaultPreemptionArgs
 
 _STILL_PREEMPTING = "waiting for the preemption for this pod to be finished"
 _GROUP_STILL_PREEMPTING = "waiting for the preemption for this pod group to be finished"
@@ -26,7 +25,7 @@ _GROUP_STILL_PREEMPTING = "waiting for the preemption for this pod group to be f
 class DefaultPreemption:
     name: ClassVar[str] = "DefaultPreemption"
 
-    def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
+    def __init__(self, args: PreemptionLimits, handle: Handle) -> None:
         self._args = args
         self._handle = handle
 

@@ -43,7 +43,7 @@ class ImageLocality:
                 is_present = True
         if not is_present:
             return present_bytes
-        most = _most_bytes(pod.spec)
+        most = self.most_bytes(pod.spec)
         counted = np.where(present_bytes < MIN_THRESHOLD_BYTES, MIN_THRESHOLD_BYTES, np.minimum(present_bytes, most))
         scores: Scores = MAX_NODE_SCORE * (counted - MIN_THRESHOLD_BYTES) // (most - MIN_THRESHOLD_BYTES)
         return scores
@@ -54,9 +54,13 @@ class ImageLocality:
         for image in _images(pod.spec):
             if size_bytes := node.image_size(image):
                 present_bytes += int(size_bytes * (whole.image_node_count(image) / len(whole)))
-        most = _most_bytes(pod.spec)
+        most = self.most_bytes(pod.spec)
         counted = MIN_THRESHOLD_BYTES if present_bytes < MIN_THRESHOLD_BYTES else min(present_bytes, most)
         return MAX_NODE_SCORE * (counted - MIN_THRESHOLD_BYTES) // (most - MIN_THRESHOLD_BYTES)
+
+    def most_bytes(self, spec: PodSpec) -> int:
+        """The upper bound. Without containers it is below the lower one, which then wins."""
+        return MAX_CONTAINER_THRESHOLD_BYTES * (len(spec.init_containers or ()) + len(spec.containers))
 
 
 def _images(spec: PodSpec) -> Iterator[str]:
@@ -71,8 +75,3 @@ def _images(spec: PodSpec) -> Iterator[str]:
 def normalized_image_name(name: str) -> str:
     """The name with a tag, as container runtimes report it."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
-
-
-def _most_bytes(spec: PodSpec) -> int:
-    """The upper bound. Without containers it is below the lower one, which then wins."""
-    return MAX_CONTAINER_THRESHOLD_BYTES * (len(spec.init_containers or ()) + len(spec.containers))

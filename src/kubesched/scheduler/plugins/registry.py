@@ -73,8 +73,9 @@ def _plugin_class(factory: object) -> object:
 
 def with_shared_devices(registry: Registry) -> Registry:
     """The same plugins, of which those of all profiles see each other's device allocations that are not written yet."""
-    if registry.get(DynamicResources.name) is not DynamicResources:
+    plugin = registry.get(DynamicResources.name)
+    if not (isinstance(plugin, type) and issubclass(plugin, DynamicResources)):
         return registry
     shared = SharedDevices()
     others = {name: factory for name, factory in registry.items() if name != DynamicResources.name}
-    return Registry({**others, DynamicResources.name: partial(DynamicResources, shared=shared)})
+    return Registry({**others, DynamicResources.name: partial(plugin, shared=shared)})

@@ -64,10 +64,10 @@ def replay(
     if mode not in ("open", "closed"):
         raise OptionError(f'mode: "{mode}" is neither of open, closed')
     outside = plugins_from_classes(plugins)
-    check_no_emulation(bool(outside.classes), emulate)
-    configured = GivenConfiguration.read(config, None, None, feature_gates)
+    configured = GivenConfiguration.read(config, None, None, feature_gates, emulate)
     path = Path(recording)
     generation = None if emulate is None else generation_of(emulate)
+    check_no_emulation(bool(outside.classes), generation)
     if generation is not None:
         emulation = configured.as_of(generation)
         if mode == "closed":

@@ -12,7 +12,10 @@ from kubesched.k8s.model.selectors import Selector, SelectorError, from_label_se
 class Budgets:
     """The budgets of the cluster, ready to be asked."""
 
-    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+    def __init__(self, budgets: Iterable[PodDisruptionBudget], *, stops_when_broken: bool = False) -> None:
+        """A pod is taken off all budgets that cover it, or, with `stops_when_broken`, up to the first that had nothing
+        left."""
+        self._stops = stops_when_broken
         self._budgets = [(budget, selector) for budget in budgets if (selector := _selector(budget)) is not None]
 
     def __bool__(self) -> bool:
@@ -26,7 +29,7 @@ class Budgets:
         breaking: list[PodInfo] = []
         harmless: list[PodInfo] = []
         for info in pods:
-            (breaking if self._breaks(info, allowed) else harmless).append(info)
+            (breaking if self._breaks(info, allowed, stops=self._stops) else harmless).append(info)
         return breaking, harmless
 
     def counted(self) -> Callable[[PodInfo], bool]:
@@ -35,7 +38,7 @@ class Budgets:
         allowed = [budget.status.disruptions_allowed for budget, _ in self._budgets]
         return lambda info: self._breaks(info, allowed, stops=True)
 
-    def _breaks(self, info: PodInfo, allowed: list[int], *, stops: bool = False) -> bool:
+    def _breaks(self, info: PodInfo, allowed: list[int], *, stops: bool) -> bool:
         """Takes the pod off every budget that covers it; True if one had nothing left."""
         if not info.labels:
             return False

@@ -63,7 +63,9 @@ def preempt(
         if plans is not None:
             plans.nowhere = result
     else:
-        budgets = Budgets(cluster.objects.pod_disruption_budgets.values())
+        budgets = Budgets(
+            cluster.objects.pod_disruption_budgets.values(), stops_when_broken=limits.stops_at_broken_budget
+        )
         dry_run = DryRun(cluster, profile, cycle, pod, budgets)
         result = _find(cluster, tie_break, cycle, dry_run, review, plans, rows, start, enough)
     if tell is not None:

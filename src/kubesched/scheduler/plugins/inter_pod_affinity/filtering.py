@@ -8,7 +8,7 @@ Next: `scoring` for the preferred terms.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -16,16 +16,15 @@ from kubesched.framework.caching import PodChange
 from kubesched.framework.nodes import MISSING, NodeTable
 from kubesched.framework.pod_info import PodAffinityTerms, PodInfo
 from kubesched.framework.verdicts import BoolArray, Verdicts
-from kubesched.k8s.model.core import Namespace
 from kubesched.k8s.model.selectors import Labels
 from kubesched.scheduler.plugins.inter_pod_affinity.terms import (
     ByClass,
     ScopedTerm,
+    ScopeTerms,
     TermIndex,
     TopologyCounts,
     WeightedTerm,
     all_match,
-    scoped,
 )
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
@@ -46,14 +45,14 @@ class AffinityFilterState:
         self,
         pod: PodInfo,
         nodes: NodeTable,
-        namespaces: Mapping[str, Namespace],
+        scope: ScopeTerms,
         namespace_labels: Labels,
         anti_terms: TermIndex,
     ) -> None:
         self._pod = pod
         self._namespace_labels = namespace_labels
-        self._toward = scoped(pod.affinity.required, namespaces)
-        self._away = scoped(pod.affinity.required_anti, namespaces)
+        self._toward = scope(pod.affinity.required)
+        self._away = scope(pod.affinity.required_anti)
         self._is_own_kind = all_match(self._toward, pod)
         self._wanted = _count_wanted(self._toward, nodes)
         self._unwanted = _count_unwanted(self._away, nodes)

@@ -6,7 +6,7 @@ written, without resolving namespace selectors; and several anti-affinity terms 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -37,7 +37,7 @@ from kubesched.k8s.model.meta import KubeObject
 from kubesched.scheduler.config.plugin_args import InterPodAffinityArgs
 from kubesched.scheduler.plugins.inter_pod_affinity.filtering import AffinityFilterState, required_anti_terms
 from kubesched.scheduler.plugins.inter_pod_affinity.scoring import AffinityScoreState, normalize, scoring_terms
-from kubesched.scheduler.plugins.inter_pod_affinity.terms import UNLABELLED, TermIndex, errors_in
+from kubesched.scheduler.plugins.inter_pod_affinity.terms import UNLABELLED, ScopedTerm, TermIndex, errors_in, scoped
 
 NO_FILTER_STATE = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
 NO_SCORE_STATE = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
@@ -68,6 +68,10 @@ class InterPodAffinity:
             RegisteredEvent(ClusterEvent(EventResource.NODE, nodes), after_node_change, by_signature=True),
         )
 
+    def scoped(self, terms: Iterable[AffinityTerm]) -> tuple[ScopedTerm, ...]:
+        """Terms of the pod that is scheduled, with their namespaces known by name."""
+        return scoped(terms, self._handle.objects.namespaces)
+
     # -- required terms ------------------------------------------------------------------------------------------------
 
     def pre_filter(self, cycle: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
@@ -75,7 +79,7 @@ class InterPodAffinity:
             return PreFilterResult(Status.unresolvable(f"parsing pod: {errors}"))
         handle = self._handle
         namespace_labels = handle.namespace_labels(pod.namespace)
-        state = AffinityFilterState(pod, nodes, handle.objects.namespaces, namespace_labels, self._anti_terms)
+        state = AffinityFilterState(pod, nodes, self.scoped, namespace_labels, self._anti_terms)
         cycle.put(state)  # an idle one, too: it sees pods come that change that
         return PreFilterResult(SKIP) if state.is_idle else PreFilterResult()
 
@@ -100,7 +104,7 @@ class InterPodAffinity:
             return Status.error(f"failed to parse pod: {errors}")
         handle = self._handle
         namespace_labels = handle.namespace_labels(pod.namespace)
-        state = AffinityScoreState(pod, nodes, handle.objects.namespaces, namespace_labels, self._scoring_terms)
+        state = AffinityScoreState(pod, nodes, self.scoped, namespace_labels, self._scoring_terms)
         cycle.put(state)
         return SKIP if state.is_idle else OK
 

@@ -8,7 +8,7 @@ Next: `plugin`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -16,14 +16,13 @@ from kubesched.framework.caching import PodChange
 from kubesched.framework.nodes import NodeTable
 from kubesched.framework.pod_info import PodAffinityTerms, PodInfo
 from kubesched.framework.results import MAX_NODE_SCORE, Scores
-from kubesched.k8s.model.core import Namespace
 from kubesched.k8s.model.selectors import Labels
 from kubesched.scheduler.plugins.inter_pod_affinity.terms import (
     ByClass,
+    ScopeTerms,
     TermIndex,
     TopologyCounts,
     WeightedTerm,
-    scoped,
 )
 
 
@@ -45,15 +44,15 @@ class AffinityScoreState:
         self,
         pod: PodInfo,
         nodes: NodeTable,
-        namespaces: Mapping[str, Namespace],
+        scope: ScopeTerms,
         namespace_labels: Labels,
         terms: TermIndex,
     ) -> None:
         self._pod = pod
         self._namespace_labels = namespace_labels
         self._own = (
-            *((term, term.weight) for term in scoped(pod.affinity.preferred, namespaces)),
-            *((term, -term.weight) for term in scoped(pod.affinity.preferred_anti, namespaces)),
+            *((term, term.weight) for term in scope(pod.affinity.preferred)),
+            *((term, -term.weight) for term in scope(pod.affinity.preferred_anti)),
         )
         self._terms_of_others = terms.terms_of
         self._weights = TopologyCounts(nodes)

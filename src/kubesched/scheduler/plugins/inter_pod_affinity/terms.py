@@ -46,17 +46,34 @@ class ScopedTerm:
         return in_scope and self.selector.matches(pod.labels)
 
 
-def scoped(terms: Iterable[AffinityTerm], namespaces: Mapping[str, Namespace]) -> tuple[ScopedTerm, ...]:
-    return tuple(
-        ScopedTerm(term.topology_key, term.selector, _namespaces_of(term, namespaces), term.weight) for term in terms
-    )
+ScopeTerms = Callable[[Iterable[AffinityTerm]], tuple[ScopedTerm, ...]]
+"""Finds out by name which namespaces terms are about."""
 
 
-def _namespaces_of(term: AffinityTerm, namespaces: Mapping[str, Namespace]) -> frozenset[str] | None:
+def matches_unlabelled(selector: Selector) -> bool:
+    return selector.matches(UNLABELLED)
+
+
+def scoped(
+    terms: Iterable[AffinityTerm],
+    namespaces: Mapping[str, Namespace],
+    matches_all: Callable[[Selector], bool] = matches_unlabelled,
+) -> tuple[ScopedTerm, ...]:
+    """`matches_all` says which namespace selectors stand for every namespace."""
+
+    def namespaces_of(term: AffinityTerm) -> frozenset[str] | None:
+        return _namespaces_of(term, namespaces, matches_all)
+
+    return tuple(ScopedTerm(term.topology_key, term.selector, namespaces_of(term), term.weight) for term in terms)
+
+
+def _namespaces_of(
+    term: AffinityTerm, namespaces: Mapping[str, Namespace], matches_all: Callable[[Selector], bool]
+) -> frozenset[str] | None:
     selector = term.namespace_selector
     if selector.nothing:
         return term.namespaces
-    if selector.matches(UNLABELLED):
+    if matches_all(selector):
         return None
     return term.namespaces | {name for name, namespace in namespaces.items() if selector.matches(namespace.labels)}
 
