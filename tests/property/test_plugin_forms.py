@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kubesched.framework import CycleState, Handle, NodeInfo, PodInfo, Verdicts
 from kubesched.framework.extension_points import Filter, FilterNode, PreFilter, PreScore, Score, ScoreNode
+from kubesched.framework.groups import GroupFeatures
 from kubesched.framework.handle import Objects
 from kubesched.framework.status import OK, Status
 from kubesched.framework.verdicts import ACCEPT_ALL
@@ -82,6 +83,8 @@ WITH_BOTH_FORMS = [
 
 class ClusterHandle:
     """A cluster as plugins see it."""
+
+    group_features = GroupFeatures()
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

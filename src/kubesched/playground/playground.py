@@ -41,6 +41,7 @@ from kubesched.playground.web.page import WebPage, WebSettings
 from kubesched.playground.web.pod_history import PodHistory
 from kubesched.playground.web.sources import WebSources
 from kubesched.playground.web.workbench import PlaygroundBench
+from kubesched.scheduler.config.feature_gates import WORKLOAD_RESOURCE_CLAIMS
 
 DETAILED_NODES = 200
 """Up to so many nodes, the page has every plugin's scores of past decisions; beyond, totals."""
@@ -194,6 +195,7 @@ class Playground:
                 all_controllers,
                 root_ca_pem=certificate_authority(self._settings.kubeconfig),
                 jobs_have_groups=self._options.gates[WORKLOAD_WITH_JOB],
+                groups_have_claims=self._options.gates[WORKLOAD_RESOURCE_CLAIMS],
             ),
         )
         self._stack.push_async_callback(self.controllers.stop)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from simulated_clusters import pods, records, run, scenario, workload
 
+import kubesched
 from kubesched.k8s.model.resource import ResourceClaim
 from kubesched.k8s.model.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.testing import make
@@ -179,3 +180,41 @@ def test_a_device_is_given_to_one_pod_after_the_other() -> None:
     cluster = run(*NODES, *_devices(), job)
     assert [(record.node, record.scheduled_s) for record in records(cluster)] == [("b", 0.0), ("b", 600.0)]
     assert all(claim.status.allocation is None for claim in cluster.store.of(ResourceClaim).values())
+
+
+_GROUP_GATES = {"GenericWorkload": True, "GangScheduling": True}
+
+
+@pytest.mark.parametrize(("has_claims", "n_running"), [(True, 3), (False, 0)])
+def test_the_pods_of_a_group_share_its_device(has_claims: bool, n_running: int) -> None:
+    """Without the gate each pod has a claim of its own, and there is one device for three."""
+    devices = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpus"}}]}}
+    amounts = {"cpu": "8", "memory": "4Gi", "pods": "10"}
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
+    pool = {"name": "a", "generation": 1, "resourceSliceCount": 1}
+    kept = {"nodeName": "a", "driver": "d.example.com", "pool": pool, "devices": [{"name": "gpu-0"}]}
+    policy = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+    container = {"name": "c", "resources": {"requests": {"cpu": "1"}, "claims": [{"name": "gpu"}]}}
+    spec = {"containers": [container], "schedulingGroup": {"podGroupName": "g"}, "resourceClaims": claims}
+    named = {"namespace": "default"}
+    objects = [
+        {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "a"}, "status": {"allocatable": amounts}},
+        {"kind": "DeviceClass", "apiVersion": "resource.k8s.io/v1", "metadata": {"name": "gpus"}, "spec": {}},
+        {"kind": "ResourceSlice", "apiVersion": "resource.k8s.io/v1", "metadata": {"name": "s"}, "spec": kept},
+        {
+            "kind": "ResourceClaimTemplate",
+            "apiVersion": "resource.k8s.io/v1",
+            "metadata": {"name": "one", **named},
+            "spec": {"spec": devices},
+        },
+        {
+            "kind": "PodGroup",
+            "apiVersion": "scheduling.k8s.io/v1alpha2",
+            "metadata": {"name": "g", **named},
+            "spec": {**policy, "resourceClaims": claims},
+        },
+        *({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": f"p-{i}", **named}, "spec": spec} for i in range(3)),
+    ]
+    gates = {**_GROUP_GATES, "DRAWorkloadResourceClaims": has_claims}
+    report = kubesched.simulate(objects, feature_gates=gates)
+    assert sum(bool(row.node) for row in report.pods.named()) == n_running

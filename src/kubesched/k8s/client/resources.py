@@ -87,7 +87,7 @@ resource.k8s.io/v1beta1 is no older version in our sense: there a request has it
 """
 
 
-POD_GROUPS = Resource(scheduling.PodGroup, scheduling.GROUP, "v1alpha2", "podgroups", True)
+POD_GROUPS = Resource(scheduling.PodGroup, scheduling.GROUP, scheduling.GROUP_VERSION, "podgroups", True)
 """What it watches with the feature gate GenericWorkload, too."""
 
 

@@ -14,6 +14,7 @@ from kubesched.k8s.model.core import Pod, PodResourceClaim, PodResourceClaimStat
 from kubesched.k8s.model.meta import Int32, Int64, KubeObject, KubeStruct
 
 GROUP = "scheduling.k8s.io"
+GROUP_VERSION = "v1alpha2"
 POD_GROUP_SCHEDULED = "PodGroupScheduled"
 POD_GROUP_INITIALLY_SCHEDULED = "PodGroupInitiallyScheduled"
 """The same condition since v1.37."""

@@ -1,6 +1,7 @@
 """Claims: those that are made for a pod, and the volume controller, which gives claims their volumes.
 
-Claims for a pod's ephemeral volumes, and those from resource claim templates, belong to the pod and go with it.
+Claims for a pod's ephemeral volumes, and those from resource claim templates, belong to the pod and go with it; those
+that a pod group names belong to the group.
 
 A volume claim is bound to the volume that was written for it (by the scheduler, or by hand), or at once to the smallest
 that suits, or gets a new one. Claims of a class that waits for the first consumer wait until the scheduler chose.
@@ -23,11 +24,13 @@ from kubesched.k8s.model.core import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     Pod,
+    PodResourceClaim,
     PodResourceClaimStatus,
 )
 from kubesched.k8s.model.csi_migration import ZONE
-from kubesched.k8s.model.meta import ObjectMeta, ResourceList
+from kubesched.k8s.model.meta import ObjectMeta, OwnerReference, ResourceList
 from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimTemplate
+from kubesched.k8s.model.scheduling import GROUP, GROUP_VERSION, PodGroup
 from kubesched.k8s.model.storage import (
     CSINode,
     ObjectReference,
@@ -60,14 +63,32 @@ POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
 
 
 def sync_pod_claims(
-    pod: Pod, claim_keys: Container[str], templates: Mapping[str, ResourceClaimTemplate], names: NameSource
+    pod: Pod,
+    claim_keys: Container[str],
+    templates: Mapping[str, ResourceClaimTemplate],
+    names: NameSource,
+    group: PodGroup | None = None,
 ) -> Plan:
-    """`claim_keys` are the volume claims that exist, `templates` the resource claim templates by key."""
+    """`claim_keys` are the volume claims that exist, `templates` the resource claim templates by key, `group` is the
+    pod group that the pod names, if it exists."""
     plan = Plan()
     if pod.is_terminal or pod.is_terminating:
         return plan
     _make_volume_claims(plan, pod, claim_keys)
-    _make_resource_claims(plan, pod, templates, names)
+    _make_resource_claims(plan, pod, templates, names, group)
+    return plan
+
+
+def sync_group_claims(group: PodGroup, templates: Mapping[str, ResourceClaimTemplate], names: NameSource) -> Plan:
+    """The claims of a group from templates: made once, for all of its pods."""
+    plan = Plan()
+    if group.metadata.deletion_timestamp is not None:
+        return plan
+    owner = OwnerReference("PodGroup", group.name, group.metadata.uid, f"{GROUP}/{GROUP_VERSION}", controller=True)
+    made = _claims_from_templates(plan, group, owner, group.spec.resource_claims or (), templates, names)
+    if made:
+        statuses = (*(group.status.resource_claim_statuses or ()), *made)
+        plan.update(replace(group, status=replace(group.status, resource_claim_statuses=statuses)))
     return plan
 
 
@@ -94,26 +115,51 @@ def _make_volume_claims(plan: Plan, pod: Pod, claim_keys: Container[str]) -> Non
 
 
 def _make_resource_claims(
-    plan: Plan, pod: Pod, templates: Mapping[str, ResourceClaimTemplate], names: NameSource
+    plan: Plan,
+    pod: Pod,
+    templates: Mapping[str, ResourceClaimTemplate],
+    names: NameSource,
+    group: PodGroup | None,
 ) -> None:
-    known = {status.name for status in pod.status.resource_claim_statuses or ()}
-    made: list[PodResourceClaimStatus] = []
-    for entry in pod.spec.resource_claims or ():
-        template = templates.get(f"{pod.namespace}/{entry.resource_claim_template_name or ''}")
-        if entry.name in known or template is None:
-            continue
-        metadata = ObjectMeta(
-            name=names.name(f"{pod.name}-{entry.name}-"),
-            namespace=pod.namespace,
-            labels=template.spec.metadata.labels,
-            annotations={**(template.spec.metadata.annotations or {}), POD_CLAIM_ANNOTATION: entry.name},
-            owner_references=(owner_reference(pod),),
-        )
-        plan.create(ResourceClaim(metadata=metadata, spec=template.spec.spec))
-        made.append(PodResourceClaimStatus(entry.name, metadata.name))
+    """What a pod asks for in the same words as its group is the group's claim, once that is made."""
+    shared = () if group is None else group.spec.resource_claims or ()
+    own = [entry for entry in pod.spec.resource_claims or () if entry not in shared]
+    made = _claims_from_templates(plan, pod, owner_reference(pod), own, templates, names)
+    if group is not None:
+        of_group = {status.name: status for status in group.status.resource_claim_statuses or ()}
+        known = {status.name for status in pod.status.resource_claim_statuses or ()}
+        wanted = [entry.name for entry in pod.spec.resource_claims or () if entry in shared and entry.name not in known]
+        made += [of_group[name] for name in wanted if name in of_group]
     if made:
         statuses = (*(pod.status.resource_claim_statuses or ()), *made)
         plan.update(replace(pod, status=replace(pod.status, resource_claim_statuses=statuses)))
+
+
+def _claims_from_templates(
+    plan: Plan,
+    user: Pod | PodGroup,
+    owner: OwnerReference,
+    entries: Iterable[PodResourceClaim],
+    templates: Mapping[str, ResourceClaimTemplate],
+    names: NameSource,
+) -> list[PodResourceClaimStatus]:
+    """Those that are not made yet, and whose template exists."""
+    known = {status.name for status in user.status.resource_claim_statuses or ()}
+    made: list[PodResourceClaimStatus] = []
+    for entry in entries:
+        template = templates.get(f"{user.namespace}/{entry.resource_claim_template_name or ''}")
+        if entry.name in known or template is None:
+            continue
+        metadata = ObjectMeta(
+            name=names.name(f"{user.name}-{entry.name}-"),
+            namespace=user.namespace,
+            labels=template.spec.metadata.labels,
+            annotations={**(template.spec.metadata.annotations or {}), POD_CLAIM_ANNOTATION: entry.name},
+            owner_references=(owner,),
+        )
+        plan.create(ResourceClaim(metadata=metadata, spec=template.spec.spec))
+        made.append(PodResourceClaimStatus(entry.name, metadata.name))
+    return made
 
 
 PROVISIONED_BY_ANNOTATION = "pv.kubernetes.io/provisioned-by"

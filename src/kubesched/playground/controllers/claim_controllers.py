@@ -1,4 +1,4 @@
-"""Claims that belong to a pod, for ephemeral volumes and devices: made from templates, and released when it is done.
+"""Claims that belong to a pod or a pod group, for ephemeral volumes and devices: made from templates, and released.
 
 The scheduler reserves a claim for devices for a pod and never takes that back; this is who does. Then nobody is waited
 for, devices become free, and claims made for a pod go.
@@ -15,8 +15,9 @@ import msgspec
 from kubesched.k8s.model.core import Pod
 from kubesched.k8s.model.meta import KubeObject, controller_of
 from kubesched.k8s.model.resource import FINALIZER, ResourceClaim, ResourceClaimConsumerReference, ResourceClaimTemplate
+from kubesched.k8s.model.scheduling import GROUP, PodGroup, group_key_of
 from kubesched.k8s.model.storage import PersistentVolumeClaim
-from kubesched.k8s.workloads.claims import needs_claims, sync_pod_claims
+from kubesched.k8s.workloads.claims import needs_claims, sync_group_claims, sync_pod_claims
 from kubesched.playground.controllers.controller import ControllerContext
 from kubesched.playground.controllers.volume_controllers import let_go
 from kubesched.playground.controllers.whole_objects import Body
@@ -25,8 +26,9 @@ from kubesched.playground.controllers.whole_objects import Body
 class PodClaimController:
     name = "pod-claims"
 
-    def __init__(self, context: ControllerContext) -> None:
+    def __init__(self, context: ControllerContext, groups_have_claims: bool = False) -> None:
         self._context = context
+        self._groups_have_claims = groups_have_claims
         self._view = context.view
 
     def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
@@ -35,13 +37,40 @@ class PodClaimController:
         if isinstance(after, ResourceClaimTemplate):
             pods = self._view.in_namespace(Pod, after.namespace)
             return [pod.key for pod in pods if not pod.spec.node_name and needs_claims(pod)]
+        if self._groups_have_claims and isinstance(after, PodGroup) and after.spec.resource_claims:
+            pods = self._view.in_namespace(Pod, after.namespace)
+            return [pod.key for pod in pods if not pod.spec.node_name and group_key_of(pod) == after.key]
         return ()
 
     async def reconcile(self, key: str) -> float | None:
         pod = self._view.find(Pod, key)
         if pod is not None:
             claims, templates = self._view.of(PersistentVolumeClaim), self._view.of(ResourceClaimTemplate)
-            await self._context.writer.carry_out(sync_pod_claims(pod, claims, templates, self._context.names))
+            group = self._view.find(PodGroup, group_key_of(pod)) if self._groups_have_claims else None
+            await self._context.writer.carry_out(sync_pod_claims(pod, claims, templates, self._context.names, group))
+        return None
+
+
+class GroupClaimController:
+    name = "podgroup-claims"
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._view = context.view
+
+    def concerned(self, before: KubeObject | None, after: KubeObject | None) -> Iterable[str]:
+        if isinstance(after, PodGroup):
+            return (after.key,) if after.spec.resource_claims else ()
+        if isinstance(after, ResourceClaimTemplate):
+            groups = self._view.in_namespace(PodGroup, after.namespace)
+            return [group.key for group in groups if group.spec.resource_claims]
+        return ()
+
+    async def reconcile(self, key: str) -> float | None:
+        group = self._view.find(PodGroup, key)
+        if group is not None:
+            templates = self._view.of(ResourceClaimTemplate)
+            await self._context.writer.carry_out(sync_group_claims(group, templates, self._context.names))
         return None
 
 
@@ -56,6 +85,9 @@ class DeviceClaimRelease:
         if isinstance(after, ResourceClaim):
             return (after.key,)
         if isinstance(before, Pod) and (after is None or (isinstance(after, Pod) and _is_done(after))):
+            claims = self._view.in_namespace(ResourceClaim, before.namespace)
+            return [claim.key for claim in claims if _concerns(claim, before)]
+        if isinstance(before, PodGroup) and after is None:
             claims = self._view.in_namespace(ResourceClaim, before.namespace)
             return [claim.key for claim in claims if _concerns(claim, before)]
         return ()
@@ -88,6 +120,9 @@ class DeviceClaimRelease:
             await let_go(self._context, now, FINALIZER)
 
     def _is_waited_for(self, claim: ResourceClaim, user: ResourceClaimConsumerReference) -> bool:
+        if (user.api_group, user.resource) == (GROUP, "podgroups"):
+            group = self._view.find(PodGroup, f"{claim.namespace}/{user.name}")
+            return group is not None and group.metadata.uid == user.uid
         if user.api_group or user.resource != "pods":
             return True
         pod = self._view.find(Pod, f"{claim.namespace}/{user.name}")
@@ -107,7 +142,7 @@ def _is_done(pod: Pod) -> bool:
     return pod.is_terminal or (pod.is_terminating and not pod.spec.node_name)
 
 
-def _concerns(claim: ResourceClaim, pod: Pod) -> bool:
+def _concerns(claim: ResourceClaim, user: Pod | PodGroup) -> bool:
     owner = controller_of(claim.metadata)
-    is_owned = owner is not None and owner.uid == pod.metadata.uid
-    return is_owned or any(user.uid == pod.metadata.uid for user in claim.status.reserved_for or ())
+    is_owned = owner is not None and owner.uid == user.metadata.uid
+    return is_owned or any(one.uid == user.metadata.uid for one in claim.status.reserved_for or ())

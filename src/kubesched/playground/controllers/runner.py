@@ -26,7 +26,11 @@ from kubesched.k8s.model.apps import DaemonSet, Job, ReplicaSet, StatefulSet
 from kubesched.k8s.model.core import Pod, ReplicationController
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.playground.controllers.budget_controller import BudgetController
-from kubesched.playground.controllers.claim_controllers import DeviceClaimRelease, PodClaimController
+from kubesched.playground.controllers.claim_controllers import (
+    DeviceClaimRelease,
+    GroupClaimController,
+    PodClaimController,
+)
 from kubesched.playground.controllers.cluster_view import ClusterView, GoneMeanwhile
 from kubesched.playground.controllers.controller import Controller, ControllerContext
 from kubesched.playground.controllers.cron_job_controller import CronJobController
@@ -72,10 +76,15 @@ from kubesched.playground.controllers.workload_kinds import (
 
 
 def all_controllers(
-    context: ControllerContext, discovered: DiscoveredKinds, root_ca_pem: str = "", *, jobs_have_groups: bool = False
+    context: ControllerContext,
+    discovered: DiscoveredKinds,
+    root_ca_pem: str = "",
+    *,
+    jobs_have_groups: bool = False,
+    groups_have_claims: bool = False,
 ) -> list[Controller]:
     """`root_ca_pem` is published in every namespace; without one, nothing is. With `jobs_have_groups`, a job that is a
-    gang gets a PodGroup."""
+    gang gets a PodGroup; with `groups_have_claims`, the pods of a group share the device claims that it names."""
     publishers = [RootCaPublisher(context, root_ca_pem)] if root_ca_pem else []
     return [
         *publishers,
@@ -87,7 +96,8 @@ def all_controllers(
         WorkloadController(context, "job", Job, JobRules(context, jobs_have_groups)),
         JobPodRelease(context),
         CronJobController(context),
-        PodClaimController(context),
+        PodClaimController(context, groups_have_claims),
+        *([GroupClaimController(context)] if groups_have_claims else []),
         DeviceClaimRelease(context),
         ClaimBinder(context),
         VolumeBinder(context),

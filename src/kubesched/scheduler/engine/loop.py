@@ -92,7 +92,8 @@ class Scheduler:
             self.metrics,
             self.observers,
         )
-        features = features or GroupFeatures()
+        self.features = features = features or GroupFeatures()
+        """What is on about pod groups."""
         self._event_handlers = EventHandlers(
             cluster,
             queue,

@@ -51,7 +51,8 @@ class VirtualCluster:
         coverage = BudgetCoverage(store)
         self.drains = Drains(clock, store, self.deletions, coverage)
         TaintEvictions(clock, store, self.deletions)
-        rules = ControllerRules(clock, store, names, bursts, coverage)
+        has_claims = loop.features.claims
+        rules = ControllerRules(clock, store, names, bursts, coverage, groups_have_claims=has_claims)
         self._controllers = ControllerSet(clock, store, self.admission, self.deletions, rules, self.ledger.refused)
         DeviceClaims(clock, store)
         self._effects = EffectHandler(clock, store, self.deletions, names, self.ledger, options.bind_latency_s)

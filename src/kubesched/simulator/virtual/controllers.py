@@ -19,13 +19,21 @@ from kubesched.k8s.model.core import Node, Pod, PodDisruptionBudget, PriorityCla
 from kubesched.k8s.model.limits import LimitRange, ResourceQuota
 from kubesched.k8s.model.meta import KubeObject, OwnerReference, controller_of
 from kubesched.k8s.model.resource import ResourceClaim, ResourceClaimStatus, ResourceClaimTemplate
+from kubesched.k8s.model.scheduling import PodGroup, group_key_of
 from kubesched.k8s.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.k8s.model.times import parse_instant
 from kubesched.k8s.model.volume_claims import is_fully_bound
 from kubesched.k8s.workloads.actions import Action, Bursts, CreateObject, Plan, UpdateObject
 from kubesched.k8s.workloads.admission import AdmissionError
 from kubesched.k8s.workloads.budgets import sync_budget
-from kubesched.k8s.workloads.claims import StorageState, needs_claims, sync_claim, sync_pod_claims, sync_volume
+from kubesched.k8s.workloads.claims import (
+    StorageState,
+    needs_claims,
+    sync_claim,
+    sync_group_claims,
+    sync_pod_claims,
+    sync_volume,
+)
 from kubesched.k8s.workloads.cron_jobs import sync_cron_job
 from kubesched.k8s.workloads.daemon_sets import sync_daemon_set
 from kubesched.k8s.workloads.deployments import sync_deployment
@@ -63,7 +71,13 @@ def concerned(store: ClusterStore, before: KubeObject | None, after: KubeObject 
     elif isinstance(item, PriorityClass):
         yield from _all_of(store, MAKES_PODS)
     elif isinstance(item, ResourceClaimTemplate):
+        yield from (group for group in store.of(PodGroup).values() if group.spec.resource_claims)
         yield from (pod for pod in store.of(Pod).values() if not pod.spec.node_name and needs_claims(pod))
+    elif isinstance(after, PodGroup):
+        if after.spec.resource_claims:
+            yield after
+            members = (pod for pod in store.of(Pod).values() if group_key_of(pod) == after.key)
+            yield from (pod for pod in members if not pod.spec.node_name)
     elif item is not None and isinstance(item, (*MAKES_PODS, PodDisruptionBudget)):
         if after is not None:
             yield after
@@ -109,8 +123,17 @@ class ControllerRules:
     """Remembers what controllers keep in memory: template revisions and failures of jobs."""
 
     def __init__(
-        self, clock: VirtualClock, store: ClusterStore, names: NameSource, bursts: Bursts, coverage: BudgetCoverage
+        self,
+        clock: VirtualClock,
+        store: ClusterStore,
+        names: NameSource,
+        bursts: Bursts,
+        coverage: BudgetCoverage,
+        *,
+        groups_have_claims: bool = False,
     ) -> None:
+        """With `groups_have_claims`, the device claims of a pod group are made, and its pods share them."""
+        self._groups_have_claims = groups_have_claims
         self._clock = clock
         self._store = store
         self.coverage = coverage
@@ -127,6 +150,7 @@ class ControllerRules:
             Job: self._job,
             CronJob: self._cron_job,
             Pod: self._pod,
+            PodGroup: self._pod_group,
             PodDisruptionBudget: self._budget,
             PersistentVolume: self._volume,
             PersistentVolumeClaim: self._claim,
@@ -174,7 +198,13 @@ class ControllerRules:
 
     def _pod(self, pod: Pod) -> Plan:
         claims, templates = self._store.of(PersistentVolumeClaim), self._store.of(ResourceClaimTemplate)
-        return sync_pod_claims(pod, claims, templates, self._names)
+        group = self._store.find(PodGroup, group_key_of(pod)) if self._groups_have_claims else None
+        return sync_pod_claims(pod, claims, templates, self._names, group)
+
+    def _pod_group(self, group: PodGroup) -> Plan:
+        if not self._groups_have_claims:
+            return Plan()
+        return sync_group_claims(group, self._store.of(ResourceClaimTemplate), self._names)
 
     def _volume(self, volume: PersistentVolume) -> Plan:
         named = volume.spec.claim_ref

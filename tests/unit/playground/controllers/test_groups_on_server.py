@@ -21,6 +21,7 @@ _GROUPS = f"/apis/{_API}/namespaces/default/podgroups"
 _WORKLOADS = f"/apis/{_API}/namespaces/default/workloads"
 _POD_SPEC: Body = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "i"}]}
 _with_groups = partial(all_controllers, jobs_have_groups=True)
+_with_claims = partial(all_controllers, groups_have_claims=True)
 
 
 def _job(name: str = "train", **spec: Any) -> Body:
@@ -164,3 +165,55 @@ def test_long_names_are_cut_to_what_a_name_may_have(length: int) -> None:
     assert len(workload.name) <= 253
     assert len(group.name) <= 253
     assert group.name.count("-") >= 2
+
+
+_TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates"
+_CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+_DEVICES: Body = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpus"}}]}}
+
+
+def test_pods_of_a_group_share_the_claim_that_was_made_for_it(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        entry = {"name": "gpu", "resourceClaimTemplateName": "one-gpu"}
+        policy = {"gang": {"minCount": 2}}
+        spec = {"schedulingPolicy": policy, "resourceClaims": [entry]}
+        await cluster.ask("POST", _GROUPS, {"metadata": {"name": "g"}, "spec": spec})
+        for name, own in (("a", entry), ("b", entry), ("c", {**entry, "name": "mine"})):
+            pod = {**_POD_SPEC, "schedulingGroup": {"podGroupName": "g"}, "resourceClaims": [own]}
+            await cluster.ask("POST", _PODS, {"metadata": {"name": name}, "spec": pod})
+        await cluster.ask("POST", _TEMPLATES, {"metadata": {"name": "one-gpu"}, "spec": {"spec": _DEVICES}})
+
+        def statuses(found: Body | None) -> list[Body]:
+            return [] if found is None else found["status"].get("resourceClaimStatuses") or []
+
+        for name in ("a", "b", "c"):
+            await cluster.until(f"{_PODS}/{name}", statuses)
+        (of_group,) = statuses(await cluster.find(f"{_GROUPS}/g"))
+        assert statuses(await cluster.find(f"{_PODS}/a")) == statuses(await cluster.find(f"{_PODS}/b")) == [of_group]
+        claims = {one["metadata"]["name"]: one["metadata"] for one in await _items(cluster, _CLAIMS)}
+        assert len(claims) == 2
+        shared = claims[of_group["resourceClaimName"]]
+        assert shared["name"].startswith("g-gpu-")
+        assert shared["annotations"] == {"resource.kubernetes.io/pod-claim-name": "gpu"}
+        assert [(one["kind"], one["name"], one["controller"]) for one in shared["ownerReferences"]] == [
+            ("PodGroup", "g", True)
+        ]
+
+    on_cluster(scenario, tmp_path, _with_claims)
+
+
+def test_a_claim_is_left_when_the_group_that_it_is_reserved_for_is_gone(tmp_path: Path) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        spec = {"schedulingPolicy": {"basic": {}}, "resourceClaims": [{"name": "gpu", "resourceClaimName": "shared"}]}
+        group = await cluster.ask("POST", _GROUPS, {"metadata": {"name": "g"}, "spec": spec})
+        await cluster.ask("POST", _CLAIMS, {"metadata": {"name": "shared"}, "spec": _DEVICES})
+        device = {"request": "gpu", "driver": "d.example.com", "pool": "p", "device": "gpu-0"}
+        user = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": group["metadata"]["uid"]}
+        status = {"allocation": {"devices": {"results": [device]}}, "reservedFor": [user]}
+        body = {"metadata": {"finalizers": ["resource.kubernetes.io/delete-protection"]}}
+        await cluster.ask("PATCH", f"{_CLAIMS}/shared", body)
+        await cluster.ask("PATCH", f"{_CLAIMS}/shared/status", {"status": status})
+        await cluster.ask("DELETE", f"{_GROUPS}/g")
+        await cluster.until(f"{_CLAIMS}/shared", lambda found: found is not None and not found["status"])
+
+    on_cluster(scenario, tmp_path)
