@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubesched.cli.live import ServerChoice, read_live, server_options
-from kubesched.cli.output import ERROR_EXIT, colour_option, print_answer, print_record, say_error
+from kubesched.cli.output import ERROR_EXIT, colour_option, format_option, print_answer, print_record, say_error
 from kubesched.cli.planning import NO_EXIT
 from kubesched.cli.report_file import report_file_option, write_report
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 UNDECIDED_EXIT = 3
 """Other seeds give other answers."""
-FORMS = ("text", "wide", "json", "yaml", "junit", "sarif", "markdown", "github")
+CI_FORMS = ("junit", "sarif", "markdown", "github", "html")
 
 
 INIT = "init"
@@ -35,7 +35,7 @@ INIT = "init"
 @click.option("--change", metavar="DIR", default="rendered", help="For init: where the change's manifests are.")
 @click.option("--to", "new_file", metavar="FILE", default="check.yaml", help="For init: the file to write.")
 @server_options
-@click.option("-o", "--output", type=click.Choice(FORMS), default="text", show_default=True, help="Form of the report.")
+@format_option("Form of the report.", *CI_FORMS)
 @report_file_option
 @colour_option
 def check(
@@ -103,6 +103,8 @@ def _print(report: CheckReport, output: str) -> None:
             click.echo(json.dumps(formats.sarif(report), indent=2))
         case "markdown":
             click.echo(formats.markdown(report), nl=False)
+        case "html":
+            click.echo(check_page("kubesched check", report).to_html(), nl=False)
         case "github":
             click.echo(formats.github(report), nl=False)
         case _:

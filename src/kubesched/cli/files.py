@@ -98,6 +98,8 @@ def check_place(filename: str) -> None:
             raise InputError(f"{filename}: directory {path.parent} does not exist")
         if not os.access(path.parent, os.W_OK):
             raise InputError(f"{filename}: directory {path.parent} cannot be written")
+    except InputError:
+        raise
     except (OSError, ValueError) as problem:
         raise InputError(f"{filename}: {problem}") from None
 

@@ -99,7 +99,11 @@ def test_what_is_printed_stays_as_it_is_and_the_page_is_the_same_each_time(comma
 
 @pytest.mark.parametrize(
     ("place", "problem"),
-    [(".", "is a directory"), ("missing/report.html", "missing does not exist"), ("/dev/null", "is not a file")],
+    [
+        (".", "is a directory"),
+        ("missing/report.html", "directory missing does not exist"),
+        ("/dev/null", "is not a file"),
+    ],
 )
 def test_a_bad_place_is_told_in_a_line_before_the_work(
     place: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

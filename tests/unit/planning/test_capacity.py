@@ -24,7 +24,8 @@ def test_the_example_of_cluster_capacity() -> None:
     assert report.answers[0].per_node == {f"n{n}": 13 for n in range(4)}
     assert report.answers[0].message.startswith("0/4 nodes are available: 4 Insufficient cpu.")
     running = [make.pod(f"r{n}", requests={"cpu": "150m", "memory": "100Mi"}, on=f"n{n % 4}") for n in range(6)]
-    assert kubesched.capacity([*nodes, *running], pod).fits == 46
+    after = kubesched.capacity([*nodes, *running], pod)
+    assert (after.fits, sorted(after.answers[0].per_node.values())) == (46, [11, 11, 12, 12])
 
 
 def test_the_simulator_test_of_cluster_capacity() -> None:
@@ -33,6 +34,17 @@ def test_the_simulator_test_of_cluster_capacity() -> None:
     assert kubesched.capacity(nodes, pod).fits == 9
     limited = kubesched.capacity(nodes, pod, most=6)
     assert (limited.fits, limited.answers[0].limit) == (6, "max")
+
+
+@pytest.mark.parametrize(("label", "fits", "n_nodes"), [("kubernetes.io/hostname", 30, 1), (make.ZONE, 90, 3)])
+def test_copies_that_want_to_be_together(label: str, fits: int, n_nodes: int) -> None:
+    """cluster-capacity's tests of hard pod affinity: all on one node, or all in one zone."""
+    nodes = [make.node(f"n{n}", cpu="1", pods=30, labels={make.ZONE: "abc"[n // 3]}) for n in range(9)]
+    pod = make.pod("together", requests={"cpu": "10m"}, labels={"app": "together"})
+    terms = [make.affinity_term(label, {"app": "together"})]
+    pod["spec"]["affinity"] = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    (answer,) = kubesched.capacity(nodes, pod, most=100).answers
+    assert (answer.fits, len(answer.per_node)) == (fits, n_nodes)
 
 
 def test_shapes_by_zone() -> None:

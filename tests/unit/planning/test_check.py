@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import kubesched
 from kubesched.cli.main import main
+from kubesched.k8s.errors import KubeschedError
 from kubesched.planning.check.formats import MARKDOWN_LIMIT, github, junit, markdown, sarif
 from kubesched.planning.check.report import CheckFinding, CheckReport, Passed, RuleResult
 
@@ -87,7 +88,8 @@ def test_a_change_that_does_not_fit_is_named_with_its_line(tmp_path: Path) -> No
     assert finding.about == "Deployment shop/api" and "cpu" in finding.message
     assert finding.position is not None and finding.position.file.endswith("rendered/app.yaml")
     text = (tmp_path / "rendered" / "app.yaml").read_text().splitlines()
-    assert text[finding.position.line - 1].startswith("apiVersion")
+    assert text[finding.position.line - 1].strip() == "requests:"
+    assert "name: api" in "\n".join(text[: finding.position.line - 1])
     assert CliRunner().invoke(main, ["check", str(path)]).exit_code == 1
 
 
@@ -173,6 +175,36 @@ def _report(passed: Passed, *findings: CheckFinding) -> CheckReport:
     return CheckReport(
         "before-merge", (RuleResult("fits", "fits", passed, "it says <so> | here", findings),), 5, "c.yaml"
     )
+
+
+def test_what_has_not_changed_does_not_roll_out(tmp_path: Path) -> None:
+    rolling = {"name": "rollout", "fits": {"rollingUpdate": True}}
+    web = _deployment("web", 4)
+    path = _write(tmp_path, [_node("n1"), web], [web], rolling)
+    assert kubesched.check(path).passed
+    path = _write(tmp_path, [_node("n1"), web], [_deployment("web", 4, "900m")], rolling)
+    assert not kubesched.check(path).passed
+
+
+def test_the_change_is_compared_with_what_was_rendered_before(tmp_path: Path) -> None:
+    """The main branch is not in the cluster yet: what it adds is not the change's cost."""
+    money = {"name": "money", "cost": {"atMost": "+1%"}}
+    path = _write(tmp_path, [_node("n1"), _deployment("api", 1)], [_deployment("web", 2)], money)
+    assert not kubesched.check(path).passed
+    (tmp_path / "main").mkdir()
+    (tmp_path / "main" / "app.yaml").write_text(yaml.safe_dump(_deployment("web", 2)))
+    asked = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**asked, "base": [{"dir": "main"}]}))
+    assert kubesched.check(path).passed
+    path.write_text(yaml.safe_dump({**asked, "base": [{}]}))
+    with pytest.raises(KubeschedError, match=r"base\[0\]: one of file and dir"):
+        kubesched.check(path)
+
+
+def test_a_page_can_be_printed() -> None:
+    result = CliRunner().invoke(main, ["check", str(EXAMPLE), "-o", "html"])
+    assert result.exit_code == 1
+    assert result.stdout.startswith("<!") and "://" not in result.stdout
 
 
 def test_junit_is_xml_that_counts() -> None:

@@ -113,6 +113,8 @@ class CheckFile(_Strict, frozen=True):
     checks: tuple[Rule, ...]
     metadata: CheckMetadata = CheckMetadata()
     change: tuple[Source, ...] = ()
+    base: tuple[Source, ...] = ()
+    """The same manifests before the change, where they are not in the cluster yet, or not as they were rendered."""
     seeds: int = 5
     config: str = ""
     catalogue: str = ""
@@ -144,9 +146,10 @@ def _validate(path: Path, found: CheckFile) -> None:
         raise CheckError(f"{path}: seeds: at least 1 is expected")
     if not found.checks:
         raise CheckError(f"{path}: checks: at least one is expected")
-    for index, source in enumerate(found.change):
-        if bool(source.file) == bool(source.dir):
-            raise CheckError(f"{path}: change[{index}]: one of file and dir is expected")
+    for name, sources in (("change", found.change), ("base", found.base)):
+        for index, source in enumerate(sources):
+            if bool(source.file) == bool(source.dir):
+                raise CheckError(f"{path}: {name}[{index}]: one of file and dir is expected")
     for index, rule in enumerate(found.checks):
         at = f"{path}: checks[{index}]"
         if len(rule.kinds) != 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from pathlib import Path
@@ -29,9 +29,10 @@ from kubesched.planning.check.check_file import (
     OutageRule,
     RequestsRule,
     Rule,
+    Source,
     UpgradeRule,
 )
-from kubesched.planning.check.positions import Position, Positions
+from kubesched.planning.check.positions import FieldPath, Position, Positions, fields_of, path_of_spec
 from kubesched.planning.check.report import CheckFinding, CheckReport, Passed, RuleResult
 from kubesched.planning.outage import outage
 from kubesched.planning.owners import PodOwners
@@ -60,16 +61,20 @@ class CheckRun:
     asked: CheckFile
     cluster: LoadedCluster
     change: LoadedCluster
+    base: LoadedCluster
+    """What the change's objects were before, as far as that is told apart from the cluster."""
     positions: Positions
     source: str = ""
     config: Any = None
     catalogue: Catalogue | None = None
+    _before: LoadedCluster = field(init=False)
     _whole: LoadedCluster = field(init=False)
     _waiting: dict[int, set[str]] = field(default_factory=dict)
     """By seed, the pods that wait without the change."""
 
     def __post_init__(self) -> None:
-        self._whole = load(self.cluster, self.change)
+        self._before = load(self.cluster, self.base)
+        self._whole = load(self._before, self.change)
 
     def report(self) -> CheckReport:
         results = tuple(self._result(rule) for rule in self.asked.checks)
@@ -103,7 +108,7 @@ class CheckRun:
         waited = self._waiting_before(seed)
         world = self._world(whole, seed)
         owners = PodOwners(world.workloads)
-        by_workload: dict[str, tuple[int, str]] = {}
+        by_workload: dict[str, tuple[int, str, tuple[str, ...]]] = {}
         with world.trial() as trial:
             settled = trial.settle()
             for one in settled.pending:
@@ -112,14 +117,14 @@ class CheckRun:
                 pod = world.pod(one.pod).pod
                 kind, _, owner = owners.workload_of(pod).partition(" ")
                 about = f"{kind} {pod.namespace}/{owner}"
-                n, why = by_workload.get(about, (0, ""))
-                by_workload[about] = n + 1, why or one.explain().headline
+                n, why, plugins = by_workload.get(about, (0, "", one.plugins))
+                by_workload[about] = n + 1, why or one.explain().headline, plugins
         findings = [CheckFinding(f"1 object is refused: {text}") for text in world.refused]
         findings += [
-            CheckFinding(f"{counted(n, 'pod')} pending: {why}", about, self._position(about))
-            for about, (n, why) in by_workload.items()
+            CheckFinding(f"{counted(n, 'pod')} pending: {why}", about, self._position(about, *fields_of(plugins)))
+            for about, (n, why, plugins) in by_workload.items()
         ]
-        n_pending = sum(n for n, _ in by_workload.values())
+        n_pending = sum(n for n, _, _ in by_workload.values())
         if not findings:
             return _Answer(f"{counted(len(settled.placed), 'pod')} placed, {what}")
         told = f"{counted(n_pending, 'pod')} would stay pending" if n_pending else "an API server refuses some of it"
@@ -127,21 +132,22 @@ class CheckRun:
 
     def _waiting_before(self, seed: int) -> set[str]:
         if seed not in self._waiting:
-            with self._world(self.cluster, seed).trial() as trial:
+            with self._world(self._before, seed).trial() as trial:
                 self._waiting[seed] = {one.pod for one in trial.settle().pending}
         return self._waiting[seed]
 
     def _surging(self) -> LoadedCluster:
         """As while all changed Deployments roll out: with as many pods more as they may have."""
         surging: list[KubeObject] = []
+        before = {item.key: item.spec for item in self._before.found.objects if isinstance(item, Deployment)}
         for item in self.change.found.objects:
-            if isinstance(item, Deployment):
+            if isinstance(item, Deployment) and before.get(item.key) != item.spec:
                 replicas = 1 if item.spec.replicas is None else item.spec.replicas
                 surge, _ = rolling_limits(item.spec.strategy or DeploymentStrategy(), replicas)
                 surging.append(replace(item, spec=replace(item.spec, replicas=replicas + surge)))
             else:
                 surging.append(item)
-        return load(self.cluster, LoadedCluster(changed(self.change.found, objects=surging)))
+        return load(self._before, LoadedCluster(changed(self.change.found, objects=surging)))
 
     # -- the others ----------------------------------------------------------------------------------------------------
 
@@ -194,7 +200,7 @@ class CheckRun:
 
     def _cost(self, name: str, rule: CostRule) -> RuleResult:
         """What the pods' requests take of the nodes, by the mean of cpu and memory, in money or in nodes."""
-        worlds = [self._world(one, 0) for one in (self.cluster, self._whole)]
+        worlds = [self._world(one, 0) for one in (self._before, self._whole)]
         prices = [NodePrices(list(one.cluster.table.nodes), self.catalogue) for one in worlds]
         before, after = (_hourly(world, price) for world, price in zip(worlds, prices, strict=True))
         grows, share = after - before, (after - before) / before if before else 0.0
@@ -237,7 +243,7 @@ class CheckRun:
         findings = []
         n_containers = 0
         for item in self.change.found.objects:
-            for container in _containers(item):
+            for path, container in _containers(item):
                 n_containers += 1
                 asked = (container.resources.requests if container.resources else None) or {}
                 limits = (container.resources.limits if container.resources else None) or {}
@@ -245,7 +251,7 @@ class CheckRun:
                 if missing:
                     about = f"{type(item).__name__} {item.key}"
                     told = f"container {container.name} requests no {' and no '.join(missing)}"
-                    findings.append(CheckFinding(told, about, self._position(about)))
+                    findings.append(CheckFinding(told, about, self._position(about, path)))
         if not findings:
             told = f"{counted(n_containers, 'container')}, each with a request for {' and '.join(wanted) or 'nothing'}"
             return RuleResult(name, "requests", Passed.YES, told)
@@ -270,10 +276,11 @@ class CheckRun:
     def _world(self, cluster: LoadedCluster, seed: int) -> LoadedWorld:
         return load_world(cluster, config=self.config, seed=seed)
 
-    def _position(self, about: str) -> Position | None:
+    def _position(self, about: str, *paths: FieldPath) -> Position | None:
+        """Of the first of these fields that is written there, or of the object."""
         kind, _, key = about.partition(" ")
         namespace, _, name = key.rpartition("/")
-        return self.positions.of(kind, namespace, name)
+        return self.positions.of(kind, namespace, name, paths)
 
 
 def _hourly(world: LoadedWorld, prices: NodePrices) -> float:
@@ -293,7 +300,8 @@ def _share(nodes: Sequence[Node], pods: Sequence[Pod], resource: str) -> float:
     return asked / there if there else 0.0
 
 
-def _containers(item: KubeObject) -> tuple[Container, ...]:
+def _containers(item: KubeObject) -> list[tuple[FieldPath, Container]]:
+    """With the path of each in the object."""
     spec: PodSpec | None = None
     match item:
         case Pod():
@@ -304,10 +312,14 @@ def _containers(item: KubeObject) -> tuple[Container, ...]:
         case Deployment() | StatefulSet() | DaemonSet() | ReplicaSet() | ReplicationController() | Job():
             spec = None if item.spec.template is None else item.spec.template.spec
         case _:
-            return ()
-    return () if spec is None else (*spec.containers, *(spec.init_containers or ()))
+            return []
+    if spec is None:
+        return []
+    above = path_of_spec(type(item).__name__)
+    groups = (("containers", spec.containers), ("initContainers", spec.init_containers or ()))
+    return [((*above, field, index), one) for field, group in groups for index, one in enumerate(group)]
 
 
-def check_paths(asked: CheckFile, base: Path) -> list[str]:
-    """Where the change's manifests stand; relative paths are the check file's."""
-    return [str(base / (source.file or source.dir)) for source in asked.change]
+def source_paths(sources: Iterable[Source], directory: Path) -> list[str]:
+    """Where manifests stand; relative paths are the check file's."""
+    return [str(directory / (source.file or source.dir)) for source in sources]

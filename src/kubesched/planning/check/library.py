@@ -9,7 +9,7 @@ from typing import Any
 from kubesched.k8s.loaded_cluster import LoadedCluster
 from kubesched.planning.catalogue_files import read_catalogue
 from kubesched.planning.check.check_file import CheckError, CheckFile, read_check_file
-from kubesched.planning.check.checks import CheckRun, check_paths
+from kubesched.planning.check.checks import CheckRun, source_paths
 from kubesched.planning.check.positions import Positions
 from kubesched.planning.check.report import CheckReport
 from kubesched.simulator.library import load
@@ -26,23 +26,24 @@ def check(path: str | PathLike[str], *, cluster: LoadedCluster | None = None) ->
 
 
 def run_check(asked: CheckFile, path: Path, cluster: LoadedCluster | None = None) -> CheckReport:
-    base = path.parent
+    directory = path.parent
     if cluster is None:
         if asked.cluster.live is not None:
             raise CheckError(f"{path}: cluster.live: give the cluster, or run kubesched check")
-        cluster = load(base / asked.cluster.file)
+        cluster = load(directory / asked.cluster.file)
     if not cluster.nodes:
         raise CheckError(f"{path}: cluster: there are no nodes in {asked.cluster.file or 'it'}")
-    sources = check_paths(asked, base)
-    config: Any = str(base / asked.config) if asked.config else None
+    sources = source_paths(asked.change, directory)
+    config: Any = str(directory / asked.config) if asked.config else None
     run = CheckRun(
         asked,
         cluster,
         load(*map(Path, sources)),
+        load(*map(Path, source_paths(asked.base, directory))),
         Positions(sources, Path.cwd()),
         source=str(path),
         config=config,
-        catalogue=read_catalogue(str(base / asked.catalogue)) if asked.catalogue else None,
+        catalogue=read_catalogue(str(directory / asked.catalogue)) if asked.catalogue else None,
     )
     return run.report()
 
