@@ -40,12 +40,13 @@ from kubesched.k8s.client.leader_election import (
 )
 from kubesched.k8s.client.lease import LeaseLock
 from kubesched.k8s.client.list_watch import Pace, scheduler_informers
-from kubesched.k8s.client.resources import POD_GROUPS
+from kubesched.k8s.client.resources import NEXT_POD_GROUPS, POD_GROUPS
 from kubesched.k8s.client.rest import REQUEST_TIMEOUT_S, RestClient
 from kubesched.k8s.client.target import ServerTarget
 from kubesched.k8s.client.transport import MAX_CONNECTIONS
 from kubesched.k8s.model.meta import KubeObject
 from kubesched.k8s.model.resource import ResourceClaim
+from kubesched.k8s.model.scheduling import PodGroup
 from kubesched.live.decisions import DecisionLog
 from kubesched.live.engine_recorder import open_journal, recorded_form
 from kubesched.live.logs import scheduling
@@ -63,7 +64,7 @@ from kubesched.live.writes.writer import EffectWriter, LeaderGate
 from kubesched.older.engine.build import variant_of
 from kubesched.scheduler.build import build_loop
 from kubesched.scheduler.config import LeaderElectionConfiguration
-from kubesched.scheduler.config.feature_gates import GENERIC_WORKLOAD
+from kubesched.scheduler.config.feature_gates import GENERIC_WORKLOAD, NEXT_VERSION
 from kubesched.scheduler.engine.score import Seeded
 from kubesched.scheduler.engine.self_check import AnswerLimit
 from kubesched.scheduler.plugin_loading import Assembly
@@ -140,7 +141,7 @@ class LiveScheduler:
         self._reads_taint_rules = options.gates["DRADeviceTaintRules"]
         more = [TAINT_RULES] if self._reads_taint_rules else []
         if options.gates[GENERIC_WORKLOAD]:
-            more.append(POD_GROUPS)
+            more.append(NEXT_POD_GROUPS if config.emulate == NEXT_VERSION else POD_GROUPS)
         self.informers = scheduler_informers(self._client, NAME, pace, more)
         self._extenders = ExtenderCalls(config.extenders, self._lease_left_s)
         self._elector, self._election_client = self._make_elector(target, options.leader_election)
@@ -153,7 +154,7 @@ class LiveScheduler:
             PodWrites(gate, find_pod, sleep=pace.sleep),
             VolumeWrites(gate),
             ClaimWrites(gate, lambda: self.informers.of(ResourceClaim).resource),
-            ObjectWrites(gate, sleep=pace.sleep),
+            ObjectWrites(gate, sleep=pace.sleep, pod_groups=lambda: self.informers.of(PodGroup).resource),
             self._extenders,
             lambda record: self._recorder.record(record),
             find_pod,

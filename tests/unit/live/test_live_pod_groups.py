@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from live_copies import SCHEDULER, all_bound, n_bound, put_nodes, scheduling, tell
 
 from harness.scripted_server import ScriptedServer, until
+from harness.scripted_server.routing import ServedKind
 
 _GATES = ("--feature-gates=GenericWorkload=true,GangScheduling=true",)
-_GROUP = {
+_GROUP: dict[str, Any] = {
     "apiVersion": "scheduling.k8s.io/v1alpha2",
     "kind": "PodGroup",
     "metadata": {"name": "gang", "namespace": "default", "generation": 1},
@@ -52,5 +54,27 @@ def test_a_gang_is_bound_once_there_is_room_for_all() -> None:
                 1,
             )
             assert found["lastTransitionTime"]
+
+    tell(story)
+
+
+_NEXT: dict[str, Any] = {"disruptionMode": {"all": {}}, "workloadRef": {"workloadName": "w", "templateName": "t"}}
+
+
+@pytest.mark.parametrize(("version", "fields"), [("v1beta1", _NEXT), ("v1alpha2", {})])
+def test_v1_37_finds_groups_and_writes_another_condition(version: str, fields: dict[str, Any]) -> None:
+    """An older server, the playground's for one, has them in v1alpha2."""
+    group = {**_GROUP, "apiVersion": f"scheduling.k8s.io/{version}", "spec": {**_GROUP["spec"], **fields}}
+
+    async def story(server: ScriptedServer) -> None:
+        server.routes.remove("podgroups")
+        server.routes.add(ServedKind("scheduling.k8s.io", version, "podgroups", "PodGroup", True))
+        put_nodes(server, 2)
+        server.put(group)
+        _put_members(server, 3)
+        async with scheduling(server, flags=("--feature-gates=GenericWorkload=true", "--emulate=1.37")):
+            await all_bound(server)
+            await until(lambda: _condition(server).get("status") == "True")
+            assert _condition(server)["type"] == "PodGroupInitiallyScheduled"
 
     tell(story)

@@ -89,6 +89,8 @@ resource.k8s.io/v1beta1 is no older version in our sense: there a request has it
 
 POD_GROUPS = Resource(scheduling.PodGroup, scheduling.GROUP, scheduling.GROUP_VERSION, "podgroups", True)
 """What it watches with the feature gate GenericWorkload, too."""
+NEXT_POD_GROUPS = replace(POD_GROUPS, version="v1beta1", older_versions=(POD_GROUPS.version,))
+"""As v1.37 serves them."""
 
 
 class UnknownKindError(KubeschedError, LookupError):

@@ -70,9 +70,13 @@ class _Write:
 
 
 class ObjectWrites:
-    def __init__(self, requests: Requester, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(
+        self, requests: Requester, sleep: Sleep = asyncio.sleep, pod_groups: Callable[[], Resource] = lambda: POD_GROUPS
+    ) -> None:
+        """`pod_groups` says where the server has them."""
         self._requests = requests
         self._sleep = sleep
+        self._pod_groups = pod_groups
         self._asked: dict[tuple[str, str], Resource] = {}
 
     async def write(self, action: WriteObject) -> Outcome:
@@ -95,7 +99,7 @@ class ObjectWrites:
             written["lastTransitionTime"] = utc_now()
         namespace, _, name = action.group.partition("/")
         body = _encode({"metadata": {"uid": action.uid}, "status": {"conditions": [written]}})
-        path = POD_GROUPS.path(namespace, name, "status")
+        path = self._pod_groups().path(namespace, name, "status")
         try:
             await self._requests.request("PATCH", path, body=body, content_type=STRATEGIC_PATCH)
         except (ApiError, Unreachable, AnswerLost) as problem:
